@@ -302,4 +302,90 @@ ps_status ps_lz4_decode(const uint8_t *data, size_t length, uint8_t *out, size_t
 ps_status ps_lz4_hadoop_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size, bool exact,
                                ps_error *err);
 
+/* ---- decoding: pages and a selection in, Arrow memory out ------------------------------------ */
+
+/* The way from the row down to the leaf, outermost first; empty for a required flat leaf. */
+typedef enum ps_rung_type {
+    PS_RUNG_OPTIONAL = 0, /* a nullable node: validity */
+    PS_RUNG_LIST = 1      /* a repeated node: offsets */
+} ps_rung_type;
+typedef struct ps_rung {
+    int32_t type;
+    int16_t def_level; /* least definition level at which the node is there */
+    int16_t rep_level; /* PS_RUNG_LIST: the level that begins a further element */
+} ps_rung;
+
+typedef enum ps_unit { PS_UNIT_NONE = 0, PS_UNIT_MS, PS_UNIT_US, PS_UNIT_NS } ps_unit;
+
+typedef struct ps_leaf_spec {
+    int32_t physical;    /* parquet Type */
+    int32_t type_length; /* FIXED_LEN_BYTE_ARRAY width */
+    int32_t kind;        /* ps_kind that comes out; see ps_convert_check for the pairs that exist */
+    int32_t width;       /* PS_FIXED: bytes of a value */
+    int32_t unit;        /* ps_unit of an INT96 that becomes PS_I64 */
+    int32_t utf8;        /* 1: byte strings must be UTF-8 */
+    int32_t max_def, max_rep;
+    int32_t n_rungs;
+    ps_rung rungs[64];
+    size_t max_output;   /* bytes of output that one read may hold */
+} ps_leaf_spec;
+
+/* Which (physical, kind) pairs can be decoded. */
+ps_status ps_convert_check(const ps_leaf_spec *spec, ps_error *err);
+
+/* n PLAIN values, each a byte string (offset, length) into data, as bounds of an index are, to the
+ * spec's kind. known[i] = 0 where the bytes cannot be such a value; its slot is zero or empty.
+ * Fixed kinds: values has n * width bytes (PS_BOOL: a bitmap). Byte strings: offsets n + 1 and values
+ * has room for the sum of the lengths. */
+ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t length, const int64_t *offset,
+                           const int64_t *size, int64_t n, uint8_t *values, void *offsets, uint8_t *known,
+                           ps_error *err);
+
+typedef struct ps_page {
+    int32_t version;                /* 1 or 2 */
+    int32_t encoding, def_encoding, rep_encoding;
+    int64_t num_values;             /* levels in the page */
+    int64_t num_nulls;              /* V2, else -1 */
+    int64_t num_rows;               /* V2, else -1 */
+    int64_t first_row;              /* row, counted in the row group, at which the page begins */
+    const uint8_t *levels;          /* V2: repetition then definition levels */
+    size_t rep_length, def_length;  /* V2 */
+    const uint8_t *body;            /* decompressed; V1: levels and values, V2: values */
+    size_t length;                  /* bytes of body that are there */
+    bool partial;                   /* body is a prefix, enough for the rows that will be taken */
+} ps_page;
+
+/* A leaf of one row group. Not shared between threads. */
+typedef struct ps_leaf ps_leaf;
+ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err);
+void ps_leaf_free(ps_leaf *leaf);
+
+/* A dictionary page: n PLAIN values. The bytes stay borrowed until the next dictionary or free. */
+ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n, ps_error *err);
+
+/* What the next take calls fill: the selected rows from where the leaf stands, at most max_rows.
+ * The selection stays borrowed until finish. bytes_hint: expected bytes of byte-string data, or 0. */
+ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows, size_t bytes_hint,
+                        ps_error *err);
+/* The next page that holds a selected row (pages between may be left out). Borrowed until the next. */
+ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err);
+
+typedef enum ps_take {
+    PS_TAKE_PAGE = 0, /* the page is used up: hand the next one */
+    PS_TAKE_DONE = 1, /* the selection is used up */
+    PS_TAKE_FULL = 2  /* max_rows reached, or offsets of the kind exhausted: finish, begin, take again */
+} ps_take;
+ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err);
+int64_t ps_leaf_row(const ps_leaf *leaf); /* rows before this one are done */
+
+/* The output of begin .. take, handed over: buffers belong to the caller (ps_buffer_free with the
+ * capacity). validity is NULL when nothing is null. */
+typedef struct ps_column {
+    int64_t n, null_count;
+    uint8_t *validity, *values, *offsets;
+    size_t validity_capacity, values_capacity, offsets_capacity; /* for ps_buffer_free */
+    size_t validity_size, values_size, offsets_size;             /* bytes that mean something */
+} ps_column;
+ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err);
+
 #endif
