@@ -1,0 +1,63 @@
+#include "bits.h"
+
+/* Up to 57 bits that begin at any bit; reads only the bytes that hold them. */
+static uint64_t bits_peek(const uint8_t *bits, size_t bit, size_t n) {
+    const uint8_t *p = bits + (bit >> 3);
+    size_t bytes = ((bit & 7) + n + 7) >> 3;
+    uint64_t v = 0;
+    memcpy(&v, p, bytes);
+    v >>= bit & 7;
+    return n < 64 ? v & ((UINT64_C(1) << n) - 1) : v;
+}
+
+void ps_bits_copy(uint8_t *to, size_t to_bit, const uint8_t *from, size_t from_bit, size_t n) {
+    while (n && (to_bit & 7)) { /* up to a byte of the target */
+        if (ps_bit_get(from, from_bit)) {
+            ps_bit_set(to, to_bit);
+        } else {
+            to[to_bit >> 3] &= (uint8_t) ~(1u << (to_bit & 7));
+        }
+        to_bit++, from_bit++, n--;
+    }
+    uint8_t *out = to + (to_bit >> 3);
+    if ((from_bit & 7) == 0) {
+        memcpy(out, from + (from_bit >> 3), n >> 3);
+        out += n >> 3, from_bit += n & ~(size_t)7, n &= 7;
+    }
+    for (; n >= 48; n -= 48, from_bit += 48, out += 6) {
+        uint64_t v = bits_peek(from, from_bit, 48);
+        memcpy(out, &v, 6);
+    }
+    for (; n >= 8; n -= 8, from_bit += 8) *out++ = (uint8_t)bits_peek(from, from_bit, 8);
+    if (n) {
+        uint8_t mask = (uint8_t)((1u << n) - 1);
+        *out = (uint8_t)((*out & ~mask) | (bits_peek(from, from_bit, n) & mask));
+    }
+}
+
+void ps_bits_fill(uint8_t *to, size_t to_bit, size_t n, bool value) {
+    for (; n && (to_bit & 7); to_bit++, n--) {
+        if (value) {
+            ps_bit_set(to, to_bit);
+        } else {
+            to[to_bit >> 3] &= (uint8_t) ~(1u << (to_bit & 7));
+        }
+    }
+    uint8_t *out = to + (to_bit >> 3);
+    memset(out, value ? 0xff : 0, n >> 3);
+    if (n & 7) {
+        uint8_t mask = (uint8_t)((1u << (n & 7)) - 1);
+        out += n >> 3;
+        *out = (uint8_t)((*out & ~mask) | (value ? mask : 0));
+    }
+}
+
+size_t ps_bits_count(const uint8_t *bits, size_t bit, size_t n) {
+    size_t ones = 0;
+    for (; n && (bit & 7); bit++, n--) ones += ps_bit_get(bits, bit);
+    const uint8_t *p = bits + (bit >> 3);
+    for (; n >= 64; n -= 64, p += 8) ones += (size_t)ps_popcount64(ps_load64(p));
+    for (; n >= 8; n -= 8, p++) ones += (size_t)ps_popcount64(*p);
+    if (n) ones += (size_t)ps_popcount64(*p & ((1u << n) - 1));
+    return ones;
+}

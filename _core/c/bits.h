@@ -1,0 +1,12 @@
+/* bits.h - runs of bits, least significant first, at any bit offset. Internal. */
+#ifndef PAGESEEK_BITS_H
+#define PAGESEEK_BITS_H
+
+#include "base.h"
+
+/* Copy n bits; neighbours of the target bits are kept. */
+void ps_bits_copy(uint8_t *to, size_t to_bit, const uint8_t *from, size_t from_bit, size_t n);
+void ps_bits_fill(uint8_t *to, size_t to_bit, size_t n, bool value);
+size_t ps_bits_count(const uint8_t *bits, size_t bit, size_t n);
+
+#endif

@@ -1,0 +1,198 @@
+#include "convert.h"
+
+size_t ps_plain_width(const ps_leaf_spec *spec) {
+    switch (spec->physical) {
+        case PQ_INT32:
+        case PQ_FLOAT: return 4;
+        case PQ_INT64:
+        case PQ_DOUBLE: return 8;
+        case PQ_INT96: return 12;
+        case PQ_FIXED: return (size_t)spec->type_length;
+        default: return 0;
+    }
+}
+
+size_t ps_kind_width(const ps_leaf_spec *spec) {
+    switch (spec->kind) {
+        case PS_I8:
+        case PS_U8: return 1;
+        case PS_I16:
+        case PS_U16:
+        case PS_F16: return 2;
+        case PS_I32:
+        case PS_U32:
+        case PS_F32: return 4;
+        case PS_I64:
+        case PS_U64:
+        case PS_F64: return 8;
+        case PS_D128: return 16;
+        case PS_D256: return 32;
+        case PS_FIXED: return (size_t)spec->width;
+        default: return 0;
+    }
+}
+
+bool ps_kind_is_bytes(int32_t kind) { return kind == PS_BYTES || kind == PS_LARGE_BYTES; }
+
+ps_status ps_convert_check(const ps_leaf_spec *spec, ps_error *err) {
+    const int32_t k = spec->kind;
+    bool decimal = k == PS_D128 || k == PS_D256, ok = false;
+    switch (spec->physical) {
+        case PQ_BOOLEAN: ok = k == PS_BOOL; break;
+        case PQ_INT32:
+            ok = k == PS_I8 || k == PS_I16 || k == PS_I32 || k == PS_I64 || k == PS_U8 || k == PS_U16 ||
+                 k == PS_U32 || decimal;
+            break;
+        case PQ_INT64: ok = k == PS_I64 || k == PS_U64 || decimal; break;
+        case PQ_INT96: ok = k == PS_I64 && spec->unit >= PS_UNIT_MS && spec->unit <= PS_UNIT_NS; break;
+        case PQ_FLOAT: ok = k == PS_F32; break;
+        case PQ_DOUBLE: ok = k == PS_F64; break;
+        case PQ_BYTE_ARRAY: ok = ps_kind_is_bytes(k) || decimal; break;
+        case PQ_FIXED:
+            if (spec->type_length < 0 || spec->type_length > (1 << 27)) {
+                return ps_fail(err, PS_LIMIT, PS_NOWHERE, "type_length %d is out of range", spec->type_length);
+            }
+            ok = (k == PS_FIXED && spec->width == spec->type_length) ||
+                 (k == PS_F16 && spec->type_length == 2) || (decimal && spec->type_length > 0);
+            break;
+        default: break;
+    }
+    if (ok) return PS_OK;
+    return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE, "physical type %d cannot become a value of kind %d",
+                   spec->physical, k);
+}
+
+bool ps_convert_decimal(const uint8_t *in, size_t length, uint8_t *out, size_t width) {
+    uint8_t sign = length && (in[0] & 0x80) ? 0xff : 0;
+    while (length > width) { /* leading bytes may only repeat the sign */
+        if (*in != sign || ((in[1] ^ sign) & 0x80)) return false;
+        in++, length--;
+    }
+    for (size_t i = 0; i < length; i++) out[i] = in[length - 1 - i];
+    memset(out + length, sign, width - length);
+    return true;
+}
+
+#define NARROW(type)                                                \
+    for (size_t i = 0; i < n; i++) {                                \
+        type v = (type)ps_load32(in + 4 * i);                       \
+        memcpy(out + i * sizeof v, &v, sizeof v);                   \
+    }                                                               \
+    return PS_OK;
+
+static void widen(const uint8_t *in, size_t in_width, uint8_t *out, size_t out_width, size_t n) {
+    for (size_t i = 0; i < n; i++, in += in_width, out += out_width) {
+        int64_t v = in_width == 4 ? (int32_t)ps_load32(in) : (int64_t)ps_load64(in);
+        ps_store64(out, (uint64_t)v);
+        memset(out + 8, v < 0 ? 0xff : 0, out_width - 8);
+    }
+}
+
+/* INT96: nanoseconds of the day (8 bytes), Julian day (4 bytes); day 2,440,588 is 1970-01-01. */
+static ps_status int96(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out, size_t n, ps_error *err) {
+    const int64_t per_day = spec->unit == PS_UNIT_NS   ? INT64_C(86400000000000)
+                            : spec->unit == PS_UNIT_US ? INT64_C(86400000000)
+                                                       : INT64_C(86400000);
+    const int64_t divide = INT64_C(86400000000000) / per_day;
+    const int64_t furthest = INT64_MAX / per_day;
+    for (size_t i = 0; i < n; i++) {
+        int64_t nanos = (int64_t)ps_load64(in + 12 * i);
+        int64_t day = (int64_t)ps_load32(in + 12 * i + 8) - 2440588;
+        int64_t part = nanos / divide - (nanos % divide < 0);
+        int64_t v = 0;
+        /* before 1970 count from the day's end, so that its first part may reach the least value */
+        bool fits = day <= furthest && day >= -furthest - 1 &&
+                    (day < 0 ? ps_add_i64((day + 1) * per_day, part - per_day, &v)
+                             : ps_add_i64(day * per_day, part, &v));
+        if (!fits) {
+            return ps_fail(err, PS_LIMIT, 12 * (uint64_t)i,
+                           "an INT96 timestamp of day %lld does not fit 64 bits of %s",
+                           (long long)day, spec->unit == PS_UNIT_NS ? "nanoseconds; use int96_unit=\"us\"" : "its unit");
+        }
+        ps_store64(out + 8 * i, (uint64_t)v);
+    }
+    return PS_OK;
+}
+
+ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out, size_t n,
+                           ps_error *err) {
+    const size_t from = ps_plain_width(spec), to = ps_kind_width(spec);
+    if (spec->physical == PQ_INT32) {
+        switch (spec->kind) {
+            case PS_I8:
+            case PS_U8: NARROW(uint8_t)
+            case PS_I16:
+            case PS_U16: NARROW(uint16_t)
+            case PS_I64:
+                for (size_t i = 0; i < n; i++) {
+                    ps_store64(out + 8 * i, (uint64_t)(int64_t)(int32_t)ps_load32(in + 4 * i));
+                }
+                return PS_OK;
+            default: break;
+        }
+    }
+    if (spec->physical == PQ_INT96) return int96(spec, in, out, n, err);
+    if (spec->kind == PS_D128 || spec->kind == PS_D256) {
+        if (spec->physical != PQ_FIXED) {
+            widen(in, from, out, to, n);
+            return PS_OK;
+        }
+        for (size_t i = 0; i < n; i++) {
+            if (!ps_convert_decimal(in + i * from, from, out + i * to, to)) {
+                return ps_fail(err, PS_CORRUPT, (uint64_t)(i * from), "a decimal of %zu bytes does not fit %zu",
+                               from, to);
+            }
+        }
+        return PS_OK;
+    }
+    if (n) memcpy(out, in, n * from);
+    return PS_OK;
+}
+
+ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t length, const int64_t *offset,
+                           const int64_t *size, int64_t n, uint8_t *values, void *offsets, uint8_t *known,
+                           ps_error *err) {
+    PS_TRY(ps_convert_check(spec, err));
+    const size_t from = ps_plain_width(spec), to = ps_kind_width(spec);
+    const bool bytes = ps_kind_is_bytes(spec->kind), decimal = spec->kind == PS_D128 || spec->kind == PS_D256;
+    int64_t end = 0;
+    if (spec->kind == PS_BOOL) memset(values, 0, (size_t)(n + 7) / 8);
+    if (bytes) memset(offsets, 0, spec->kind == PS_BYTES ? 4 : 8);
+    for (int64_t i = 0; i < n; i++) {
+        size_t have = 0;
+        const uint8_t *p = data;
+        known[i] = 0;
+        if (offset[i] != PS_ABSENT) {
+            if (offset[i] < 0 || size[i] < 0 || (uint64_t)offset[i] > length ||
+                (uint64_t)size[i] > length - (uint64_t)offset[i]) {
+                return ps_fail(err, PS_INVALID, PS_NOWHERE, "bound %lld lies outside its buffer", (long long)i);
+            }
+            p += offset[i], have = (size_t)size[i];
+            if (bytes) {
+                memcpy(values + end, p, have);
+                end += (int64_t)have;
+                known[i] = 1;
+            } else if (spec->kind == PS_BOOL) {
+                known[i] = have == 1 && *p <= 1;
+                if (known[i] && *p) ps_bit_set(values, (size_t)i);
+            } else if (spec->physical == PQ_BYTE_ARRAY) {
+                known[i] = decimal && ps_convert_decimal(p, have, values + (size_t)i * to, to);
+            } else {
+                known[i] = have == from && ps_convert_fixed(spec, p, values + (size_t)i * to, 1, NULL) == PS_OK;
+            }
+        }
+        if (bytes) {
+            if (spec->kind == PS_BYTES && end > INT32_MAX) {
+                return ps_fail(err, PS_LIMIT, PS_NOWHERE, "bounds hold more than 2 GiB");
+            }
+            if (spec->kind == PS_BYTES) {
+                ((int32_t *)offsets)[i + 1] = (int32_t)end;
+            } else {
+                ((int64_t *)offsets)[i + 1] = end;
+            }
+        } else if (!known[i] && to) {
+            memset(values + (size_t)i * to, 0, to);
+        }
+    }
+    return PS_OK;
+}

@@ -1,0 +1,31 @@
+/* convert.h - from the file's physical values to Arrow's. Internal. */
+#ifndef PAGESEEK_CONVERT_H
+#define PAGESEEK_CONVERT_H
+
+#include "base.h"
+
+enum { /* parquet.thrift Type */
+    PQ_BOOLEAN = 0,
+    PQ_INT32 = 1,
+    PQ_INT64 = 2,
+    PQ_INT96 = 3,
+    PQ_FLOAT = 4,
+    PQ_DOUBLE = 5,
+    PQ_BYTE_ARRAY = 6,
+    PQ_FIXED = 7
+};
+
+/* Bytes of a PLAIN value; 0 for BOOLEAN and BYTE_ARRAY. */
+size_t ps_plain_width(const ps_leaf_spec *spec);
+/* Bytes of an output value; 0 for PS_BOOL and byte strings. */
+size_t ps_kind_width(const ps_leaf_spec *spec);
+bool ps_kind_is_bytes(int32_t kind);
+
+/* n fixed-width PLAIN values at `in` to the kind at `out`. */
+ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out, size_t n,
+                           ps_error *err);
+/* A big-endian two's complement of any length (LogicalTypes.md, DECIMAL) to 16 or 32 bytes, little
+ * endian; false when it does not fit. */
+bool ps_convert_decimal(const uint8_t *in, size_t length, uint8_t *out, size_t width);
+
+#endif

@@ -1,0 +1,168 @@
+/* dictionary.c - dictionary pages and the codes that point into them (Encodings.md, "Dictionary Encoding"). */
+#include "leaf.h"
+#include "utf8.h"
+
+enum { BATCH = 1024 }; /* codes unpacked at a time: stays in the first-level cache */
+
+void ps_dictionary_clear(ps_dictionary *dictionary) {
+    ps_buffer_free(dictionary->slices.data, dictionary->slices.capacity);
+    ps_buffer_free(dictionary->values.data, dictionary->values.capacity);
+    *dictionary = (ps_dictionary){0};
+}
+
+static ps_status load_strings(ps_leaf *leaf, const uint8_t *data, size_t length, ps_error *err) {
+    ps_dictionary *d = &leaf->dictionary;
+    PS_TRY(ps_leaf_room(leaf, &d->slices, (size_t)d->n * sizeof(ps_slice), err));
+    ps_slice *slices = (ps_slice *)(void *)d->slices.data;
+    size_t at = 0, bad;
+    for (uint32_t i = 0; i < d->n; i++) {
+        if (length - at < 4 || ps_load32(data + at) > length - at - 4) {
+            return ps_fail(err, PS_TRUNCATED, at, "dictionary page ends inside value %u of %u", i, d->n);
+        }
+        slices[i] = (ps_slice){.offset = (uint32_t)at + 4, .length = ps_load32(data + at)};
+        if (d->checked && leaf->spec.utf8 &&
+            ps_utf8_check(data + at + 4, slices[i].length, &bad) != PS_OK) {
+            d->checked = false; /* a fault only if a row uses it */
+        }
+        at += 4 + slices[i].length;
+    }
+    return PS_OK;
+}
+
+ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n, ps_error *err) {
+    ps_dictionary *d = &leaf->dictionary;
+    if (leaf->spec.kind == PS_BOOL) {
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "a BOOLEAN column cannot have a dictionary");
+    }
+    if (n < 0 || n > INT32_MAX || length > UINT32_MAX) {
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "dictionary page claims %lld values", (long long)n);
+    }
+    const size_t least = leaf->spec.physical == PQ_BYTE_ARRAY ? 4 : leaf->in_width;
+    if (least && (uint64_t)n > length / least) {
+        return ps_fail(err, PS_TRUNCATED, length, "dictionary page of %zu bytes cannot hold %lld values",
+                       length, (long long)n);
+    }
+    d->loaded = false;
+    d->n = (uint32_t)n;
+    d->data = data;
+    d->data_length = length;
+    d->checked = true;
+    if (leaf->bytes) {
+        PS_TRY(load_strings(leaf, data, length, err));
+    } else {
+        PS_TRY(ps_leaf_room(leaf, &d->values, (size_t)n * leaf->out_width, err));
+        if (leaf->spec.physical == PQ_BYTE_ARRAY) {
+            size_t at = 0;
+            for (int64_t i = 0; i < n; i++) {
+                if (length - at < 4 || ps_load32(data + at) > length - at - 4) {
+                    return ps_fail(err, PS_TRUNCATED, at, "dictionary page ends inside value %lld", (long long)i);
+                }
+                size_t size = ps_load32(data + at);
+                if (!ps_convert_decimal(data + at + 4, size, d->values.data + (size_t)i * leaf->out_width,
+                                        leaf->out_width)) {
+                    return ps_fail(err, PS_CORRUPT, at, "a decimal of %zu bytes does not fit %zu", size,
+                                   leaf->out_width);
+                }
+                at += 4 + size;
+            }
+        } else {
+            PS_TRY(ps_convert_fixed(&leaf->spec, data, d->values.data, (size_t)n, err));
+        }
+    }
+    d->loaded = true;
+    return PS_OK;
+}
+
+ps_status ps_dictionary_open(ps_leaf *leaf, ps_error *err) {
+    if (!leaf->dictionary.loaded) {
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "dictionary-encoded page in a chunk without a dictionary page");
+    }
+    if (leaf->values_length == 0) { /* a page of nulls may leave out even the bit width */
+        return ps_rle_open(&leaf->codes, leaf->values, 0, 1, err);
+    }
+    return ps_rle_open(&leaf->codes, leaf->values + 1, leaf->values_length - 1, leaf->values[0], err);
+}
+
+/* Up to BATCH codes, each proven to be inside the dictionary. */
+static ps_status read_codes(ps_leaf *leaf, uint32_t *codes, size_t n, ps_error *err) {
+    uint64_t at = (uint64_t)(leaf->codes.start - leaf->page.body);
+    ps_status status = ps_rle_read(&leaf->codes, codes, n, err);
+    if (status != PS_OK) {
+        if (err && err->offset != PS_NOWHERE) err->offset += at;
+        return status;
+    }
+    uint32_t greatest = 0;
+    for (size_t i = 0; i < n; i++) greatest = codes[i] > greatest ? codes[i] : greatest;
+    if (greatest >= leaf->dictionary.n) {
+        return ps_fail(err, PS_CORRUPT, at, "dictionary index %u >= %u", (unsigned)greatest,
+                       (unsigned)leaf->dictionary.n);
+    }
+    return PS_OK;
+}
+
+#define GATHER(bytes)                                                                             \
+    for (size_t i = 0; i < batch; i++) memcpy(out + i * (bytes), dictionary + (size_t)codes[i] * (bytes), (bytes));
+
+ps_status ps_dictionary_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err) {
+    uint32_t codes[BATCH];
+    const uint8_t *dictionary = leaf->dictionary.values.data;
+    const size_t width = leaf->out_width;
+    while (n) {
+        size_t batch = n < BATCH ? (size_t)n : BATCH;
+        PS_TRY(read_codes(leaf, codes, batch, err));
+        switch (width) {
+            case 1: GATHER(1) break;
+            case 2: GATHER(2) break;
+            case 4: GATHER(4) break;
+            case 8: GATHER(8) break;
+            case 16: GATHER(16) break;
+            default: GATHER(width) break;
+        }
+        out += batch * width, n -= (int64_t)batch;
+    }
+    return PS_OK;
+}
+
+ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done, ps_error *err) {
+    uint32_t codes[BATCH];
+    const ps_dictionary *d = &leaf->dictionary;
+    const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
+    const int64_t limit = ps_offset_limit(leaf);
+    int64_t size = ps_offset_get(leaf, dense);
+    if (!d->checked) leaf->unchecked = true;
+    *done = 0;
+    while (*done < n) {
+        const ps_rle before = leaf->codes;
+        size_t batch = n - *done < BATCH ? (size_t)(n - *done) : BATCH;
+        PS_TRY(read_codes(leaf, codes, batch, err));
+        int64_t sum = 0;
+        for (size_t i = 0; i < batch; i++) sum += slices[codes[i]].length;
+        bool full = sum > limit - size;
+        if (full) { /* keep the codes that still fit */
+            size_t fit = 0;
+            for (sum = 0; sum + slices[codes[fit]].length <= limit - size; fit++) sum += slices[codes[fit]].length;
+            leaf->codes = before;
+            PS_TRY(ps_rle_skip(&leaf->codes, fit, err));
+            batch = fit;
+        }
+        leaf->out_values.size = (size_t)size;
+        /* 16 bytes of slack let short strings be copied whole */
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, (size_t)(size + sum) + 16, err));
+        uint8_t *out = leaf->out_values.data;
+        for (size_t i = 0; i < batch; i++) {
+            const ps_slice slice = slices[codes[i]];
+            const uint8_t *from = d->data + slice.offset;
+            if (slice.length <= 16 && d->data_length - slice.offset >= 16) {
+                memcpy(out + size, from, 16);
+            } else {
+                memcpy(out + size, from, slice.length);
+            }
+            size += slice.length;
+            ps_offset_set(leaf, dense + *done + (int64_t)i + 1, size);
+        }
+        *done += (int64_t)batch;
+        leaf->out_values.size = (size_t)size;
+        if (full) break;
+    }
+    return PS_OK;
+}

@@ -1,0 +1,346 @@
+/* leaf.c - the walk over the pages of one leaf, and the output that it fills. */
+#include "leaf.h"
+
+#include <stdlib.h>
+
+#include "utf8.h"
+
+ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error *err) {
+    if (size <= grow->capacity && grow->data) return PS_OK;
+    if (size > leaf->spec.max_output) {
+        return ps_fail(err, PS_LIMIT, PS_NOWHERE, "%zu bytes of output are beyond the limit of %zu", size,
+                       leaf->spec.max_output);
+    }
+    size_t capacity = size;
+    if (grow->data && capacity < grow->capacity + grow->capacity / 2) {
+        capacity = grow->capacity + grow->capacity / 2; /* geometric growth */
+    }
+    capacity = (capacity + 63) & ~(size_t)63;
+    if (capacity == 0) capacity = 64;
+    uint8_t *data = grow->data ? ps_buffer_grow(grow->data, grow->capacity, capacity) : ps_buffer_new(capacity);
+    if (!data) return ps_fail_nomem(err, capacity);
+    grow->data = data;
+    grow->capacity = capacity;
+    return PS_OK;
+}
+
+static void drop(ps_grow *grow) {
+    ps_buffer_free(grow->data, grow->capacity);
+    *grow = (ps_grow){0};
+}
+
+ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
+    *out = NULL;
+    PS_TRY(ps_convert_check(spec, err));
+    if (spec->max_rep || spec->max_def > 1 || spec->n_rungs != spec->max_def) {
+        return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE, "nested columns cannot be decoded yet");
+    }
+    ps_leaf *leaf = calloc(1, sizeof *leaf);
+    if (!leaf) return ps_fail_nomem(err, sizeof *leaf);
+    leaf->spec = *spec;
+    leaf->in_width = ps_plain_width(spec);
+    leaf->out_width = ps_kind_width(spec);
+    leaf->bytes = ps_kind_is_bytes(spec->kind);
+    *out = leaf;
+    return PS_OK;
+}
+
+static void drop_output(ps_leaf *leaf) {
+    drop(&leaf->out_validity);
+    drop(&leaf->out_values);
+    drop(&leaf->out_offsets);
+    leaf->begun = false;
+}
+
+void ps_leaf_free(ps_leaf *leaf) {
+    if (!leaf) return;
+    drop_output(leaf);
+    drop(&leaf->levels);
+    ps_dictionary_clear(&leaf->dictionary);
+    free(leaf);
+}
+
+int64_t ps_leaf_row(const ps_leaf *leaf) { return leaf->next_row; }
+
+ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows, size_t bytes_hint,
+                        ps_error *err) {
+    PS_TRY(ps_selection_check(selection, err));
+    drop_output(leaf);
+    leaf->selection = *selection;
+    leaf->cursor = (ps_run_cursor){.row = leaf->next_row};
+    leaf->out_rows = leaf->null_count = 0;
+    leaf->unchecked = false;
+    int64_t rows = 0;
+    ps_run_cursor cursor = leaf->cursor;
+    ps_range run;
+    while (rows < max_rows && ps_selection_next(selection, &cursor, INT64_MAX, &run)) {
+        rows += run.stop - run.start;
+        cursor.row = run.stop;
+    }
+    if (rows > max_rows) rows = max_rows;
+    leaf->max_rows = rows;
+    size_t n = (size_t)rows, size;
+    if (leaf->bytes) {
+        size_t width = leaf->spec.kind == PS_BYTES ? 4 : 8;
+        if (!ps_mul_size(n + 1, width, &size)) return ps_fail_nomem(err, SIZE_MAX);
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_offsets, size, err));
+        memset(leaf->out_offsets.data, 0, width);
+        if (bytes_hint > leaf->spec.max_output) bytes_hint = leaf->spec.max_output;
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, bytes_hint, err));
+    } else if (leaf->spec.kind == PS_BOOL) {
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, n / 8 + 1, err));
+    } else {
+        if (!ps_mul_size(n, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, size, err));
+    }
+    leaf->begun = true;
+    return PS_OK;
+}
+
+ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
+    leaf->has_page = false;
+    if (page->num_values < 0 || page->first_row < 0 || page->num_values > INT64_MAX - page->first_row) {
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page of %lld values at row %lld",
+                       (long long)page->num_values, (long long)page->first_row);
+    }
+    if (page->first_row + page->num_values < leaf->next_row) {
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "page ends at row %lld, the decoder stands at row %lld",
+                       (long long)(page->first_row + page->num_values), (long long)leaf->next_row);
+    }
+    leaf->page = *page;
+    leaf->row = leaf->value = 0;
+    PS_TRY(ps_leaf_levels(leaf, err));
+    switch (page->encoding) {
+        case PQ_PLAIN: break;
+        case PQ_RLE:
+            if (leaf->spec.physical != PQ_BOOLEAN) {
+                return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "encoding RLE is for BOOLEAN values");
+            }
+            break;
+        case PQ_PLAIN_DICTIONARY:
+        case PQ_RLE_DICTIONARY: break;
+        case PQ_BIT_PACKED:
+            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "encoding BIT_PACKED is for levels, not for values");
+        default:
+            return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE, "encoding %d of physical type %d", page->encoding,
+                           leaf->spec.physical);
+    }
+    bool codes = page->encoding == PQ_PLAIN_DICTIONARY || page->encoding == PQ_RLE_DICTIONARY;
+    if (page->num_values) PS_TRY(codes ? ps_dictionary_open(leaf, err) : ps_plain_open(leaf, err));
+    leaf->has_page = true;
+    return PS_OK;
+}
+
+static bool is_coded(const ps_leaf *leaf) {
+    return leaf->page.encoding == PQ_PLAIN_DICTIONARY || leaf->page.encoding == PQ_RLE_DICTIONARY;
+}
+
+static int64_t count_values(const ps_leaf *leaf, int64_t rows) {
+    if (!leaf->has_nulls) return rows;
+    return (int64_t)ps_bits_count(leaf->levels.data, (size_t)leaf->row, (size_t)rows);
+}
+
+static ps_status skip_rows(ps_leaf *leaf, int64_t rows, ps_error *err) {
+    int64_t n = count_values(leaf, rows);
+    PS_TRY(is_coded(leaf) ? ps_rle_skip(&leaf->codes, (uint64_t)n, err) : ps_plain_skip(leaf, n, err));
+    leaf->row += rows;
+    leaf->value += n;
+    return PS_OK;
+}
+
+/* The first n of `rows` slots hold values; move each to its row, from the back, and clear the nulls. */
+#define EXPAND(bytes)                                                                       \
+    for (int64_t i = rows - 1; i >= n; i--) {                                               \
+        if (ps_bit_get(bits, (size_t)(bit + i))) {                                          \
+            n--;                                                                            \
+            memcpy(out + (size_t)i * (bytes), out + (size_t)n * (bytes), (bytes));          \
+        } else {                                                                            \
+            memset(out + (size_t)i * (bytes), 0, (bytes));                                  \
+        }                                                                                   \
+    }
+
+static void expand_fixed(uint8_t *out, size_t width, const uint8_t *bits, int64_t bit, int64_t rows, int64_t n) {
+    switch (width) {
+        case 0: break;
+        case 4: EXPAND(4) break;
+        case 8: EXPAND(8) break;
+        default: EXPAND(width) break;
+    }
+}
+
+static void expand_bits(uint8_t *out, size_t at, const uint8_t *bits, int64_t bit, int64_t rows, int64_t n) {
+    for (int64_t i = rows - 1; i >= n; i--) {
+        bool valid = ps_bit_get(bits, (size_t)(bit + i));
+        ps_bits_fill(out, at + (size_t)i, 1, valid && ps_bit_get(out, at + (size_t)--n));
+    }
+}
+
+static void expand_offsets(ps_leaf *leaf, const uint8_t *bits, int64_t bit, int64_t rows, int64_t n) {
+    const int64_t base = leaf->out_rows;
+    for (int64_t i = rows - 1; i >= n; i--) {
+        ps_offset_set(leaf, base + i + 1, ps_offset_get(leaf, base + n));
+        n -= ps_bit_get(bits, (size_t)(bit + i));
+    }
+}
+
+/* Rows in front of which exactly n values stand, as many as there are. */
+static int64_t rows_of_values(const ps_leaf *leaf, int64_t n) {
+    int64_t rows = 0;
+    while (n || !ps_bit_get(leaf->levels.data, (size_t)(leaf->row + rows))) {
+        n -= ps_bit_get(leaf->levels.data, (size_t)(leaf->row + rows++));
+    }
+    return rows;
+}
+
+static ps_status add_validity(ps_leaf *leaf, int64_t rows, int64_t n, ps_error *err) {
+    const size_t at = (size_t)leaf->out_rows;
+    if (n < rows && !leaf->out_validity.data) {
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, (size_t)leaf->max_rows / 8 + 1, err));
+        ps_bits_fill(leaf->out_validity.data, 0, at, true);
+    }
+    if (!leaf->out_validity.data) return PS_OK;
+    if (n < rows) {
+        ps_bits_copy(leaf->out_validity.data, at, leaf->levels.data, (size_t)leaf->row, (size_t)rows);
+        leaf->null_count += rows - n;
+    } else {
+        ps_bits_fill(leaf->out_validity.data, at, (size_t)rows, true);
+    }
+    return PS_OK;
+}
+
+/* *done < rows when the offsets of byte strings are exhausted. */
+static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error *err) {
+    int64_t n = count_values(leaf, rows), got = n;
+    *done = rows;
+    if (leaf->bytes) {
+        PS_TRY(is_coded(leaf) ? ps_dictionary_read_strings(leaf, leaf->out_rows, n, &got, err)
+                              : ps_plain_read_strings(leaf, leaf->out_rows, n, &got, err));
+        if (got < n) {
+            rows = *done = leaf->has_nulls ? rows_of_values(leaf, got) : got;
+            n = got;
+        }
+        if (n < rows) expand_offsets(leaf, leaf->levels.data, leaf->row, rows, n);
+    } else if (leaf->spec.kind == PS_BOOL) {
+        uint8_t *out = leaf->out_values.data;
+        PS_TRY(ps_plain_read_bits(leaf, out, (size_t)leaf->out_rows, n, err));
+        if (n < rows) expand_bits(out, (size_t)leaf->out_rows, leaf->levels.data, leaf->row, rows, n);
+    } else {
+        uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
+        PS_TRY(is_coded(leaf) ? ps_dictionary_read(leaf, out, n, err) : ps_plain_read(leaf, out, n, err));
+        if (n < rows) expand_fixed(out, leaf->out_width, leaf->levels.data, leaf->row, rows, n);
+    }
+    PS_TRY(add_validity(leaf, rows, n, err));
+    leaf->row += rows;
+    leaf->value += n;
+    leaf->out_rows += rows;
+    return PS_OK;
+}
+
+/* The next run, whole or cut, at or after the place of the cursor. */
+static bool next_run(ps_leaf *leaf, int64_t limit, ps_range *run) {
+    ps_run_cursor cursor = leaf->cursor;
+    if (!ps_selection_next(&leaf->selection, &cursor, limit, run)) return false;
+    int64_t room = leaf->max_rows - leaf->out_rows;
+    if (run->stop - run->start > room) {
+        run->stop = run->start + room;
+        return true; /* the cursor stays: the rest of the run comes with the next begin */
+    }
+    leaf->cursor = cursor;
+    return true;
+}
+
+ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
+    if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "take before begin");
+    ps_range run;
+    for (;;) {
+        ps_run_cursor peek = leaf->cursor;
+        if (!ps_selection_next(&leaf->selection, &peek, INT64_MAX, &run)) {
+            *state = PS_TAKE_DONE;
+            return PS_OK;
+        }
+        if (leaf->out_rows == leaf->max_rows) {
+            *state = PS_TAKE_FULL;
+            return PS_OK;
+        }
+        if (!leaf->has_page || !next_run(leaf, leaf->page.first_row + leaf->n_rows, &run)) {
+            *state = PS_TAKE_PAGE;
+            return PS_OK;
+        }
+        int64_t here = leaf->page.first_row + leaf->row;
+        if (run.start < here) {
+            return ps_fail(err, PS_INVALID, PS_NOWHERE, "row %lld is selected, but the page handed begins at row %lld",
+                           (long long)run.start, (long long)here);
+        }
+        int64_t done = 0, want = run.stop - run.start;
+        if (run.start > here) PS_TRY(skip_rows(leaf, run.start - here, err));
+        PS_TRY(read_rows(leaf, want, &done, err));
+        leaf->cursor.row = leaf->next_row = run.start + done;
+        if (done < want) {
+            if (leaf->out_rows == 0) {
+                return ps_fail(err, PS_LIMIT, PS_NOWHERE,
+                               "a byte string does not fit 32-bit offsets; use string_type=\"large\"");
+            }
+            *state = PS_TAKE_FULL;
+            return PS_OK;
+        }
+    }
+}
+
+/* Strings that came from pages, or from a dictionary with a fault in it. */
+static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
+    if (!leaf->spec.utf8 || !leaf->unchecked || !leaf->bytes) return PS_OK;
+    int64_t bad = 0;
+    if (leaf->spec.kind == PS_BYTES) {
+        if (ps_utf8_check_offsets32(leaf->out_values.data, (const int32_t *)(const void *)leaf->out_offsets.data,
+                                    leaf->out_rows, &bad) == PS_OK) {
+            return PS_OK;
+        }
+    } else {
+        for (; bad < leaf->out_rows; bad++) {
+            int64_t start = ps_offset_get(leaf, bad), stop = ps_offset_get(leaf, bad + 1);
+            size_t at;
+            if (ps_utf8_check(leaf->out_values.data + start, (size_t)(stop - start), &at) != PS_OK) break;
+        }
+        if (bad == leaf->out_rows) return PS_OK;
+    }
+    return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "value %lld of the selected rows is not UTF-8", (long long)bad);
+}
+
+/* A buffer that keeps more than it needs is copied: small results stay small. */
+static ps_status hand_over(ps_grow *grow, size_t size, uint8_t **data, size_t *capacity, ps_error *err) {
+    if (grow->capacity > 4096 && size < grow->capacity / 2) {
+        size_t fit = size ? (size + 63) & ~(size_t)63 : 64;
+        uint8_t *copy = ps_buffer_new(fit);
+        if (!copy) return ps_fail_nomem(err, fit);
+        if (size) memcpy(copy, grow->data, size);
+        drop(grow);
+        *grow = (ps_grow){.data = copy, .capacity = fit};
+    }
+    *data = grow->data;
+    *capacity = grow->capacity;
+    *grow = (ps_grow){0};
+    return PS_OK;
+}
+
+ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
+    *out = (ps_column){0};
+    if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "finish before begin");
+    PS_TRY(check_utf8(leaf, err));
+    const size_t n = (size_t)leaf->out_rows;
+    out->n = leaf->out_rows;
+    out->null_count = leaf->null_count;
+    if (leaf->bytes) {
+        out->offsets_size = (n + 1) * (leaf->spec.kind == PS_BYTES ? 4 : 8);
+        out->values_size = (size_t)ps_offset_get(leaf, leaf->out_rows);
+        PS_TRY(hand_over(&leaf->out_offsets, out->offsets_size, &out->offsets, &out->offsets_capacity, err));
+    } else {
+        out->values_size = leaf->spec.kind == PS_BOOL ? (n + 7) / 8 : n * leaf->out_width;
+    }
+    if (leaf->out_validity.data) {
+        out->validity_size = (n + 7) / 8;
+        PS_TRY(hand_over(&leaf->out_validity, out->validity_size, &out->validity, &out->validity_capacity, err));
+    }
+    PS_TRY(hand_over(&leaf->out_values, out->values_size, &out->values, &out->values_capacity, err));
+    leaf->begun = false;
+    return PS_OK;
+}

@@ -1,0 +1,375 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
+"""Codecs, checksums and the leaf decoder: bytes of pages in, memory of Arrow arrays out.
+
+Every function takes buffers, runs one block without the GIL and turns a status into CoreError.
+"""
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+
+cdef extern from "pageseek.h" nogil:
+    ctypedef enum ps_status:
+        PS_OK
+        PS_NOMEM
+    ctypedef struct ps_error:
+        uint64_t offset
+        char message[200]
+    ctypedef enum ps_take:
+        PS_TAKE_PAGE
+        PS_TAKE_DONE
+        PS_TAKE_FULL
+    ctypedef struct ps_range:
+        int64_t start
+        int64_t stop
+    ctypedef struct ps_selection:
+        const ps_range *ranges
+        size_t n_ranges
+        const uint8_t *bitmap
+        int64_t base, length
+    ctypedef struct ps_rung:
+        int32_t type
+        int16_t def_level, rep_level
+    ctypedef struct ps_leaf_spec:
+        int32_t physical, type_length, kind, width, unit, utf8, max_def, max_rep, n_rungs
+        ps_rung rungs[64]
+        size_t max_output
+    ctypedef struct ps_page:
+        int32_t version, encoding, def_encoding, rep_encoding
+        int64_t num_values, num_nulls, num_rows, first_row
+        const uint8_t *levels
+        size_t rep_length, def_length
+        const uint8_t *body
+        size_t length
+        bint partial
+    ctypedef struct ps_column:
+        int64_t n, null_count
+        uint8_t *validity
+        uint8_t *values
+        uint8_t *offsets
+        size_t validity_capacity, values_capacity, offsets_capacity
+        size_t validity_size, values_size, offsets_size
+    ctypedef struct ps_leaf:
+        pass
+    void *ps_buffer_new(size_t size)
+    void ps_buffer_free(void *buffer, size_t size)
+    uint32_t ps_crc32(uint32_t crc, const uint8_t *data, size_t length)
+    ps_status ps_snappy_decode(const uint8_t *, size_t, uint8_t *, size_t, bint, ps_error *)
+    ps_status ps_lz4_decode(const uint8_t *, size_t, uint8_t *, size_t, bint, ps_error *)
+    ps_status ps_lz4_hadoop_decode(const uint8_t *, size_t, uint8_t *, size_t, bint, ps_error *)
+    ps_status ps_convert_plain(const ps_leaf_spec *, const uint8_t *, size_t, const int64_t *, const int64_t *, int64_t,
+                               uint8_t *, void *, uint8_t *, ps_error *)
+    ps_status ps_leaf_new(const ps_leaf_spec *, ps_leaf **, ps_error *)
+    void ps_leaf_free(ps_leaf *)
+    ps_status ps_leaf_dictionary(ps_leaf *, const uint8_t *, size_t, int64_t, ps_error *)
+    ps_status ps_leaf_begin(ps_leaf *, const ps_selection *, int64_t, size_t, ps_error *)
+    ps_status ps_leaf_page(ps_leaf *, const ps_page *, ps_error *)
+    ps_status ps_leaf_take(ps_leaf *, ps_take *, ps_error *)
+    int64_t ps_leaf_row(const ps_leaf *)
+    ps_status ps_leaf_finish(ps_leaf *, ps_column *, ps_error *)
+
+
+class CoreError(Exception):
+    """What a kernel says: `status` (ps_status of pageseek.h), `offset` (byte of the input, or None), `message`."""
+
+    def __init__(self, status, offset, message):
+        super().__init__(message)
+        self.status = status
+        self.offset = offset
+        self.message = message
+
+
+TAKE_PAGE, TAKE_DONE, TAKE_FULL = PS_TAKE_PAGE, PS_TAKE_DONE, PS_TAKE_FULL
+
+
+cdef int check(ps_status status, ps_error *err) except -1:
+    if status == PS_OK:
+        return 0
+    raise CoreError(<int>status, None if err.offset == UINT64_MAX else err.offset, err.message.decode("utf-8", "replace"))
+
+
+cdef class Block:
+    """64-byte-aligned memory of the core, exported through the buffer protocol and freed with this object."""
+
+    cdef uint8_t *data
+    cdef size_t size, capacity
+
+    def __dealloc__(self):
+        if self.data != NULL:
+            ps_buffer_free(self.data, self.capacity)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, <void *>self.data, <Py_ssize_t>self.size, 0, flags)
+
+    def __releasebuffer__(self, Py_buffer *view):
+        pass
+
+    def __len__(self):
+        return self.size
+
+
+cdef Block wrap(uint8_t *data, size_t size, size_t capacity):
+    if data == NULL:
+        return None
+    cdef Block block = Block.__new__(Block)
+    block.data, block.size, block.capacity = data, size, capacity
+    return block
+
+
+cdef Block allocate(size_t size):
+    cdef size_t capacity = (size + 63) & ~(<size_t>63) if size else 64
+    cdef uint8_t *data = <uint8_t *>ps_buffer_new(capacity)
+    if data == NULL:
+        raise CoreError(<int>PS_NOMEM, None, f"no memory for {size} bytes")
+    return wrap(data, size, capacity)
+
+
+def crc32(data, uint32_t crc=0):
+    """CRC-32 of a buffer, as in the crc field of a page header; `crc` continues an earlier one."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        with nogil:
+            crc = ps_crc32(crc, <const uint8_t *>view.buf, <size_t>view.len)
+    finally:
+        PyBuffer_Release(&view)
+    return crc
+
+
+def decompress(str codec, data, size_t size, bint exact=True):
+    """Decode a block of codec "snappy", "lz4_raw" or "lz4" (Hadoop framing, else raw) into a new Block.
+
+    `exact`: the block must yield `size` bytes and no more; else its first `size` bytes are decoded and
+    the rest is left. Raises CoreError where the block does not hold them.
+    """
+    cdef Py_buffer view
+    cdef ps_error err
+    cdef ps_status status
+    cdef int which = {"snappy": 0, "lz4_raw": 1, "lz4": 2}[codec]
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        # a block expands at most 255-fold (LZ4) or about 22-fold (Snappy): refuse before allocating
+        if <size_t>view.len * 256 + 64 < size:
+            raise CoreError(2, None, f"{view.len} compressed bytes cannot hold {size}")
+        block = allocate(size)
+        with nogil:
+            if which == 0:
+                status = ps_snappy_decode(<const uint8_t *>view.buf, <size_t>view.len, (<Block>block).data, size, exact, &err)
+            elif which == 1:
+                status = ps_lz4_decode(<const uint8_t *>view.buf, <size_t>view.len, (<Block>block).data, size, exact, &err)
+            else:
+                status = ps_lz4_hadoop_decode(<const uint8_t *>view.buf, <size_t>view.len, (<Block>block).data, size, exact, &err)
+        check(status, &err)
+    finally:
+        PyBuffer_Release(&view)
+    return block
+
+
+cdef int fill_spec(ps_leaf_spec *spec, tuple form, size_t max_output) except -1:
+    memset(spec, 0, sizeof(ps_leaf_spec))
+    spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8 = form
+    spec.max_output = max_output
+    return 0
+
+
+def convert_plain(tuple form, data, offset, size, int64_t n):
+    """Bounds of an index to Arrow values: `n` PLAIN values at (offset, size), int64 buffers, of `data`.
+
+    Returns (values, offsets or None, known): known is one byte a value, 0 where the bytes cannot be one.
+    """
+    cdef ps_leaf_spec spec
+    cdef ps_error err
+    cdef ps_status status
+    cdef Py_buffer view, at, sizes
+    cdef size_t total = 0
+    cdef int64_t i
+    cdef void *offsets_data = NULL
+    fill_spec(&spec, form, <size_t>-1)
+    width = KIND_WIDTH[spec.kind]
+    offsets = None
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    PyObject_GetBuffer(offset, &at, PyBUF_SIMPLE)
+    PyObject_GetBuffer(size, &sizes, PyBUF_SIMPLE)
+    try:
+        if at.len != n * 8 or sizes.len != n * 8:
+            raise ValueError("offset and size need n int64 values")
+        if width < 0:
+            offsets = allocate((n + 1) * -width)
+            offsets_data = (<Block>offsets).data
+            total = <size_t>sum_positive(<const int64_t *>sizes.buf, n)
+            if total > <size_t>view.len * <size_t>(n + 1):
+                raise CoreError(6, None, "bounds lie outside their buffer")
+        elif spec.kind == 0:
+            total = (n + 7) // 8
+        else:
+            total = n * (width if width else spec.width)
+        values = allocate(total)
+        known = allocate(n)
+        with nogil:
+            status = ps_convert_plain(&spec, <const uint8_t *>view.buf, <size_t>view.len, <const int64_t *>at.buf,
+                                      <const int64_t *>sizes.buf, n, (<Block>values).data, offsets_data,
+                                      (<Block>known).data, &err)
+        check(status, &err)
+    finally:
+        PyBuffer_Release(&sizes)
+        PyBuffer_Release(&at)
+        PyBuffer_Release(&view)
+    return values, offsets, known
+
+
+cdef int64_t sum_positive(const int64_t *values, int64_t n) noexcept:
+    cdef int64_t total = 0, i
+    for i in range(n):
+        if values[i] > 0:
+            total += values[i]
+    return total
+
+
+# bytes of a value by ps_kind: 0 = bits or given by the width, negative = byte strings with such offsets
+KIND_WIDTH = (0, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 16, 32, -4, -8, 0)
+
+
+cdef class LeafDecoder:
+    """Decodes the selected rows of one leaf of one row group, page by page.
+
+    Parameters
+    ----------
+    form : tuple of int
+        (physical type, type_length, kind, width, INT96 unit, check UTF-8), see pageseek.h.
+    max_def, max_rep : int
+        Greatest definition and repetition level of the leaf.
+    max_output : int
+        Bytes that the output of one read may hold.
+
+    Use: `dictionary` if the chunk has one; `begin(selection)`; for each page that holds a selected row
+    `page(...)`, which answers TAKE_PAGE (hand the next one), TAKE_DONE or TAKE_FULL; `finish()` gives the
+    buffers. After TAKE_FULL go on with finish, begin, `resume`. Rows count from the row group's first.
+    Raises CoreError.
+    """
+
+    cdef ps_leaf *leaf
+    cdef Py_buffer page_view, levels_view, dictionary_view, ranges_view
+    cdef bint has_page, has_levels, dictionary_held, has_ranges
+
+    def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40):
+        cdef ps_leaf_spec spec
+        cdef ps_error err
+        fill_spec(&spec, form, max_output)
+        spec.max_def, spec.max_rep = max_def, max_rep
+        spec.n_rungs = 1 if max_def == 1 and max_rep == 0 else max_def + max_rep
+        spec.rungs[0].def_level = 1
+        check(ps_leaf_new(&spec, &self.leaf, &err), &err)
+
+    def __dealloc__(self):
+        ps_leaf_free(self.leaf)
+        self.release_page()
+        if self.dictionary_held:
+            PyBuffer_Release(&self.dictionary_view)
+        if self.has_ranges:
+            PyBuffer_Release(&self.ranges_view)
+
+    cdef void release_page(self):
+        if self.has_page:
+            PyBuffer_Release(&self.page_view)
+        if self.has_levels:
+            PyBuffer_Release(&self.levels_view)
+        self.has_page = self.has_levels = False
+
+    @property
+    def has_dictionary(self):
+        """Whether a dictionary has been handed over."""
+        return self.dictionary_held
+
+    @property
+    def row(self):
+        """Rows before this one are done."""
+        return ps_leaf_row(self.leaf)
+
+    def dictionary(self, data, int64_t n):
+        """The decompressed dictionary page: `n` PLAIN values. The buffer is held until the decoder is freed."""
+        cdef Py_buffer view
+        cdef ps_error err
+        cdef ps_status status
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        with nogil:
+            status = ps_leaf_dictionary(self.leaf, <const uint8_t *>view.buf, <size_t>view.len, n, &err)
+        if self.dictionary_held:
+            PyBuffer_Release(&self.dictionary_view)
+        self.dictionary_view, self.dictionary_held = view, True
+        check(status, &err)
+
+    def begin(self, ranges, int64_t max_rows=INT64_MAX, size_t bytes_hint=0):
+        """Set the rows to read: `ranges` is an int64 buffer of (start, stop) pairs, sorted and disjoint."""
+        cdef ps_selection selection
+        cdef ps_error err
+        cdef ps_status status
+        cdef Py_buffer view
+        PyObject_GetBuffer(ranges, &view, PyBUF_SIMPLE)
+        if self.has_ranges:
+            PyBuffer_Release(&self.ranges_view)
+        self.ranges_view, self.has_ranges = view, True
+        memset(&selection, 0, sizeof(selection))
+        selection.ranges = <const ps_range *>view.buf
+        selection.n_ranges = <size_t>view.len // 16
+        with nogil:
+            status = ps_leaf_begin(self.leaf, &selection, max_rows, bytes_hint, &err)
+        check(status, &err)
+
+    def page(self, body, levels, int version, int encoding, int def_encoding, int rep_encoding, int64_t num_values,
+             int64_t num_nulls, int64_t num_rows, size_t rep_length, size_t def_length, int64_t first_row,
+             bint partial=False):
+        """Hand a page and take the selected rows from it.
+
+        `body`: V1 levels and values, V2 values; decompressed, or (`partial`) as much of it as the rows
+        need. `levels`: V2, repetition then definition levels, else None.
+        """
+        cdef ps_page page
+        cdef ps_error err
+        cdef ps_status status
+        cdef ps_take state = PS_TAKE_PAGE
+        self.release_page()
+        PyObject_GetBuffer(body, &self.page_view, PyBUF_SIMPLE)
+        self.has_page = True
+        memset(&page, 0, sizeof(page))
+        if levels is not None:
+            PyObject_GetBuffer(levels, &self.levels_view, PyBUF_SIMPLE)
+            self.has_levels = True
+            if rep_length > <size_t>self.levels_view.len or def_length != <size_t>self.levels_view.len - rep_length:
+                raise ValueError("levels need rep_length + def_length bytes")
+            page.levels = <const uint8_t *>self.levels_view.buf
+            page.rep_length, page.def_length = rep_length, def_length
+        elif version == 2:
+            raise ValueError("a V2 page needs its levels")
+        page.version, page.encoding, page.def_encoding, page.rep_encoding = version, encoding, def_encoding, rep_encoding
+        page.num_values, page.num_nulls, page.num_rows, page.first_row = num_values, num_nulls, num_rows, first_row
+        page.body, page.length, page.partial = <const uint8_t *>self.page_view.buf, <size_t>self.page_view.len, partial
+        with nogil:
+            status = ps_leaf_page(self.leaf, &page, &err)
+            if status == PS_OK:
+                status = ps_leaf_take(self.leaf, &state, &err)
+        check(status, &err)
+        return <int>state
+
+    def resume(self):
+        """Take on from the page already handed, after finish and begin."""
+        cdef ps_error err
+        cdef ps_status status
+        cdef ps_take state = PS_TAKE_PAGE
+        with nogil:
+            status = ps_leaf_take(self.leaf, &state, &err)
+        check(status, &err)
+        return <int>state
+
+    def finish(self):
+        """(rows, null_count, validity or None, offsets or None, values): the buffers of an Arrow array."""
+        cdef ps_column out
+        cdef ps_error err
+        cdef ps_status status
+        with nogil:
+            status = ps_leaf_finish(self.leaf, &out, &err)
+        validity = wrap(out.validity, out.validity_size, out.validity_capacity)
+        offsets = wrap(out.offsets, out.offsets_size, out.offsets_capacity)
+        values = wrap(out.values, out.values_size, out.values_capacity)
+        check(status, &err)
+        return out.n, out.null_count, validity, offsets, values

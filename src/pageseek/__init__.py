@@ -1,0 +1,40 @@
+"""pageseek reads from Apache Parquet files exactly what an answer needs."""
+
+from pageseek._core.decode import LeafDecoder
+from pageseek._core.rows import RowRanges
+from pageseek.errors import (
+    CorruptFileError,
+    FileChangedError,
+    LimitError,
+    PageseekError,
+    PredicateError,
+    UnsupportedError,
+)
+from pageseek.metadata import ParquetFile
+from pageseek.plan import ScanPlan
+from pageseek.predicate.expression import Expression, col
+from pageseek.report import Report
+from pageseek.scan import Scan, clear_cache, read_table, scan
+from pageseek.scan import open_file as open
+
+__version__ = "0.1.0"
+__all__ = [
+    "CorruptFileError",
+    "Expression",
+    "FileChangedError",
+    "LeafDecoder",
+    "LimitError",
+    "PageseekError",
+    "ParquetFile",
+    "PredicateError",
+    "Report",
+    "RowRanges",
+    "Scan",
+    "ScanPlan",
+    "UnsupportedError",
+    "clear_cache",
+    "col",
+    "open",
+    "read_table",
+    "scan",
+]

@@ -1,0 +1,189 @@
+"""A row group, from selection to Arrow: filter columns first, each on the survivors of the one before, then
+the payload for the rows that passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.decode import LeafReader
+from pageseek.fetch import Fetcher
+from pageseek.metadata import ParquetFile
+from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
+from pageseek.report import Report
+from pageseek.schema import Form, Leaf, Options
+
+Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An output column: the leaf it is decoded from, and how."""
+
+    name: str
+    leaf: Leaf
+    form: Form
+
+
+class GroupScan:
+    """Reads one row group of one file for one scan."""
+
+    def __init__(
+        self, file: ParquetFile, row_group: int, columns: Sequence[Column], options: Options, fetcher: Fetcher
+    ) -> None:
+        self._file = file
+        self._row_group = row_group
+        self._columns = columns
+        self._options = options
+        self._fetcher = fetcher
+        self._report: Report = fetcher.report
+        self._held: dict[int, list[pa.Array]] = {}  # leaf -> its storage arrays at the current selection
+
+    def run(
+        self, ranges: rows.RowRanges, bound: Bound | None, limit: int | None
+    ) -> tuple[int, list[list[pa.Array]]]:
+        """(rows, for each column its arrays) of the selected rows that pass."""
+        if bound is not None:
+            with self._report.timed("filter"):
+                ranges = self._filter(ranges, bound)
+        if limit is not None and ranges.num_rows > limit:
+            ranges = ranges.head(limit)
+            for leaf, arrays in self._held.items():
+                self._held[leaf] = _head(arrays, limit)
+        n = ranges.num_rows
+        if n == 0:
+            return 0, [[] for _ in self._columns]
+        with self._report.timed("payload"):
+            payload = {column.leaf.index: column for column in self._columns}
+            self._read([(c.leaf, c.form) for i, c in payload.items() if i not in self._held], ranges)
+            return n, [[column.form.finish(a) for a in self._held[column.leaf.index]] for column in self._columns]
+
+    def _read(self, leaves: Sequence[tuple[Leaf, Form]], ranges: rows.RowRanges) -> None:
+        """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
+        readers = [self._reader(leaf, form) for leaf, form in leaves]
+        wanted = [reader.want(ranges) for reader in readers]
+        buffers = iter(self._fetcher.read([at for part in wanted for at in part], "data"))
+        for reader, part in zip(readers, wanted, strict=True):
+            reader.give([next(buffers) for _ in part])
+        for reader in readers:
+            self._held[reader.leaf.index] = reader.read()
+
+    def _reader(self, leaf: Leaf, form: Form) -> LeafReader:
+        offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
+        return LeafReader(self._file, self._row_group, leaf, form, self._fetcher, offsets)
+
+    # -- filter -------------------------------------------------------------------------------
+
+    def _cost(self, bound: Bound) -> float:
+        chunks = {t.leaf.index: self._file.chunk(self._row_group, t.leaf) for t in leaves_of(bound)}
+        return float(sum(c.total_uncompressed_size for c in chunks.values()))
+
+    def _filter(self, ranges: rows.RowRanges, bound: Bound) -> rows.RowRanges:
+        """The rows for which the filter is TRUE: conjunct by conjunct, the cheapest first."""
+        parts = sorted(conjuncts(bound), key=self._cost)
+        needed_later = [
+            {t.leaf.index for later in parts[i + 1 :] for t in leaves_of(later)}
+            | {column.leaf.index for column in self._columns}
+            for i in range(len(parts))
+        ]
+        for part, later in zip(parts, needed_later, strict=True):
+            if not ranges:
+                break
+            tests = {t.leaf.index: t for t in leaves_of(part)}
+            self._read([(t.leaf, t.form) for i, t in tests.items() if i not in self._held], ranges)
+            n = ranges.num_rows
+            mask, count = self._evaluate(part, n)
+            self._held = {leaf: arrays for leaf, arrays in self._held.items() if leaf in later}
+            if count < n:
+                ranges = ranges.refine(mask.tobytes())
+                if count:
+                    self._held = {leaf: _take(arrays, mask, n) for leaf, arrays in self._held.items()}
+                else:
+                    self._held.clear()
+        return ranges
+
+    def _evaluate(self, bound: Bound, n: int) -> tuple[Bitmap, int]:
+        """Where a condition is TRUE, for the n rows selected now."""
+        if isinstance(bound, BoundConst):
+            return _constant(bound.value, n)
+        if isinstance(bound, BoundLeaf):
+            return self._test(bound, n)
+        is_and = isinstance(bound, BoundAnd)
+        mask, count = self._evaluate(bound.args[0], n)
+        for arg in bound.args[1:]:
+            if count == (0 if is_and else n):
+                break
+            other, _ = self._evaluate(arg, n)
+            mask = mask & other if is_and else mask | other
+            count = int(np.bitwise_count(mask).sum())
+        return mask, count
+
+    def _test(self, test: BoundLeaf, n: int) -> tuple[Bitmap, int]:
+        arrays = self._held[test.leaf.index]
+        if pa.types.is_null(test.form.type):  # IS NULL is TRUE for every row, all else NULL
+            return _constant(test.op == rows.OP_IS_NULL and not test.negate, n)
+        masks: list[tuple[Bitmap, int, int]] = []
+        for array in arrays:
+            buffers = array.buffers()
+            offsets = buffers[1] if len(buffers) == 3 else None
+            mask, count = rows.compare(
+                test.form.kind,
+                test.form.width,
+                len(array),
+                buffers[0] if array.null_count else None,
+                buffers[-1],
+                offsets,
+                test.op,
+                test.negate,
+                test.literals,
+                test.nan,
+            )
+            masks.append((np.frombuffer(mask, np.uint8), count, len(array)))
+        if len(masks) == 1:
+            return masks[0][0], masks[0][1]
+        bits = np.concatenate([np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks])
+        return np.packbits(bits, bitorder="little"), sum(count for _, count, _ in masks)
+
+
+def _constant(value: bool, n: int) -> tuple[Bitmap, int]:
+    return np.packbits(np.full(n, value), bitorder="little"), n if value else 0
+
+
+def _take(arrays: list[pa.Array], mask: Bitmap, n: int) -> list[pa.Array]:
+    """The rows of a bitmap; the results begin at offset 0, as the kernels need it."""
+    chosen = pa.BooleanArray.from_buffers(pa.bool_(), n, [None, pa.py_buffer(mask)])
+    out, at = [], 0
+    for array in arrays:
+        out.append(array.filter(chosen.slice(at, len(array))))
+        at += len(array)
+    return out
+
+
+def _head(arrays: list[pa.Array], n: int) -> list[pa.Array]:
+    out: list[pa.Array] = []
+    for array in arrays:
+        if n <= 0:
+            break
+        out.append(array.slice(0, n))
+        n -= len(array)
+    return out
+
+
+def batches_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]], size: int) -> Iterator[pa.RecordBatch]:
+    """Record batches of at most `size` rows; columns may be cut into arrays at different rows."""
+    if not columns:
+        for start in range(0, n, size):
+            rows_here = min(size, n - start)
+            empty = pa.StructArray.from_buffers(pa.struct([]), rows_here, [None])
+            yield pa.RecordBatch.from_struct_array(empty).replace_schema_metadata(schema.metadata)
+        return
+    table = pa.Table.from_arrays(
+        [pa.chunked_array(arrays, type=field.type) for arrays, field in zip(columns, schema, strict=True)],
+        schema=schema,
+    )
+    yield from table.to_batches(max_chunksize=size)

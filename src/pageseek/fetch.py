@@ -1,0 +1,67 @@
+"""The planner that all reads of a file pass: coalesces, issues, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pageseek.errors import CorruptFileError
+from pageseek.report import Report
+from pageseek.storage.base import Store
+
+LARGEST = 16 << 20  # bytes of one request that coalescing makes; a single range may be larger
+
+
+class Fetcher:
+    """Reads ranges of one store for one scan. `tail`: the last bytes of the file, when they are at hand."""
+
+    __slots__ = ("_gap", "_store", "_tail", "_tail_start", "report")
+
+    def __init__(self, store: Store, report: Report, tail: memoryview | None = None) -> None:
+        self._store = store
+        self._tail = tail
+        self._tail_start = store.size - (tail.nbytes if tail is not None else 0)
+        self._gap = int(store.latency * store.bandwidth)
+        self.report = report
+
+    def read(self, ranges: Sequence[tuple[int, int]], kind: str) -> list[memoryview]:
+        """The bytes at each (offset, length), in the order asked. `kind`: metadata, index or data.
+
+        Ranges nearer to each other than latency x bandwidth of the store become one request; what the tail
+        holds costs none.
+        """
+        out: list[memoryview | None] = [None] * len(ranges)
+        wanted: list[tuple[int, int, int]] = []
+        for i, (offset, length) in enumerate(ranges):
+            if offset < 0 or length < 0 or offset + length > self._store.size:
+                raise CorruptFileError(
+                    f"{self._store.name}: {length} bytes at {offset} lie outside the file of {self._store.size} bytes"
+                )
+            if self._tail is not None and offset >= self._tail_start:
+                start = offset - self._tail_start
+                out[i] = self._tail[start : start + length]
+            else:
+                wanted.append((offset, length, i))
+        if wanted:
+            wanted.sort()
+            requests: list[tuple[int, int]] = []
+            members: list[list[tuple[int, int, int]]] = []
+            for item in wanted:
+                offset, length, _ = item
+                if requests:
+                    start, size = requests[-1]
+                    stop = max(start + size, offset + length)
+                    if offset - (start + size) <= self._gap and stop - start <= LARGEST:
+                        requests[-1] = (start, stop - start)
+                        members[-1].append(item)
+                        continue
+                requests.append((offset, length))
+                members.append([item])
+            report = self.report
+            report.requests += len(requests)
+            report.waves += 1
+            report.bytes[kind] += sum(length for _, length in requests)
+            for (start, _), data, items in zip(requests, self._store.read(requests), members, strict=True):
+                view = memoryview(data).cast("B")
+                for offset, length, i in items:
+                    out[i] = view[offset - start : offset - start + length]
+        return out  # type: ignore[return-value]

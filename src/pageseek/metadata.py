@@ -1,0 +1,547 @@
+"""Footer, column chunks and page index of one file, parsed as they are touched.
+
+Sources: parquet.thrift (FileMetaData, ColumnChunk, ColumnIndex, OffsetIndex), PageIndex.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pageseek._core import decode as core_decode
+from pageseek._core import metadata as core
+from pageseek._core import rows
+from pageseek.errors import CorruptFileError, UnsupportedError, from_core
+from pageseek.fetch import Fetcher
+from pageseek.report import Report
+from pageseek.schema import (
+    ABSENT,
+    FIXED,
+    FLOAT_KINDS,
+    INT96,
+    L_GEOGRAPHY,
+    L_GEOMETRY,
+    L_UNKNOWN,
+    L_VARIANT,
+    PHYSICAL_NAMES,
+    Form,
+    Leaf,
+    Options,
+    Schema,
+    SchemaElement,
+    logical_of,
+)
+from pageseek.storage import Source, Store
+
+TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
+MAX_ARENA = 1 << 30
+TYPE_ORDER, IEEE754_ORDER = 1, 2
+CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
+
+RowGroup = NamedTuple("RowGroup", [(name, int) for name in core.ROW_GROUP_FIELDS])  # type: ignore[misc]
+Chunk = NamedTuple("Chunk", [(name, int) for name in core.CHUNK_FIELDS])  # type: ignore[misc]
+PageHeader = NamedTuple("PageHeader", [(name, int) for name in core.PAGE_HEADER_FIELDS])  # type: ignore[misc]
+
+
+def _records(kind: Any, data: bytes) -> list[Any]:
+    width = len(kind._fields)
+    return [kind._make(values) for values in struct.iter_unpack(f"<{width}q", data)]
+
+
+def _int64(data: bytes) -> npt.NDArray[np.int64]:
+    return np.frombuffer(data, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetIndex:
+    """Where the data pages of a chunk are. Arrays of int64, one entry a page; `first_row` has one more,
+    the number of rows in the row group."""
+
+    offset: npt.NDArray[np.int64]
+    compressed_size: npt.NDArray[np.int64]
+    first_row: npt.NDArray[np.int64]
+
+    @property
+    def num_pages(self) -> int:
+        return len(self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnIndex:
+    """What is known of the values of each page of a chunk. `lower` and `upper` are Arrow arrays of the
+    column's type, null where a page has no bounds that may be trusted."""
+
+    null_pages: npt.NDArray[np.uint8]
+    null_counts: npt.NDArray[np.int64] | None
+    nan_counts: npt.NDArray[np.int64] | None
+    boundary_order: str
+    lower: pa.Array
+    upper: pa.Array
+    zones: rows.Zones
+
+    @property
+    def num_pages(self) -> int:
+        return len(self.null_pages)
+
+
+def to_arrow(form: Form, n: int, null_count: int, validity: Any, offsets: Any, values: Any) -> pa.Array:
+    """An Arrow array of the form's storage type over buffers of the core."""
+    if pa.types.is_null(form.type):
+        return pa.nulls(n)
+    buffers = [pa.py_buffer(validity) if validity is not None else None]
+    if offsets is not None:
+        buffers.append(pa.py_buffer(offsets))
+    buffers.append(pa.py_buffer(values))
+    return pa.Array.from_buffers(form.storage, n, buffers, null_count)
+
+
+def _trusted_order(leaf: Leaf, orders: npt.NDArray[np.int64]) -> bool:
+    """May min_value and max_value be compared by the type's own order (parquet.thrift, ColumnOrder)?"""
+    if leaf.index >= len(orders):
+        return False
+    order, logical = int(orders[leaf.index]), logical_of(leaf.element)[0]
+    if order not in (TYPE_ORDER, IEEE754_ORDER):
+        return False
+    if leaf.element.type == INT96 or leaf.element.converted_type == 21:  # INTERVAL has no order
+        return False
+    return logical not in (L_VARIANT, L_GEOMETRY, L_GEOGRAPHY, L_UNKNOWN) and leaf.element.logical != 0
+
+
+def _signed_order(leaf: Leaf, form: Form) -> bool:
+    """The deprecated min and max were always compared as signed (parquet.thrift, Statistics)."""
+    return form.kind in (rows.KIND_I8, rows.KIND_I16, rows.KIND_I32, rows.KIND_I64, *FLOAT_KINDS) and (
+        leaf.element.type not in (INT96, FIXED)
+    )
+
+
+class ParquetFile:
+    """One file of one version: its metadata, parsed as it is touched.
+
+    Attributes: `schema` (pyarrow.Schema), `num_rows`, `num_row_groups`, `row_groups`, `leaves`,
+    `created_by`, `key_value_metadata`; `column_index(row_group, leaf)` and `offset_index(row_group, leaf)`
+    give the page index. Safe to share between threads.
+    """
+
+    def __init__(self, source: Source, store: Store, report: Report | None = None) -> None:
+        self.source = source
+        self.store = store
+        self.name = store.name
+        report = report or Report()
+        self._footer, self._tail = self._read_footer(report)
+        try:
+            parsed = core.footer(self._footer, MAX_ARENA)
+        except core.CoreError as error:
+            base = store.size - 8 - self._footer.nbytes
+            raise from_core(error, f"{self.name}: footer", base) from error
+        (_, self.num_rows, self._created_by, encryption, elements, self.num_leaves, groups, at, pairs, orders) = parsed
+        if encryption is not None and encryption != ABSENT:
+            report.note(f"{self.name}: some columns are encrypted")
+        self.row_groups: list[Any] = _records(RowGroup, groups)
+        for i, group in enumerate(self.row_groups):
+            if group.num_rows < 0:
+                raise CorruptFileError(f"{self.name}: row group {i} has {group.num_rows} rows")
+        if self.num_rows != sum(group.num_rows for group in self.row_groups):
+            report.note(f"{self.name}: the footer counts {self.num_rows} rows, its row groups another number")
+            self.num_rows = sum(group.num_rows for group in self.row_groups)
+        self._chunk_at = np.frombuffer(at, np.uint64).reshape(len(self.row_groups), self.num_leaves)
+        self._pairs = _int64(pairs).reshape(-1, 4)
+        self._orders = _int64(orders)
+        self._chunks: dict[int, list[Any]] = {}
+        self._group_zones: dict[tuple[int, Options], rows.Zones | None] = {}
+        self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
+        self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
+        self.schema_tree = Schema(
+            _records(SchemaElement, elements), self._footer, self._key_value, self.name
+        )
+
+    # -- opening ------------------------------------------------------------------------------
+
+    def _read_footer(self, report: Report) -> tuple[memoryview, memoryview]:
+        size = self.store.size
+        fetcher = Fetcher(self.store, report)
+        if size < 12:
+            raise CorruptFileError(f"{self.name}: {size} bytes are too few for a Parquet file")
+        (tail,) = fetcher.read([(size - min(size, TAIL), min(size, TAIL))], "metadata")
+        magic = bytes(tail[-4:])
+        if magic == b"PARE":
+            raise UnsupportedError(f"{self.name}: the footer is encrypted, and encrypted files are not supported")
+        if magic != b"PAR1":
+            raise CorruptFileError(f"{self.name}: ends in {magic!r}, not in b'PAR1': not a Parquet file, or cut short")
+        length = int.from_bytes(tail[-8:-4], "little")
+        if length > size - 12:
+            raise CorruptFileError(f"{self.name}: the footer claims {length} bytes, the file has {size}")
+        if length + 8 <= tail.nbytes:
+            return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
+        (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
+        return footer, tail
+
+    @property
+    def tail(self) -> memoryview:
+        """The last bytes of the file, read at open."""
+        return self._tail
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> ParquetFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<ParquetFile {self.name}: {self.num_rows:,} rows, {len(self.row_groups)} row groups, {self.num_leaves} leaves>"
+
+    # -- footer -------------------------------------------------------------------------------
+
+    @property
+    def num_row_groups(self) -> int:
+        return len(self.row_groups)
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """Primitive columns, in file order."""
+        return self.schema_tree.leaves
+
+    @functools.cached_property
+    def created_by(self) -> str | None:
+        """The writer's name, where the footer has one."""
+        if self._created_by is None:
+            return None
+        offset, length = self._created_by
+        return bytes(self._footer[offset : offset + length]).decode("utf-8", "replace")
+
+    def _key_values(self) -> Iterator[tuple[bytes, bytes | None]]:
+        for key, key_length, value, length in self._pairs.tolist():
+            yield (
+                bytes(self._footer[key : key + key_length]),
+                None if value == ABSENT else bytes(self._footer[value : value + length]),
+            )
+
+    def _key_value(self, wanted: bytes) -> bytes | None:
+        return next((value for key, value in self._key_values() if key == wanted), None)
+
+    @functools.cached_property
+    def key_value_metadata(self) -> Mapping[bytes, bytes | None]:
+        """The footer's key-value pairs; of equal keys the first."""
+        pairs: dict[bytes, bytes | None] = {}
+        for key, value in self._key_values():
+            pairs.setdefault(key, value)
+        return pairs
+
+    def arrow_schema(self, options: Options, columns: list[int] | None = None) -> pa.Schema:
+        """The Arrow schema of the given top-level fields (all, if None)."""
+        tree = self.schema_tree
+        wanted = range(len(tree.fields)) if columns is None else columns
+        metadata = {k: v or b"" for k, v in self.key_value_metadata.items() if k != b"ARROW:schema"}
+        return pa.schema([tree.arrow_field(i, options) for i in wanted], metadata=metadata or None)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the file, as read with default options."""
+        return self.arrow_schema(Options())
+
+    # -- column chunks -------------------------------------------------------------------------
+
+    def chunks(self, leaf: Leaf) -> list[Any]:
+        """The column chunks of a leaf, one a row group."""
+        found = self._chunks.get(leaf.index)
+        if found is None:
+            at = np.ascontiguousarray(self._chunk_at[:, leaf.index])
+            try:
+                found = _records(Chunk, core.chunks(self._footer, at))
+            except core.CoreError as error:
+                base = self.store.size - 8 - self._footer.nbytes
+                raise from_core(error, f"{self.name}: column {leaf.name!r}: chunk metadata", base) from error
+            self._chunks[leaf.index] = found
+        return found
+
+    def chunk(self, row_group: int, leaf: Leaf) -> Any:
+        """One column chunk, checked: readable, in this file, inside it."""
+        chunk = self.chunks(leaf)[row_group]
+        where = f"{self.name}: column {leaf.name!r}, row group {row_group}"
+        if chunk.crypto != ABSENT or not chunk.has_metadata:
+            raise UnsupportedError(f"{where}: the column is encrypted, and encrypted columns are not supported")
+        if chunk.file_path_length not in (ABSENT, 0):
+            raise UnsupportedError(f"{where}: the chunk lies in another file, which is not supported")
+        if chunk.type != leaf.element.type:
+            raise CorruptFileError(
+                f"{where}: the schema says {PHYSICAL_NAMES[leaf.element.type]}, the chunk type {chunk.type}"
+            )
+        start, stop = chunk_range(chunk)
+        if start < 4 or stop < start or stop > self.store.size:
+            raise CorruptFileError(f"{where}: the chunk at bytes {start} to {stop} lies outside the file")
+        return chunk
+
+    # -- statistics of row groups ---------------------------------------------------------------
+
+    def group_zones(self, leaf: Leaf, options: Options) -> rows.Zones | None:
+        """The statistics of a leaf's chunks as zones to probe, one a row group; None without any."""
+        key = leaf.index, options
+        if key not in self._group_zones:
+            self._group_zones[key] = self._make_group_zones(leaf, self.schema_tree.form(leaf, options))
+        return self._group_zones[key]
+
+    def _make_group_zones(self, leaf: Leaf, form: Form) -> rows.Zones | None:
+        chunks = self.chunks(leaf)
+        if not any(chunk.statistics_present == 1 for chunk in chunks):
+            return None
+        trusted, signed = _trusted_order(leaf, self._orders), _signed_order(leaf, form)
+        bounds = np.full((4, len(chunks)), ABSENT, np.int64)
+        for i, chunk in enumerate(chunks):
+            if chunk.statistics_present != 1 or chunk.crypto != ABSENT:
+                continue
+            if trusted and chunk.statistics_min_value_offset != ABSENT != chunk.statistics_max_value_offset:
+                bounds[:, i] = (
+                    chunk.statistics_min_value_offset,
+                    chunk.statistics_min_value_length,
+                    chunk.statistics_max_value_offset,
+                    chunk.statistics_max_value_length,
+                )
+            elif signed and chunk.statistics_min_offset != ABSENT != chunk.statistics_max_offset:
+                bounds[:, i] = (
+                    chunk.statistics_min_offset,
+                    chunk.statistics_min_length,
+                    chunk.statistics_max_offset,
+                    chunk.statistics_max_length,
+                )
+        nulls = np.array([c.statistics_null_count for c in chunks], np.int64)
+        nans = np.array([c.statistics_nan_count for c in chunks], np.int64)
+        counts = np.array([g.num_rows for g in self.row_groups], np.int64)
+        zones, _, _ = _zones(form, self._footer, bounds, None, np.maximum(nulls, -1), np.maximum(nans, -1), counts, 0)
+        return zones
+
+    # -- page index -----------------------------------------------------------------------------
+
+    def index_range(self, which: str, row_group: int, leaf: Leaf) -> tuple[int, int] | None:
+        """Where the "column" or "offset" index of a chunk lies; None where the file has none."""
+        chunk = self.chunks(leaf)[row_group]
+        if chunk.crypto != ABSENT:
+            return None
+        if which == "column":
+            offset, length = chunk.column_index_offset, chunk.column_index_length
+        else:
+            offset, length = chunk.offset_index_offset, chunk.offset_index_length
+        if offset == ABSENT or length == ABSENT or offset < 4 or length <= 0 or offset + length > self.store.size - 8:
+            return None
+        return offset, length
+
+    def cached_offset_index(self, row_group: int, leaf: Leaf) -> tuple[bool, OffsetIndex | None]:
+        key = row_group, leaf.index
+        return key in self._offset_indexes, self._offset_indexes.get(key)
+
+    def cached_column_index(self, row_group: int, leaf: Leaf, options: Options) -> tuple[bool, ColumnIndex | None]:
+        key = row_group, leaf.index, options
+        return key in self._column_indexes, self._column_indexes.get(key)
+
+    def load_offset_index(
+        self, row_group: int, leaf: Leaf, data: memoryview | None, report: Report
+    ) -> OffsetIndex | None:
+        """Parse, check and keep an offset index; None, with a note, where it cannot be trusted."""
+        found = None
+        if data is not None:
+            chunk, num_rows = self.chunks(leaf)[row_group], self.row_groups[row_group].num_rows
+            start, stop = chunk_range(chunk)
+            try:
+                n, offset, size, first, _ = core.offset_index(data, MAX_ARENA, num_rows, start, stop)
+                if n:
+                    found = OffsetIndex(_int64(offset), _int64(size), np.append(_int64(first), num_rows))
+            except core.CoreError as error:
+                report.note(f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error.message}")
+        self._offset_indexes[row_group, leaf.index] = found
+        return found
+
+    def load_column_index(
+        self, row_group: int, leaf: Leaf, options: Options, data: memoryview | None, report: Report
+    ) -> ColumnIndex | None:
+        """Parse, check and keep a column index; None, with a note, where it cannot be trusted.
+
+        The offset index of the chunk must have been loaded: a column index without one proves nothing.
+        """
+        found = None
+        offsets = self._offset_indexes.get((row_group, leaf.index))
+        if data is not None and offsets is not None:
+            try:
+                found = self._parse_column_index(leaf, self.schema_tree.form(leaf, options), data, offsets)
+            except core.CoreError as error:
+                report.note(f"{self.name}: {leaf.name!r}, row group {row_group}: column index ignored: {error.message}")
+            except _Contradiction as error:
+                report.note(f"{self.name}: {leaf.name!r}, row group {row_group}: column index ignored: {error}")
+        self._column_indexes[row_group, leaf.index, options] = found
+        return found
+
+    def _parse_column_index(self, leaf: Leaf, form: Form, data: memoryview, offsets: OffsetIndex) -> ColumnIndex:
+        n, order, null_pages, lo, lo_len, hi, hi_len, nulls, nans = core.column_index(data, MAX_ARENA)
+        if n != offsets.num_pages:
+            raise _Contradiction(f"{n} pages, the offset index has {offsets.num_pages}")
+        null_page = np.frombuffer(null_pages, np.uint8)
+        counts = np.diff(offsets.first_row)
+        null_counts = _int64(nulls) if nulls is not None else None
+        nan_counts = _int64(nans) if nans is not None else None
+        if null_counts is not None and (
+            (null_counts > counts).any() or (null_counts[null_page == 1] != counts[null_page == 1]).any()
+        ):
+            raise _Contradiction("its null counts do not fit its null pages")
+        bounds = np.stack([_int64(lo), _int64(lo_len), _int64(hi), _int64(hi_len)])
+        bounds[:, null_page == 1] = ABSENT
+        if not _trusted_order(leaf, self._orders):
+            bounds[:] = ABSENT
+        zones, lower, upper = _zones(form, data, bounds, null_page, null_counts, nan_counts, counts, order)
+        return ColumnIndex(
+            null_page,
+            null_counts,
+            nan_counts,
+            ("unordered", "ascending", "descending")[zones.order],
+            lower,
+            upper,
+            zones,
+        )
+
+    def _resolve(self, leaf: Leaf | str) -> Leaf:
+        return leaf if isinstance(leaf, Leaf) else self.schema_tree.find((leaf,))
+
+    def offset_index(self, row_group: int, leaf: Leaf | str) -> OffsetIndex | None:
+        """Where the pages of a column chunk are, or None (parquet.thrift, OffsetIndex)."""
+        leaf = self._resolve(leaf)
+        have, found = self.cached_offset_index(row_group, leaf)
+        if have:
+            return found
+        report = Report()
+        at = self.index_range("offset", row_group, leaf)
+        data = Fetcher(self.store, report, self._tail).read([at], "index")[0] if at else None
+        return self.load_offset_index(row_group, leaf, data, report)
+
+    def column_index(self, row_group: int, leaf: Leaf | str) -> ColumnIndex | None:
+        """Bounds and null counts of the pages of a column chunk, or None (parquet.thrift, ColumnIndex)."""
+        leaf, options = self._resolve(leaf), Options()
+        have, found = self.cached_column_index(row_group, leaf, options)
+        if have:
+            return found
+        self.offset_index(row_group, leaf)
+        report = Report()
+        at = self.index_range("column", row_group, leaf)
+        data = Fetcher(self.store, report, self._tail).read([at], "index")[0] if at else None
+        return self.load_column_index(row_group, leaf, options, data, report)
+
+    def statistics(self, leaf: Leaf | str) -> tuple[pa.Array, pa.Array]:
+        """The least and greatest value of a column in each row group; null where nothing can be trusted."""
+        leaf = self._resolve(leaf)
+        form = self.schema_tree.form(leaf, Options())
+        chunks = self.chunks(leaf)
+        bounds = np.full((4, len(chunks)), ABSENT, np.int64)
+        if _trusted_order(leaf, self._orders):
+            for i, c in enumerate(chunks):
+                bounds[:, i] = (
+                    c.statistics_min_value_offset,
+                    c.statistics_min_value_length,
+                    c.statistics_max_value_offset,
+                    c.statistics_max_value_length,
+                )
+        counts = np.array([g.num_rows for g in self.row_groups], np.int64)
+        return _zones(form, self._footer, bounds, None, None, None, counts, 0)[1:]
+
+
+class _Contradiction(Exception):
+    """An index that contradicts itself or its neighbours."""
+
+
+def _zones(
+    form: Form,
+    data: memoryview,
+    bounds: npt.NDArray[np.int64],
+    null_pages: npt.NDArray[np.uint8] | None,
+    null_counts: npt.NDArray[np.int64] | None,
+    nan_counts: npt.NDArray[np.int64] | None,
+    counts: npt.NDArray[np.int64],
+    order: int,
+) -> tuple[rows.Zones, pa.Array, pa.Array]:
+    """Zones, and their bounds as Arrow arrays, from (offset, length) of min and max in `data`."""
+    n = bounds.shape[1]
+    bounds = np.ascontiguousarray(np.where((bounds[0] == ABSENT) | (bounds[2] == ABSENT), ABSENT, bounds))
+    sizes = np.maximum(bounds[[1, 3]], 0)
+    lo, lo_offsets, lo_known = core_decode.convert_plain(form.core, data, bounds[0], sizes[0], n)
+    hi, hi_offsets, hi_known = core_decode.convert_plain(form.core, data, bounds[2], sizes[1], n)
+    known = np.frombuffer(lo_known, np.uint8) & np.frombuffer(hi_known, np.uint8)
+    zones = rows.Zones(
+        form.kind,
+        form.width,
+        n,
+        lo,
+        lo_offsets,
+        hi,
+        hi_offsets,
+        known,
+        null_pages,
+        null_counts,
+        nan_counts,
+        counts,
+        order,
+    )
+    validity = np.packbits(known, bitorder="little")
+    missing = int(n - known.sum())
+    lower = to_arrow(form, n, missing, validity, lo_offsets, lo)
+    upper = to_arrow(form, n, missing, validity, hi_offsets, hi)
+    return zones, lower, upper
+
+
+def chunk_range(chunk: Any) -> tuple[int, int]:
+    """First byte of a column chunk and the byte after its last; the dictionary page belongs to it."""
+    start = chunk.data_page_offset
+    if chunk.dictionary_page_offset != ABSENT and 0 < chunk.dictionary_page_offset < start:
+        start = chunk.dictionary_page_offset
+    return start, start + chunk.total_compressed_size
+
+
+def page_header(data: memoryview, at: int, where: str, base: int) -> Any:
+    """The PageHeader at data[at:]; `base` is the place in the file of data[0]."""
+    try:
+        return PageHeader._make(struct.unpack(_PAGE_HEADER, core.page_header(data, at)))
+    except core.CoreError as error:
+        raise from_core(error, f"{where}: page header", base + at) from error
+
+
+_PAGE_HEADER = f"<{len(core.PAGE_HEADER_FIELDS)}q"
+
+
+class FileCache:
+    """Open files by source and version, the least recently used dropped first. Safe for threads."""
+
+    def __init__(self, capacity: int = 256) -> None:
+        self._files: OrderedDict[str, ParquetFile] = OrderedDict()
+        self._lock = threading.Lock()
+        self.capacity = capacity
+
+    def open(self, source: Source, report: Report) -> ParquetFile:
+        """The file, with what was already parsed of it if its version is the same."""
+        store = source.open()
+        if source.data is not None:
+            return ParquetFile(source, store, report)
+        with self._lock:
+            known = self._files.get(source.key)
+            if known is not None and known.store.version == store.version:
+                self._files.move_to_end(source.key)
+                store.close()
+                return known
+        file = ParquetFile(source, store, report)
+        with self._lock:
+            self._files[source.key] = file
+            while len(self._files) > self.capacity:
+                self._files.popitem(last=False)
+        return file
+
+    def clear(self) -> None:
+        """Forget every file."""
+        with self._lock:
+            self._files.clear()
+
+
+cache = FileCache()

@@ -1,0 +1,279 @@
+"""What will be read: files with versions, row groups with rows. Picklable; this is what Spark ships."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.errors import FileChangedError
+from pageseek.execute import Column, GroupScan, batches_of
+from pageseek.fetch import Fetcher
+from pageseek.metadata import ParquetFile, cache, chunk_range
+from pageseek.predicate.bind import Bound, bind, leaves_of
+from pageseek.predicate.expression import Expression
+from pageseek.prune import prune_groups, prune_pages
+from pageseek.report import Report
+from pageseek.schema import Form, Leaf, Options
+from pageseek.storage import Source, Version
+
+STATISTICS, COLUMN_INDEX = "statistics", "column_index"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """Rows of one row group. `proven`: every one of them passes the filter. `cost`: about the bytes to read."""
+
+    row_group: int
+    ranges: rows.RowRanges
+    proven: bool
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """The row groups to read of one version of one file."""
+
+    source: Source
+    version: Version
+    groups: tuple[GroupPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of every file: the same for all parts of a plan."""
+
+    columns: tuple[str, ...] | None
+    filter: Expression | None
+    limit: int | None
+    options: Options
+    nan: str
+    batch_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """A pruned scan. `schema` is that of the batches that `execute` yields.
+
+    A plan is picklable and carries the version of each file; executing it on another version raises
+    FileChangedError before a byte is decoded.
+    """
+
+    request: Request
+    schema: pa.Schema
+    files: tuple[FilePlan, ...]
+    report: Report = field(compare=False, repr=False)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that may pass the filter, at most."""
+        return sum(group.ranges.num_rows for file in self.files for group in file.groups)
+
+    @property
+    def cost(self) -> int:
+        """About the bytes that will be read."""
+        return sum(group.cost for file in self.files for group in file.groups)
+
+    def split(self, n: int) -> list[ScanPlan]:
+        """At most `n` plans of nearly equal cost, each row group in exactly one; empty ones are left out.
+
+        File order is kept inside each part. A limit holds for each part on its own.
+        """
+        if n < 1:
+            raise ValueError(f"split({n}): at least one part")
+        pieces = [(g.cost, i, j) for i, f in enumerate(self.files) for j, g in enumerate(f.groups)]
+        loads = [(0, part) for part in range(min(n, len(pieces)))]
+        chosen: list[list[tuple[int, int]]] = [[] for _ in loads]
+        for cost, i, j in sorted(pieces, key=lambda piece: -piece[0]):
+            load, part = heapq.heappop(loads)
+            chosen[part].append((i, j))
+            heapq.heappush(loads, (load + cost, part))
+        parts = []
+        for members in sorted(sorted(part) for part in chosen):
+            files = []
+            for i in sorted({i for i, _ in members}):
+                groups = tuple(self.files[i].groups[j] for at, j in members if at == i)
+                files.append(replace(self.files[i], groups=groups))
+            parts.append(replace(self, files=tuple(files), report=Report()))
+        return parts
+
+    def execute(self, report: Report | None = None) -> Iterator[pa.RecordBatch]:
+        """The batches of the plan, in file order. `report` is filled as they come."""
+        report = report if report is not None else Report()
+        left = self.request.limit
+        for file_plan in self.files:
+            if left == 0:
+                return
+            file = cache.open(file_plan.source, report)
+            if file.store.version != file_plan.version:
+                raise FileChangedError(
+                    f"{file.name}: the file changed after it was planned "
+                    f"({file_plan.version.tag} -> {file.store.version.tag}); plan again"
+                )
+            scope = Scope.of(file, self.request)
+            fetcher = Fetcher(file.store, report, file.tail)
+            for group in file_plan.groups:
+                if left == 0:
+                    break
+                scan = GroupScan(file, group.row_group, scope.columns, self.request.options, fetcher)
+                n, arrays = scan.run(group.ranges, None if group.proven else scope.bound, left)
+                report.rows_out += n
+                if left is not None:
+                    left -= n
+                yield from batches_of(self.schema, n, arrays, self.request.batch_size)
+            file.store.check()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A request bound to one file: the columns to give, the filter, the leaves that either touches."""
+
+    columns: tuple[Column, ...]
+    bound: Bound | None
+
+    @classmethod
+    def of(cls, file: ParquetFile, request: Request) -> Scope:
+        tree = file.schema_tree
+        if request.columns is None:
+            indices = list(range(len(tree.fields)))
+        else:
+            indices = [tree.field_index(name) for name in request.columns]
+        columns = []
+        for i in indices:
+            top = tree.fields[i]
+            tree.arrow_field(i, request.options)  # refuses what cannot be decoded, by name
+            leaf = tree.leaves[top.first_leaf]
+            columns.append(Column(top.name, leaf, tree.form(leaf, request.options)))
+
+        def find(path: tuple[str, ...]) -> tuple[Leaf, Form]:
+            leaf = tree.find(path)
+            return leaf, tree.form(leaf, request.options)
+
+        bound = bind(request.filter, find, request.nan) if request.filter is not None else None
+        return cls(tuple(columns), bound)
+
+    def payload(self) -> list[Leaf]:
+        return list({column.leaf.index: column.leaf for column in self.columns}.values())
+
+    def touched(self) -> list[Leaf]:
+        found = {column.leaf.index: column.leaf for column in self.columns}
+        if self.bound is not None:
+            found |= {test.leaf.index: test.leaf for test in leaves_of(self.bound)}
+        return list(found.values())
+
+
+def drive(
+    pruner: Generator[list[tuple[int, int]], list[memoryview], Any], fetch: Callable[[list[tuple[int, int]]], Any]
+) -> Any:
+    """Run a pruner: fetch what it wants until it returns what it proved."""
+    try:
+        wanted = next(pruner)
+        while True:
+            wanted = pruner.send(fetch(wanted))
+    except StopIteration as done:
+        return done.value
+
+
+def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
+    """Open the files and prune; reads footers, and of the page index what the filter needs."""
+    report = Report(
+        filter=repr(request.filter) if request.filter is not None else "",
+        nan=request.nan,
+    )
+    files: list[FilePlan] = []
+    schema: pa.Schema | None = None
+    for source in sources:
+        with report.timed("open"):
+            file = cache.open(source, report)
+            scope = Scope.of(file, request)
+        if schema is None:
+            names = None if request.columns is None else [file.schema_tree.field_index(c) for c in request.columns]
+            schema = file.arrow_schema(request.options, names)
+            report.columns = list(schema.names)
+        else:
+            _same_schema(schema, file, request)
+        if not file.store.version.strong:
+            report.version = "weak"
+        report.files.total += 1
+        report.file_bytes += file.store.size
+        with report.timed("prune"):
+            groups = _prune_file(file, scope, request, report)
+        if groups:
+            report.files.read += 1
+            files.append(FilePlan(source, file.store.version, tuple(groups)))
+        else:
+            report.files.prune(STATISTICS, 1)
+    assert schema is not None
+    return ScanPlan(request, schema, tuple(files), report)
+
+
+def _same_schema(schema: pa.Schema, file: ParquetFile, request: Request) -> None:
+    names = [file.schema_tree.field_index(name) for name in schema.names]
+    other = file.arrow_schema(request.options, names)
+    for ours, theirs in zip(schema, other, strict=True):
+        if ours.type != theirs.type:
+            raise TypeError(f"{file.name}: column {ours.name!r} is {theirs.type}, in the first file {ours.type}")
+
+
+def _prune_file(file: ParquetFile, scope: Scope, request: Request, report: Report) -> list[GroupPlan]:
+    counts = [group.num_rows for group in file.row_groups]
+    report.row_groups.total += len(counts)
+    report.rows.total += sum(counts)
+    bound = scope.bound
+    if bound is None:
+        kept, must = [i for i, n in enumerate(counts) if n], np.ones(len(counts), np.bool_)
+    else:
+        proof = prune_groups(file, bound, request.options)
+        must = proof.must
+        kept = [i for i, n in enumerate(counts) if n and proof.may[i]]
+        report.row_groups.prune(STATISTICS, int((~proof.may).sum()))
+        report.rows.prune(STATISTICS, int(sum(n for n, may in zip(counts, proof.may, strict=True) if not may)))
+    doubtful = [i for i in kept if not must[i]]
+    ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
+    if bound is not None and doubtful:
+        fetcher = Fetcher(file.store, report, file.tail)
+        pruner = prune_pages(file, bound, doubtful, scope.payload(), request.options, report)
+        for page_proof in drive(pruner, lambda wanted: fetcher.read(wanted, "index")):
+            ranges[page_proof.row_group] = page_proof.ranges
+            if not page_proof.ranges:
+                report.row_groups.prune(COLUMN_INDEX, 1)
+            gone = counts[page_proof.row_group] - page_proof.ranges.num_rows
+            report.rows.prune(COLUMN_INDEX, gone)
+    plans = []
+    for i in kept:
+        cost = _account(file, scope, i, ranges[i], report)
+        if ranges[i]:
+            plans.append(GroupPlan(i, ranges[i], bool(must[i]), cost))
+            report.row_groups.read += 1
+            report.rows.read += ranges[i].num_rows
+    return plans
+
+
+def _account(file: ParquetFile, scope: Scope, group: int, ranges: rows.RowRanges, report: Report) -> int:
+    """Count the pages that the rows lie in, as far as the offset index is at hand; return their bytes."""
+    total = 0
+    for leaf in scope.touched():
+        chunk = file.chunk(group, leaf)
+        offsets = file.cached_offset_index(group, leaf)[1]
+        counts = report.leaf(leaf.name)
+        if offsets is None:
+            size = chunk_range(chunk)[1] - chunk_range(chunk)[0] if ranges else 0
+        else:
+            touched = np.frombuffer(rows.pages_touched(ranges, offsets.first_row), np.uint8)
+            n = int(touched.sum())
+            size = int(offsets.compressed_size[touched == 1].sum())
+            counts.pages_total += offsets.num_pages
+            counts.pages_read += n
+            report.pages.total += offsets.num_pages
+            report.pages.read += n
+            report.pages.prune(COLUMN_INDEX, offsets.num_pages - n)
+        counts.bytes += size
+        counts.rows_decoded += ranges.num_rows
+        total += size
+    report.bytes["data"] += total
+    return total

@@ -1,0 +1,54 @@
+"""Filters as lists of tuples, the form that pyarrow and pandas take (disjunctive normal form)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pageseek.errors import PredicateError
+from pageseek.predicate.expression import And, Column, Expression, Or
+
+_OPS: dict[str, Callable[[Column, Any], Expression]] = {
+    "=": lambda c, v: c == v,  # type: ignore[return-value]
+    "==": lambda c, v: c == v,  # type: ignore[return-value]
+    "!=": lambda c, v: c != v,  # type: ignore[return-value]
+    "<": lambda c, v: c < v,
+    "<=": lambda c, v: c <= v,
+    ">": lambda c, v: c > v,
+    ">=": lambda c, v: c >= v,
+    "in": lambda c, v: c.isin(v),
+    "not in": lambda c, v: ~c.isin(v),
+}
+
+
+def from_dnf(filters: Sequence[Any]) -> Expression | None:
+    """`[(column, op, value), ...]` joins by and; a list of such lists by or. No filter at all is None."""
+    if not filters:
+        return None
+    if all(isinstance(f, tuple) for f in filters) and not (
+        isinstance(filters, tuple) and all(isinstance(part, tuple) and not _is_term(part) for part in filters)
+    ):
+        return _conjunction(filters)
+    parts = [_conjunction(group) for group in filters]
+    return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+
+def _is_term(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], str) and isinstance(value[1], str)
+
+
+def _conjunction(terms: Any) -> Expression:
+    if not isinstance(terms, (list, tuple)) or not terms:
+        raise PredicateError(f"filter {terms!r}: a list of (column, operator, value) is expected")
+    parts = [_term(term) for term in terms]
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _term(term: Any) -> Expression:
+    if not _is_term(term):
+        raise PredicateError(f"filter term {term!r}: (column, operator, value) is expected")
+    name, op, value = term
+    make = _OPS.get(op.strip().lower())
+    if make is None:
+        raise PredicateError(f"filter operator {op!r}: one of {', '.join(_OPS)}")
+    return make(Column((name,)), value)

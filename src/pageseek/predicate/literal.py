@@ -1,0 +1,263 @@
+"""Literals as exact values of a column's own domain.
+
+A column of integers, dates, times, timestamps or decimals holds integers of some width; a literal becomes an
+exact rational in that unit, and a comparison with a value between two integers, or beyond the least or
+greatest, becomes one that the column can answer. Nothing wraps, nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import struct
+import uuid
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pageseek.errors import PredicateError
+from pageseek.schema import (
+    BYTES_KINDS,
+    FLOAT_KINDS,
+    K_BOOL,
+    K_D128,
+    K_D256,
+    K_F16,
+    K_F32,
+    K_FIXED,
+    K_I8,
+    K_I64,
+    K_U8,
+    Form,
+)
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+
+Exact = Fraction | float | bytes | bool
+
+
+def exact(value: Any, form: Form, column: str) -> Exact | None:
+    """The literal in the column's own unit: a Fraction, an infinity or NaN, bytes, or a bool; None for null."""
+    if isinstance(value, pa.Scalar):
+        value = _plain(value)
+    if value is None:
+        return None
+    if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
+        value = value.item()
+    made = _convert(value, form)
+    if made is None:
+        raise PredicateError(f"column {column!r} of type {form.type} cannot be compared with {value!r}{_remedy(value, form)}")
+    return made
+
+
+def _plain(scalar: pa.Scalar) -> Any:
+    if isinstance(scalar, pa.ExtensionScalar):
+        scalar = scalar.value
+    if scalar is not None and isinstance(scalar, pa.DictionaryScalar):
+        scalar = scalar.value if not scalar.is_valid else scalar.as_py()
+    if scalar is None or not isinstance(scalar, pa.Scalar):
+        return scalar
+    if not scalar.is_valid:
+        return None
+    if isinstance(scalar, (pa.TimestampScalar, pa.DurationScalar, pa.Time32Scalar, pa.Time64Scalar)):
+        return scalar  # their Python values lose nanoseconds
+    if isinstance(scalar, pa.Date64Scalar):
+        return scalar.as_py()
+    return scalar.as_py()
+
+
+def _convert(value: Any, form: Form) -> Exact | None:
+    t = pa.types
+    made, kind = form.storage, form.kind
+    if isinstance(form.type, pa.BaseExtensionType) and isinstance(value, uuid.UUID):
+        return value.bytes
+    if kind == K_BOOL:
+        return value if isinstance(value, bool) else None
+    if kind in BYTES_KINDS:
+        if t.is_string(made) or t.is_large_string(made):
+            return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else None
+        return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
+    if kind == K_FIXED:
+        return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
+    if t.is_date32(made):
+        if isinstance(value, dt.datetime):
+            seconds = _naive_seconds(value) if value.tzinfo is None else None
+            return None if seconds is None else seconds / 86400
+        if isinstance(value, np.datetime64):
+            return _numpy_time(value, 86400)
+        return Fraction(value.toordinal() - _EPOCH) if isinstance(value, dt.date) else None
+    if t.is_timestamp(made):
+        return _timestamp(value, made)
+    if t.is_time(made):
+        if isinstance(value, (pa.Time32Scalar, pa.Time64Scalar)):
+            return Fraction(value.value * _PER_SECOND[made.unit], _PER_SECOND[value.type.unit])
+        if isinstance(value, dt.time) and value.tzinfo is None:
+            micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
+            return Fraction(micros * _PER_SECOND[made.unit], 10**6)
+        return None
+    if t.is_duration(made):
+        if isinstance(value, pa.DurationScalar):
+            return Fraction(value.value * _PER_SECOND[made.unit], _PER_SECOND[value.type.unit])
+        if isinstance(value, dt.timedelta):
+            micros = (value.days * 86400 + value.seconds) * 10**6 + value.microseconds
+            return Fraction(micros * _PER_SECOND[made.unit], 10**6)
+        if isinstance(value, np.timedelta64):
+            return Fraction(int(value.astype("timedelta64[ns]").astype(np.int64)) * _PER_SECOND[made.unit], 10**9)
+        return None
+    return _number(value, made.scale if t.is_decimal(made) else 0)
+
+
+def _number(value: Any, scale: int) -> Fraction | float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (float, Decimal)) and not math.isfinite(value):
+        return float(value)
+    if isinstance(value, (int, float, Decimal, Fraction)):
+        return Fraction(value) * 10**scale
+    return None
+
+
+def _naive_seconds(value: dt.datetime) -> Fraction:
+    seconds = (value.toordinal() - _EPOCH) * 86400 + value.hour * 3600 + value.minute * 60 + value.second
+    return seconds + Fraction(value.microsecond, 10**6)
+
+
+def _numpy_time(value: np.datetime64, seconds: int) -> Fraction | None:
+    unit, step = np.datetime_data(value.dtype)
+    if unit in ("Y", "M"):
+        value, unit, step = value.astype("datetime64[D]"), "D", 1
+    per = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
+    if np.isnat(value):
+        return None
+    count = int(value.astype(np.int64)) * step
+    if unit in per:
+        return Fraction(count * per[unit], seconds)
+    if unit in _PER_SECOND:
+        return Fraction(count, _PER_SECOND[unit] * seconds)
+    return None
+
+
+def _timestamp(value: Any, made: pa.DataType) -> Fraction | None:
+    ticks = _PER_SECOND[made.unit]
+    if isinstance(value, pa.TimestampScalar):
+        if (value.type.tz is None) != (made.tz is None):
+            return None
+        return Fraction(value.value * ticks, _PER_SECOND[value.type.unit])
+    if isinstance(value, dt.datetime):
+        if (value.tzinfo is None) != (made.tz is None):
+            return None
+        nanosecond = Fraction(int(getattr(value, "nanosecond", 0)), 10**9)
+        if value.tzinfo is not None:  # pandas keeps its nanoseconds apart, and astimezone drops them
+            value = dt.datetime.astimezone(value, dt.timezone.utc).replace(tzinfo=None)
+        seconds = _naive_seconds(value) + nanosecond
+        return seconds * ticks
+    if made.tz is None and isinstance(value, np.datetime64):
+        seconds = _numpy_time(value, 1)
+        return None if seconds is None else seconds * ticks
+    if made.tz is None and isinstance(value, dt.date):
+        return Fraction((value.toordinal() - _EPOCH) * 86400 * ticks)
+    return None
+
+
+def _remedy(value: Any, form: Form) -> str:
+    made = form.storage
+    if pa.types.is_timestamp(made) and isinstance(value, (dt.datetime, pa.TimestampScalar)):
+        if made.tz is None:
+            return ": the column has no time zone; give a value without one"
+        return f": the column is in {made.tz}; give a value with a time zone"
+    if pa.types.is_temporal(made) and isinstance(value, str):
+        return ": give a datetime value, not a string"
+    if form.kind in BYTES_KINDS and isinstance(value, (str, bytes)):
+        return ": give str for text and bytes for binary columns"
+    return ""
+
+
+def integer_range(form: Form) -> tuple[int, int]:
+    """Least and greatest integer of an integer kind."""
+    if form.kind in (K_D128, K_D256):
+        bits, signed = (128 if form.kind == K_D128 else 256), True
+    else:
+        signed = form.kind <= K_I64
+        bits = 8 << (form.kind - (K_I8 if signed else K_U8))
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+
+
+def fit_integer(op: str, value: Fraction | float, form: Form, nan_largest: bool) -> tuple[str, int]:
+    """`x op value` over integers as (op, integer), or ("always" | "never", 0) where every x answers alike."""
+    if isinstance(value, float):
+        if math.isnan(value) and not nan_largest:
+            return ("always" if op == "!=" else "never"), 0
+        above = math.isnan(value) or value > 0
+        return ("always" if op == "!=" or (op in ("<", "<=")) == above and op != "=" else "never"), 0
+    low, high = integer_range(form)
+    floor, ceil = math.floor(value), math.ceil(value)
+    if op in ("=", "!="):
+        if floor == ceil and low <= floor <= high:
+            return op, floor
+        return ("never" if op == "=" else "always"), 0
+    edge = {"<": ceil, "<=": floor, ">": floor, ">=": ceil}[op]
+    if op in ("<", ">=") and edge <= low or op in ("<=", ">") and edge < low:
+        return ("never" if op in ("<", "<=") else "always"), 0
+    if op in ("<", ">=") and edge > high or op in ("<=", ">") and edge >= high:
+        return ("always" if op in ("<", "<=") else "never"), 0
+    return op, edge
+
+
+def fit_float(op: str, value: Fraction | float, form: Form) -> tuple[str, float]:
+    """`x op value` over floats of the column's width; a value between two floats moves to a neighbour."""
+    if isinstance(value, float):
+        return op, value
+    nearest = _round_float(value, form.kind)
+    if math.isinf(nearest):
+        below = nearest < 0
+    elif Fraction(nearest) == value:
+        return op, nearest
+    else:
+        below = Fraction(nearest) < value
+    if op in ("=", "!="):
+        return ("never" if op == "=" else "always"), 0.0
+    if below:  # nearest < value, and no float lies between
+        return {"<": "<=", "<=": "<=", ">": ">", ">=": ">"}[op], nearest
+    return {"<": "<", "<=": "<", ">": ">=", ">=": ">="}[op], nearest
+
+
+def _round_float(value: Fraction, kind: int) -> float:
+    try:
+        made = value.numerator / value.denominator
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    if kind == K_F32:
+        with np.errstate(over="ignore"):
+            return float(np.float32(made))
+    if kind == K_F16:
+        with np.errstate(over="ignore"):
+            return float(np.float16(made))
+    return made
+
+
+def fit_fixed(op: str, value: bytes, width: int) -> tuple[str, bytes]:
+    """`x op value` over byte strings of one width, for a literal of any length."""
+    if len(value) == width:
+        return op, value
+    if op in ("=", "!="):
+        return ("never" if op == "=" else "always"), b"\0" * width
+    if len(value) > width:  # equal up to the width, x is the smaller
+        return {"<": "<=", "<=": "<=", ">": ">", ">=": ">"}[op], value[:width]
+    return {"<": "<", "<=": "<", ">": ">=", ">=": ">="}[op], value.ljust(width, b"\0")
+
+
+_FLOAT_FORMAT = {K_F16: "<e", K_F32: "<f"}
+
+
+def pack(value: int | float, form: Form) -> bytes:
+    """A number as the bytes of one value of the kind."""
+    if form.kind in FLOAT_KINDS:
+        return struct.pack(_FLOAT_FORMAT.get(form.kind, "<d"), value)
+    if form.kind == K_BOOL:
+        return b"\1" if value else b"\0"
+    low, high = integer_range(form)
+    return int(value).to_bytes(((high - low).bit_length() + 7) // 8, "little", signed=low < 0)

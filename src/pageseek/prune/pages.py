@@ -1,0 +1,82 @@
+"""Pages against the column index; over columns, unions and intersections of the rows that remain."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from pageseek._core import rows
+from pageseek.metadata import ParquetFile
+from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, leaves_of
+from pageseek.report import Report
+from pageseek.schema import Leaf, Options
+
+Wanted = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class PageProof:
+    """The rows of one row group that may pass."""
+
+    row_group: int
+    ranges: rows.RowRanges
+
+
+def prune_pages(
+    file: ParquetFile,
+    bound: Bound,
+    row_groups: Sequence[int],
+    payload: Sequence[Leaf],
+    options: Options,
+    report: Report,
+) -> Generator[Wanted, list[memoryview], list[PageProof]]:
+    """Prune the given row groups. One wave of requests: the column index of the filter's leaves, and the
+    offset index of every leaf that will be read (`payload` and the filter's)."""
+    tested = {test.leaf.index: test.leaf for test in leaves_of(bound)}
+    touched = tested | {leaf.index: leaf for leaf in payload}
+    wanted: Wanted = []
+    missing: list[tuple[str, int, Leaf, int]] = []  # (which, row group, leaf, place among the answers or -1)
+
+    def want(which: str, group: int, leaf: Leaf) -> None:
+        at = file.index_range(which, group, leaf)
+        missing.append((which, group, leaf, len(wanted) if at else -1))
+        if at:
+            wanted.append(at)
+
+    for group in row_groups:
+        for leaf in touched.values():
+            if not file.cached_offset_index(group, leaf)[0]:
+                want("offset", group, leaf)
+        for leaf in tested.values():
+            if not file.cached_column_index(group, leaf, options)[0]:
+                want("column", group, leaf)
+    answers = (yield wanted) if wanted else []
+    for which, group, leaf, place in missing:
+        data = answers[place] if place >= 0 else None
+        if which == "offset":
+            file.load_offset_index(group, leaf, data, report)
+        else:
+            file.load_column_index(group, leaf, options, data, report)
+    return [PageProof(group, _rows_that_may(file, bound, group, options)) for group in row_groups]
+
+
+def _rows_that_may(file: ParquetFile, bound: Bound, group: int, options: Options) -> rows.RowRanges:
+    num_rows = file.row_groups[group].num_rows
+    if isinstance(bound, BoundConst):
+        return rows.RowRanges.all(num_rows) if bound.value else rows.RowRanges.empty()
+    if isinstance(bound, BoundLeaf):
+        index = file.cached_column_index(group, bound.leaf, options)[1]
+        offsets = file.cached_offset_index(group, bound.leaf)[1]
+        if index is None or offsets is None:
+            return rows.RowRanges.all(num_rows)
+        verdict = index.zones.probe(bound.op, bound.literals, bound.nan)
+        bit = rows.MAY_FALSE if bound.negate else rows.MAY_TRUE
+        return rows.zones_to_ranges(verdict, bit, offsets.first_row)
+    is_and = isinstance(bound, BoundAnd)
+    found = _rows_that_may(file, bound.args[0], group, options)
+    for arg in bound.args[1:]:
+        if is_and and not found:
+            break
+        other = _rows_that_may(file, arg, group, options)
+        found = found & other if is_and else found | other
+    return found

@@ -1,0 +1,219 @@
+"""The public way in: `open`, `scan`, `read_table`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.errors import PredicateError
+from pageseek.metadata import ParquetFile, cache
+from pageseek.plan import Request, ScanPlan, make_plan
+from pageseek.predicate.expression import And, Expression, to_expression
+from pageseek.report import Report
+from pageseek.schema import Options
+from pageseek.storage import Source, resolve
+
+BATCH_SIZE = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A lazy scan: build it with `select`, `filter`, `limit`; nothing is read before a `to_...`.
+
+    Every method gives a new scan. Rows come out in file order.
+    """
+
+    _sources: tuple[Source, ...]
+    _request: Request
+
+    def select(self, *columns: str | Sequence[str]) -> Scan:
+        """Only these columns, in this order. None named: rows without columns."""
+        names: list[str] = []
+        for column in columns:
+            names.extend([column] if isinstance(column, str) else column)
+        return replace(self, _request=replace(self._request, columns=tuple(names)))
+
+    def filter(self, condition: Any) -> Scan:
+        """Only rows for which the condition is TRUE, and every condition given before."""
+        made = to_expression(condition)
+        if made is None:
+            return self
+        before = self._request.filter
+        return replace(self, _request=replace(self._request, filter=made if before is None else And((before, made))))
+
+    def limit(self, n: int) -> Scan:
+        """At most the first `n` rows."""
+        if n < 0:
+            raise ValueError(f"limit({n}): not negative")
+        before = self._request.limit
+        return replace(self, _request=replace(self._request, limit=n if before is None else min(n, before)))
+
+    def plan(self) -> ScanPlan:
+        """Open the files and prune: what would be read. Picklable, versioned, splittable."""
+        return make_plan(self._sources, self._request)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        return replace(self, _request=replace(self._request, filter=None)).plan().schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as record batches, read as they are asked for."""
+        return self.plan().execute()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream of record batches."""
+        plan = self.plan()
+        return pa.RecordBatchReader.from_batches(plan.schema, plan.execute())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow PyCapsule protocol: any library that knows it can read a scan."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_table(self) -> pa.Table:
+        """The rows as a table."""
+        plan = self.plan()
+        return _table(plan, list(plan.execute()))
+
+    def count_rows(self) -> int:
+        """How many rows pass; without a filter the footers answer."""
+        plan = replace(self, _request=replace(self._request, columns=())).plan()
+        if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
+            return min(plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit)
+        return sum(batch.num_rows for batch in plan.execute())
+
+    def explain(self, analyze: bool = False) -> Report:
+        """What would be read and why not more; with `analyze`, what was. Print it, or `.to_dict()`."""
+        plan = self.plan()
+        if not analyze:
+            return plan.report
+        planned = plan.report
+        report = Report(
+            analyzed=True,
+            filter=planned.filter,
+            columns=planned.columns,
+            nan=planned.nan,
+            version=planned.version,
+            files=planned.files,
+            row_groups=planned.row_groups,
+            rows=planned.rows,
+            bytes={**planned.bytes, "data": 0},
+            file_bytes=planned.file_bytes,
+            requests=planned.requests,
+            waves=planned.waves,
+            seconds=dict(planned.seconds),
+            notes=list(planned.notes),
+        )
+        for _ in plan.execute(report):
+            pass
+        for leaf in report.leaves.values():
+            report.pages.total += leaf.pages_total
+            report.pages.read += leaf.pages_read
+        for mechanism, n in planned.pages.pruned_by.items():
+            report.pages.prune(mechanism, n)
+        late = report.pages.total - report.pages.read - sum(report.pages.pruned_by.values())
+        report.pages.prune("late_materialization", max(late, 0))
+        return report
+
+    def __repr__(self) -> str:
+        request = self._request
+        parts = [f"{len(self._sources)} files" if len(self._sources) != 1 else self._sources[0].path]
+        if request.columns is not None:
+            parts.append("columns " + ", ".join(request.columns))
+        if request.filter is not None:
+            parts.append(f"where {request.filter!r}")
+        if request.limit is not None:
+            parts.append(f"limit {request.limit}")
+        return f"<Scan {'; '.join(parts)}>"
+
+
+def _table(plan: ScanPlan, batches: list[pa.RecordBatch]) -> pa.Table:
+    if not plan.schema.names:
+        n = sum(batch.num_rows for batch in batches)
+        empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty)])
+    return pa.Table.from_batches(batches, plan.schema)
+
+
+def scan(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
+    limit: int | None = None,
+    nan: str = "ieee",
+    int96_unit: str = "ns",
+    string_type: str = "string",
+    batch_size: int = BATCH_SIZE,
+) -> Scan:
+    """A lazy scan of one or many Parquet files.
+
+    Parameters
+    ----------
+    source : str, path, sequence of them, (pyarrow filesystem, path), or bytes
+        A file, a directory (its .parquet files), a glob or a URL that pyarrow's filesystems know.
+    columns : sequence of str, optional
+        Top-level columns, in the order wanted; None is all, [] none.
+    filter : Expression or list, optional
+        `pageseek.col("a") > 35`, or DNF lists `[("a", ">", 35)]`.
+    limit : int, optional
+        At most so many rows, the first of the file order.
+    nan : {"ieee", "spark"}
+        How floats compare: by IEEE 754, or with NaN equal to itself and above every number.
+    int96_unit : {"ns", "us", "ms"}
+        The unit in which INT96 timestamps come out.
+    string_type : {"string", "large"}
+        32-bit or 64-bit offsets for strings and binary.
+    batch_size : int
+        Greatest number of rows of a batch.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size={batch_size}: at least 1")
+    if isinstance(columns, str):
+        raise TypeError(f"columns={columns!r}: a list of names")
+    if nan not in ("ieee", "spark"):
+        raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
+    request = Request(
+        columns=None if columns is None else tuple(columns),
+        filter=to_expression(filter),
+        limit=limit,
+        options=Options(int96_unit=int96_unit, string_type=string_type),
+        nan=nan,
+        batch_size=batch_size,
+    )
+    return Scan(tuple(resolve(source)), request)
+
+
+def read_table(
+    source: Any,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
+    limit: int | None = None,
+    *,
+    filters: Any = None,
+    **options: Any,
+) -> pa.Table:
+    """The rows that pass a filter, as a table; parameters as in `scan`. `filters` is another name of `filter`."""
+    if filter is not None and filters is not None:
+        raise TypeError("give filter or filters, not both")
+    condition = filter if filter is not None else filters
+    return scan(source, columns=columns, filter=condition, limit=limit, **options).to_table()
+
+
+def open_file(source: Any) -> ParquetFile:
+    """Open one file: its schema, row groups, statistics and page index."""
+    found = resolve(source)
+    if len(found) != 1:
+        raise ValueError(f"open takes one file, the source has {len(found)}")
+    return ParquetFile(found[0], found[0].open())
+
+
+def clear_cache() -> None:
+    """Forget the footers and page indexes of files opened before."""
+    cache.clear()
+
+
+__all__ = ["Expression", "Scan", "clear_cache", "open_file", "read_table", "scan"]

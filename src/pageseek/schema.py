@@ -1,0 +1,424 @@
+"""The columns of a file: Parquet's schema tree, its leaves, and the Arrow types they become.
+
+Sources: parquet.thrift (SchemaElement, LogicalType), LogicalTypes.md. Types are those that pyarrow's
+own reader gives for the file.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pageseek.errors import PredicateError, UnsupportedError
+
+BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
+PHYSICAL_NAMES = (
+    "BOOLEAN",
+    "INT32",
+    "INT64",
+    "INT96",
+    "FLOAT",
+    "DOUBLE",
+    "BYTE_ARRAY",
+    "FIXED_LEN_BYTE_ARRAY",
+)
+ABSENT = -(1 << 63)
+
+# ps_kind of pageseek.h
+(K_BOOL, K_I8, K_I16, K_I32, K_I64, K_U8, K_U16, K_U32, K_U64, K_F16, K_F32, K_F64) = range(12)
+K_D128, K_D256, K_BYTES, K_LARGE_BYTES, K_FIXED = range(12, 17)
+FLOAT_KINDS = frozenset((K_F16, K_F32, K_F64))
+BYTES_KINDS = frozenset((K_BYTES, K_LARGE_BYTES))
+_UNITS = {1: "ms", 2: "us", 3: "ns"}
+_INT96_UNITS = {"ms": 1, "us": 2, "ns": 3}
+
+# LogicalType union members
+(L_STRING, L_MAP, L_LIST, L_ENUM, L_DECIMAL, L_DATE, L_TIME, L_TIMESTAMP) = range(1, 9)
+(L_INTEGER, L_UNKNOWN, L_JSON, L_BSON, L_UUID, L_FLOAT16, L_VARIANT, L_GEOMETRY, L_GEOGRAPHY) = range(10, 19)
+
+
+class SchemaElement(NamedTuple):
+    """A SchemaElement of parquet.thrift; what is not there is ABSENT."""
+
+    type: int
+    type_length: int
+    repetition: int
+    name_offset: int
+    name_length: int
+    num_children: int
+    converted_type: int
+    scale: int
+    precision: int
+    field_id: int
+    logical: int
+    logical_a: int
+    logical_b: int
+    logical_c: int
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How columns come out."""
+
+    int96_unit: str = "ns"
+    string_type: str = "string"
+
+    def __post_init__(self) -> None:
+        if self.int96_unit not in _INT96_UNITS:
+            raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
+        if self.string_type not in ("string", "large"):
+            raise ValueError(f"string_type={self.string_type!r}: one of 'string', 'large'")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a leaf is decoded: the kernel's form, the Arrow type of its buffers, and the type handed out."""
+
+    core: tuple[int, int, int, int, int, int]  # physical, type_length, kind, width, INT96 unit, check UTF-8
+    storage: pa.DataType
+    type: pa.DataType
+
+    @property
+    def kind(self) -> int:
+        return self.core[2]
+
+    @property
+    def width(self) -> int:
+        return self.core[3]
+
+    def finish(self, array: pa.Array) -> pa.Array:
+        """An array of `storage` as one of `type`."""
+        if self.type == self.storage:
+            return array
+        if isinstance(self.type, pa.BaseExtensionType):
+            return pa.ExtensionArray.from_storage(self.type, array)
+        if pa.types.is_dictionary(self.type):
+            return array.dictionary_encode()
+        return array.cast(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A primitive column: its place among the leaves, its path, and its greatest levels."""
+
+    index: int
+    path: tuple[str, ...]
+    element: SchemaElement
+    max_def: int
+    max_rep: int
+    top: int  # position of the top-level field that holds it
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+    @property
+    def flat(self) -> bool:
+        return len(self.path) == 1 and self.max_rep == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A top-level field and its leaves, a half-open range of leaf numbers."""
+
+    name: str
+    element: SchemaElement
+    first_leaf: int
+    stop_leaf: int
+
+
+def _signed_kind(bits: int) -> tuple[int, pa.DataType] | None:
+    return {8: (K_I8, pa.int8()), 16: (K_I16, pa.int16()), 32: (K_I32, pa.int32()), 64: (K_I64, pa.int64())}.get(bits)
+
+
+def _unsigned_kind(bits: int) -> tuple[int, pa.DataType] | None:
+    return {8: (K_U8, pa.uint8()), 16: (K_U16, pa.uint16()), 32: (K_U32, pa.uint32()), 64: (K_U64, pa.uint64())}.get(
+        bits
+    )
+
+
+# ConvertedType -> the same as a LogicalType and its parameters (LogicalTypes.md, compatibility sections)
+_CONVERTED: dict[int, tuple[int, int, int]] = {
+    0: (L_STRING, 0, 0),
+    4: (L_ENUM, 0, 0),
+    6: (L_DATE, 0, 0),
+    7: (L_TIME, 1, 1),
+    8: (L_TIME, 1, 2),
+    9: (L_TIMESTAMP, 1, 1),
+    10: (L_TIMESTAMP, 1, 2),
+    11: (L_INTEGER, 8, 0),
+    12: (L_INTEGER, 16, 0),
+    13: (L_INTEGER, 32, 0),
+    14: (L_INTEGER, 64, 0),
+    15: (L_INTEGER, 8, 1),
+    16: (L_INTEGER, 16, 1),
+    17: (L_INTEGER, 32, 1),
+    18: (L_INTEGER, 64, 1),
+    19: (L_JSON, 0, 0),
+    20: (L_BSON, 0, 0),
+}
+
+
+def logical_of(element: SchemaElement) -> tuple[int, int, int]:
+    """(LogicalType member, its first two parameters) of a leaf; 0 where it has none, or one we do not know."""
+    if element.logical not in (ABSENT, 0):
+        return element.logical, element.logical_a, element.logical_b
+    if element.converted_type == 5:
+        return L_DECIMAL, max(element.scale, 0), element.precision
+    return _CONVERTED.get(element.converted_type, (0, 0, 0))
+
+
+def _decimal(scale: int, precision: int) -> tuple[int, pa.DataType] | None:
+    if not (0 < precision <= 76 and 0 <= scale <= precision):
+        return None
+    return (
+        (K_D128, pa.decimal128(precision, scale)) if precision <= 38 else (K_D256, pa.decimal256(precision, scale))
+    )
+
+
+def _natural(element: SchemaElement, options: Options) -> tuple[int, pa.DataType, pa.DataType, bool]:
+    """(kind, storage type, type, is text) without regard to a stored Arrow schema."""
+    logical, a, b = logical_of(element)
+    physical = element.type
+    plain = {
+        BOOLEAN: (K_BOOL, pa.bool_()),
+        INT32: (K_I32, pa.int32()),
+        INT64: (K_I64, pa.int64()),
+        FLOAT: (K_F32, pa.float32()),
+        DOUBLE: (K_F64, pa.float64()),
+    }
+    found: tuple[int, pa.DataType] | None = None
+    if logical == L_DECIMAL and physical in (INT32, INT64, BYTE_ARRAY, FIXED):
+        found = _decimal(a, b)
+    elif logical == L_INTEGER and physical in (INT32, INT64):
+        found = _signed_kind(a) if b else _unsigned_kind(a)
+        if found and (a == 64) != (physical == INT64):
+            found = None
+    elif logical == L_DATE and physical == INT32:
+        found = K_I32, pa.date32()
+    elif logical == L_TIME and physical == (INT32 if b == 1 else INT64) and b in _UNITS:
+        found = (K_I32, pa.time32("ms")) if b == 1 else (K_I64, pa.time64(_UNITS[b]))
+    elif logical == L_TIMESTAMP and physical == INT64 and b in _UNITS:
+        found = K_I64, pa.timestamp(_UNITS[b], "UTC" if a else None)
+    elif physical == INT96:
+        found = K_I64, pa.timestamp(options.int96_unit)
+    elif physical == FIXED and logical == L_FLOAT16 and element.type_length == 2:
+        found = K_F16, pa.float16()
+    if found is None and physical in plain:
+        found = plain[physical]
+    if found is not None:
+        return *found, found[1], False
+    if physical == FIXED:
+        storage = pa.binary(element.type_length)
+        if logical == L_UUID and element.type_length == 16:
+            return K_FIXED, storage, pa.uuid(), False
+        return K_FIXED, storage, storage, False
+    text = logical in (L_STRING, L_JSON)
+    large = options.string_type == "large"
+    kind = K_LARGE_BYTES if large else K_BYTES
+    if text:
+        storage = pa.large_string() if large else pa.string()
+        return kind, storage, pa.json_(storage) if logical == L_JSON else storage, True
+    storage = pa.large_binary() if large else pa.binary()
+    return kind, storage, storage, False
+
+
+def _with_stored(
+    kind: int, storage: pa.DataType, natural: pa.DataType, stored: pa.DataType
+) -> tuple[int, pa.DataType, pa.DataType]:
+    """What the type that the writer had in memory changes, as pyarrow honours it."""
+    t = pa.types
+    if t.is_timestamp(natural) and t.is_timestamp(stored) and natural.tz is not None and stored.tz:
+        made = pa.timestamp(natural.unit, stored.tz)
+        return kind, made, made
+    if natural == pa.int64() and t.is_duration(stored):
+        return kind, stored, stored
+    if natural == pa.string() and t.is_large_string(stored) or natural == pa.binary() and t.is_large_binary(stored):
+        return K_LARGE_BYTES, stored, stored
+    if natural == pa.string() and stored == pa.string_view() or natural == pa.binary() and stored == pa.binary_view():
+        return kind, storage, stored
+    if t.is_dictionary(stored) and natural in (pa.string(), pa.binary()):
+        return kind, storage, pa.dictionary(pa.int32(), natural, stored.ordered)
+    if t.is_decimal256(stored) and t.is_decimal128(natural):
+        made = pa.decimal256(natural.precision, natural.scale)
+        return K_D256, made, made
+    return kind, storage, natural
+
+
+def leaf_form(leaf: Leaf, options: Options, stored: pa.DataType | None = None) -> Form:
+    """How to decode a leaf, and as what. `stored` is its type in the file's Arrow schema, if it has one."""
+    element = leaf.element
+    kind, storage, made, text = _natural(element, options)
+    if stored is not None and options.string_type == "string":
+        kind, storage, made = _with_stored(kind, storage, made, stored)
+    if logical_of(element)[0] == L_UNKNOWN:
+        made = pa.null()
+    length = element.type_length if element.type == FIXED else 0
+    unit = _INT96_UNITS[options.int96_unit] if element.type == INT96 else 0
+    return Form((element.type, length, kind, length if kind == K_FIXED else 0, unit, int(text)), storage, made)
+
+
+class Schema:
+    """The schema tree of a file, read on demand.
+
+    Parameters
+    ----------
+    elements : sequence of SchemaElement
+        In the order of the footer: depth first, the root first.
+    footer : bytes-like
+        The footer, which holds the names.
+    key_value : callable
+        Looks up a key of the file's key-value metadata.
+    """
+
+    def __init__(
+        self,
+        elements: Sequence[SchemaElement],
+        footer: memoryview,
+        key_value: Callable[[bytes], bytes | None],
+        source: str,
+    ) -> None:
+        self._elements = elements
+        self._footer = footer
+        self._key_value = key_value
+        self._source = source
+        self._forms: dict[tuple[int, Options], Form] = {}
+
+    def _name(self, element: SchemaElement) -> str:
+        start = element.name_offset
+        return bytes(self._footer[start : start + element.name_length]).decode("utf-8", "replace")
+
+    @functools.cached_property
+    def _tree(self) -> tuple[list[Field], list[Leaf]]:
+        fields: list[Field] = []
+        leaves: list[Leaf] = []
+        # (children left, path, definition level, repetition level) of the open groups
+        open_groups: list[list[object]] = []
+        for position, element in enumerate(self._elements):
+            if position == 0:
+                continue
+            while open_groups and open_groups[-1][0] == 0:
+                open_groups.pop()
+            name = self._name(element)
+            if open_groups:
+                group = open_groups[-1]
+                group[0] -= 1  # type: ignore[operator]
+                path, level, repeated = (*group[1], name), group[2], group[3]  # type: ignore[misc]
+            else:
+                path, level, repeated = (name,), 0, 0
+                fields.append(Field(name, element, len(leaves), -1))
+            level += element.repetition in (1, 2)  # type: ignore[operator]
+            repeated += element.repetition == 2  # type: ignore[operator]
+            if element.type == ABSENT or element.num_children > 0:
+                if element.num_children > 0:
+                    open_groups.append([element.num_children, path, level, repeated])
+            else:
+                leaves.append(Leaf(len(leaves), path, element, level, repeated, len(fields) - 1))  # type: ignore[arg-type]
+        stops = [f.first_leaf for f in fields[1:]] + [len(leaves)]
+        return [Field(f.name, f.element, f.first_leaf, stop) for f, stop in zip(fields, stops, strict=True)], leaves
+
+    @property
+    def fields(self) -> list[Field]:
+        """Top-level fields in file order."""
+        return self._tree[0]
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """Primitive columns in file order; the number of a column chunk in its row group."""
+        return self._tree[1]
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        names: dict[str, list[int]] = {}
+        for i, field in enumerate(self.fields):
+            names.setdefault(field.name, []).append(i)
+        return names
+
+    def field_index(self, name: str) -> int:
+        """The position of the top-level field of exactly this name."""
+        found = self._by_name.get(name, [])
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise PredicateError(f"{self._source}: no column {name!r}; there are {self._some_names()}")
+        raise PredicateError(f"{self._source}: {len(found)} columns have the name {name!r}")
+
+    def _some_names(self) -> str:
+        names = [repr(f.name) for f in self.fields[:12]]
+        return ", ".join(names) + (", ..." if len(self.fields) > 12 else "")
+
+    def find(self, parts: tuple[str, ...]) -> Leaf:
+        """The leaf at a path; a single part is an exact top-level name first, else a dotted path."""
+        if len(parts) == 1:
+            if parts[0] in self._by_name or "." not in parts[0]:
+                field = self.fields[self.field_index(parts[0])]
+                if field.stop_leaf - field.first_leaf == 1:
+                    leaf = self.leaves[field.first_leaf]
+                    if len(leaf.path) == 1:
+                        return leaf
+                raise UnsupportedError(f"{self._source}: column {parts[0]!r} is nested; name one of its leaves")
+            parts = tuple(parts[0].split("."))
+        found = [leaf for leaf in self.leaves if leaf.path == parts]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise PredicateError(
+                f"{self._source}: no column at path {'.'.join(parts)!r}; there are {self._some_names()}"
+            )
+        raise PredicateError(f"{self._source}: {len(found)} columns have the path {'.'.join(parts)!r}")
+
+    @functools.cached_property
+    def _stored(self) -> pa.Schema | None:
+        """The Arrow schema that the writer left, or None where there is none or it cannot be read.
+
+        A file may name any extension type that this process has registered, and reading the schema would
+        run its code: the key that names them is blinded first, so that their storage types come out.
+        """
+        raw = self._key_value(b"ARROW:schema")
+        if raw is None:
+            return None
+        try:
+            blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
+            return pa.ipc.read_schema(pa.py_buffer(blinded))
+        except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
+            return None
+
+    def form(self, leaf: Leaf, options: Options) -> Form:
+        """How the leaf is decoded; UnsupportedError for what cannot be decoded yet."""
+        key = leaf.index, options
+        form = self._forms.get(key)
+        if form is None:
+            if not leaf.flat:
+                raise UnsupportedError(f"{self._source}: column {leaf.name!r} is nested, which is not supported yet")
+            stored = self._stored
+            original = None
+            if stored is not None and len(stored) == len(self.fields) and stored.field(leaf.top).name == leaf.path[0]:
+                original = stored.field(leaf.top).type
+            form = self._forms[key] = leaf_form(leaf, options, original)
+        return form
+
+    def arrow_field(self, index: int, options: Options) -> pa.Field:
+        """The top-level field as Arrow has it, with its field id in the metadata, as pyarrow keeps it."""
+        field = self.fields[index]
+        leaf = self.leaves[field.first_leaf] if field.stop_leaf > field.first_leaf else None
+        if leaf is None or not leaf.flat:
+            raise UnsupportedError(f"{self._source}: column {field.name!r} is nested, which is not supported yet")
+        metadata = {}
+        stored = self._stored
+        if stored is not None and len(stored) == len(self.fields) and stored.field(index).name == field.name:
+            kept = stored.field(index).metadata or {}
+            metadata.update({k: v for k, v in kept.items() if not k.startswith(b"PSEEK:extension:")})
+        if field.element.field_id != ABSENT:
+            metadata[b"PARQUET:field_id"] = str(field.element.field_id).encode()
+        return pa.field(
+            field.name,
+            self.form(leaf, options).type,
+            nullable=field.element.repetition != 0,
+            metadata=metadata or None,
+        )

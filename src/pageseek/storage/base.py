@@ -1,0 +1,42 @@
+"""The protocol of a store: one open file of one version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which bytes a file had: `tag` differs when they differ. `strong` where the store proves it."""
+
+    size: int
+    tag: str
+    strong: bool
+
+
+class Store(Protocol):
+    """One file, open.
+
+    `latency` (seconds until the first byte) and `bandwidth` (bytes a second) let the planner weigh a further
+    request against bytes read for nothing.
+    """
+
+    name: str
+    size: int
+    version: Version
+    latency: float
+    bandwidth: float
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
+        """The bytes at each (offset, length). Short data is an OSError, never fewer bytes."""
+        ...
+
+    def check(self) -> None:
+        """Raise FileChangedError when the file is no longer the version that was opened."""
+        ...
+
+    def close(self) -> None: ...
