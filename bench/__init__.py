@@ -1,0 +1,1 @@
+"""Benchmarks of pageseek: generators, cases, peers and the report."""
