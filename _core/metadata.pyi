@@ -1,0 +1,60 @@
+from typing_extensions import Buffer
+
+ABSENT: int
+TRUNCATED: int
+CORRUPT: int
+LIMIT: int
+UNSUPPORTED: int
+NOMEM: int
+INVALID: int
+
+SCHEMA_FIELDS: tuple[str, ...]
+ROW_GROUP_FIELDS: tuple[str, ...]
+CHUNK_FIELDS: tuple[str, ...]
+PAGE_HEADER_FIELDS: tuple[str, ...]
+
+class CoreError(Exception):
+    status: int
+    offset: int | None
+    message: str
+    def __init__(self, status: int, offset: int | None, message: str) -> None: ...
+
+def footer(data: Buffer, *, max_arena: int = ...) -> tuple[
+    int,  # version
+    int,  # num_rows
+    tuple[int, int] | None,  # created_by: offset, length
+    int | None,  # encryption
+    bytes,  # schema
+    int,  # n_leaves
+    bytes,  # row_groups
+    bytes,  # chunk_offsets
+    bytes,  # key_values
+    bytes,  # column_orders
+]: ...
+def chunks(data: Buffer, at: Buffer) -> bytes: ...
+def column_index(data: Buffer, *, max_arena: int = ...) -> tuple[
+    int,  # n_pages
+    int,  # boundary_order
+    bytes,  # null_pages
+    bytes,  # min_offset
+    bytes,  # min_length
+    bytes,  # max_offset
+    bytes,  # max_length
+    bytes | None,  # null_counts
+    bytes | None,  # nan_counts
+]: ...
+def offset_index(
+    data: Buffer,
+    num_rows: int,
+    chunk_start: int,
+    chunk_end: int,
+    *,
+    max_arena: int = ...,
+) -> tuple[
+    int,  # n_pages
+    bytes,  # offset
+    bytes,  # compressed_size
+    bytes,  # first_row
+    bytes | None,  # unencoded
+]: ...
+def page_header(data: Buffer, at: int = 0) -> bytes: ...

@@ -1,0 +1,326 @@
+# cython: language_level=3, binding=True
+"""Parquet metadata out of bytes: footer, column chunks, page index, page headers.
+
+Every function takes any contiguous buffer, runs the C core once without the GIL, and returns
+flat buffers: records of int64 in the order of the ``*_FIELDS`` tuples, arrays of int64 or uint64
+in native byte order, byte strings as (offset, length) into the input. ``ABSENT`` stands for an
+optional field that is not there. Nothing is checked that needs the rest of the file: sizes and
+offsets of a chunk are what the footer says, and may lie. Whatever the input, the outcome is a
+result or a CoreError: TRUNCATED, CORRUPT, LIMIT (`max_arena` bytes, or nesting) or NOMEM.
+"""
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+from libc.stdint cimport INT64_MIN, UINT64_MAX, int64_t, uint8_t, uint64_t
+
+ctypedef const void *Data
+
+cdef extern from "pageseek.h" nogil:
+    ctypedef enum ps_status:
+        PS_OK
+        PS_INVALID
+    ctypedef struct ps_error:
+        uint64_t offset
+        char message[200]
+    ctypedef struct ps_schema_element:
+        pass
+    ctypedef struct ps_row_group:
+        pass
+    ctypedef struct ps_chunk:
+        pass
+    ctypedef struct ps_statistics:
+        int64_t max_offset, min_offset, max_value_offset, min_value_offset
+    ctypedef struct ps_page_header:
+        ps_statistics statistics
+    ctypedef struct ps_footer:
+        int64_t version, num_rows, created_by_offset, created_by_length, encryption
+        size_t n_schema, n_leaves, n_row_groups, n_key_values, n_column_orders
+        Data schema, row_groups, chunk_offsets, key_values, column_orders
+    ctypedef struct ps_column_index:
+        size_t n_pages
+        int64_t boundary_order
+        Data null_pages, min_offset, min_length, max_offset, max_length, null_counts, nan_counts
+    ctypedef struct ps_offset_index:
+        size_t n_pages
+        Data offset, compressed_size, first_row, unencoded_bytes
+
+    ps_status ps_footer_read(const uint8_t *, size_t, size_t, ps_footer *, ps_error *)
+    void ps_footer_clear(ps_footer *)
+    ps_status ps_chunks_read(const uint8_t *, size_t, const uint64_t *, size_t, ps_chunk *,
+                             size_t *, ps_error *)
+    ps_status ps_column_index_read(const uint8_t *, size_t, size_t, ps_column_index *, ps_error *)
+    void ps_column_index_clear(ps_column_index *)
+    ps_status ps_offset_index_read(const uint8_t *, size_t, size_t, ps_offset_index *, ps_error *)
+    ps_status ps_offset_index_check(const ps_offset_index *, int64_t, int64_t, int64_t, ps_error *)
+    void ps_offset_index_clear(ps_offset_index *)
+    ps_status ps_page_header_read(const uint8_t *, size_t, ps_page_header *, ps_error *)
+
+ABSENT = INT64_MIN
+TRUNCATED, CORRUPT, LIMIT, UNSUPPORTED, NOMEM, INVALID = range(1, 7)
+
+SCHEMA_FIELDS = tuple(
+    "type type_length repetition name_offset name_length num_children converted_type scale precision"
+    " field_id logical logical_a logical_b logical_c".split()
+)
+ROW_GROUP_FIELDS = tuple(
+    "offset length num_rows total_byte_size total_compressed_size file_offset ordinal"
+    " sorting_offset".split()
+)
+_STATISTICS_FIELDS = tuple(
+    "statistics_" + name for name in
+    "present max_offset max_length min_offset min_length null_count distinct_count max_value_offset"
+    " max_value_length min_value_offset min_value_length is_max_exact is_min_exact nan_count".split()
+)
+CHUNK_FIELDS = tuple(
+    "end file_path_offset file_path_length file_offset has_metadata crypto offset_index_offset"
+    " offset_index_length column_index_offset column_index_length type codec num_values"
+    " total_uncompressed_size total_compressed_size data_page_offset index_page_offset"
+    " dictionary_page_offset bloom_filter_offset bloom_filter_length encodings encoding_stats"
+    " dictionary_data_pages other_data_pages key_values_offset".split()
+) + _STATISTICS_FIELDS
+PAGE_HEADER_FIELDS = tuple(
+    "header_length type uncompressed_size compressed_size crc num_values encoding def_encoding"
+    " rep_encoding num_nulls num_rows def_length rep_length is_compressed is_sorted".split()
+) + _STATISTICS_FIELDS
+
+# A struct that grows without its tuple must not load.
+if [sizeof(ps_schema_element), sizeof(ps_row_group), sizeof(ps_chunk), sizeof(ps_page_header)] != [
+        8 * len(fields) for fields in (SCHEMA_FIELDS, ROW_GROUP_FIELDS, CHUNK_FIELDS, PAGE_HEADER_FIELDS)]:
+    raise ImportError("pageseek._core.metadata disagrees with pageseek.h")
+
+
+class CoreError(Exception):
+    """The core refused its input.
+
+    Attributes
+    ----------
+    status : int
+        ``TRUNCATED``, ``CORRUPT``, ``LIMIT``, ``UNSUPPORTED``, ``NOMEM`` or ``INVALID``.
+    offset : int or None
+        Byte at fault, counted from the start of the buffer; None where no byte is.
+    message : str
+        One sentence without a full stop.
+    """
+
+    def __init__(self, status, offset, message):
+        super().__init__(status, offset, message)  # all three, so that it can be pickled
+        self.status = status
+        self.offset = offset
+        self.message = message
+
+    def __str__(self):
+        return self.message if self.offset is None else f"{self.message} (byte {self.offset})"
+
+
+cdef class Input:
+    """A buffer held for as long as the object lives."""
+    cdef Py_buffer view
+    cdef const uint8_t *data
+    cdef size_t size
+
+    def __cinit__(self, buffer):
+        PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)
+        self.data = <const uint8_t *>self.view.buf
+        self.size = <size_t>self.view.len
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef int check(ps_status status, ps_error *err, str where="", uint64_t base=0) except -1:
+    if status != PS_OK:
+        message = err.message.decode("utf-8", "replace")
+        offset = None if err.offset == UINT64_MAX else base + err.offset
+        raise CoreError(<int>status, offset, where + message)
+    return 0
+
+
+cdef inline object pack(const void *data, size_t size):
+    return PyBytes_FromStringAndSize(<const char *>data, <Py_ssize_t>size)
+
+
+cdef inline object pack_optional(const void *data, size_t size):
+    return None if data == NULL else pack(data, size)
+
+
+cdef inline void shift(int64_t *offset, size_t by) noexcept:
+    if offset[0] != INT64_MIN:
+        offset[0] += <int64_t>by
+
+
+def footer(data, *, size_t max_arena=1 << 30):
+    """Read FileMetaData in one pass (parquet.thrift).
+
+    Parameters
+    ----------
+    data : buffer
+        Begins with the struct. Bytes behind it (a signature) are ignored.
+
+    Returns
+    -------
+    tuple
+        ``(version, num_rows, created_by, encryption, schema, n_leaves, row_groups,
+        chunk_offsets, key_values, column_orders)``. created_by is (offset, length) or None,
+        encryption the field id of EncryptionAlgorithm, 0 for an unknown one, or None. schema holds
+        records of SCHEMA_FIELDS, row_groups records of ROW_GROUP_FIELDS, chunk_offsets
+        uint64[n_row_groups, n_leaves] where each ColumnChunk begins, key_values int64[n, 4] offset
+        and length of key and value, column_orders int64[n] field ids of ColumnOrder, 0 = unknown.
+
+    Raises
+    ------
+    CoreError
+        A schema that is no tree, a row group without one chunk per leaf: CORRUPT.
+    """
+    cdef Input view = Input(data)
+    cdef ps_footer f
+    cdef ps_error err
+    cdef ps_status status
+    with nogil:
+        status = ps_footer_read(view.data, view.size, max_arena, &f, &err)
+    check(status, &err)
+    try:
+        created_by = (f.created_by_offset, f.created_by_length)
+        return (
+            f.version, f.num_rows,
+            None if f.created_by_offset == INT64_MIN else created_by,
+            None if f.encryption == INT64_MIN else f.encryption,
+            pack(f.schema, f.n_schema * sizeof(ps_schema_element)), f.n_leaves,
+            pack(f.row_groups, f.n_row_groups * sizeof(ps_row_group)),
+            pack(f.chunk_offsets, f.n_row_groups * f.n_leaves * 8),
+            pack(f.key_values, f.n_key_values * 32),
+            pack(f.column_orders, f.n_column_orders * 8),
+        )
+    finally:
+        ps_footer_clear(&f)
+
+
+def chunks(data, at):
+    """Read the ColumnChunk structs that begin at the bytes `at`, uint64[n] (parquet.thrift).
+
+    Returns
+    -------
+    bytes
+        n records of CHUNK_FIELDS.
+
+    Raises
+    ------
+    CoreError
+        The message begins with the index of the chunk. An offset outside of `data`: INVALID.
+    """
+    cdef Input view = Input(data), starts = Input(at)
+    cdef size_t n = starts.size // 8, failed = 0
+    cdef ps_error err
+    cdef ps_status status
+    if starts.size % 8:
+        raise CoreError(<int>PS_INVALID, None, "offsets of chunks are not of 8 bytes each")
+    result = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(n * sizeof(ps_chunk)))
+    cdef ps_chunk *out = <ps_chunk *>PyBytes_AsString(result)
+    with nogil:
+        status = ps_chunks_read(view.data, view.size, <const uint64_t *>starts.data, n, out, &failed, &err)
+    check(status, &err, "" if status == PS_OK else f"chunk {failed}: ")
+    return result
+
+
+def column_index(data, *, size_t max_arena=1 << 30):
+    """Read a ColumnIndex (PageIndex.md).
+
+    Returns
+    -------
+    tuple
+        ``(n_pages, boundary_order, null_pages, min_offset, min_length, max_offset, max_length,
+        null_counts, nan_counts)``: boundary_order 0 unordered, 1 ascending, 2 descending, as claimed;
+        null_pages n bytes 0 or 1; the others int64[n], the counts None where the index has none.
+        The bounds of a null page mean nothing.
+
+    Raises
+    ------
+    CoreError
+        Lists of different lengths, a negative count, an unknown boundary order: CORRUPT.
+    """
+    cdef Input view = Input(data)
+    cdef ps_column_index c
+    cdef ps_error err
+    cdef ps_status status
+    with nogil:
+        status = ps_column_index_read(view.data, view.size, max_arena, &c, &err)
+    check(status, &err)
+    cdef size_t size = c.n_pages * 8
+    try:
+        return (c.n_pages, c.boundary_order, pack(c.null_pages, c.n_pages),
+                pack(c.min_offset, size), pack(c.min_length, size),
+                pack(c.max_offset, size), pack(c.max_length, size),
+                pack_optional(c.null_counts, size), pack_optional(c.nan_counts, size))
+    finally:
+        ps_column_index_clear(&c)
+
+
+def offset_index(data, int64_t num_rows, int64_t chunk_start, int64_t chunk_end, *,
+                 size_t max_arena=1 << 30):
+    """Read an OffsetIndex and check that it can be true (PageIndex.md).
+
+    Parameters
+    ----------
+    num_rows : int
+        Rows of the row group.
+    chunk_start, chunk_end : int
+        Bytes of the file that the column chunk takes, half-open.
+
+    Returns
+    -------
+    tuple
+        ``(n_pages, offset, compressed_size, first_row, unencoded)``: int64[n] each, unencoded
+        None where the index has none. compressed_size counts the page header.
+
+    Raises
+    ------
+    CoreError
+        Rows that do not ascend from 0 below num_rows, pages that overlap or leave the chunk:
+        CORRUPT, with the page named.
+    """
+    cdef Input view = Input(data)
+    cdef ps_offset_index o
+    cdef ps_error err
+    cdef ps_status status
+    with nogil:
+        status = ps_offset_index_read(view.data, view.size, max_arena, &o, &err)
+        if status == PS_OK:
+            status = ps_offset_index_check(&o, num_rows, chunk_start, chunk_end, &err)
+            if status != PS_OK:
+                ps_offset_index_clear(&o)
+    check(status, &err)
+    cdef size_t size = o.n_pages * 8
+    try:
+        return (o.n_pages, pack(o.offset, size), pack(o.compressed_size, size), pack(o.first_row, size),
+                pack_optional(o.unencoded_bytes, size))
+    finally:
+        ps_offset_index_clear(&o)
+
+
+def page_header(data, size_t at=0):
+    """Read the PageHeader that begins at byte `at` (parquet.thrift).
+
+    Returns
+    -------
+    bytes
+        One record of PAGE_HEADER_FIELDS. Statistics are (offset, length) into `data`, header_length
+        counts from `at`.
+
+    Raises
+    ------
+    CoreError
+        TRUNCATED: come again with more bytes. Negative sizes, no header of the page's own type:
+        CORRUPT. `at` outside of `data`: INVALID.
+    """
+    cdef Input view = Input(data)
+    cdef ps_page_header h
+    cdef ps_error err
+    cdef ps_status status
+    if at > view.size:
+        raise CoreError(<int>PS_INVALID, None, f"a page header at byte {at} of {view.size}")
+    with nogil:
+        status = ps_page_header_read(view.data + at, view.size - at, &h, &err)
+    check(status, &err, "", at)
+    shift(&h.statistics.max_offset, at)
+    shift(&h.statistics.min_offset, at)
+    shift(&h.statistics.max_value_offset, at)
+    shift(&h.statistics.min_value_offset, at)
+    return pack(&h, sizeof(h))
