@@ -274,6 +274,15 @@ bool ps_selection_next(const ps_selection *selection, ps_run_cursor *cursor, int
 size_t ps_ranges_and(const ps_range *a, size_t na, const ps_range *b, size_t nb, ps_range *out);
 size_t ps_ranges_or(const ps_range *a, size_t na, const ps_range *b, size_t nb, ps_range *out);
 size_t ps_ranges_not(const ps_range *a, size_t na, int64_t start, int64_t stop, ps_range *out);
+/* Any ranges, in any order, into sorted ones that neither overlap nor touch, in place; empty ones are dropped,
+ * negative rows and stop < start are PS_INVALID. From row numbers: `out` has room for n. */
+ps_status ps_ranges_normalise(ps_range *ranges, size_t n, size_t *kept, ps_error *err);
+ps_status ps_ranges_from_rows(const int64_t *rows, size_t n, ps_range *out, size_t *kept, ps_error *err);
+/* Bitmaps of the same base: into = into op other, `size` bytes. */
+typedef enum ps_set_op { PS_SET_AND, PS_SET_OR, PS_SET_SUB, PS_SET_XOR } ps_set_op;
+void ps_bitmap_combine(uint8_t *into, const uint8_t *other, size_t size, ps_set_op op);
+/* The k-th selected row, counted from 0; -1 when there is none. */
+int64_t ps_selection_nth(const ps_selection *selection, int64_t k);
 /* Number of runs a selection has, and the runs themselves (room for that many). */
 size_t ps_selection_runs(const ps_selection *selection);
 void ps_selection_to_ranges(const ps_selection *selection, ps_range *out);

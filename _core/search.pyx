@@ -1,0 +1,309 @@
+# cython: language_level=3, freethreading_compatible=True
+"""Comparison of values with literals, binary search, and verdicts on zones.
+
+Values come as raw buffers in Arrow's layout: `kind` is one of KIND_*, `width` the bytes of a KIND_FIXED value
+(otherwise ignored), `n` the number of values, `offsets` the n + 1 offsets of byte strings: int32 for KIND_BYTES,
+int64 for KIND_LARGE_BYTES. Bitmaps start at bit 0, least significant bit first. Literals are a tuple
+(n, values, offsets or None) of the same kind; for KIND_FIXED values, literals with offsets are KIND_BYTES.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+cdef extern from "pageseek.h" nogil:
+    ctypedef enum ps_status:
+        PS_OK, PS_INVALID
+    ctypedef struct ps_error:
+        uint64_t offset
+        char message[200]
+    ctypedef enum ps_kind:
+        PS_BOOL, PS_I8, PS_I16, PS_I32, PS_I64, PS_U8, PS_U16, PS_U32, PS_U64
+        PS_F16, PS_F32, PS_F64, PS_D128, PS_D256, PS_BYTES, PS_LARGE_BYTES, PS_FIXED
+    ctypedef enum ps_op:
+        PS_EQ, PS_NE, PS_LT, PS_LE, PS_GT, PS_GE
+        PS_IN, PS_PREFIX, PS_IS_NULL, PS_IS_NAN, PS_ALWAYS, PS_NEVER
+    ctypedef enum ps_nan:
+        PS_NAN_IEEE, PS_NAN_SPARK
+    int PS_MAY_TRUE, PS_MAY_FALSE, PS_MAY_NULL
+    ctypedef struct ps_values:
+        int32_t kind, width
+        int64_t n
+        const uint8_t *validity
+        const uint8_t *values
+        size_t values_size
+        const void *offsets
+    ctypedef struct ps_zones:
+        size_t n
+        ps_values lower, upper
+        const uint8_t *known
+        const uint8_t *all_null
+        const int64_t *null_counts
+        const int64_t *nan_counts
+        const int64_t *counts
+        int32_t order
+    ps_status ps_literals_sort(const ps_values *, int64_t *, size_t *, ps_error *)
+    ps_status ps_compare(const ps_values *, ps_op, bint, const ps_values *, ps_nan, uint8_t *,
+                         int64_t *, ps_error *)
+    ps_status ps_lower_bound(const ps_values *, const ps_values *, int64_t *, ps_error *)
+    ps_status ps_upper_bound(const ps_values *, const ps_values *, int64_t *, ps_error *)
+    ps_status ps_zones_order(ps_zones *, uint8_t *, int32_t, int32_t *, ps_error *)
+    ps_status ps_zones_probe(const ps_zones *, ps_op, const ps_values *, ps_nan, uint8_t *,
+                             ps_error *)
+
+KIND_BOOL, KIND_I8, KIND_I16, KIND_I32, KIND_I64 = PS_BOOL, PS_I8, PS_I16, PS_I32, PS_I64
+KIND_U8, KIND_U16, KIND_U32, KIND_U64 = PS_U8, PS_U16, PS_U32, PS_U64
+KIND_F16, KIND_F32, KIND_F64, KIND_D128, KIND_D256 = PS_F16, PS_F32, PS_F64, PS_D128, PS_D256
+KIND_BYTES, KIND_LARGE_BYTES, KIND_FIXED = PS_BYTES, PS_LARGE_BYTES, PS_FIXED
+OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE = PS_EQ, PS_NE, PS_LT, PS_LE, PS_GT, PS_GE
+OP_IN, OP_PREFIX, OP_IS_NULL, OP_IS_NAN = PS_IN, PS_PREFIX, PS_IS_NULL, PS_IS_NAN
+OP_ALWAYS, OP_NEVER = PS_ALWAYS, PS_NEVER
+NAN_IEEE, NAN_SPARK = PS_NAN_IEEE, PS_NAN_SPARK
+MAY_TRUE, MAY_FALSE, MAY_NULL = PS_MAY_TRUE, PS_MAY_FALSE, PS_MAY_NULL
+
+
+class CoreError(Exception):
+    """The C core refused its input.
+
+    Attributes
+    ----------
+    status : int
+        The class of the failure: 1 truncated, 2 corrupt, 3 limit, 4 unsupported, 5 memory, 6 argument.
+    offset : int or None
+        Byte of the input at fault; None where no byte is.
+    message : str
+    """
+
+    def __init__(self, status, offset, message):
+        super().__init__(status, offset, message)
+        self.status, self.offset, self.message = status, offset, message
+
+    def __str__(self):
+        return self.message if self.offset is None else f"{self.message} (byte {self.offset})"
+
+
+cdef int check(ps_status status, ps_error *error) except -1:
+    if status == PS_OK:
+        return 0
+    offset = None if error.offset == <uint64_t> -1 else error.offset
+    raise CoreError(<int> status, offset, error.message.decode("utf-8", "replace"))
+
+
+cdef class Buffer:
+    """Bytes of another object, held; none for None."""
+
+    cdef Py_buffer view
+    cdef bint held
+
+    def __cinit__(self, owner, size_t needed, str what):
+        if owner is None:
+            return
+        PyObject_GetBuffer(owner, &self.view, PyBUF_SIMPLE)
+        self.held = True
+        if <size_t> self.view.len < needed:
+            raise CoreError(<int> PS_INVALID, None,
+                            f"{what}: {self.view.len} bytes where {needed} are needed")
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+    cdef const uint8_t *data(self) noexcept:
+        return <const uint8_t *> self.view.buf if self.held else NULL
+
+
+cdef size_t item_bytes(n, size_t size, str what) except? 0:
+    """n * size, of an n that a caller gave."""
+    if not 0 <= n <= 1 << 56:
+        raise CoreError(<int> PS_INVALID, None, f"{what}: a count of {n}")
+    return <size_t> n * size
+
+
+cdef class Values:
+    """ps_values with the buffers that it points into."""
+
+    cdef ps_values c
+    cdef Buffer validity, values, offsets
+
+    def __cinit__(self, int32_t kind, int32_t width, n, validity, values, offsets, str what):
+        cdef size_t rows = item_bytes(n, 1, what)
+        cdef size_t unit = 8 if kind == PS_LARGE_BYTES else 4 if kind == PS_BYTES else 0
+        self.validity = Buffer(validity, (rows + 7) // 8, what + ", validity")
+        self.values = Buffer(values, 0, what)
+        self.offsets = Buffer(offsets, (rows + 1) * unit if rows else 0, what + ", offsets")
+        self.c.kind, self.c.width, self.c.n = kind, width, rows
+        self.c.validity, self.c.values = self.validity.data(), self.values.data()
+        self.c.values_size = self.values.view.len
+        self.c.offsets = self.offsets.data()
+
+
+cdef Values literals_of(int32_t kind, int32_t width, ps_op op, literals):
+    if literals is None:
+        return Values(kind, width, 0, None, b"", None, "literals")
+    n, values, offsets = literals
+    if kind == PS_FIXED and offsets is not None:
+        kind = PS_BYTES
+    elif kind == PS_FIXED and op == PS_PREFIX:
+        width = <int32_t> memoryview(values).nbytes
+    return Values(kind, width, n, None, values, offsets, "literals")
+
+
+def compare(int32_t kind, int32_t width, n, validity, values, offsets, ps_op op, bint negate,
+            literals=None, ps_nan nan=PS_NAN_IEEE):
+    """Bitmap of the values for which `value op literal` is TRUE, or FALSE when `negate` is set.
+
+    Nulls are in neither, except for OP_IS_NULL. OP_IN wants its literals sorted and distinct (`sort_literals`);
+    ops without a literal ignore `literals`.
+
+    Returns
+    -------
+    tuple of (bytes, int)
+        Mask of (n + 7) // 8 bytes, tail bits zero, and the number of ones.
+
+    Raises
+    ------
+    CoreError
+        Buffers shorter than n says, or literals that do not fit the kind or the op.
+    """
+    cdef Values v = Values(kind, width, n, validity, values, offsets, "values")
+    cdef Values l = literals_of(kind, width, op, literals)
+    cdef bytes mask = PyBytes_FromStringAndSize(NULL, (v.c.n + 7) // 8)
+    cdef uint8_t *out = <uint8_t *> PyBytes_AsString(mask)
+    cdef int64_t count = 0
+    cdef ps_error error
+    cdef ps_status status
+    with nogil:
+        status = ps_compare(&v.c, op, negate, &l.c, nan, out, &count, &error)
+    check(status, &error)
+    return mask, count
+
+
+def sort_literals(int32_t kind, int32_t width, n, values, offsets=None):
+    """Order of the distinct literals: int64 indices as bytes, ascending in value, NaN last.
+
+    Raises
+    ------
+    CoreError
+        Buffers shorter than n says.
+    """
+    cdef Values v = Values(kind, width, n, None, values, offsets, "literals")
+    cdef bytes order = PyBytes_FromStringAndSize(NULL, v.c.n * sizeof(int64_t))
+    cdef int64_t *out = <int64_t *> PyBytes_AsString(order)
+    cdef size_t kept = 0
+    cdef ps_error error
+    cdef ps_status status
+    with nogil:
+        status = ps_literals_sort(&v.c, out, &kept, &error)
+    check(status, &error)
+    return order[: kept * sizeof(int64_t)]
+
+
+cdef int64_t bound(int32_t kind, int32_t width, n, values, offsets, literal, bint upper) except -1:
+    cdef Values v = Values(kind, width, n, None, values, offsets, "values")
+    cdef Values l = literals_of(kind, width, PS_EQ, literal)
+    cdef int64_t at = 0
+    cdef ps_error error
+    cdef ps_status status
+    with nogil:
+        if upper:
+            status = ps_upper_bound(&v.c, &l.c, &at, &error)
+        else:
+            status = ps_lower_bound(&v.c, &l.c, &at, &error)
+    check(status, &error)
+    return at
+
+
+def lower_bound(int32_t kind, int32_t width, n, values, offsets, literal):
+    """First index whose value is >= the literal, n if none is; values ascend, without nulls or NaN."""
+    return bound(kind, width, n, values, offsets, literal, False)
+
+
+def upper_bound(int32_t kind, int32_t width, n, values, offsets, literal):
+    """First index whose value is > the literal, n if none is; values ascend, without nulls or NaN."""
+    return bound(kind, width, n, values, offsets, literal, True)
+
+
+cdef class Zones:
+    """What is known of n zones: pages of a chunk, or row groups of a file.
+
+    Parameters
+    ----------
+    kind, width, n, lower_values, lower_offsets, upper_values, upper_offsets
+        The bounds, n of each: no value but null and NaN lies outside of them. They need not be exact.
+    known : buffer of n bytes
+        1 where both bounds may be trusted. Contradictory bounds are ignored all the same.
+    all_null : buffer of n bytes, optional
+        1 for a zone of nothing but nulls.
+    null_counts, nan_counts, counts : buffers of n int64, optional
+        Nulls, NaN and rows of each zone; negative means unknown.
+    claimed_order : int
+        0, 1 ascending, 2 descending: what the file says of the bounds. Used if it is true.
+
+    Raises
+    ------
+    CoreError
+        Buffers shorter than n says.
+    """
+
+    cdef ps_zones c
+    cdef Values lower, upper
+    cdef list held
+    cdef bytes known
+
+    def __cinit__(self, int32_t kind, int32_t width, n, lower_values, lower_offsets, upper_values,
+                  upper_offsets, known, all_null=None, null_counts=None, nan_counts=None,
+                  counts=None, int32_t claimed_order=0):
+        self.lower = Values(kind, width, n, None, lower_values, lower_offsets, "lower bounds")
+        self.upper = Values(kind, width, n, None, upper_values, upper_offsets, "upper bounds")
+        cdef Buffer flags = Buffer(known, item_bytes(n, 1, "zones"), "known")
+        cdef Buffer nulls = Buffer(all_null, item_bytes(n, 1, "zones"), "all_null")
+        cdef Buffer null_figures = Buffer(null_counts, item_bytes(n, 8, "zones"), "null_counts")
+        cdef Buffer nan_figures = Buffer(nan_counts, item_bytes(n, 8, "zones"), "nan_counts")
+        cdef Buffer figures = Buffer(counts, item_bytes(n, 8, "zones"), "counts")
+        self.held = [nulls, null_figures, nan_figures, figures]
+        # a copy: flags of contradictory bounds are cleared in it
+        self.known = PyBytes_FromStringAndSize(<const char *> flags.data(), n)
+        cdef uint8_t *own = <uint8_t *> PyBytes_AsString(self.known)
+        self.c.n, self.c.lower, self.c.upper, self.c.known = n, self.lower.c, self.upper.c, own
+        self.c.all_null = nulls.data()
+        self.c.null_counts = <const int64_t *> null_figures.data()
+        self.c.nan_counts = <const int64_t *> nan_figures.data()
+        self.c.counts = <const int64_t *> figures.data()
+        cdef int32_t order = 0
+        cdef ps_error error
+        cdef ps_status status
+        with nogil:
+            status = ps_zones_order(&self.c, own, claimed_order, &order, &error)
+        check(status, &error)
+        self.c.order = order
+
+    @property
+    def order(self):
+        """int: the claimed order if the known zones keep it, else 0."""
+        return self.c.order
+
+    def __len__(self):
+        return self.c.n
+
+    def probe(self, ps_op op, literals=None, ps_nan nan=PS_NAN_IEEE):
+        """Outcomes that rows of each zone may have for `value op literal`.
+
+        Returns
+        -------
+        bytes
+            n bytes, each a union of MAY_TRUE, MAY_FALSE and MAY_NULL. What is absent is proven absent.
+
+        Raises
+        ------
+        CoreError
+            Literals that do not fit the kind or the op.
+        """
+        cdef Values l = literals_of(self.c.lower.kind, self.c.lower.width, op, literals)
+        cdef bytes verdict = PyBytes_FromStringAndSize(NULL, self.c.n)
+        cdef uint8_t *out = <uint8_t *> PyBytes_AsString(verdict)
+        cdef ps_error error
+        cdef ps_status status
+        with nogil:
+            status = ps_zones_probe(&self.c, op, &l.c, nan, out, &error)
+        check(status, &error)
+        return verdict
