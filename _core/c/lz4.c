@@ -1,0 +1,210 @@
+/* lz4.c - LZ4 blocks, raw and in Hadoop's framing.
+ * A block is a row of sequences: token (literal count, match length - 4, a nibble each, 15 = more
+ * bytes follow), literals, 16-bit offset. The last sequence ends after its literals. */
+#include "lz.h"
+
+enum {
+    MIN_MATCH = 4,
+    /* What the fast loop may touch in one turn, long runs apart: token, 16 literals and the offset
+     * read; 14 literals and 18 bytes of match, which is copied in two steps, written. */
+    IN_SLACK = 1 + 16 + 2,
+    OUT_SLACK = 14 + 18 + PS_LZ_SLACK
+};
+
+typedef struct decoder {
+    const uint8_t *data, *in, *in_end;
+    uint8_t *out, *to, *to_end;
+} decoder;
+
+static uint64_t position(const decoder *d, const uint8_t *at) { return (uint64_t)(at - d->data); }
+
+/* Sequences far from both ends; whatever is long or wrong is left to `sequence`. */
+PS_INLINE void run(decoder *d) {
+    const uint8_t *in = d->in;
+    uint8_t *to = d->to;
+    while (d->in_end - in >= IN_SLACK && d->to_end - to >= OUT_SLACK) {
+        size_t token = *in, literals = token >> 4, n = token & 15;
+        if (PS_UNLIKELY(literals == 15)) break;
+        const uint8_t *next = in + 1;
+        ps_lz_copy16(to, next);
+        next += literals;
+        uint8_t *match = to + literals;
+
+        size_t offset = ps_load16(next);
+        next += 2;
+        if (PS_UNLIKELY(offset - 1 >= (size_t)(match - d->out))) break; /* 0 wraps around */
+        if (n < 15) {
+            n += MIN_MATCH;
+            if (PS_LIKELY(offset >= 16)) {
+                ps_lz_copy16(match, match - offset);
+                ps_store16(match + 16, ps_load16(match - offset + 16));
+            } else {
+                ps_lz_repeat_wide(match, offset, n);
+            }
+        } else {
+            const uint8_t *last = d->in_end - IN_SLACK;
+            size_t more, room = (size_t)(d->to_end - match) - PS_LZ_SLACK;
+            n += MIN_MATCH;
+            do {
+                more = *next++;
+                n += more;
+            } while (more == 255 && n < room && next < last);
+            if (more == 255 || n > room) break;
+            ps_lz_repeat_wide(match, offset, n);
+        }
+        in = next;
+        to = match + n;
+    }
+    d->in = in;
+    d->to = to;
+}
+
+/* The bytes that follow a nibble of 15: each adds to *n, and one below 255 is the last. */
+static ps_status read_more(decoder *d, uint64_t *n, ps_error *err) {
+    uint8_t more;
+    do {
+        if (d->in == d->in_end)
+            return ps_fail(err, PS_TRUNCATED, position(d, d->in), "lz4: input ends inside a length");
+        more = *d->in++;
+        *n += more;
+    } while (more == 255);
+    return PS_OK;
+}
+
+/* Any one sequence, anywhere: every error is found here. What the output has no room for is an error,
+ * or with `cut` the end. *last: the block is done. */
+static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
+    if (d->in == d->in_end)
+        return ps_fail(err, PS_TRUNCATED, position(d, d->in),
+                       "lz4: input ends without a last sequence, after %zu bytes of output",
+                       (size_t)(d->to - d->out));
+    const uint64_t at = position(d, d->in);
+    const unsigned token = *d->in++;
+
+    uint64_t n = token >> 4;
+    size_t room = (size_t)(d->to_end - d->to), left;
+    if (n == 15) PS_TRY(read_more(d, &n, err));
+    if (n > room) {
+        if (!cut)
+            return ps_fail(err, PS_CORRUPT, at, "lz4: %llu literals, room for %zu",
+                           (unsigned long long)n, room);
+        n = room;
+    }
+    left = (size_t)(d->in_end - d->in);
+    if (n > left)
+        return ps_fail(err, PS_TRUNCATED, at, "lz4: %llu literals, %zu bytes left",
+                       (unsigned long long)n, left);
+    if (n > 0) memcpy(d->to, d->in, (size_t)n);
+    d->in += n;
+    d->to += n;
+    room -= (size_t)n;
+    left -= (size_t)n;
+    *last = left == 0 || (cut && room == 0);
+    if (*last) return PS_OK;
+
+    if (left < 2)
+        return ps_fail(err, PS_TRUNCATED, position(d, d->in), "lz4: input ends inside an offset");
+    const size_t offset = ps_load16(d->in), written = (size_t)(d->to - d->out);
+    if (offset == 0 || offset > written)
+        return ps_fail(err, PS_CORRUPT, position(d, d->in),
+                       "lz4: match from %zu bytes back, %zu written", offset, written);
+    d->in += 2;
+    n = token & 15;
+    if (n == 15) PS_TRY(read_more(d, &n, err));
+    n += MIN_MATCH;
+    if (n > room) {
+        if (!cut)
+            return ps_fail(err, PS_CORRUPT, at, "lz4: match of %llu bytes, room for %zu",
+                           (unsigned long long)n, room);
+        n = room;
+    }
+    ps_lz_repeat(d->to, offset, (size_t)n);
+    d->to += n;
+    *last = cut && d->to == d->to_end;
+    return PS_OK;
+}
+
+/* One block into at most `room` bytes; *size receives their number. */
+static ps_status block(const uint8_t *data, size_t length, uint8_t *out, size_t room, bool cut,
+                       size_t *size, ps_error *err) {
+    uint8_t none[1];
+    if (room == 0) out = none; /* it may be NULL, which takes no arithmetic */
+    *size = 0;
+    if (cut && room == 0) return PS_OK;
+    if (length == 0) return ps_fail(err, PS_TRUNCATED, 0, "lz4: empty input");
+    decoder d = {data, data, data + length, out, out, out + room};
+    for (bool last = false; !last;) {
+        run(&d);
+        PS_TRY(sequence(&d, cut, &last, err));
+    }
+    *size = (size_t)(d.to - d.out);
+    return PS_OK;
+}
+
+static ps_status wrong_size(size_t got, size_t size, size_t length, ps_error *err) {
+    return ps_fail(err, PS_TRUNCATED, length, "lz4: %zu bytes of output, %zu expected", got, size);
+}
+
+ps_status ps_lz4_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size, bool exact,
+                        ps_error *err) {
+    size_t got;
+    PS_TRY(block(data, length, out, size, !exact, &got, err));
+    return got == size ? PS_OK : wrong_size(got, size, length, err);
+}
+
+static uint32_t load_be32(const uint8_t *p) {
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* Frames of: be32 size, then until blocks have yielded that many bytes: be32 length, block.
+ * Most writers put one block in a frame; Hadoop's BlockCompressorStream puts as many as it needs. */
+static ps_status frames(const uint8_t *data, size_t length, uint8_t *out, size_t size, bool exact,
+                        ps_error *err) {
+    size_t at = 0, done = 0;
+    do {
+        if (length - at < 4)
+            return ps_fail(err, PS_TRUNCATED, at, "lz4: input ends inside the size of a frame");
+        size_t frame = load_be32(data + at);
+        if (exact && frame > size - done)
+            return ps_fail(err, PS_CORRUPT, at, "lz4: frame of %zu bytes, room for %zu", frame,
+                           size - done);
+        at += 4;
+        do {
+            if (frame == 0 && at == length) break; /* an empty frame needs no block */
+            if (length - at < 4)
+                return ps_fail(err, PS_TRUNCATED, at, "lz4: input ends inside the length of a block");
+            size_t compressed = load_be32(data + at), got = 0;
+            at += 4;
+            if (compressed > length - at)
+                return ps_fail(err, PS_TRUNCATED, at - 4, "lz4: block of %zu bytes, %zu left",
+                               compressed, length - at);
+            size_t room = size - done;
+            bool cut = frame > room;
+            ps_status status = block(data + at, compressed, size ? out + done : out,
+                                     cut ? room : frame, cut, &got, err);
+            if (status != PS_OK) {
+                if (err) err->offset += at;
+                return status;
+            }
+            at += compressed;
+            done += got;
+            frame -= got;
+            if (!exact && done == size) return PS_OK;
+        } while (frame > 0);
+    } while (exact ? at < length : done < size);
+    return done == size ? PS_OK : wrong_size(done, size, length, err);
+}
+
+ps_status ps_lz4_hadoop_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
+                               bool exact, ps_error *err) {
+    ps_error framed;
+    ps_status status = frames(data, length, out, size, exact, &framed);
+    if (status == PS_OK) return PS_OK;
+    /* A raw block of more than nothing begins with literals, so with a byte above 15; a frame below
+     * 256 MiB does not. That tells whose error to report. */
+    bool raw = length == 0 || data[0] > 15;
+    ps_status second = ps_lz4_decode(data, length, out, size, exact, raw ? err : NULL);
+    if (raw || second == PS_OK) return second;
+    if (err) *err = framed;
+    return status;
+}
