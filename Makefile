@@ -63,7 +63,7 @@ oracle: build ## answers against two other engines, on a sample of the conforman
 	@$(BIN)/python tools/oracle.py
 
 bench-quick: build ## the benchmark cases, small
-	$(BIN)/python -m pageseek.bench --quick
+	$(BIN)/pageseek-bench --quick
 
 clean: ## remove what was built; the environment stays
 	rm -rf build dist *.egg-info _core/*.so _core/*.pyd

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from steps import PYTHON, ROOT, Step, run
+from steps import PYTHON, ROOT, Step, run, script
 
 PYTEST = [PYTHON, "-m", "pytest", "-q"]
 FAST = "not spark and not cluster and not slow"
@@ -25,7 +25,7 @@ def stages() -> dict[str, Step]:
         Step("fuzz", ["bash", "tools/fuzz.sh"]),
         Step("oracle", [PYTHON, "tools/oracle.py"]),
         Step("spark", spark),
-        Step("bench", [PYTHON, "-m", "pageseek.bench", "--quick"]),
+        Step("bench", script("pageseek-bench", "--quick")),
     ]
     return {step.name: step for step in steps}
 

@@ -49,11 +49,13 @@ def steps() -> list[Step]:
     if c_files:
         format_check = script("clang-format", "--dry-run", "--Werror", *c_files)
         checks.append(Step("clang-format", format_check))
+    zizmor = ["--config", ".github/zizmor.yml"]
     schema = ["--builtin-schema", "vendor.github-workflows"]
     checks += [
         Step("imports", script("lint-imports", "--no-cache"), tree),
         Step("codespell", script("codespell")),
         Step("workflow", script("check-jsonschema", *schema, "wheels.yml")),
+        Step("zizmor", script("zizmor", "--offline", "--quiet", *zizmor, "wheels.yml")),
     ]
     return checks
 
