@@ -8,7 +8,7 @@ export FUZZ_SECONDS ?= 30
 
 BIN := $(VENV)/bin
 RUN := PYTHON=$(abspath $(BIN)/python)
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 .DEFAULT_GOAL := help
 .PHONY: help need venv install build demo test lint format ctest fuzz wheel oracle bench-quick clean
 
@@ -30,7 +30,8 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@touch $@
 
 install: | $(BIN)/python ## build the package and install it into $(VENV), as a user would
-	$(PIP) install ".[spark,cli]"
+	@if [ -e $(VENV)/.dev ]; then $(MAKE) --no-print-directory build; \
+	else echo "installing into $(VENV)" && $(PIP) install ".[spark,cli]"; fi
 
 build: $(VENV)/.dev ## compile what changed, in place
 	$(BIN)/python setup.py --quiet build_clib build_ext --inplace

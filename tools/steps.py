@@ -32,7 +32,7 @@ def script(name: str, *args: str) -> list[str]:
 
 def run(title: str, steps: Sequence[Step]) -> int:
     """Run every step, print a table of times and a closing line; 1 when a step failed."""
-    lines, failed = [], 0
+    lines, failed, began = [], 0, time.monotonic()
     for number, step in enumerate(steps):
         print(f"==> {title}: {step.name}", flush=True)
         start = time.monotonic()
@@ -46,5 +46,6 @@ def run(title: str, steps: Sequence[Step]) -> int:
             lines += [f"{'-':>8}    {rest.name:16} not run" for rest in steps[number + 1 :]]
             break
     print(f"\n{title}:", *lines, sep="\n")
+    print(f"{time.monotonic() - began:8.1f} s  in all")
     print(f"{len(steps) - failed} passed, {failed} failed", flush=True)
     return int(failed > 0)

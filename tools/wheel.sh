@@ -11,12 +11,13 @@ mkdir -p "$out"
 "$python" -m build --quiet --outdir "$out" .
 wheel=$(echo "$out"/*.whl)
 "$python" -m zipfile --list "$wheel"
+PAGESEEK_ARCHIVES=$out "$python" -m pytest -q -m slow tests/unit/test_house.py
 "$python" -m twine check --strict "$out"/*
 "$python" -m abi3audit --strict --report "$wheel" > "$out/abi3audit.json"
 echo "abi3audit --strict: no symbol outside the limited API"
 if [[ $(uname) == Linux ]]; then "$python" -m auditwheel show "$wheel"; fi
 
 "$python" -m venv "$out/clean"
-"$out/clean/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel"
+"$out/clean/bin/python" -m pip install -qq --disable-pip-version-check "$wheel"
 cd "$out" # away from the sources
 clean/bin/python ../../tools/smoke.py
