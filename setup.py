@@ -11,12 +11,13 @@ from glob import glob
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 
-chosen = [name for name in ("SANITIZE", "DEBUG", "COVERAGE") if os.environ.get(f"PAGESEEK_{name}") == "1"]
+chosen = [
+    name for name in ("SANITIZE", "DEBUG", "COVERAGE") if os.environ.get(f"PAGESEEK_{name}") == "1"
+]
 gil_disabled = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 abi3 = [] if gil_disabled else [("Py_LIMITED_API", "0x030B0000")]
 if sys.platform == "win32":
     cflags, ldflags = ["/std:c11", "/O2"], []
-    abi3 += [("Py_GIL_DISABLED", "1")] if gil_disabled else []
 else:
     cflags, ldflags = ["-std=c11", "-O3", "-g0", "-fvisibility=hidden"], []
     if "SANITIZE" in chosen:
@@ -42,7 +43,9 @@ setup(
     packages=[*find_packages("src"), "pageseek._core"]
     + ["pageseek." + name for name in find_packages(".", include=["bench", "bench.*"])],
     libraries=[(core, library)] if kernels else [],
-    ext_modules=cythonize(modules, build_dir=build + "/cython", language_level=3) if modules else [],
+    ext_modules=cythonize(modules, build_dir=build + "/cython", language_level=3)
+    if modules
+    else [],
     options={
         "build": {"build_base": build, "parallel": os.cpu_count()},
         "bdist_wheel": {} if gil_disabled else {"py_limited_api": "cp311"},

@@ -1,0 +1,67 @@
+"""Fixtures that several rooms of the tests share."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The root of the project's sources."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def conformance() -> Path:
+    """The folder of conformance files beside the checkout."""
+    path = ROOT.parent / "shared" / "conformance"
+    if not (path / "corpus").is_dir():
+        pytest.skip("no conformance corpus beside this checkout")
+    return path
+
+
+@pytest.fixture(scope="session")
+def spark_ready() -> None:
+    """Skip where Spark cannot run; else make its workers use this very Python."""
+    if importlib.util.find_spec("pyspark") is None:
+        pytest.skip("pyspark is not installed: pip install 'pageseek[spark]'")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("no Java: install Java 17 or 21, or set JAVA_HOME")
+    # Workers run python3 from PATH otherwise, and bind to whatever the host name resolves to.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+
+
+@pytest.fixture(scope="session")
+def spark(spark_ready: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One local session of two cores for the whole run: it takes seconds to start."""
+    from pyspark.sql import SparkSession
+
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("pageseek-tests")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.ansi.enabled", "true")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", warehouse.as_uri())
+        .config("spark.sql.execution.pyspark.udf.faulthandler.enabled", "true")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

@@ -1,0 +1,82 @@
+"""What the package looks like from outside: its import, its names, its archives."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import pageseek
+
+
+def test_import_loads_neither_pyspark_nor_pandas() -> None:
+    code = "import json, sys, pageseek; print(json.dumps(sorted(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    heavy = {"pyspark", "pandas", "datafusion", "duckdb", "polars", "matplotlib", "rich"}
+    assert heavy.isdisjoint(json.loads(run.stdout))
+
+
+def test_import_costs_little_beyond_pyarrow_and_numpy() -> None:
+    code = (
+        "import time, numpy, pyarrow, pyarrow.compute, pyarrow.fs, pyarrow.parquet\n"
+        "start = time.process_time(); import pageseek; print(time.process_time() - start)"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+        for _ in range(3)
+    ]
+    assert min(float(run.stdout) for run in runs) < 0.25
+
+
+def test_version_is_the_distributions() -> None:
+    assert pageseek.__version__ == version("pageseek")
+
+
+def test_public_names_exist() -> None:
+    assert [name for name in pageseek.__all__ if not hasattr(pageseek, name)] == []
+
+
+def test_test_rooms_are_no_packages(root: Path) -> None:
+    assert list((root / "tests").rglob("__init__.py")) == []
+
+
+def test_every_marker_is_described(root: Path) -> None:
+    options = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert {line.split(":")[0] for line in options["markers"]} == {"spark", "cluster", "slow"}
+
+
+@pytest.mark.slow
+def test_archives_hold_what_they_should(root: Path, tmp_path: Path) -> None:
+    archives = Path(os.environ.get("PAGESEEK_ARCHIVES", tmp_path))  # built already, or by this test
+    if archives == tmp_path:
+        pytest.importorskip("build")
+        command = [sys.executable, "-m", "build", "--quiet", "--outdir", str(archives), str(root)]
+        subprocess.run(command, check=True)
+    (sdist,), (wheel,) = archives.glob("*.tar.gz"), archives.glob("*.whl")
+    with tarfile.open(sdist) as tar:
+        sources = {name.partition("/")[2] for name in tar.getnames()}
+    with zipfile.ZipFile(wheel) as archive:
+        installed = set(archive.namelist())
+
+    modules = {path.stem for path in (root / "_core").glob("*.pyx")}
+    for pattern in ("_core/*.pyx", "_core/*.pyi", "_core/*.h", "_core/c/*.[ch]", "tests/**/*.py"):
+        files = {path.relative_to(root).as_posix() for path in root.glob(pattern)}
+        assert files <= sources, f"the sdist lacks {sorted(files - sources)}"
+    assert not {f"_core/{module}.c" for module in modules} & sources, "generated C in the sdist"
+    assert "LICENSE" in sources
+
+    unwanted = (".c", ".h", ".pyx", ".pxd")
+    assert [name for name in installed if name.endswith(unwanted)] == []
+    assert [name for name in installed if "/tests/" in name or name.startswith("tests/")] == []
+    assert "pageseek/py.typed" in installed
+    for module in modules:
+        assert f"pageseek/_core/{module}.pyi" in installed
+        assert [name for name in installed if name.startswith(f"pageseek/_core/{module}.")][1:]

@@ -1,0 +1,70 @@
+"""Every static check of the project; `python tools/lint.py mypy ruff` runs only those."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from steps import PYTHON, ROOT, Step, run, script
+
+TREE = ROOT / "build" / "lint"
+
+
+def link_tree() -> None:
+    """Lay the package out as it is installed, with links, for tools that follow no mapping."""
+    package = TREE / "pageseek"
+    shutil.rmtree(TREE, ignore_errors=True)
+    package.mkdir(parents=True)
+    rooms = {path.name: path for path in (ROOT / "src" / "pageseek").iterdir()}
+    rooms |= {"_core": ROOT / "_core", "bench": ROOT / "bench"}
+    rooms.pop("__pycache__", None)
+    for name, path in rooms.items():
+        (package / name).symlink_to(path)
+
+
+def found(*patterns: str) -> list[str]:
+    """Files that match, relative to the root."""
+    paths = (path for pattern in patterns for path in ROOT.glob(pattern))
+    return sorted(str(path.relative_to(ROOT)) for path in paths)
+
+
+def steps() -> list[Step]:
+    """Build the list of checks for the files that exist."""
+    tree = {"MYPYPATH": str(TREE), "PYTHONPATH": str(TREE)}
+    modules = [f"pageseek._core.{Path(pyx).stem}" for pyx in found("_core/*.pyx")]
+    c_files = found("_core/*.h", "_core/c/*.[ch]", "_core/tests/*.[ch]")
+    allow = ["--allowlist", "tools/stubtest-allow.txt", "--ignore-unused-allowlist"]
+    checks = [
+        Step("ruff", script("ruff", "check", ".")),
+        Step("format", script("ruff", "format", "--check", ".")),
+        Step("mypy", [PYTHON, "-m", "mypy", "--strict"], tree),
+    ]
+    if typing := found("tests/typing/*.py"):
+        checks.append(Step("mypy-tests", [PYTHON, "-m", "mypy", "--strict", *typing], tree))
+    if modules:
+        stubs = [PYTHON, "-m", "mypy.stubtest", *allow, *modules]
+        checks.append(Step("stubtest", stubs, tree))
+        checks.append(Step("cython-lint", script("cython-lint", *found("_core/*.pyx"))))
+    if c_files:
+        format_check = script("clang-format", "--dry-run", "--Werror", *c_files)
+        checks.append(Step("clang-format", format_check))
+    zizmor = ["--config", ".github/zizmor.yml"]
+    schema = ["--builtin-schema", "vendor.github-workflows"]
+    checks += [
+        Step("imports", script("lint-imports", "--no-cache"), tree),
+        Step("codespell", script("codespell")),
+        Step("workflow", script("check-jsonschema", *schema, "wheels.yml")),
+        Step("zizmor", script("zizmor", "--offline", "--quiet", *zizmor, "wheels.yml")),
+    ]
+    return checks
+
+
+def main(names: list[str]) -> int:
+    """Run the checks named, or all."""
+    link_tree()
+    return run("lint", [step for step in steps() if not names or step.name in names])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
