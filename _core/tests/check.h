@@ -31,6 +31,7 @@ static int checks_passed, checks_failed;
 
 static int check_report(void) {
     printf("%d passed, %d failed\n", checks_passed, checks_failed);
+    fflush(stdout);
     return checks_failed != 0;
 }
 
