@@ -10,13 +10,19 @@ typedef struct bytes {
     size_t n;
 } bytes;
 
-static void byte(bytes *b, int v) { b->at[b->n++] = (uint8_t)v; }
+static void byte(bytes *b, int v) {
+    b->at[b->n++] = (uint8_t)v;
+}
 static void varint(bytes *b, uint64_t v) {
     for (; v >= 0x80; v >>= 7) byte(b, (int)(v & 0x7f) | 0x80);
     byte(b, (int)v);
 }
-static void zigzag(bytes *b, int64_t v) { varint(b, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63)); }
-static void field(bytes *b, int delta, int type) { byte(b, delta << 4 | type); }
+static void zigzag(bytes *b, int64_t v) {
+    varint(b, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
+}
+static void field(bytes *b, int delta, int type) {
+    byte(b, delta << 4 | type);
+}
 static void long_field(bytes *b, int id, int type) {
     byte(b, type);
     zigzag(b, id);
@@ -93,8 +99,10 @@ static void chunk(bytes *b) {
     integer(b, 2, PS_T_I64, 4);
     field(b, 3, PS_T_STRUCT), statistics(b);
     field(b, 1, PS_T_LIST), list(b, 2, PS_T_STRUCT);
-    integer(b, 1, PS_T_I32, 0), integer(b, 1, PS_T_I32, 8), integer(b, 1, PS_T_I32, 5), byte(b, 0);
-    integer(b, 1, PS_T_I32, 3), integer(b, 1, PS_T_I32, 0), integer(b, 1, PS_T_I32, 2), byte(b, 0);
+    integer(b, 1, PS_T_I32, 0), integer(b, 1, PS_T_I32, 8), integer(b, 1, PS_T_I32, 5),
+        byte(b, 0);
+    integer(b, 1, PS_T_I32, 3), integer(b, 1, PS_T_I32, 0), integer(b, 1, PS_T_I32, 2),
+        byte(b, 0);
     byte(b, 0);
     integer(b, 1, PS_T_I64, 5000), integer(b, 1, PS_T_I32, 50);
     byte(b, 0);
@@ -120,7 +128,8 @@ static void file(bytes *b) { /* root, x, group of y and of an empty group, 20 ro
     integer(b, 1, PS_T_I64, 20000);
     field(b, 1, PS_T_LIST), row_groups(b, 20, 2);
     field(b, 1, PS_T_LIST), list(b, 2, PS_T_STRUCT);
-    field(b, 1, PS_T_BINARY), string(b, "key"), field(b, 1, PS_T_BINARY), string(b, "value"), byte(b, 0);
+    field(b, 1, PS_T_BINARY), string(b, "key"), field(b, 1, PS_T_BINARY), string(b, "value"),
+        byte(b, 0);
     field(b, 1, PS_T_BINARY), string(b, "alone"), byte(b, 0);
     field(b, 1, PS_T_BINARY), string(b, "writer");
     field(b, 1, PS_T_LIST), list(b, 3, PS_T_STRUCT);
@@ -215,22 +224,39 @@ static ps_status schema_only(void (*elements)(bytes *), ps_footer *f) {
     return footer(&b, b.n, f);
 }
 
-static void too_few(bytes *b) { list(b, 2, PS_T_STRUCT), element(b, "r", -1, 2), element(b, "x", 1, -1); }
-static void too_many(bytes *b) {
-    list(b, 3, PS_T_STRUCT), element(b, "r", -1, 1), element(b, "x", 1, -1), element(b, "y", 1, -1);
+static void too_few(bytes *b) {
+    list(b, 2, PS_T_STRUCT), element(b, "r", -1, 2), element(b, "x", 1, -1);
 }
-static void huge_group(bytes *b) { list(b, 1, PS_T_STRUCT), element(b, "r", -1, INT32_MAX); }
-static void no_root(bytes *b) { list(b, 0, PS_T_STRUCT); }
-static void root_only(bytes *b) { list(b, 1, PS_T_STRUCT), element(b, "r", -1, 0); }
-static void not_structs(bytes *b) { list(b, 1, PS_T_I32), zigzag(b, 1); }
-static void nameless(bytes *b) { list(b, 1, PS_T_STRUCT), byte(b, 0); }
+static void too_many(bytes *b) {
+    list(b, 3, PS_T_STRUCT), element(b, "r", -1, 1), element(b, "x", 1, -1),
+        element(b, "y", 1, -1);
+}
+static void huge_group(bytes *b) {
+    list(b, 1, PS_T_STRUCT), element(b, "r", -1, INT32_MAX);
+}
+static void no_root(bytes *b) {
+    list(b, 0, PS_T_STRUCT);
+}
+static void root_only(bytes *b) {
+    list(b, 1, PS_T_STRUCT), element(b, "r", -1, 0);
+}
+static void not_structs(bytes *b) {
+    list(b, 1, PS_T_I32), zigzag(b, 1);
+}
+static void nameless(bytes *b) {
+    list(b, 1, PS_T_STRUCT), byte(b, 0);
+}
 static void tower(bytes *b, int depth) {
     list(b, (size_t)depth + 1, PS_T_STRUCT);
     for (int i = 0; i < depth; i++) element(b, "g", -1, 1);
     element(b, "x", 1, -1);
 }
-static void deepest(bytes *b) { tower(b, 128); }
-static void too_deep(bytes *b) { tower(b, 129); }
+static void deepest(bytes *b) {
+    tower(b, 128);
+}
+static void too_deep(bytes *b) {
+    tower(b, 129);
+}
 
 static void test_schema_must_be_a_tree(void) {
     ps_footer f;
@@ -265,14 +291,18 @@ static void int8(bytes *b) {
     field(b, 1, PS_T_BYTE), byte(b, 8), field(b, 1, PS_T_FALSE);
     byte(b, 0), byte(b, 0), byte(b, 0);
 }
-static void unheard_of(bytes *b) { logical(b, 77), integer(b, 1, PS_T_I32, 5), byte(b, 0), byte(b, 0), byte(b, 0); }
+static void unheard_of(bytes *b) {
+    logical(b, 77), integer(b, 1, PS_T_I32, 5), byte(b, 0), byte(b, 0), byte(b, 0);
+}
 static void two_members(bytes *b) {
     logical(b, 16);
     field(b, 1, PS_T_BYTE), byte(b, 1), byte(b, 0);
     field(b, 1, PS_T_STRUCT), byte(b, 0);
     byte(b, 0), byte(b, 0);
 }
-static void no_scale(bytes *b) { logical(b, 5), byte(b, 0), byte(b, 0), byte(b, 0); }
+static void no_scale(bytes *b) {
+    logical(b, 5), byte(b, 0), byte(b, 0), byte(b, 0);
+}
 
 static void test_logical_types(void) {
     ps_footer f;
@@ -326,7 +356,7 @@ static void test_known_field_rules(void) {
     CHECK_INT(footer(&b, b.n, &f), PS_CORRUPT);
     CHECK(strcmp(err.message, "FileMetaData.num_rows is there twice") == 0);
     CHECK_INT(err.offset, n);
-    b.n = n; /* an optional field of another type is skipped, and so are ids outside of the table */
+    b.n = n; /* an optional field of another type is skipped, and so are ids not in the table */
     integer(&b, 1, PS_T_I64, 1), integer(&b, 1, PS_T_I64, 1);
     long_field(&b, -5, PS_T_TRUE), long_field(&b, 0, PS_T_DOUBLE);
     for (int i = 0; i < 8; i++) byte(&b, 0xff);
@@ -352,7 +382,8 @@ static void test_known_field_rules(void) {
 static ps_status skip(const bytes *b, int type, bool carefully, size_t *end) {
     copy c = exact(b->at, b->n);
     ps_thrift t = {c.data, c.data, c.data + b->n, &err, NULL};
-    ps_status status = carefully ? ps_thrift_skip_carefully(&t, type) : ps_thrift_skip(&t, type);
+    ps_status status =
+        carefully ? ps_thrift_skip_carefully(&t, type) : ps_thrift_skip(&t, type);
     *end = (size_t)ps_thrift_at(&t);
     free(c.block);
     return status;
@@ -404,7 +435,8 @@ static void test_skip_limits_depth(void) {
         b.n = 0;
         for (int i = 1; i < depth; i++) field(&b, 1, PS_T_STRUCT);
         for (int i = 0; i < depth; i++) byte(&b, 0);
-        CHECK_INT(skip(&b, PS_T_STRUCT, false, &end), depth <= PS_THRIFT_DEPTH ? PS_OK : PS_LIMIT);
+        CHECK_INT(skip(&b, PS_T_STRUCT, false, &end),
+                  depth <= PS_THRIFT_DEPTH ? PS_OK : PS_LIMIT);
     }
     memset(b.at, 0x19, sizeof b.at); /* lists of one list */
     b.n = sizeof b.at;
@@ -424,7 +456,8 @@ static void test_walk_agrees_with_careful_skip(void) {
         for (int i = 0; i < 200; i++) byte(&b, i % 7 ? 0 : 0x15);
         for (int i = 0; i < round % 4; i++) {
             seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-            b.at[(seed >> 8) % n] = (uint8_t)((seed >> 40) % 3 ? seed >> 50 : (seed >> 50) & 0x1f);
+            b.at[(seed >> 8) % n] =
+                (uint8_t)((seed >> 40) % 3 ? seed >> 50 : (seed >> 50) & 0x1f);
         }
         ps_status quick = skip(&b, PS_T_STRUCT, false, &end[0]);
         ps_status careful = skip(&b, PS_T_STRUCT, true, &end[1]);
@@ -437,10 +470,12 @@ static void test_walk_agrees_with_careful_skip(void) {
 
 /* ---- page index -------------------------------------------------------------------------- */
 
-static void column_index(bytes *b, size_t n, size_t maxima, size_t counts, int64_t null_count, int order) {
+static void column_index(bytes *b, size_t n, size_t maxima, size_t counts, int64_t null_count,
+                         int order) {
     b->n = 0;
     field(b, 1, PS_T_LIST), list(b, n, PS_T_FALSE);
-    for (size_t i = 0; i < n; i++) byte(b, (int)(i % 3)); /* false, true, false in either encoding */
+    for (size_t i = 0; i < n; i++)
+        byte(b, (int)(i % 3)); /* false, true, false in either encoding */
     field(b, 1, PS_T_LIST), list(b, n, PS_T_BINARY);
     for (size_t i = 0; i < n; i++) string(b, "a");
     field(b, 1, PS_T_LIST), list(b, maxima, PS_T_BINARY);
@@ -486,7 +521,8 @@ static void test_column_index(void) {
     ps_column_index_clear(&c);
 }
 
-static ps_status check_pages(const int64_t (*pages)[3], size_t n, int64_t rows, int64_t start, int64_t end) {
+static ps_status check_pages(const int64_t (*pages)[3], size_t n, int64_t rows, int64_t start,
+                             int64_t end) {
     static bytes b;
     ps_offset_index o;
     b.n = 0;
@@ -516,8 +552,9 @@ static void test_offset_index_check(void) {
     CHECK_INT(check_pages(good + 1, 3, 10, 4, 50), PS_CORRUPT);
     CHECK_INT(check_pages(good, 4, -1, 4, 50), PS_INVALID);
     const int64_t bad[][2][3] = {
-        {{4, 10, 0}, {13, 10, 5}},       {{4, 10, 0}, {14, 0, 5}},  {{4, 10, 0}, {14, -1, 5}},
-        {{4, 10, 0}, {14, 10, -1}},      {{4, 10, 1}, {14, 10, 2}}, {{4, INT32_MAX, 0}, {14, 10, 2}},
+        {{4, 10, 0}, {13, 10, 5}},        {{4, 10, 0}, {14, 0, 5}},
+        {{4, 10, 0}, {14, -1, 5}},        {{4, 10, 0}, {14, 10, -1}},
+        {{4, 10, 1}, {14, 10, 2}},        {{4, INT32_MAX, 0}, {14, 10, 2}},
         {{INT64_MAX, 10, 0}, {14, 1, 2}}, {{INT64_MIN, 10, 0}, {14, 1, 2}},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -594,7 +631,8 @@ static void test_page_header(void) {
     CHECK_INT(page_header(&b, b.n, &h), PS_CORRUPT);
     data_page(&b, 0, 5, 100, 50);
     b.n--;
-    field(&b, 2, PS_T_STRUCT), integer(&b, 1, PS_T_I32, 1), integer(&b, 1, PS_T_I32, 1), byte(&b, 0), byte(&b, 0);
+    field(&b, 2, PS_T_STRUCT), integer(&b, 1, PS_T_I32, 1), integer(&b, 1, PS_T_I32, 1),
+        byte(&b, 0), byte(&b, 0);
     CHECK_INT(page_header(&b, b.n, &h), PS_CORRUPT); /* headers of two types */
 }
 
