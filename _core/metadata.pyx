@@ -57,34 +57,33 @@ cdef extern from "pageseek.h" nogil:
 ABSENT = INT64_MIN
 TRUNCATED, CORRUPT, LIMIT, UNSUPPORTED, NOMEM, INVALID = range(1, 7)
 
-SCHEMA_FIELDS = tuple(
-    "type type_length repetition name_offset name_length num_children converted_type scale precision"
-    " field_id logical logical_a logical_b logical_c".split()
-)
-ROW_GROUP_FIELDS = tuple(
-    "offset length num_rows total_byte_size total_compressed_size file_offset ordinal"
-    " sorting_offset".split()
-)
-_STATISTICS_FIELDS = tuple(
-    "statistics_" + name for name in
-    "present max_offset max_length min_offset min_length null_count distinct_count max_value_offset"
-    " max_value_length min_value_offset min_value_length is_max_exact is_min_exact nan_count".split()
-)
-CHUNK_FIELDS = tuple(
-    "end file_path_offset file_path_length file_offset has_metadata crypto offset_index_offset"
-    " offset_index_length column_index_offset column_index_length type codec num_values"
-    " total_uncompressed_size total_compressed_size data_page_offset index_page_offset"
-    " dictionary_page_offset bloom_filter_offset bloom_filter_length encodings encoding_stats"
-    " dictionary_data_pages other_data_pages key_values_offset".split()
-) + _STATISTICS_FIELDS
-PAGE_HEADER_FIELDS = tuple(
-    "header_length type uncompressed_size compressed_size crc num_values encoding def_encoding"
-    " rep_encoding num_nulls num_rows def_length rep_length is_compressed is_sorted".split()
-) + _STATISTICS_FIELDS
+SCHEMA_FIELDS = tuple("""
+    type type_length repetition name_offset name_length num_children converted_type scale precision
+    field_id logical logical_a logical_b logical_c
+""".split())
+ROW_GROUP_FIELDS = tuple("""
+    offset length num_rows total_byte_size total_compressed_size file_offset ordinal sorting_offset
+""".split())
+_STATISTICS_FIELDS = tuple("statistics_" + name for name in """
+    present max_offset max_length min_offset min_length null_count distinct_count max_value_offset
+    max_value_length min_value_offset min_value_length is_max_exact is_min_exact nan_count
+""".split())
+CHUNK_FIELDS = tuple("""
+    end file_path_offset file_path_length file_offset has_metadata crypto offset_index_offset
+    offset_index_length column_index_offset column_index_length type codec num_values
+    total_uncompressed_size total_compressed_size data_page_offset index_page_offset
+    dictionary_page_offset bloom_filter_offset bloom_filter_length encodings encoding_stats
+    dictionary_data_pages other_data_pages key_values_offset
+""".split()) + _STATISTICS_FIELDS
+PAGE_HEADER_FIELDS = tuple("""
+    header_length type uncompressed_size compressed_size crc num_values encoding def_encoding
+    rep_encoding num_nulls num_rows def_length rep_length is_compressed is_sorted
+""".split()) + _STATISTICS_FIELDS
 
 # A struct that grows without its tuple must not load.
-if [sizeof(ps_schema_element), sizeof(ps_row_group), sizeof(ps_chunk), sizeof(ps_page_header)] != [
-        8 * len(fields) for fields in (SCHEMA_FIELDS, ROW_GROUP_FIELDS, CHUNK_FIELDS, PAGE_HEADER_FIELDS)]:
+if ([sizeof(ps_schema_element), sizeof(ps_row_group), sizeof(ps_chunk), sizeof(ps_page_header)]
+        != [8 * len(names) for names in
+            (SCHEMA_FIELDS, ROW_GROUP_FIELDS, CHUNK_FIELDS, PAGE_HEADER_FIELDS)]):
     raise ImportError("pageseek._core.metadata disagrees with pageseek.h")
 
 
@@ -111,11 +110,13 @@ class CoreError(Exception):
         return self.message if self.offset is None else f"{self.message} (byte {self.offset})"
 
 
-cdef class Input:
-    """A buffer held for as long as the object lives."""
+cdef class Call:
+    """A buffer, held as long as the object lives, and what the core says about it."""
     cdef Py_buffer view
     cdef const uint8_t *data
     cdef size_t size
+    cdef ps_error err
+    cdef ps_status status
 
     def __cinit__(self, buffer):
         PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)
@@ -125,21 +126,16 @@ cdef class Input:
     def __dealloc__(self):
         PyBuffer_Release(&self.view)
 
-
-cdef int check(ps_status status, ps_error *err, str where="", uint64_t base=0) except -1:
-    if status != PS_OK:
-        message = err.message.decode("utf-8", "replace")
-        offset = None if err.offset == UINT64_MAX else base + err.offset
-        raise CoreError(<int>status, offset, where + message)
-    return 0
+    cdef int check(self, str where="", uint64_t base=0) except -1:
+        if self.status != PS_OK:
+            message = self.err.message.decode("utf-8", "replace")
+            offset = None if self.err.offset == UINT64_MAX else base + self.err.offset
+            raise CoreError(<int>self.status, offset, where + message)
+        return 0
 
 
 cdef inline object pack(const void *data, size_t size):
-    return PyBytes_FromStringAndSize(<const char *>data, <Py_ssize_t>size)
-
-
-cdef inline object pack_optional(const void *data, size_t size):
-    return None if data == NULL else pack(data, size)
+    return None if data == NULL and size else PyBytes_FromStringAndSize(<const char *>data, size)
 
 
 cdef inline void shift(int64_t *offset, size_t by) noexcept:
@@ -148,47 +144,37 @@ cdef inline void shift(int64_t *offset, size_t by) noexcept:
 
 
 def footer(data, *, size_t max_arena=1 << 30):
-    """Read FileMetaData in one pass (parquet.thrift).
-
-    Parameters
-    ----------
-    data : buffer
-        Begins with the struct. Bytes behind it (a signature) are ignored.
+    """Read FileMetaData in one pass (parquet.thrift); bytes behind it, a signature, are ignored.
 
     Returns
     -------
     tuple
         ``(version, num_rows, created_by, encryption, schema, n_leaves, row_groups,
         chunk_offsets, key_values, column_orders)``. created_by is (offset, length) or None,
-        encryption the field id of EncryptionAlgorithm, 0 for an unknown one, or None. schema holds
-        records of SCHEMA_FIELDS, row_groups records of ROW_GROUP_FIELDS, chunk_offsets
-        uint64[n_row_groups, n_leaves] where each ColumnChunk begins, key_values int64[n, 4] offset
-        and length of key and value, column_orders int64[n] field ids of ColumnOrder, 0 = unknown.
+        encryption the field id of EncryptionAlgorithm (0 = unknown) or None. schema holds records
+        of SCHEMA_FIELDS, row_groups of ROW_GROUP_FIELDS, chunk_offsets uint64[n_row_groups,
+        n_leaves] where each ColumnChunk begins, key_values int64[n, 4] offset and length of key
+        and value, column_orders int64[n] field ids of ColumnOrder (0 = unknown).
 
     Raises
     ------
     CoreError
         A schema that is no tree, a row group without one chunk per leaf: CORRUPT.
     """
-    cdef Input view = Input(data)
+    cdef Call call = Call(data)
     cdef ps_footer f
-    cdef ps_error err
-    cdef ps_status status
     with nogil:
-        status = ps_footer_read(view.data, view.size, max_arena, &f, &err)
-    check(status, &err)
+        call.status = ps_footer_read(call.data, call.size, max_arena, &f, &call.err)
+    call.check()
     try:
         created_by = (f.created_by_offset, f.created_by_length)
-        return (
-            f.version, f.num_rows,
-            None if f.created_by_offset == INT64_MIN else created_by,
-            None if f.encryption == INT64_MIN else f.encryption,
-            pack(f.schema, f.n_schema * sizeof(ps_schema_element)), f.n_leaves,
-            pack(f.row_groups, f.n_row_groups * sizeof(ps_row_group)),
-            pack(f.chunk_offsets, f.n_row_groups * f.n_leaves * 8),
-            pack(f.key_values, f.n_key_values * 32),
-            pack(f.column_orders, f.n_column_orders * 8),
-        )
+        return (f.version, f.num_rows, None if created_by[0] == INT64_MIN else created_by,
+                None if f.encryption == INT64_MIN else f.encryption,
+                pack(f.schema, f.n_schema * sizeof(ps_schema_element)), f.n_leaves,
+                pack(f.row_groups, f.n_row_groups * sizeof(ps_row_group)),
+                pack(f.chunk_offsets, f.n_row_groups * f.n_leaves * 8),
+                pack(f.key_values, f.n_key_values * 32),
+                pack(f.column_orders, f.n_column_orders * 8))
     finally:
         ps_footer_clear(&f)
 
@@ -196,27 +182,19 @@ def footer(data, *, size_t max_arena=1 << 30):
 def chunks(data, at):
     """Read the ColumnChunk structs that begin at the bytes `at`, uint64[n] (parquet.thrift).
 
-    Returns
-    -------
-    bytes
-        n records of CHUNK_FIELDS.
-
-    Raises
-    ------
-    CoreError
-        The message begins with the index of the chunk. An offset outside of `data`: INVALID.
+    Returns n records of CHUNK_FIELDS. The message of a CoreError begins with the index of the
+    chunk; an offset outside of `data` is INVALID.
     """
-    cdef Input view = Input(data), starts = Input(at)
+    cdef Call call = Call(data), starts = Call(at)
     cdef size_t n = starts.size // 8, failed = 0
-    cdef ps_error err
-    cdef ps_status status
     if starts.size % 8:
         raise CoreError(<int>PS_INVALID, None, "offsets of chunks are not of 8 bytes each")
     result = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(n * sizeof(ps_chunk)))
     cdef ps_chunk *out = <ps_chunk *>PyBytes_AsString(result)
     with nogil:
-        status = ps_chunks_read(view.data, view.size, <const uint64_t *>starts.data, n, out, &failed, &err)
-    check(status, &err, "" if status == PS_OK else f"chunk {failed}: ")
+        call.status = ps_chunks_read(call.data, call.size, <const uint64_t *>starts.data, n, out,
+                                     &failed, &call.err)
+    call.check(f"chunk {failed}: ")
     return result
 
 
@@ -227,28 +205,26 @@ def column_index(data, *, size_t max_arena=1 << 30):
     -------
     tuple
         ``(n_pages, boundary_order, null_pages, min_offset, min_length, max_offset, max_length,
-        null_counts, nan_counts)``: boundary_order 0 unordered, 1 ascending, 2 descending, as claimed;
-        null_pages n bytes 0 or 1; the others int64[n], the counts None where the index has none.
-        The bounds of a null page mean nothing.
+        null_counts, nan_counts)``: boundary_order 0 unordered, 1 ascending, 2 descending, as
+        claimed; null_pages n bytes 0 or 1; the others int64[n], the counts None where the index has
+        none. The bounds of a null page mean nothing.
 
     Raises
     ------
     CoreError
         Lists of different lengths, a negative count, an unknown boundary order: CORRUPT.
     """
-    cdef Input view = Input(data)
+    cdef Call call = Call(data)
     cdef ps_column_index c
-    cdef ps_error err
-    cdef ps_status status
     with nogil:
-        status = ps_column_index_read(view.data, view.size, max_arena, &c, &err)
-    check(status, &err)
+        call.status = ps_column_index_read(call.data, call.size, max_arena, &c, &call.err)
+    call.check()
     cdef size_t size = c.n_pages * 8
     try:
         return (c.n_pages, c.boundary_order, pack(c.null_pages, c.n_pages),
                 pack(c.min_offset, size), pack(c.min_length, size),
                 pack(c.max_offset, size), pack(c.max_length, size),
-                pack_optional(c.null_counts, size), pack_optional(c.nan_counts, size))
+                pack(c.null_counts, size), pack(c.nan_counts, size))
     finally:
         ps_column_index_clear(&c)
 
@@ -276,21 +252,19 @@ def offset_index(data, int64_t num_rows, int64_t chunk_start, int64_t chunk_end,
         Rows that do not ascend from 0 below num_rows, pages that overlap or leave the chunk:
         CORRUPT, with the page named.
     """
-    cdef Input view = Input(data)
+    cdef Call call = Call(data)
     cdef ps_offset_index o
-    cdef ps_error err
-    cdef ps_status status
     with nogil:
-        status = ps_offset_index_read(view.data, view.size, max_arena, &o, &err)
-        if status == PS_OK:
-            status = ps_offset_index_check(&o, num_rows, chunk_start, chunk_end, &err)
-            if status != PS_OK:
+        call.status = ps_offset_index_read(call.data, call.size, max_arena, &o, &call.err)
+        if call.status == PS_OK:
+            call.status = ps_offset_index_check(&o, num_rows, chunk_start, chunk_end, &call.err)
+            if call.status != PS_OK:
                 ps_offset_index_clear(&o)
-    check(status, &err)
+    call.check()
     cdef size_t size = o.n_pages * 8
     try:
-        return (o.n_pages, pack(o.offset, size), pack(o.compressed_size, size), pack(o.first_row, size),
-                pack_optional(o.unencoded_bytes, size))
+        return (o.n_pages, pack(o.offset, size), pack(o.compressed_size, size),
+                pack(o.first_row, size), pack(o.unencoded_bytes, size))
     finally:
         ps_offset_index_clear(&o)
 
@@ -301,8 +275,7 @@ def page_header(data, size_t at=0):
     Returns
     -------
     bytes
-        One record of PAGE_HEADER_FIELDS. Statistics are (offset, length) into `data`, header_length
-        counts from `at`.
+        One record of PAGE_HEADER_FIELDS; statistics lie in `data`, header_length counts from `at`.
 
     Raises
     ------
@@ -310,15 +283,13 @@ def page_header(data, size_t at=0):
         TRUNCATED: come again with more bytes. Negative sizes, no header of the page's own type:
         CORRUPT. `at` outside of `data`: INVALID.
     """
-    cdef Input view = Input(data)
+    cdef Call call = Call(data)
     cdef ps_page_header h
-    cdef ps_error err
-    cdef ps_status status
-    if at > view.size:
-        raise CoreError(<int>PS_INVALID, None, f"a page header at byte {at} of {view.size}")
+    if at > call.size:
+        raise CoreError(<int>PS_INVALID, None, f"a page header at byte {at} of {call.size}")
     with nogil:
-        status = ps_page_header_read(view.data + at, view.size - at, &h, &err)
-    check(status, &err, "", at)
+        call.status = ps_page_header_read(call.data + at, call.size - at, &h, &call.err)
+    call.check("", at)
     shift(&h.statistics.max_offset, at)
     shift(&h.statistics.min_offset, at)
     shift(&h.statistics.max_value_offset, at)

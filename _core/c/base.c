@@ -18,12 +18,14 @@
 
 /* ---- errors ------------------------------------------------------------------------------ */
 
-PS_COLD ps_status ps_fail(ps_error *err, ps_status status, uint64_t offset, const char *format, ...) {
+PS_COLD ps_status ps_fail(ps_error *err, ps_status status, uint64_t offset, const char *format,
+                          ...) {
     if (err) {
         va_list args;
         err->offset = offset;
         va_start(args, format);
-        if (vsnprintf(err->message, sizeof err->message, format, args) < 0) err->message[0] = '\0';
+        if (vsnprintf(err->message, sizeof err->message, format, args) < 0)
+            err->message[0] = '\0';
         va_end(args);
     }
     return status;
@@ -40,8 +42,8 @@ struct ps_arena_block {
     size_t used, size; /* bytes behind the header */
 };
 
-#define ARENA_ALIGN ((size_t)16)
-#define ARENA_BLOCK ((size_t)16384)
+#define ARENA_ALIGN  ((size_t)16)
+#define ARENA_BLOCK  ((size_t)16384)
 #define ARENA_HEADER ((sizeof(struct ps_arena_block) + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1))
 
 ps_status ps_arena_take(ps_arena *arena, size_t count, size_t size, void **out, ps_error *err) {
@@ -81,8 +83,9 @@ void ps_arena_clear(ps_arena *arena) {
 /* ---- output buffers ---------------------------------------------------------------------- */
 
 #define BUFFER_ALIGN ((size_t)64)
-#define HUGE_PAGE ((size_t)2 << 20)
-#define HUGE_FROM ((size_t)4 << 20) /* from here page faults cost more than filling the buffer */
+#define HUGE_PAGE    ((size_t)2 << 20)
+/* from here page faults cost more than filling the buffer does */
+#define HUGE_FROM ((size_t)4 << 20)
 
 static size_t buffer_size(size_t size) {
     if (size > SIZE_MAX / 2) return 0;
@@ -102,7 +105,7 @@ void *ps_buffer_new(size_t size) {
 #endif
     if (posix_memalign(&buffer, align, rounded)) return NULL;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    /* advice only, and only for whole huge pages: the tail may share its page with another block */
+    /* advice only, and for whole huge pages: the tail may share its page with another block */
     if (align == HUGE_PAGE) (void)madvise(buffer, rounded & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
 #endif
 #endif

@@ -9,26 +9,27 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PS_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#define PS_LIKELY(x) __builtin_expect(!!(x), 1)
-#define PS_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define PS_COLD __attribute__((cold, noinline))
-#define PS_INLINE static inline __attribute__((always_inline))
+#define PS_LIKELY(x)           __builtin_expect(!!(x), 1)
+#define PS_UNLIKELY(x)         __builtin_expect(!!(x), 0)
+#define PS_COLD                __attribute__((cold, noinline))
+#define PS_INLINE              static inline __attribute__((always_inline))
 #elif defined(_MSC_VER)
 #include <intrin.h>
 #define PS_PRINTF(text, first)
-#define PS_LIKELY(x) (x)
+#define PS_LIKELY(x)   (x)
 #define PS_UNLIKELY(x) (x)
-#define PS_COLD __declspec(noinline)
-#define PS_INLINE static __forceinline
+#define PS_COLD        __declspec(noinline)
+#define PS_INLINE      static __forceinline
 #else
 #define PS_PRINTF(text, first)
-#define PS_LIKELY(x) (x)
+#define PS_LIKELY(x)   (x)
 #define PS_UNLIKELY(x) (x)
 #define PS_COLD
 #define PS_INLINE static inline
 #endif
 
-#if (defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) || defined(__BIG_ENDIAN__)
+#if (defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) ||                  \
+    defined(__BIG_ENDIAN__)
 #error "the core reads and writes values in place: little-endian machines only"
 #endif
 
@@ -43,10 +44,10 @@ ps_status ps_fail(ps_error *err, ps_status status, uint64_t offset, const char *
 /* The same for the one message that needs no words of its own. */
 ps_status ps_fail_nomem(ps_error *err, size_t size);
 
-#define PS_TRY(expression)                                             \
-    do {                                                               \
-        ps_status ps_try_status = (expression);                        \
-        if (PS_UNLIKELY(ps_try_status != PS_OK)) return ps_try_status; \
+#define PS_TRY(expression)                                                                     \
+    do {                                                                                       \
+        ps_status ps_try_status = (expression);                                                \
+        if (PS_UNLIKELY(ps_try_status != PS_OK)) return ps_try_status;                         \
     } while (0)
 
 /* ---- memory ------------------------------------------------------------------------------ */
@@ -72,9 +73,15 @@ PS_INLINE uint64_t ps_load64(const void *p) {
     memcpy(&v, p, sizeof v);
     return v;
 }
-PS_INLINE void ps_store16(void *p, uint16_t v) { memcpy(p, &v, sizeof v); }
-PS_INLINE void ps_store32(void *p, uint32_t v) { memcpy(p, &v, sizeof v); }
-PS_INLINE void ps_store64(void *p, uint64_t v) { memcpy(p, &v, sizeof v); }
+PS_INLINE void ps_store16(void *p, uint16_t v) {
+    memcpy(p, &v, sizeof v);
+}
+PS_INLINE void ps_store32(void *p, uint32_t v) {
+    memcpy(p, &v, sizeof v);
+}
+PS_INLINE void ps_store64(void *p, uint64_t v) {
+    memcpy(p, &v, sizeof v);
+}
 
 /* ---- bits -------------------------------------------------------------------------------- */
 
@@ -116,10 +123,16 @@ PS_INLINE int ps_clz64(uint64_t v) {
 }
 
 /* Bits needed to hold v: 0 for 0, 64 for UINT64_MAX. */
-PS_INLINE int ps_bit_width(uint64_t v) { return v ? 64 - ps_clz64(v) : 0; }
+PS_INLINE int ps_bit_width(uint64_t v) {
+    return v ? 64 - ps_clz64(v) : 0;
+}
 
-PS_INLINE bool ps_bit_get(const uint8_t *bits, size_t i) { return (bits[i >> 3] >> (i & 7)) & 1; }
-PS_INLINE void ps_bit_set(uint8_t *bits, size_t i) { bits[i >> 3] |= (uint8_t)(1u << (i & 7)); }
+PS_INLINE bool ps_bit_get(const uint8_t *bits, size_t i) {
+    return (bits[i >> 3] >> (i & 7)) & 1;
+}
+PS_INLINE void ps_bit_set(uint8_t *bits, size_t i) {
+    bits[i >> 3] |= (uint8_t)(1u << (i & 7));
+}
 
 /* a * b, a + b; false when the result does not fit. */
 PS_INLINE bool ps_mul_size(size_t a, size_t b, size_t *out) {

@@ -35,10 +35,10 @@ static const ps_field_spec encoding_stats_fields[] = {
     [2] = {"encoding", PS_FIELD_I32, .slot = PS_SLOT(encoding_stats, encoding)},
     [3] = {"count", PS_FIELD_I32, .slot = PS_SLOT(encoding_stats, count)},
 };
-static const ps_struct_spec encoding_stats_spec =
-    PS_STRUCT("PageEncodingStats", encoding_stats_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
+static const ps_struct_spec encoding_stats_spec = PS_STRUCT(
+    "PageEncodingStats", encoding_stats_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
 
-/* Only the question that pruning by dictionary asks is kept: is every data page dictionary-encoded?
+/* Only the question that pruning by dictionary asks is kept: are all data pages encoded with it?
  * A negative count makes the list worthless but not the chunk, so it then counts as missing. */
 static ps_status read_encoding_stats(ps_thrift *t, size_t count, int64_t *record) {
     int64_t pages[2] = {0, 0};
@@ -48,7 +48,8 @@ static ps_status read_encoding_stats(ps_thrift *t, size_t count, int64_t *record
         PS_TRY(ps_thrift_struct(t, &encoding_stats_spec, (int64_t *)&s));
         plausible &= s.count >= 0;
         bool is_data = s.page_type == 0 || s.page_type == 3;
-        bool by_dictionary = s.encoding == 2 || s.encoding == 8; /* PLAIN_DICTIONARY, RLE_DICTIONARY */
+        /* PLAIN_DICTIONARY, RLE_DICTIONARY */
+        bool by_dictionary = s.encoding == 2 || s.encoding == 8;
         if (is_data) pages[by_dictionary] += s.count;
     }
     if (!plausible) return PS_OK;
@@ -66,22 +67,28 @@ static const ps_field_spec column_metadata_fields[] = {
     [3] = {"path_in_schema", PS_FIELD_WHERE, .slot = PS_NO_SLOT},
     [4] = {"codec", PS_FIELD_I32, .slot = PS_SLOT(ps_chunk, codec)},
     [5] = {"num_values", PS_FIELD_I64, .slot = PS_SLOT(ps_chunk, num_values)},
-    [6] = {"total_uncompressed_size", PS_FIELD_I64, .slot = PS_SLOT(ps_chunk, total_uncompressed_size)},
-    [7] = {"total_compressed_size", PS_FIELD_I64, .slot = PS_SLOT(ps_chunk, total_compressed_size)},
+    [6] = {"total_uncompressed_size", PS_FIELD_I64,
+           .slot = PS_SLOT(ps_chunk, total_uncompressed_size)},
+    [7] = {"total_compressed_size", PS_FIELD_I64,
+           .slot = PS_SLOT(ps_chunk, total_compressed_size)},
     [8] = {"key_value_metadata", PS_FIELD_WHERE, .slot = PS_SLOT(ps_chunk, key_values_offset)},
     [9] = {"data_page_offset", PS_FIELD_I64, .slot = PS_SLOT(ps_chunk, data_page_offset)},
     [10] = {"index_page_offset", PS_FIELD_I64, .slot = PS_SLOT(ps_chunk, index_page_offset)},
-    [11] = {"dictionary_page_offset", PS_FIELD_I64, .slot = PS_SLOT(ps_chunk, dictionary_page_offset)},
+    [11] = {"dictionary_page_offset", PS_FIELD_I64,
+            .slot = PS_SLOT(ps_chunk, dictionary_page_offset)},
     [12] = {"statistics", PS_FIELD_STRUCT, .slot = PS_SLOT(ps_chunk, statistics.present),
             .base = PS_SLOT(ps_chunk, statistics), .nested = &ps_statistics_spec},
-    [13] = {"encoding_stats", PS_FIELD_LIST, .element = PS_T_STRUCT, .read = read_encoding_stats},
-    [14] = {"bloom_filter_offset", PS_FIELD_I64, .slot = PS_SLOT(ps_chunk, bloom_filter_offset)},
-    [15] = {"bloom_filter_length", PS_FIELD_I32, .slot = PS_SLOT(ps_chunk, bloom_filter_length)},
+    [13] = {"encoding_stats", PS_FIELD_LIST, .element = PS_T_STRUCT,
+            .read = read_encoding_stats},
+    [14] = {"bloom_filter_offset", PS_FIELD_I64,
+            .slot = PS_SLOT(ps_chunk, bloom_filter_offset)},
+    [15] = {"bloom_filter_length", PS_FIELD_I32,
+            .slot = PS_SLOT(ps_chunk, bloom_filter_length)},
 };
 static const ps_struct_spec column_metadata_spec =
     PS_STRUCT("ColumnMetaData", column_metadata_fields,
-              PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3) | PS_FIELD(4) | PS_FIELD(5) | PS_FIELD(6) |
-                  PS_FIELD(7) | PS_FIELD(9));
+              PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3) | PS_FIELD(4) | PS_FIELD(5) |
+                  PS_FIELD(6) | PS_FIELD(7) | PS_FIELD(9));
 
 static const ps_field_spec crypto_fields[] = {
     [1] = {"ENCRYPTION_WITH_FOOTER_KEY", .kind = PS_FIELD_STRUCT},
@@ -89,16 +96,18 @@ static const ps_field_spec crypto_fields[] = {
 };
 static const ps_struct_spec crypto_spec = PS_STRUCT("ColumnCryptoMetaData", crypto_fields, 0);
 
-/* file_offset is required but deprecated, and parquet.thrift gives it a default: absent is 0. */
+/* file_offset is required, deprecated, and has a default in parquet.thrift: absent is 0. */
 static const ps_field_spec chunk_fields[] = {
     [1] = {"file_path", PS_FIELD_BINARY, .slot = PS_SLOT(ps_chunk, file_path_offset)},
     [2] = {"file_offset", PS_FIELD_I64, .slot = PS_SLOT(ps_chunk, file_offset)},
-    [3] = {"meta_data", PS_FIELD_STRUCT, .slot = PS_SLOT(ps_chunk, has_metadata), .nested = &column_metadata_spec},
+    [3] = {"meta_data", PS_FIELD_STRUCT, .slot = PS_SLOT(ps_chunk, has_metadata),
+           .nested = &column_metadata_spec},
     [4] = {"offset_index_offset", PS_FIELD_I64, .slot = PS_SLOT(ps_chunk, offset_index_offset)},
     [5] = {"offset_index_length", PS_FIELD_I32, .slot = PS_SLOT(ps_chunk, offset_index_length)},
     [6] = {"column_index_offset", PS_FIELD_I64, .slot = PS_SLOT(ps_chunk, column_index_offset)},
     [7] = {"column_index_length", PS_FIELD_I32, .slot = PS_SLOT(ps_chunk, column_index_length)},
-    [8] = {"crypto_metadata", PS_FIELD_UNION, .slot = PS_SLOT(ps_chunk, crypto), .nested = &crypto_spec},
+    [8] = {"crypto_metadata", PS_FIELD_UNION, .slot = PS_SLOT(ps_chunk, crypto),
+           .nested = &crypto_spec},
 };
 static const ps_struct_spec chunk_spec = PS_STRUCT("ColumnChunk", chunk_fields, 0);
 
@@ -113,8 +122,8 @@ static ps_status read_chunk(ps_thrift *t, ps_chunk *out) {
     return PS_OK;
 }
 
-ps_status ps_chunks_read(const uint8_t *data, size_t length, const uint64_t *at, size_t n, ps_chunk *out,
-                         size_t *failed, ps_error *err) {
+ps_status ps_chunks_read(const uint8_t *data, size_t length, const uint64_t *at, size_t n,
+                         ps_chunk *out, size_t *failed, ps_error *err) {
     ps_thrift t = ps_thrift_open(data, length, NULL, err);
     for (size_t i = 0; i < n; i++) {
         uint64_t start = ps_load64((const uint8_t *)at + i * sizeof *at);

@@ -10,7 +10,9 @@ typedef struct footer_reader {
     bool has_schema;
 } footer_reader;
 
-static ps_footer *footer_of(const ps_thrift *t) { return ((footer_reader *)t->context)->out; }
+static ps_footer *footer_of(const ps_thrift *t) {
+    return ((footer_reader *)t->context)->out;
+}
 
 /* ---- SchemaElement ----------------------------------------------------------------------- */
 
@@ -30,11 +32,13 @@ static const ps_field_spec unit_fields[] = {
 };
 static const ps_struct_spec unit_spec = PS_STRUCT("TimeUnit", unit_fields, 0);
 
-static const ps_field_spec time_fields[] = { /* TimeType and TimestampType */
+static const ps_field_spec time_fields[] = {
+    /* TimeType and TimestampType */
     [1] = {"isAdjustedToUTC", PS_FIELD_BOOL, .slot = SLOT(logical_a)},
     [2] = {"unit", PS_FIELD_UNION, .slot = SLOT(logical_b), .nested = &unit_spec},
 };
-static const ps_struct_spec time_spec = PS_STRUCT("TimeType", time_fields, PS_FIELD(1) | PS_FIELD(2));
+static const ps_struct_spec time_spec =
+    PS_STRUCT("TimeType", time_fields, PS_FIELD(1) | PS_FIELD(2));
 static const ps_struct_spec timestamp_spec =
     PS_STRUCT("TimestampType", time_fields, PS_FIELD(1) | PS_FIELD(2));
 
@@ -42,14 +46,16 @@ static const ps_field_spec int_fields[] = {
     [1] = {"bitWidth", PS_FIELD_I8, .slot = SLOT(logical_a)},
     [2] = {"isSigned", PS_FIELD_BOOL, .slot = SLOT(logical_b)},
 };
-static const ps_struct_spec int_spec = PS_STRUCT("IntType", int_fields, PS_FIELD(1) | PS_FIELD(2));
+static const ps_struct_spec int_spec =
+    PS_STRUCT("IntType", int_fields, PS_FIELD(1) | PS_FIELD(2));
 
 static const ps_field_spec variant_fields[] = {
     [1] = {"specification_version", PS_FIELD_I8, .slot = SLOT(logical_a)},
 };
 static const ps_struct_spec variant_spec = PS_STRUCT("VariantType", variant_fields, 0);
 
-static const ps_field_spec geo_fields[] = { /* GeometryType has the first only */
+static const ps_field_spec geo_fields[] = {
+    /* GeometryType has the first only */
     [1] = {"crs", PS_FIELD_BINARY, .slot = SLOT(logical_a)},
     [2] = {"algorithm", PS_FIELD_I32, .slot = SLOT(logical_c)},
 };
@@ -90,12 +96,13 @@ static const ps_field_spec schema_fields[] = {
     [9] = {"field_id", PS_FIELD_I32, .slot = SLOT(field_id)},
     [10] = {"logicalType", PS_FIELD_UNION, .slot = SLOT(logical), .nested = &logical_spec},
 };
-static const ps_struct_spec schema_spec = PS_STRUCT("SchemaElement", schema_fields, PS_FIELD(4));
+static const ps_struct_spec schema_spec =
+    PS_STRUCT("SchemaElement", schema_fields, PS_FIELD(4));
 
 #undef SLOT
 
-/* The list is a tree in depth-first order (parquet.thrift, FileMetaData.schema): every element belongs
- * to it, none is missing. Counts leaves; a group keeps no type. */
+/* The list is a tree in depth-first order (parquet.thrift, FileMetaData.schema): every element
+ * belongs to it, none is missing. Counts leaves; a group keeps no type. */
 static ps_status check_tree(ps_footer *out, uint64_t at, ps_error *err) {
     int64_t open[SCHEMA_DEPTH]; /* children still to come, of each group around us */
     size_t depth = 0;
@@ -110,13 +117,14 @@ static ps_status check_tree(ps_footer *out, uint64_t at, ps_error *err) {
             while (depth > 0 && open[depth - 1] == 0) depth--;
             if (depth == 0)
                 return ps_fail(err, PS_CORRUPT, (uint64_t)e->name_offset,
-                               "schema element %zu of %zu belongs to no group", i, out->n_schema);
+                               "schema element %zu of %zu belongs to no group", i,
+                               out->n_schema);
             open[depth - 1]--;
         }
         if (children > 0 || i == 0) {
             if (depth == SCHEMA_DEPTH)
-                return ps_fail(err, PS_LIMIT, (uint64_t)e->name_offset, "a schema deeper than %d groups",
-                               SCHEMA_DEPTH);
+                return ps_fail(err, PS_LIMIT, (uint64_t)e->name_offset,
+                               "a schema deeper than %d groups", SCHEMA_DEPTH);
             open[depth++] = children;
             e->type = PS_ABSENT;
         } else if (e->type != PS_ABSENT) {
@@ -134,7 +142,8 @@ static ps_status read_schema(ps_thrift *t, size_t count, int64_t *record) {
     footer_reader *r = t->context;
     void *elements;
     (void)record;
-    if (count == 0) return ps_fail(t->err, PS_CORRUPT, ps_thrift_at(t), "FileMetaData.schema has no root");
+    if (count == 0)
+        return ps_fail(t->err, PS_CORRUPT, ps_thrift_at(t), "FileMetaData.schema has no root");
     PS_TRY(ps_arena_take(&r->out->arena, count, sizeof(ps_schema_element), &elements, t->err));
     r->out->schema = elements;
     r->out->n_schema = count;
@@ -156,8 +165,8 @@ static ps_status read_columns(ps_thrift *t, size_t count, int64_t *record) {
     uint64_t *offsets = out->chunk_offsets + group * out->n_leaves;
     if (count != out->n_leaves)
         return ps_fail(t->err, PS_CORRUPT, ps_thrift_at(t),
-                       "row group %zu has %zu column chunks, the schema %zu leaves", group, count,
-                       out->n_leaves);
+                       "row group %zu has %zu column chunks, the schema %zu leaves", group,
+                       count, out->n_leaves);
     for (size_t i = 0; i < count; i++) {
         offsets[i] = ps_thrift_at(t);
         PS_TRY(ps_thrift_skip(t, PS_T_STRUCT));
@@ -171,7 +180,8 @@ static const ps_field_spec row_group_fields[] = {
     [3] = {"num_rows", PS_FIELD_COUNT64, .slot = PS_SLOT(ps_row_group, num_rows)},
     [4] = {"sorting_columns", PS_FIELD_WHERE, .slot = PS_SLOT(ps_row_group, sorting_offset)},
     [5] = {"file_offset", PS_FIELD_I64, .slot = PS_SLOT(ps_row_group, file_offset)},
-    [6] = {"total_compressed_size", PS_FIELD_I64, .slot = PS_SLOT(ps_row_group, total_compressed_size)},
+    [6] = {"total_compressed_size", PS_FIELD_I64,
+           .slot = PS_SLOT(ps_row_group, total_compressed_size)},
     [7] = {"ordinal", PS_FIELD_I16, .slot = PS_SLOT(ps_row_group, ordinal)},
 };
 static const ps_struct_spec row_group_spec =
@@ -185,7 +195,8 @@ static ps_status read_row_group_list(ps_thrift *t, size_t count) {
                        "%zu row groups of %zu column chunks in %zu bytes", count, out->n_leaves,
                        ps_thrift_left(t));
     PS_TRY(ps_arena_take(&out->arena, count, sizeof(ps_row_group), &groups, t->err));
-    PS_TRY(ps_arena_take(&out->arena, count * out->n_leaves, sizeof(uint64_t), &offsets, t->err));
+    PS_TRY(
+        ps_arena_take(&out->arena, count * out->n_leaves, sizeof(uint64_t), &offsets, t->err));
     out->row_groups = groups;
     out->chunk_offsets = offsets;
     out->n_row_groups = count;
@@ -216,7 +227,8 @@ static const ps_field_spec key_value_fields[] = {
     [1] = {"key", PS_FIELD_BINARY, .slot = 0},
     [2] = {"value", PS_FIELD_BINARY, .slot = 2},
 };
-static const ps_struct_spec key_value_spec = PS_STRUCT("KeyValue", key_value_fields, PS_FIELD(1));
+static const ps_struct_spec key_value_spec =
+    PS_STRUCT("KeyValue", key_value_fields, PS_FIELD(1));
 
 static ps_status read_key_values(ps_thrift *t, size_t count, int64_t *record) {
     ps_footer *out = footer_of(t);
@@ -254,7 +266,8 @@ static const ps_field_spec algorithm_fields[] = {
     [1] = {"AES_GCM_V1", .kind = PS_FIELD_STRUCT},
     [2] = {"AES_GCM_CTR_V1", .kind = PS_FIELD_STRUCT},
 };
-static const ps_struct_spec algorithm_spec = PS_STRUCT("EncryptionAlgorithm", algorithm_fields, 0);
+static const ps_struct_spec algorithm_spec =
+    PS_STRUCT("EncryptionAlgorithm", algorithm_fields, 0);
 
 typedef struct file_record {
     int64_t version, num_rows, created_by_offset, created_by_length, encryption;
@@ -265,7 +278,8 @@ static const ps_field_spec file_fields[] = {
     [2] = {"schema", PS_FIELD_LIST, .element = PS_T_STRUCT, .read = read_schema},
     [3] = {"num_rows", PS_FIELD_COUNT64, .slot = PS_SLOT(file_record, num_rows)},
     [4] = {"row_groups", PS_FIELD_LIST, .element = PS_T_STRUCT, .read = read_row_groups},
-    [5] = {"key_value_metadata", PS_FIELD_LIST, .element = PS_T_STRUCT, .read = read_key_values},
+    [5] = {"key_value_metadata", PS_FIELD_LIST, .element = PS_T_STRUCT,
+           .read = read_key_values},
     [6] = {"created_by", PS_FIELD_BINARY, .slot = PS_SLOT(file_record, created_by_offset)},
     [7] = {"column_orders", PS_FIELD_LIST, .element = PS_T_STRUCT, .read = read_column_orders},
     [8] = {"encryption_algorithm", PS_FIELD_UNION, .slot = PS_SLOT(file_record, encryption),

@@ -8,11 +8,9 @@ typedef struct page_record {
 } page_record;
 
 #define SLOT(member) PS_SLOT(page_record, page.member)
-#define STATISTICS                                                              \
-    {                                                                           \
-        "statistics", PS_FIELD_STRUCT, .slot = SLOT(statistics.present),        \
-            .base = SLOT(statistics), .nested = &ps_statistics_spec             \
-    }
+#define STATISTICS                                                                             \
+    {"statistics", PS_FIELD_STRUCT, .slot = SLOT(statistics.present),                          \
+     .base = SLOT(statistics), .nested = &ps_statistics_spec}
 
 static const ps_field_spec data_fields[] = {
     [1] = {"num_values", PS_FIELD_COUNT32, .slot = SLOT(num_values)},
@@ -21,8 +19,8 @@ static const ps_field_spec data_fields[] = {
     [4] = {"repetition_level_encoding", PS_FIELD_I32, .slot = SLOT(rep_encoding)},
     [5] = STATISTICS,
 };
-static const ps_struct_spec data_spec =
-    PS_STRUCT("DataPageHeader", data_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3) | PS_FIELD(4));
+static const ps_struct_spec data_spec = PS_STRUCT(
+    "DataPageHeader", data_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3) | PS_FIELD(4));
 
 static const ps_field_spec dictionary_fields[] = {
     [1] = {"num_values", PS_FIELD_COUNT32, .slot = SLOT(num_values)},
@@ -43,24 +41,27 @@ static const ps_field_spec data_v2_fields[] = {
     [7] = {"is_compressed", PS_FIELD_BOOL, .slot = SLOT(is_compressed)},
     [8] = STATISTICS,
 };
-static const ps_struct_spec data_v2_spec =
-    PS_STRUCT("DataPageHeaderV2", data_v2_fields,
-              PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3) | PS_FIELD(4) | PS_FIELD(5) | PS_FIELD(6));
+static const ps_struct_spec data_v2_spec = PS_STRUCT(
+    "DataPageHeaderV2", data_v2_fields,
+    PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3) | PS_FIELD(4) | PS_FIELD(5) | PS_FIELD(6));
 
 static const ps_field_spec page_fields[] = {
     [1] = {"type", PS_FIELD_I32, .slot = SLOT(type)},
     [2] = {"uncompressed_page_size", PS_FIELD_COUNT32, .slot = SLOT(uncompressed_size)},
     [3] = {"compressed_page_size", PS_FIELD_COUNT32, .slot = SLOT(compressed_size)},
     [4] = {"crc", PS_FIELD_I32, .slot = SLOT(crc)},
-    [5] = {"data_page_header", PS_FIELD_STRUCT, .slot = PS_SLOT(page_record, data), .nested = &data_spec},
+    [5] = {"data_page_header", PS_FIELD_STRUCT, .slot = PS_SLOT(page_record, data),
+           .nested = &data_spec},
     [7] = {"dictionary_page_header", PS_FIELD_STRUCT, .slot = PS_SLOT(page_record, dictionary),
            .nested = &dictionary_spec},
-    [8] = {"data_page_header_v2", PS_FIELD_STRUCT, .slot = PS_SLOT(page_record, data_v2), .nested = &data_v2_spec},
+    [8] = {"data_page_header_v2", PS_FIELD_STRUCT, .slot = PS_SLOT(page_record, data_v2),
+           .nested = &data_v2_spec},
 };
 static const ps_struct_spec page_spec =
     PS_STRUCT("PageHeader", page_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
 
-ps_status ps_page_header_read(const uint8_t *data, size_t length, ps_page_header *out, ps_error *err) {
+ps_status ps_page_header_read(const uint8_t *data, size_t length, ps_page_header *out,
+                              ps_error *err) {
     page_record r;
     ps_record_clear(&r, sizeof r);
     r.page.statistics.present = r.data = r.dictionary = r.data_v2 = 0;

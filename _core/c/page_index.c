@@ -10,7 +10,8 @@ typedef struct column_index_reader {
 } column_index_reader;
 
 /* A list<i64> of counts, one per page. */
-static ps_status read_counts(ps_thrift *t, ps_arena *arena, size_t count, const char *name, int64_t **out) {
+static ps_status read_counts(ps_thrift *t, ps_arena *arena, size_t count, const char *name,
+                             int64_t **out) {
     void *values;
     PS_TRY(ps_arena_take(arena, count, sizeof **out, &values, t->err));
     *out = values;
@@ -30,7 +31,8 @@ static ps_status read_bounds(ps_thrift *t, ps_arena *arena, size_t count, int64_
     PS_TRY(ps_arena_take(arena, count, 2 * sizeof **offsets, &values, t->err));
     *offsets = values;
     *lengths = count ? *offsets + count : NULL;
-    for (size_t i = 0; i < count; i++) PS_TRY(ps_thrift_binary(t, &(*offsets)[i], &(*lengths)[i]));
+    for (size_t i = 0; i < count; i++)
+        PS_TRY(ps_thrift_binary(t, &(*offsets)[i], &(*lengths)[i]));
     return PS_OK;
 }
 
@@ -98,13 +100,14 @@ static ps_status column_index_lists(const column_index_reader *r, ps_error *err)
     };
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         if (lists[i].there && lists[i].n != n)
-            return ps_fail(err, PS_CORRUPT, 0, "ColumnIndex.%s has %zu pages, null_pages has %zu",
-                           lists[i].name, lists[i].n, n);
+            return ps_fail(err, PS_CORRUPT, 0,
+                           "ColumnIndex.%s has %zu pages, null_pages has %zu", lists[i].name,
+                           lists[i].n, n);
     return PS_OK;
 }
 
-ps_status ps_column_index_read(const uint8_t *data, size_t length, size_t max_arena, ps_column_index *out,
-                               ps_error *err) {
+ps_status ps_column_index_read(const uint8_t *data, size_t length, size_t max_arena,
+                               ps_column_index *out, ps_error *err) {
     memset(out, 0, sizeof *out);
     out->arena.cap = max_arena;
     column_index_reader r = {.out = out, .n_null_counts = SIZE_MAX, .n_nan_counts = SIZE_MAX};
@@ -137,7 +140,8 @@ typedef struct page_location {
 
 static const ps_field_spec page_location_fields[] = {
     [1] = {"offset", PS_FIELD_I64, .slot = PS_SLOT(page_location, offset)},
-    [2] = {"compressed_page_size", PS_FIELD_I32, .slot = PS_SLOT(page_location, compressed_size)},
+    [2] = {"compressed_page_size", PS_FIELD_I32,
+           .slot = PS_SLOT(page_location, compressed_size)},
     [3] = {"first_row_index", PS_FIELD_I64, .slot = PS_SLOT(page_location, first_row)},
 };
 static const ps_struct_spec page_location_spec =
@@ -172,49 +176,58 @@ static ps_status read_unencoded(ps_thrift *t, size_t count, int64_t *record) {
 }
 
 static const ps_field_spec offset_index_fields[] = {
-    [1] = {"page_locations", PS_FIELD_LIST, .element = PS_T_STRUCT, .read = read_page_locations},
-    [2] = {"unencoded_byte_array_data_bytes", PS_FIELD_LIST, .element = PS_T_I64, .read = read_unencoded},
+    [1] = {"page_locations", PS_FIELD_LIST, .element = PS_T_STRUCT,
+           .read = read_page_locations},
+    [2] = {"unencoded_byte_array_data_bytes", PS_FIELD_LIST, .element = PS_T_I64,
+           .read = read_unencoded},
 };
-static const ps_struct_spec offset_index_spec = PS_STRUCT("OffsetIndex", offset_index_fields, PS_FIELD(1));
+static const ps_struct_spec offset_index_spec =
+    PS_STRUCT("OffsetIndex", offset_index_fields, PS_FIELD(1));
 
-ps_status ps_offset_index_read(const uint8_t *data, size_t length, size_t max_arena, ps_offset_index *out,
-                               ps_error *err) {
+ps_status ps_offset_index_read(const uint8_t *data, size_t length, size_t max_arena,
+                               ps_offset_index *out, ps_error *err) {
     memset(out, 0, sizeof *out);
     out->arena.cap = max_arena;
     offset_index_reader r = {.out = out, .n_unencoded = SIZE_MAX};
     ps_thrift t = ps_thrift_open(data, length, &r, err);
     ps_status status = ps_thrift_struct(&t, &offset_index_spec, NULL);
     if (status == PS_OK && r.n_unencoded != SIZE_MAX && r.n_unencoded != out->n_pages)
-        status = ps_fail(err, PS_CORRUPT, 0,
-                         "OffsetIndex.unencoded_byte_array_data_bytes has %zu pages, page_locations has %zu",
-                         r.n_unencoded, out->n_pages);
+        status = ps_fail(
+            err, PS_CORRUPT, 0,
+            "OffsetIndex.unencoded_byte_array_data_bytes has %zu pages, page_locations has %zu",
+            r.n_unencoded, out->n_pages);
     if (status != PS_OK) ps_offset_index_clear(out);
     return status;
 }
 
-ps_status ps_offset_index_check(const ps_offset_index *index, int64_t num_rows, int64_t chunk_start,
-                                int64_t chunk_end, ps_error *err) {
+ps_status ps_offset_index_check(const ps_offset_index *index, int64_t num_rows,
+                                int64_t chunk_start, int64_t chunk_end, ps_error *err) {
     int64_t end = chunk_start, row = 0;
     if (num_rows < 0 || chunk_start < 0 || chunk_end < chunk_start)
-        return ps_fail(err, PS_INVALID, PS_NOWHERE, "%lld rows in bytes %lld to %lld", (long long)num_rows,
-                       (long long)chunk_start, (long long)chunk_end);
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "%lld rows in bytes %lld to %lld",
+                       (long long)num_rows, (long long)chunk_start, (long long)chunk_end);
     if (index->n_pages == 0 && num_rows > 0)
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "no pages for %lld rows", (long long)num_rows);
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "no pages for %lld rows",
+                       (long long)num_rows);
     for (size_t i = 0; i < index->n_pages; i++) {
-        int64_t first = index->first_row[i], at = index->offset[i], size = index->compressed_size[i];
+        int64_t first = index->first_row[i], at = index->offset[i],
+                size = index->compressed_size[i];
         if (i == 0 && first != 0)
-            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page 0 begins at row %lld", (long long)first);
+            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page 0 begins at row %lld",
+                           (long long)first);
         if (first < row) /* equal: the page before has no rows */
-            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page %zu begins at row %lld, page %zu at %lld", i,
-                           (long long)first, i - 1, (long long)row);
+            return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                           "page %zu begins at row %lld, page %zu at %lld", i, (long long)first,
+                           i - 1, (long long)row);
         if (first >= num_rows && first > 0)
-            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page %zu begins at row %lld of %lld", i,
-                           (long long)first, (long long)num_rows);
+            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page %zu begins at row %lld of %lld",
+                           i, (long long)first, (long long)num_rows);
         /* the size counts the page header, so no page is empty */
         if (size <= 0 || at < end || at > chunk_end || size > chunk_end - at)
-            return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
-                           "page %zu of %lld bytes at byte %lld does not lie between %lld and %lld", i,
-                           (long long)size, (long long)at, (long long)end, (long long)chunk_end);
+            return ps_fail(
+                err, PS_CORRUPT, PS_NOWHERE,
+                "page %zu of %lld bytes at byte %lld does not lie between %lld and %lld", i,
+                (long long)size, (long long)at, (long long)end, (long long)chunk_end);
         end = at + size;
         row = first;
     }

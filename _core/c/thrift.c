@@ -3,7 +3,8 @@
 /* ---- failures ---------------------------------------------------------------------------- */
 
 static PS_COLD ps_status truncated(const ps_thrift *t, const char *inside) {
-    return ps_fail(t->err, PS_TRUNCATED, (uint64_t)(t->end - t->data), "the input ends inside %s", inside);
+    return ps_fail(t->err, PS_TRUNCATED, (uint64_t)(t->end - t->data),
+                   "the input ends inside %s", inside);
 }
 
 static PS_COLD ps_status corrupt(const ps_thrift *t, const uint8_t *at, const char *what) {
@@ -56,7 +57,8 @@ ps_status ps_thrift_binary(ps_thrift *t, int64_t *offset, int64_t *length) {
     const uint8_t *at = t->p;
     uint64_t n;
     PS_TRY(ps_thrift_varint(t, &n));
-    if (PS_UNLIKELY(n > INT32_MAX)) return corrupt(t, at, "a byte string of more than 2^31 - 1 bytes");
+    if (PS_UNLIKELY(n > INT32_MAX))
+        return corrupt(t, at, "a byte string of more than 2^31 - 1 bytes");
     if (PS_UNLIKELY(n > ps_thrift_left(t))) return truncated(t, "a byte string");
     *offset = (int64_t)ps_thrift_at(t);
     *length = (int64_t)n;
@@ -72,7 +74,8 @@ ps_status ps_thrift_field(ps_thrift *t, int *type, int32_t *id) {
     if (PS_LIKELY(header >> 4)) {
         if (PS_UNLIKELY(*type == PS_T_STOP)) return corrupt(t, at, "a field without a type");
         *id += header >> 4;
-        if (PS_UNLIKELY(*id > INT16_MAX)) return corrupt(t, at, "a field id of more than 16 bits");
+        if (PS_UNLIKELY(*id > INT16_MAX))
+            return corrupt(t, at, "a field id of more than 16 bits");
     } else if (*type != PS_T_STOP) {
         int64_t long_id;
         PS_TRY(ps_thrift_int(t, PS_T_I16, &long_id));
@@ -88,7 +91,8 @@ ps_status ps_thrift_list(ps_thrift *t, int *element, size_t *count) {
     *element = *at & 15;
     t->p++;
     if (n == 15) PS_TRY(ps_thrift_varint(t, &n));
-    if (PS_UNLIKELY(n > INT32_MAX)) return corrupt(t, at, "a list of more than 2^31 - 1 elements");
+    if (PS_UNLIKELY(n > INT32_MAX))
+        return corrupt(t, at, "a list of more than 2^31 - 1 elements");
     /* every element has a byte at least, an empty struct its stop */
     if (PS_UNLIKELY(n > ps_thrift_left(t))) return truncated(t, "a list");
     if (PS_UNLIKELY(n > 0 && (*element == PS_T_STOP || *element > PS_T_UUID)))
@@ -99,21 +103,22 @@ ps_status ps_thrift_list(ps_thrift *t, int *element, size_t *count) {
 
 ps_status ps_thrift_bool(ps_thrift *t, uint8_t *out) {
     if (PS_UNLIKELY(t->p == t->end)) return truncated(t, "a list");
-    if (PS_UNLIKELY(*t->p > 2)) return corrupt(t, t->p, "a bool that is neither true nor false");
+    if (PS_UNLIKELY(*t->p > 2))
+        return corrupt(t, t->p, "a bool that is neither true nor false");
     *out = *t->p++ == 1;
     return PS_OK;
 }
 
 /* ---- skipping ---------------------------------------------------------------------------- */
 
-/* Nearly all bytes of a footer are skipped, and nearly all of them are short: the walk below looks at
- * the bounds once per field, finds the end of an integer in one word, and knows only what writers emit.
- * It returns NULL where it cannot go on, which says nothing about the input: the caller begins again
- * with the careful version. Where it succeeds, the two agree.
+/* Nearly all of a footer is skipped, in short fields. The walk below looks at the bounds once per
+ * field, finds the end of an integer in one word, and knows only what writers emit. NULL says that
+ * it cannot go on, and nothing about the input: the caller begins again with the careful version.
+ * Where the walk succeeds, the two agree.
  *
- * Reads stay inside [p, end): WALK_ROOM bytes are there at the head of every field, and what a field
- * may take before the next look is 1 header + 1 list header + 14 integers of 8 bytes, and a word. */
-#define WALK_ROOM 128
+ * Reads stay inside [p, end): at the head of every field WALK_ROOM bytes are left, and until the
+ * next look a field takes at most two headers, 14 integers of 8 bytes, and a word. */
+#define WALK_ROOM  128
 #define WALK_DEPTH 4 /* ColumnChunk, ColumnMetaData, encoding_stats, PageEncodingStats */
 
 PS_INLINE const uint8_t *walk_varint(const uint8_t *p) {
@@ -138,27 +143,27 @@ static const uint8_t *walk_struct(const uint8_t *p, const uint8_t *end, int dept
         if (header == PS_T_STOP) return p;
         if (PS_UNLIKELY(header < 16)) return NULL;
         switch (header & 15) {
-            case PS_T_TRUE:
-            case PS_T_FALSE: continue;
-            case PS_T_I16:
-            case PS_T_I32:
-            case PS_T_I64: p = walk_varint(p); break;
-            case PS_T_BINARY: p = walk_binary(p, end); break;
-            case PS_T_STRUCT: p = depth ? walk_struct(p, end, depth - 1) : NULL; break;
-            case PS_T_LIST:
-                element = *p & 15;
-                n = *p++ >> 4;
-                if (n == 15) return NULL;
-                if (element == PS_T_I32 || element == PS_T_I64)
-                    while (p && n--) p = walk_varint(p);
-                else if (element == PS_T_BINARY)
-                    while (p && n--) p = end - p < WALK_ROOM ? NULL : walk_binary(p, end);
-                else if (element == PS_T_STRUCT && depth)
-                    while (p && n--) p = walk_struct(p, end, depth - 1);
-                else
-                    return NULL;
-                break;
-            default: return NULL;
+        case PS_T_TRUE:
+        case PS_T_FALSE: continue;
+        case PS_T_I16:
+        case PS_T_I32:
+        case PS_T_I64: p = walk_varint(p); break;
+        case PS_T_BINARY: p = walk_binary(p, end); break;
+        case PS_T_STRUCT: p = depth ? walk_struct(p, end, depth - 1) : NULL; break;
+        case PS_T_LIST:
+            element = *p & 15;
+            n = *p++ >> 4;
+            if (n == 15) return NULL;
+            if (element == PS_T_I32 || element == PS_T_I64)
+                while (p && n--) p = walk_varint(p);
+            else if (element == PS_T_BINARY)
+                while (p && n--) p = end - p < WALK_ROOM ? NULL : walk_binary(p, end);
+            else if (element == PS_T_STRUCT && depth)
+                while (p && n--) p = walk_struct(p, end, depth - 1);
+            else
+                return NULL;
+            break;
+        default: return NULL;
         }
         if (PS_UNLIKELY(!p)) return NULL;
     }
@@ -171,42 +176,44 @@ static ps_status skip_element(ps_thrift *t, int type, int depth) {
     size_t count, size = 1;
     int key, value;
     if (type >= PS_T_LIST && type <= PS_T_STRUCT && depth >= PS_THRIFT_DEPTH)
-        return ps_fail(t->err, PS_LIMIT, ps_thrift_at(t), "values nested deeper than %d", PS_THRIFT_DEPTH);
+        return ps_fail(t->err, PS_LIMIT, ps_thrift_at(t), "values nested deeper than %d",
+                       PS_THRIFT_DEPTH);
     switch (type) {
-        case PS_T_I16:
-        case PS_T_I32:
-        case PS_T_I64: return ps_thrift_varint(t, &n);
-        case PS_T_BINARY: return ps_thrift_binary(t, &where, &length);
-        case PS_T_TRUE:
-        case PS_T_FALSE:
-        case PS_T_BYTE: break;
-        case PS_T_DOUBLE: size = 8; break;
-        case PS_T_UUID: size = 16; break;
-        case PS_T_LIST:
-        case PS_T_SET:
-            PS_TRY(ps_thrift_list(t, &value, &count));
-            while (count--) PS_TRY(skip_element(t, value, depth + 1));
-            return PS_OK;
-        case PS_T_MAP:
-            PS_TRY(ps_thrift_varint(t, &n));
-            if (n == 0) return PS_OK;
-            if (n > INT32_MAX) return corrupt(t, t->p, "a map of more than 2^31 - 1 entries");
-            if (n > ps_thrift_left(t) / 2) return truncated(t, "a map");
-            key = *t->p >> 4;
-            value = *t->p++ & 15;
-            for (; n; n--) {
-                PS_TRY(skip_element(t, key, depth + 1));
-                PS_TRY(skip_element(t, value, depth + 1));
-            }
-            return PS_OK;
-        case PS_T_STRUCT:
-            for (;;) {
-                int32_t id = 0; /* not summed up: ids mean nothing here */
-                PS_TRY(ps_thrift_field(t, &type, &id));
-                if (type == PS_T_STOP) return PS_OK;
-                if (type != PS_T_TRUE && type != PS_T_FALSE) PS_TRY(skip_element(t, type, depth + 1));
-            }
-        default: return corrupt(t, t->p, "a value of no known type");
+    case PS_T_I16:
+    case PS_T_I32:
+    case PS_T_I64: return ps_thrift_varint(t, &n);
+    case PS_T_BINARY: return ps_thrift_binary(t, &where, &length);
+    case PS_T_TRUE:
+    case PS_T_FALSE:
+    case PS_T_BYTE: break;
+    case PS_T_DOUBLE: size = 8; break;
+    case PS_T_UUID: size = 16; break;
+    case PS_T_LIST:
+    case PS_T_SET:
+        PS_TRY(ps_thrift_list(t, &value, &count));
+        while (count--) PS_TRY(skip_element(t, value, depth + 1));
+        return PS_OK;
+    case PS_T_MAP:
+        PS_TRY(ps_thrift_varint(t, &n));
+        if (n == 0) return PS_OK;
+        if (n > INT32_MAX) return corrupt(t, t->p, "a map of more than 2^31 - 1 entries");
+        if (n > ps_thrift_left(t) / 2) return truncated(t, "a map");
+        key = *t->p >> 4;
+        value = *t->p++ & 15;
+        for (; n; n--) {
+            PS_TRY(skip_element(t, key, depth + 1));
+            PS_TRY(skip_element(t, value, depth + 1));
+        }
+        return PS_OK;
+    case PS_T_STRUCT:
+        for (;;) {
+            int32_t id = 0; /* not summed up: ids mean nothing here */
+            PS_TRY(ps_thrift_field(t, &type, &id));
+            if (type == PS_T_STOP) return PS_OK;
+            if (type != PS_T_TRUE && type != PS_T_FALSE)
+                PS_TRY(skip_element(t, type, depth + 1));
+        }
+    default: return corrupt(t, t->p, "a value of no known type");
     }
     if (size > ps_thrift_left(t)) return truncated(t, "a value");
     t->p += size;
@@ -231,10 +238,12 @@ ps_status ps_thrift_skip(ps_thrift *t, int type) {
 /* ---- tables ------------------------------------------------------------------------------ */
 
 static const uint8_t wire_type[] = {
-    [PS_FIELD_BOOL] = PS_T_TRUE,     [PS_FIELD_I8] = PS_T_BYTE,       [PS_FIELD_I16] = PS_T_I16,
-    [PS_FIELD_I32] = PS_T_I32,       [PS_FIELD_I64] = PS_T_I64,       [PS_FIELD_COUNT32] = PS_T_I32,
-    [PS_FIELD_COUNT64] = PS_T_I64,   [PS_FIELD_BINARY] = PS_T_BINARY, [PS_FIELD_STRUCT] = PS_T_STRUCT,
-    [PS_FIELD_UNION] = PS_T_STRUCT,  [PS_FIELD_LIST] = PS_T_LIST,     [PS_FIELD_WHERE] = PS_T_LIST,
+    [PS_FIELD_BOOL] = PS_T_TRUE,     [PS_FIELD_I8] = PS_T_BYTE,
+    [PS_FIELD_I16] = PS_T_I16,       [PS_FIELD_I32] = PS_T_I32,
+    [PS_FIELD_I64] = PS_T_I64,       [PS_FIELD_COUNT32] = PS_T_I32,
+    [PS_FIELD_COUNT64] = PS_T_I64,   [PS_FIELD_BINARY] = PS_T_BINARY,
+    [PS_FIELD_STRUCT] = PS_T_STRUCT, [PS_FIELD_UNION] = PS_T_STRUCT,
+    [PS_FIELD_LIST] = PS_T_LIST,     [PS_FIELD_WHERE] = PS_T_LIST,
 };
 
 static const ps_field_spec *field_known(const ps_struct_spec *spec, int32_t id) {
@@ -247,24 +256,26 @@ static bool same_type(int wanted, int found) {
     return wanted == (found == PS_T_FALSE ? PS_T_TRUE : found);
 }
 
-static ps_status read_field(ps_thrift *t, const ps_struct_spec *spec, const ps_field_spec *field, int type,
-                            int64_t *record) {
+static ps_status read_field(ps_thrift *t, const ps_struct_spec *spec,
+                            const ps_field_spec *field, int type, int64_t *record) {
     int64_t unused[2];
     int64_t *slot = field->slot == PS_NO_SLOT ? unused : record + field->slot;
     uint64_t at = ps_thrift_at(t);
     switch (field->kind) {
-        case PS_FIELD_BOOL: *slot = type == PS_T_TRUE; return PS_OK;
-        case PS_FIELD_BINARY: return ps_thrift_binary(t, slot, slot + 1);
-        case PS_FIELD_STRUCT: *slot = 1; return ps_thrift_struct(t, field->nested, record + field->base);
-        case PS_FIELD_UNION: return ps_thrift_union(t, field->nested, slot, record + field->base);
-        case PS_FIELD_WHERE: *slot = (int64_t)at; return ps_thrift_skip(t, type);
-        case PS_FIELD_COUNT32:
-        case PS_FIELD_COUNT64:
-            PS_TRY(ps_thrift_int(t, type, slot));
-            if (PS_LIKELY(*slot >= 0)) return PS_OK;
-            return ps_fail(t->err, PS_CORRUPT, at, "%s.%s is negative: %lld", spec->name, field->name,
-                           (long long)*slot);
-        default: return ps_thrift_int(t, type, slot);
+    case PS_FIELD_BOOL: *slot = type == PS_T_TRUE; return PS_OK;
+    case PS_FIELD_BINARY: return ps_thrift_binary(t, slot, slot + 1);
+    case PS_FIELD_STRUCT:
+        *slot = 1;
+        return ps_thrift_struct(t, field->nested, record + field->base);
+    case PS_FIELD_UNION: return ps_thrift_union(t, field->nested, slot, record + field->base);
+    case PS_FIELD_WHERE: *slot = (int64_t)at; return ps_thrift_skip(t, type);
+    case PS_FIELD_COUNT32:
+    case PS_FIELD_COUNT64:
+        PS_TRY(ps_thrift_int(t, type, slot));
+        if (PS_LIKELY(*slot >= 0)) return PS_OK;
+        return ps_fail(t->err, PS_CORRUPT, at, "%s.%s is negative: %lld", spec->name,
+                       field->name, (long long)*slot);
+    default: return ps_thrift_int(t, type, slot);
     }
 }
 
@@ -290,15 +301,15 @@ ps_status ps_thrift_struct(ps_thrift *t, const ps_struct_spec *spec, int64_t *re
         }
         if (PS_UNLIKELY(!fits)) {
             if (spec->required & PS_FIELD(id))
-                return ps_fail(t->err, PS_CORRUPT, (uint64_t)(at - t->data), "%s.%s is of another type",
-                               spec->name, field->name);
+                return ps_fail(t->err, PS_CORRUPT, (uint64_t)(at - t->data),
+                               "%s.%s is of another type", spec->name, field->name);
             t->p = value;
             PS_TRY(ps_thrift_skip(t, type));
             continue;
         }
         if (PS_UNLIKELY(seen & PS_FIELD(id)))
-            return ps_fail(t->err, PS_CORRUPT, (uint64_t)(at - t->data), "%s.%s is there twice", spec->name,
-                           field->name);
+            return ps_fail(t->err, PS_CORRUPT, (uint64_t)(at - t->data), "%s.%s is there twice",
+                           spec->name, field->name);
         seen |= PS_FIELD(id);
         if (field->kind == PS_FIELD_LIST)
             PS_TRY(field->read(t, count, record));
@@ -312,7 +323,8 @@ ps_status ps_thrift_struct(ps_thrift *t, const ps_struct_spec *spec, int64_t *re
     return PS_OK;
 }
 
-ps_status ps_thrift_union(ps_thrift *t, const ps_struct_spec *spec, int64_t *member, int64_t *record) {
+ps_status ps_thrift_union(ps_thrift *t, const ps_struct_spec *spec, int64_t *member,
+                          int64_t *record) {
     int32_t id = 0;
     size_t members = 0;
     *member = 0;

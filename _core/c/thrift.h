@@ -1,14 +1,14 @@
-/* thrift.h - a bounds-checked cursor over the Thrift compact protocol, and a decoder that is driven
- * by tables. Internal to the metadata rooms.
+/* thrift.h - a bounds-checked cursor over the Thrift compact protocol, and a decoder driven by
+ * tables. Internal to the metadata rooms.
  *
- * A struct of the format is described by a ps_struct_spec and decoded into a record of int64_t, the
- * caller having filled the record with PS_ABSENT. What holds for every struct:
+ * A struct of the format is described by a ps_struct_spec and decoded into a record of int64_t
+ * that the caller has filled with PS_ABSENT. What holds for every struct:
  *   - a field that is not in the table is skipped, whatever its type;
- *   - a field of the table whose wire type is another is skipped when it is optional (it stays absent)
+ *   - a field of the table with another wire type is skipped when it is optional (it stays absent)
  *     and PS_CORRUPT when it is required; so is a required field that is missing;
- *   - a field that comes twice is PS_CORRUPT, because lists that belong together could then disagree;
- *   - PS_TRUNCATED always means that more input could cure it: a value, or the elements that a list
- *     claims, reach beyond the end.
+ *   - a field that comes twice is PS_CORRUPT: lists that belong together could then disagree;
+ *   - PS_TRUNCATED always means that more input could cure it: a value, or the elements that a
+ *     list claims, reach beyond the end.
  * https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md */
 #ifndef PAGESEEK_THRIFT_H
 #define PAGESEEK_THRIFT_H
@@ -22,23 +22,39 @@ typedef struct ps_thrift {
 } ps_thrift;
 
 enum { /* wire types; list elements of either bool type are one byte each */
-    PS_T_STOP, PS_T_TRUE, PS_T_FALSE, PS_T_BYTE, PS_T_I16, PS_T_I32, PS_T_I64, PS_T_DOUBLE,
-    PS_T_BINARY, PS_T_LIST, PS_T_SET, PS_T_MAP, PS_T_STRUCT, PS_T_UUID
+       PS_T_STOP,
+       PS_T_TRUE,
+       PS_T_FALSE,
+       PS_T_BYTE,
+       PS_T_I16,
+       PS_T_I32,
+       PS_T_I64,
+       PS_T_DOUBLE,
+       PS_T_BINARY,
+       PS_T_LIST,
+       PS_T_SET,
+       PS_T_MAP,
+       PS_T_STRUCT,
+       PS_T_UUID
 };
 
 #define PS_THRIFT_DEPTH 64 /* containers inside each other in what is skipped */
 
 /* ---- the cursor -------------------------------------------------------------------------- */
 
-PS_INLINE uint64_t ps_thrift_at(const ps_thrift *t) { return (uint64_t)(t->p - t->data); }
-PS_INLINE size_t ps_thrift_left(const ps_thrift *t) { return (size_t)(t->end - t->p); }
+PS_INLINE uint64_t ps_thrift_at(const ps_thrift *t) {
+    return (uint64_t)(t->p - t->data);
+}
+PS_INLINE size_t ps_thrift_left(const ps_thrift *t) {
+    return (size_t)(t->end - t->p);
+}
 
 ps_status ps_thrift_varint(ps_thrift *t, uint64_t *out);
 ps_status ps_thrift_i64(ps_thrift *t, int64_t *out);
 /* An integer of wire type PS_T_BYTE, I16, I32 or I64; PS_CORRUPT outside the type's range. */
 ps_status ps_thrift_int(ps_thrift *t, int type, int64_t *out);
 ps_status ps_thrift_binary(ps_thrift *t, int64_t *offset, int64_t *length);
-/* *type = PS_T_STOP at the end of the struct; *id is the id of the field before, 0 at the start. */
+/* *type = PS_T_STOP at the end of the struct; *id is that of the field before, 0 at the start. */
 ps_status ps_thrift_field(ps_thrift *t, int *type, int32_t *id);
 /* *count is at most the bytes left. */
 ps_status ps_thrift_list(ps_thrift *t, int *element, size_t *count);
@@ -53,19 +69,23 @@ ps_status ps_thrift_skip_carefully(ps_thrift *t, int type);
 
 typedef enum ps_field_kind {
     PS_FIELD_UNKNOWN = 0,
-    PS_FIELD_BOOL,   /* 0 or 1 */
-    PS_FIELD_I8, PS_FIELD_I16, PS_FIELD_I32, PS_FIELD_I64,
-    PS_FIELD_COUNT32, PS_FIELD_COUNT64, /* an i32 or i64 that is PS_CORRUPT when negative */
-    PS_FIELD_BINARY, /* offset into the slot, length into the next */
-    PS_FIELD_STRUCT, /* 1 into the slot; its own fields by `nested`, slots counted from `base` */
+    PS_FIELD_BOOL, /* 0 or 1 */
+    PS_FIELD_I8,
+    PS_FIELD_I16,
+    PS_FIELD_I32,
+    PS_FIELD_I64,
+    PS_FIELD_COUNT32,
+    PS_FIELD_COUNT64, /* an i32 or i64 that is PS_CORRUPT when negative */
+    PS_FIELD_BINARY,  /* offset into the slot, length into the next */
+    PS_FIELD_STRUCT, /* 1 into the slot; its fields by `nested`, slots counted from `base` */
     PS_FIELD_UNION,  /* id of the member into the slot; 0 = unknown, none, or several */
     PS_FIELD_LIST,   /* `read`, if elements are of wire type `element`, or if there are none */
     PS_FIELD_WHERE   /* byte of the list into the slot; not decoded */
 } ps_field_kind;
 
-#define PS_NO_SLOT UINT8_MAX
+#define PS_NO_SLOT              UINT8_MAX
 #define PS_SLOT(record, member) ((uint8_t)(offsetof(record, member) / sizeof(int64_t)))
-#define PS_FIELD(id) (UINT32_C(1) << (id))
+#define PS_FIELD(id)            (UINT32_C(1) << (id))
 
 struct ps_struct_spec;
 typedef struct ps_field_spec {
@@ -82,11 +102,12 @@ typedef struct ps_struct_spec {
     uint32_t required;           /* PS_FIELD(id) | ... */
 } ps_struct_spec;
 
-#define PS_STRUCT(name, fields, required) \
+#define PS_STRUCT(name, fields, required)                                                      \
     {name, fields, (int32_t)(sizeof(fields) / sizeof((fields)[0])), required}
 
 ps_status ps_thrift_struct(ps_thrift *t, const ps_struct_spec *spec, int64_t *record);
-ps_status ps_thrift_union(ps_thrift *t, const ps_struct_spec *spec, int64_t *member, int64_t *record);
+ps_status ps_thrift_union(ps_thrift *t, const ps_struct_spec *spec, int64_t *member,
+                          int64_t *record);
 
 /* A record of int64_t with every field absent. */
 PS_INLINE void ps_record_clear(void *record, size_t size) {

@@ -13,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     touch_statistics(data, length, &h.statistics);
     require(ps_page_header_read(data, (size_t)h.header_length, &again, &err) == PS_OK);
     require(memcmp(&h, &again, sizeof h) == 0);
-    require(ps_page_header_read(data, (size_t)h.header_length - 1, &again, &err) == PS_TRUNCATED);
+    require(ps_page_header_read(data, (size_t)h.header_length - 1, &again, &err) ==
+            PS_TRUNCATED);
     return 0;
 }

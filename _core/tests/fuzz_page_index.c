@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     }
     if (ps_offset_index_check(&o, INT64_MAX, 0, INT64_MAX, &err) == PS_OK)
         for (size_t i = 1; i < o.n_pages; i++)
-            require(o.offset[i] >= o.offset[i - 1] + o.compressed_size[i - 1] && o.first_row[i] >= o.first_row[i - 1]);
+            require(o.offset[i] >= o.offset[i - 1] + o.compressed_size[i - 1] &&
+                    o.first_row[i] >= o.first_row[i - 1]);
     else
         touch_error(&err);
     ps_offset_index_clear(&o);

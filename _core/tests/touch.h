@@ -1,4 +1,4 @@
-/* touch.h - what a fuzz target does with the ranges that a reader returned: all must lie in the input. */
+/* touch.h - what a fuzz target does with returned ranges: all must lie in the input. */
 #ifndef PAGESEEK_TOUCH_H
 #define PAGESEEK_TOUCH_H
 
@@ -18,11 +18,13 @@ static inline void touch(const uint8_t *data, size_t length, int64_t offset, int
         require(size == PS_ABSENT);
         return;
     }
-    require(offset >= 0 && size >= 0 && (uint64_t)offset <= length && (uint64_t)size <= length - (uint64_t)offset);
+    require(offset >= 0 && size >= 0 && (uint64_t)offset <= length &&
+            (uint64_t)size <= length - (uint64_t)offset);
     for (int64_t i = 0; i < size; i++) touched ^= data[offset + i];
 }
 
-static inline void touch_statistics(const uint8_t *data, size_t length, const ps_statistics *s) {
+static inline void touch_statistics(const uint8_t *data, size_t length,
+                                    const ps_statistics *s) {
     touch(data, length, s->max_offset, s->max_length);
     touch(data, length, s->min_offset, s->min_length);
     touch(data, length, s->max_value_offset, s->max_value_length);

@@ -1,0 +1,709 @@
+#include <stdlib.h>
+
+#include "../c/thrift.h"
+#include "check.h"
+
+/* ---- a Thrift writer that can lie -------------------------------------------------------- */
+
+typedef struct bytes {
+    uint8_t at[1 << 16];
+    size_t n;
+} bytes;
+
+static void byte(bytes *b, int v) {
+    b->at[b->n++] = (uint8_t)v;
+}
+static void varint(bytes *b, uint64_t v) {
+    for (; v >= 0x80; v >>= 7) byte(b, (int)(v & 0x7f) | 0x80);
+    byte(b, (int)v);
+}
+static void zigzag(bytes *b, int64_t v) {
+    varint(b, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
+}
+static void field(bytes *b, int delta, int type) {
+    byte(b, delta << 4 | type);
+}
+static void long_field(bytes *b, int id, int type) {
+    byte(b, type);
+    zigzag(b, id);
+}
+static void integer(bytes *b, int delta, int type, int64_t v) {
+    field(b, delta, type);
+    zigzag(b, v);
+}
+static void string(bytes *b, const char *s) {
+    varint(b, strlen(s));
+    while (*s) byte(b, *s++);
+}
+static void list(bytes *b, size_t n, int type) {
+    if (n < 15) {
+        byte(b, (int)n << 4 | type);
+    } else {
+        byte(b, 0xf0 | type);
+        varint(b, n);
+    }
+}
+
+/* The input at the very end of a heap block, so that a sanitizer sees one byte too many. */
+typedef struct copy {
+    uint8_t *block;
+    const uint8_t *data;
+} copy;
+static copy exact(const void *data, size_t n) {
+    copy c = {malloc(n ? n : 1), NULL};
+    if (!c.block) abort();
+    memcpy(c.block, data, n);
+    c.data = c.block;
+    return c;
+}
+
+static ps_error err;
+
+static ps_status footer(const bytes *b, size_t n, ps_footer *out) {
+    copy c = exact(b->at, n);
+    ps_status status = ps_footer_read(c.data, n, 1 << 20, out, &err);
+    free(c.block);
+    return status;
+}
+
+static void element(bytes *b, const char *name, int type, int children) {
+    if (type >= 0) integer(b, 1, PS_T_I32, type);
+    field(b, type >= 0 ? 3 : 4, PS_T_BINARY);
+    string(b, name);
+    if (children >= 0) integer(b, 1, PS_T_I32, children);
+    byte(b, 0);
+}
+
+static void statistics(bytes *b) {
+    field(b, 1, PS_T_BINARY), string(b, "max");
+    field(b, 1, PS_T_BINARY), string(b, "min");
+    integer(b, 1, PS_T_I64, 7);
+    field(b, 2, PS_T_BINARY), string(b, "max value");
+    field(b, 1, PS_T_BINARY), string(b, "");
+    field(b, 1, PS_T_TRUE);
+    field(b, 1, PS_T_FALSE);
+    integer(b, 1, PS_T_I64, 2);
+    byte(b, 0);
+}
+
+static void chunk(bytes *b) {
+    integer(b, 2, PS_T_I64, 4);
+    field(b, 1, PS_T_STRUCT);
+    integer(b, 1, PS_T_I32, 2);
+    field(b, 1, PS_T_LIST), list(b, 3, PS_T_I32), zigzag(b, 0), zigzag(b, 8), zigzag(b, 99);
+    field(b, 1, PS_T_LIST), list(b, 1, PS_T_BINARY), string(b, "column");
+    integer(b, 1, PS_T_I32, 6);
+    integer(b, 1, PS_T_I64, 1000);
+    integer(b, 1, PS_T_I64, INT64_MAX);
+    integer(b, 1, PS_T_I64, 3000);
+    integer(b, 2, PS_T_I64, 4);
+    field(b, 3, PS_T_STRUCT), statistics(b);
+    field(b, 1, PS_T_LIST), list(b, 2, PS_T_STRUCT);
+    integer(b, 1, PS_T_I32, 0), integer(b, 1, PS_T_I32, 8), integer(b, 1, PS_T_I32, 5),
+        byte(b, 0);
+    integer(b, 1, PS_T_I32, 3), integer(b, 1, PS_T_I32, 0), integer(b, 1, PS_T_I32, 2),
+        byte(b, 0);
+    byte(b, 0);
+    integer(b, 1, PS_T_I64, 5000), integer(b, 1, PS_T_I32, 50);
+    byte(b, 0);
+}
+
+static void row_groups(bytes *b, size_t groups, size_t chunks) {
+    list(b, groups, PS_T_STRUCT);
+    for (size_t g = 0; g < groups; g++) {
+        field(b, 1, PS_T_LIST), list(b, chunks, PS_T_STRUCT);
+        for (size_t i = 0; i < chunks; i++) chunk(b);
+        integer(b, 1, PS_T_I64, 3000);
+        integer(b, 1, PS_T_I64, 1000);
+        byte(b, 0);
+    }
+}
+
+static void file(bytes *b) { /* root, x, group of y and of an empty group, 20 row groups */
+    b->n = 0;
+    integer(b, 1, PS_T_I32, 2);
+    field(b, 1, PS_T_LIST), list(b, 5, PS_T_STRUCT);
+    element(b, "root", -1, 2), element(b, "x", 1, -1), element(b, "g", -1, 2);
+    element(b, "y", 6, -1), element(b, "none", -1, 0);
+    integer(b, 1, PS_T_I64, 20000);
+    field(b, 1, PS_T_LIST), row_groups(b, 20, 2);
+    field(b, 1, PS_T_LIST), list(b, 2, PS_T_STRUCT);
+    field(b, 1, PS_T_BINARY), string(b, "key"), field(b, 1, PS_T_BINARY), string(b, "value"),
+        byte(b, 0);
+    field(b, 1, PS_T_BINARY), string(b, "alone"), byte(b, 0);
+    field(b, 1, PS_T_BINARY), string(b, "writer");
+    field(b, 1, PS_T_LIST), list(b, 3, PS_T_STRUCT);
+    field(b, 1, PS_T_STRUCT), byte(b, 0), byte(b, 0);
+    field(b, 9, PS_T_STRUCT), byte(b, 0), byte(b, 0);
+    byte(b, 0);
+    byte(b, 0);
+}
+
+/* ---- footer ------------------------------------------------------------------------------ */
+
+static void test_footer_fields(void) {
+    static bytes b;
+    ps_footer f;
+    file(&b);
+    CHECK_INT(footer(&b, b.n, &f), PS_OK);
+    CHECK_INT(f.version, 2);
+    CHECK_INT(f.num_rows, 20000);
+    CHECK_INT(f.encryption, PS_ABSENT);
+    CHECK(memcmp(b.at + f.created_by_offset, "writer", (size_t)f.created_by_length) == 0);
+    CHECK_INT(f.n_schema, 5);
+    CHECK_INT(f.n_leaves, 2);
+    CHECK_INT(f.schema[1].type, 1);
+    CHECK_INT(f.schema[2].type, PS_ABSENT);
+    CHECK_INT(f.schema[1].logical, PS_ABSENT);
+    CHECK_INT(f.n_row_groups, 20);
+    CHECK_INT(f.row_groups[19].num_rows, 1000);
+    CHECK_INT(f.row_groups[19].ordinal, PS_ABSENT);
+    CHECK_INT(f.n_key_values, 2);
+    CHECK_INT(f.key_values[3], 5);
+    CHECK_INT(f.key_values[6], PS_ABSENT);
+    CHECK_INT(f.n_column_orders, 3);
+    CHECK_INT(f.column_orders[0], 1);
+    CHECK_INT(f.column_orders[1], 0); /* unknown member */
+    CHECK_INT(f.column_orders[2], 0); /* no member */
+    ps_chunk c[40];
+    size_t failed;
+    CHECK_INT(ps_chunks_read(b.at, b.n, f.chunk_offsets, 40, c, &failed, &err), PS_OK);
+    CHECK_INT(c[0].end, f.chunk_offsets[1]);
+    CHECK_INT(c[39].file_offset, 4);
+    CHECK_INT(c[39].has_metadata, 1);
+    CHECK_INT(c[39].crypto, PS_ABSENT);
+    CHECK_INT(c[39].total_uncompressed_size, INT64_MAX);
+    CHECK_INT(c[39].encodings, 1 | 1 << 8 | INT64_C(1) << 62);
+    CHECK_INT(c[39].dictionary_data_pages, 5);
+    CHECK_INT(c[39].other_data_pages, 2);
+    CHECK_INT(c[39].dictionary_page_offset, PS_ABSENT);
+    CHECK_INT(c[39].offset_index_offset, 5000);
+    CHECK_INT(c[39].offset_index_length, 50);
+    CHECK_INT(c[39].statistics.present, 1);
+    CHECK_INT(c[39].statistics.null_count, 7);
+    CHECK_INT(c[39].statistics.distinct_count, PS_ABSENT);
+    CHECK_INT(c[39].statistics.max_value_length, 9);
+    CHECK_INT(c[39].statistics.min_value_length, 0);
+    CHECK_INT(c[39].statistics.is_max_exact, 1);
+    CHECK_INT(c[39].statistics.is_min_exact, 0);
+    CHECK_INT(c[39].statistics.nan_count, 2);
+    uint64_t outside = b.n + 1;
+    CHECK_INT(ps_chunks_read(b.at, b.n, &outside, 1, c, &failed, NULL), PS_INVALID);
+    ps_footer_clear(&f);
+}
+
+static void test_footer_truncated_at_every_byte(void) {
+    static bytes b;
+    ps_footer f;
+    file(&b);
+    for (size_t n = 0; n < b.n; n++) {
+        CHECK_INT(footer(&b, n, &f), PS_TRUNCATED);
+        CHECK(f.schema == NULL && err.offset <= n);
+    }
+}
+
+static void test_footer_limits_memory(void) {
+    static bytes b;
+    ps_footer f;
+    file(&b);
+    for (size_t cap = 0; cap < 2200; cap += 100)
+        CHECK_INT(ps_footer_read(b.at, b.n, cap, &f, &err), PS_LIMIT);
+    CHECK_INT(ps_footer_read(b.at, b.n, 1 << 14, &f, NULL), PS_OK);
+    CHECK(f.arena.used <= 1 << 14);
+    ps_footer_clear(&f);
+}
+
+static ps_status schema_only(void (*elements)(bytes *), ps_footer *f) {
+    static bytes b;
+    b.n = 0;
+    integer(&b, 1, PS_T_I32, 2);
+    field(&b, 1, PS_T_LIST), elements(&b);
+    integer(&b, 1, PS_T_I64, 0);
+    field(&b, 1, PS_T_LIST), byte(&b, 0); /* an empty list with element type 0 */
+    byte(&b, 0);
+    return footer(&b, b.n, f);
+}
+
+static void too_few(bytes *b) {
+    list(b, 2, PS_T_STRUCT), element(b, "r", -1, 2), element(b, "x", 1, -1);
+}
+static void too_many(bytes *b) {
+    list(b, 3, PS_T_STRUCT), element(b, "r", -1, 1), element(b, "x", 1, -1),
+        element(b, "y", 1, -1);
+}
+static void huge_group(bytes *b) {
+    list(b, 1, PS_T_STRUCT), element(b, "r", -1, INT32_MAX);
+}
+static void no_root(bytes *b) {
+    list(b, 0, PS_T_STRUCT);
+}
+static void root_only(bytes *b) {
+    list(b, 1, PS_T_STRUCT), element(b, "r", -1, 0);
+}
+static void not_structs(bytes *b) {
+    list(b, 1, PS_T_I32), zigzag(b, 1);
+}
+static void nameless(bytes *b) {
+    list(b, 1, PS_T_STRUCT), byte(b, 0);
+}
+static void tower(bytes *b, int depth) {
+    list(b, (size_t)depth + 1, PS_T_STRUCT);
+    for (int i = 0; i < depth; i++) element(b, "g", -1, 1);
+    element(b, "x", 1, -1);
+}
+static void deepest(bytes *b) {
+    tower(b, 128);
+}
+static void too_deep(bytes *b) {
+    tower(b, 129);
+}
+
+static void test_schema_must_be_a_tree(void) {
+    ps_footer f;
+    CHECK_INT(schema_only(too_few, &f), PS_CORRUPT);
+    CHECK_INT(schema_only(too_many, &f), PS_CORRUPT);
+    CHECK_INT(schema_only(huge_group, &f), PS_CORRUPT);
+    CHECK_INT(schema_only(no_root, &f), PS_CORRUPT);
+    CHECK_INT(schema_only(not_structs, &f), PS_CORRUPT);
+    CHECK(strcmp(err.message, "FileMetaData.schema is of another type") == 0);
+    CHECK_INT(schema_only(nameless, &f), PS_CORRUPT);
+    CHECK(strcmp(err.message, "SchemaElement.name is missing") == 0);
+    CHECK_INT(schema_only(too_deep, &f), PS_LIMIT);
+    CHECK_INT(schema_only(deepest, &f), PS_OK);
+    ps_footer_clear(&f);
+    CHECK_INT(schema_only(root_only, &f), PS_OK);
+    CHECK_INT(f.n_leaves, 0);
+    ps_footer_clear(&f);
+}
+
+static void logical(bytes *b, int member) {
+    list(b, 1, PS_T_STRUCT);
+    field(b, 4, PS_T_BINARY), string(b, "r");
+    field(b, 6, PS_T_STRUCT), long_field(b, member, PS_T_STRUCT);
+}
+static void timestamp(bytes *b) {
+    logical(b, 8);
+    field(b, 1, PS_T_TRUE), field(b, 1, PS_T_STRUCT), field(b, 3, PS_T_STRUCT);
+    byte(b, 0), byte(b, 0), byte(b, 0), byte(b, 0), byte(b, 0);
+}
+static void int8(bytes *b) {
+    logical(b, 10);
+    field(b, 1, PS_T_BYTE), byte(b, 8), field(b, 1, PS_T_FALSE);
+    byte(b, 0), byte(b, 0), byte(b, 0);
+}
+static void unheard_of(bytes *b) {
+    logical(b, 77), integer(b, 1, PS_T_I32, 5), byte(b, 0), byte(b, 0), byte(b, 0);
+}
+static void two_members(bytes *b) {
+    logical(b, 16);
+    field(b, 1, PS_T_BYTE), byte(b, 1), byte(b, 0);
+    field(b, 1, PS_T_STRUCT), byte(b, 0);
+    byte(b, 0), byte(b, 0);
+}
+static void no_scale(bytes *b) {
+    logical(b, 5), byte(b, 0), byte(b, 0), byte(b, 0);
+}
+
+static void test_logical_types(void) {
+    ps_footer f;
+    CHECK_INT(schema_only(timestamp, &f), PS_OK);
+    CHECK_INT(f.schema[0].logical, 8);
+    CHECK_INT(f.schema[0].logical_a, 1);
+    CHECK_INT(f.schema[0].logical_b, 3);
+    ps_footer_clear(&f);
+    CHECK_INT(schema_only(int8, &f), PS_OK);
+    CHECK_INT(f.schema[0].logical, 10);
+    CHECK_INT(f.schema[0].logical_a, 8);
+    CHECK_INT(f.schema[0].logical_b, 0);
+    ps_footer_clear(&f);
+    CHECK_INT(schema_only(unheard_of, &f), PS_OK);
+    CHECK_INT(f.schema[0].logical, 0);
+    ps_footer_clear(&f);
+    CHECK_INT(schema_only(two_members, &f), PS_OK);
+    CHECK_INT(f.schema[0].logical, 0);
+    CHECK_INT(f.schema[0].logical_a, PS_ABSENT);
+    ps_footer_clear(&f);
+    CHECK_INT(schema_only(no_scale, &f), PS_CORRUPT);
+    CHECK(strcmp(err.message, "DecimalType.scale is missing") == 0);
+}
+
+static void test_row_groups_before_schema_and_wrong_chunk_count(void) {
+    static bytes b;
+    for (size_t chunks = 0; chunks < 3; chunks++) {
+        ps_footer f;
+        b.n = 0;
+        long_field(&b, 4, PS_T_LIST), row_groups(&b, 3, chunks);
+        long_field(&b, 1, PS_T_I32), zigzag(&b, 1);
+        field(&b, 1, PS_T_LIST), list(&b, 2, PS_T_STRUCT);
+        element(&b, "r", -1, 1), element(&b, "x", 1, -1);
+        integer(&b, 1, PS_T_I64, 3000);
+        byte(&b, 0);
+        CHECK_INT(footer(&b, b.n, &f), chunks == 1 ? PS_OK : PS_CORRUPT);
+        if (chunks == 1) {
+            CHECK_INT(f.n_row_groups, 3);
+            ps_footer_clear(&f);
+        }
+    }
+}
+
+static void test_known_field_rules(void) {
+    static bytes b;
+    ps_footer f;
+    file(&b);
+    b.n--; /* before the last stop */
+    size_t n = b.n;
+    long_field(&b, 3, PS_T_I64), zigzag(&b, 1), byte(&b, 0);
+    CHECK_INT(footer(&b, b.n, &f), PS_CORRUPT);
+    CHECK(strcmp(err.message, "FileMetaData.num_rows is there twice") == 0);
+    CHECK_INT(err.offset, n);
+    b.n = n; /* an optional field of another type is skipped, and so are ids not in the table */
+    integer(&b, 1, PS_T_I64, 1), integer(&b, 1, PS_T_I64, 1);
+    long_field(&b, -5, PS_T_TRUE), long_field(&b, 0, PS_T_DOUBLE);
+    for (int i = 0; i < 8; i++) byte(&b, 0xff);
+    byte(&b, 0);
+    CHECK_INT(footer(&b, b.n, &f), PS_OK);
+    CHECK_INT(f.encryption, PS_ABSENT);
+    ps_footer_clear(&f);
+    b.n = 0;
+    integer(&b, 1, PS_T_I64, 2), byte(&b, 0);
+    CHECK_INT(footer(&b, b.n, &f), PS_CORRUPT);
+    CHECK(strcmp(err.message, "FileMetaData.version is of another type") == 0);
+    b.n = 0;
+    integer(&b, 1, PS_T_I32, INT64_C(1) << 40), byte(&b, 0);
+    CHECK_INT(footer(&b, b.n, &f), PS_CORRUPT);
+    b.n = 0;
+    integer(&b, 3, PS_T_I64, -1), byte(&b, 0);
+    CHECK_INT(footer(&b, b.n, &f), PS_CORRUPT);
+    CHECK(strcmp(err.message, "FileMetaData.num_rows is negative: -1") == 0);
+}
+
+/* ---- skipping ---------------------------------------------------------------------------- */
+
+static ps_status skip(const bytes *b, int type, bool carefully, size_t *end) {
+    copy c = exact(b->at, b->n);
+    ps_thrift t = {c.data, c.data, c.data + b->n, &err, NULL};
+    ps_status status =
+        carefully ? ps_thrift_skip_carefully(&t, type) : ps_thrift_skip(&t, type);
+    *end = (size_t)ps_thrift_at(&t);
+    free(c.block);
+    return status;
+}
+
+static void test_skip_of_every_type(void) {
+    static bytes b;
+    size_t end;
+    const size_t sizes[] = {[PS_T_BYTE] = 1, [PS_T_DOUBLE] = 8, [PS_T_UUID] = 16};
+    for (int type = 0; type <= PS_T_UUID; type++) {
+        if (!sizes[type]) continue;
+        for (size_t n = 0; n < 20; n++) {
+            memset(b.at, 0xff, n);
+            b.n = n;
+            CHECK_INT(skip(&b, type, true, &end), n < sizes[type] ? PS_TRUNCATED : PS_OK);
+            if (n >= sizes[type]) CHECK_INT(end, sizes[type]);
+        }
+    }
+    b.n = 0; /* an integer of 10 bytes, of 10 bytes and 65 bits, of 11 bytes */
+    varint(&b, UINT64_MAX);
+    CHECK_INT(skip(&b, PS_T_I64, true, &end), PS_OK);
+    CHECK_INT(end, 10);
+    b.at[9] = 2;
+    CHECK_INT(skip(&b, PS_T_I64, true, &end), PS_CORRUPT);
+    b.at[9] = 0x81, byte(&b, 0);
+    CHECK_INT(skip(&b, PS_T_I64, true, &end), PS_CORRUPT);
+    b.n = 0; /* a map of bools to lists of bools */
+    varint(&b, 2), byte(&b, PS_T_TRUE << 4 | PS_T_LIST);
+    byte(&b, 1), list(&b, 2, PS_T_TRUE), byte(&b, 1), byte(&b, 0);
+    byte(&b, 2), list(&b, 0, 0);
+    CHECK_INT(skip(&b, PS_T_MAP, true, &end), PS_OK);
+    CHECK_INT(end, b.n);
+    b.n = 0;
+    list(&b, INT32_MAX, PS_T_STRUCT), byte(&b, 0);
+    CHECK_INT(skip(&b, PS_T_LIST, true, &end), PS_TRUNCATED);
+    b.n = 0;
+    list(&b, UINT64_C(1) << 32, PS_T_BYTE), byte(&b, 0);
+    CHECK_INT(skip(&b, PS_T_LIST, true, &end), PS_CORRUPT);
+    b.n = 0;
+    varint(&b, UINT64_C(1) << 63);
+    CHECK_INT(skip(&b, PS_T_BINARY, true, &end), PS_CORRUPT);
+    CHECK_INT(skip(&b, 14, true, &end), PS_CORRUPT);
+}
+
+static void test_skip_limits_depth(void) {
+    static bytes b;
+    size_t end;
+    for (int depth = 60; depth < 70; depth++) {
+        b.n = 0;
+        for (int i = 1; i < depth; i++) field(&b, 1, PS_T_STRUCT);
+        for (int i = 0; i < depth; i++) byte(&b, 0);
+        CHECK_INT(skip(&b, PS_T_STRUCT, false, &end),
+                  depth <= PS_THRIFT_DEPTH ? PS_OK : PS_LIMIT);
+    }
+    memset(b.at, 0x19, sizeof b.at); /* lists of one list */
+    b.n = sizeof b.at;
+    CHECK_INT(skip(&b, PS_T_LIST, false, &end), PS_LIMIT);
+}
+
+/* The short walk and the careful skip on chunks with random damage, and behind each other. */
+static void test_walk_agrees_with_careful_skip(void) {
+    static bytes b;
+    uint64_t seed = 88172645463325252u;
+    size_t agreed = 0, ok = 0;
+    for (int round = 0; round < 40000; round++) {
+        size_t end[2];
+        b.n = 0;
+        chunk(&b);
+        size_t n = b.n;
+        for (int i = 0; i < 200; i++) byte(&b, i % 7 ? 0 : 0x15);
+        for (int i = 0; i < round % 4; i++) {
+            seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+            b.at[(seed >> 8) % n] =
+                (uint8_t)((seed >> 40) % 3 ? seed >> 50 : (seed >> 50) & 0x1f);
+        }
+        ps_status quick = skip(&b, PS_T_STRUCT, false, &end[0]);
+        ps_status careful = skip(&b, PS_T_STRUCT, true, &end[1]);
+        agreed += quick == careful && (quick != PS_OK || end[0] == end[1]);
+        ok += quick == PS_OK;
+    }
+    CHECK_INT(agreed, 40000);
+    CHECK(ok > 10000 && ok < 40000);
+}
+
+/* ---- page index -------------------------------------------------------------------------- */
+
+static void column_index(bytes *b, size_t n, size_t maxima, size_t counts, int64_t null_count,
+                         int order) {
+    b->n = 0;
+    field(b, 1, PS_T_LIST), list(b, n, PS_T_FALSE);
+    for (size_t i = 0; i < n; i++)
+        byte(b, (int)(i % 3)); /* false, true, false in either encoding */
+    field(b, 1, PS_T_LIST), list(b, n, PS_T_BINARY);
+    for (size_t i = 0; i < n; i++) string(b, "a");
+    field(b, 1, PS_T_LIST), list(b, maxima, PS_T_BINARY);
+    for (size_t i = 0; i < maxima; i++) string(b, "zz");
+    integer(b, 1, PS_T_I32, order);
+    field(b, 1, PS_T_LIST), list(b, counts, PS_T_I64);
+    for (size_t i = 0; i < counts; i++) zigzag(b, null_count);
+    field(b, 1, PS_T_LIST), list(b, 1, PS_T_I64), zigzag(b, 3); /* a histogram: skipped */
+    byte(b, 0);
+}
+
+static void test_column_index(void) {
+    static bytes b;
+    ps_column_index c;
+    column_index(&b, 40, 40, 40, 5, 1);
+    CHECK_INT(ps_column_index_read(b.at, b.n, 1 << 16, &c, &err), PS_OK);
+    CHECK_INT(c.n_pages, 40);
+    CHECK_INT(c.boundary_order, 1);
+    CHECK_INT(c.null_pages[0] + c.null_pages[1] * 10 + c.null_pages[2] * 100, 10);
+    CHECK_INT(c.max_length[39], 2);
+    CHECK(memcmp(b.at + c.max_offset[39], "zz", 2) == 0);
+    CHECK_INT(c.null_counts[39], 5);
+    CHECK(c.nan_counts == NULL);
+    ps_column_index_clear(&c);
+    for (size_t n = 0; n < b.n; n++) {
+        copy x = exact(b.at, n);
+        CHECK_INT(ps_column_index_read(x.data, n, 1 << 16, &c, &err), PS_TRUNCATED);
+        free(x.block);
+    }
+    CHECK_INT(ps_column_index_read(b.at, b.n, 100, &c, &err), PS_LIMIT);
+    column_index(&b, 3, 2, 3, 5, 1);
+    CHECK_INT(ps_column_index_read(b.at, b.n, 1 << 16, &c, &err), PS_CORRUPT);
+    CHECK(strcmp(err.message, "ColumnIndex.max_values has 2 pages, null_pages has 3") == 0);
+    column_index(&b, 3, 3, 0, 5, 1);
+    CHECK_INT(ps_column_index_read(b.at, b.n, 1 << 16, &c, &err), PS_CORRUPT);
+    column_index(&b, 3, 3, 3, -5, 1);
+    CHECK_INT(ps_column_index_read(b.at, b.n, 1 << 16, &c, &err), PS_CORRUPT);
+    column_index(&b, 3, 3, 3, 5, 3);
+    CHECK_INT(ps_column_index_read(b.at, b.n, 1 << 16, &c, &err), PS_CORRUPT);
+    column_index(&b, 0, 0, 0, 5, 0);
+    CHECK_INT(ps_column_index_read(b.at, b.n, 1 << 16, &c, &err), PS_OK);
+    CHECK_INT(c.n_pages, 0);
+    ps_column_index_clear(&c);
+}
+
+static ps_status check_pages(const int64_t (*pages)[3], size_t n, int64_t rows, int64_t start,
+                             int64_t end) {
+    static bytes b;
+    ps_offset_index o;
+    b.n = 0;
+    field(&b, 1, PS_T_LIST), list(&b, n, PS_T_STRUCT);
+    for (size_t i = 0; i < n; i++) {
+        integer(&b, 1, PS_T_I64, pages[i][0]), integer(&b, 1, PS_T_I32, pages[i][1]);
+        integer(&b, 1, PS_T_I64, pages[i][2]), byte(&b, 0);
+    }
+    byte(&b, 0);
+    CHECK_INT(ps_offset_index_read(b.at, b.n, 1 << 16, &o, &err), PS_OK);
+    CHECK_INT(o.n_pages, n);
+    if (n) CHECK_INT(o.compressed_size[n - 1], pages[n - 1][1]);
+    ps_status status = ps_offset_index_check(&o, rows, start, end, &err);
+    ps_offset_index_clear(&o);
+    return status;
+}
+
+static void test_offset_index_check(void) {
+    const int64_t good[][3] = {{4, 10, 0}, {20, 10, 5}, {30, 10, 5}, {40, 10, 9}};
+    CHECK_INT(check_pages(good, 4, 10, 4, 50), PS_OK);
+    CHECK_INT(check_pages(good, 4, 9, 4, 50), PS_CORRUPT);
+    CHECK_INT(check_pages(good, 4, 10, 5, 50), PS_CORRUPT);
+    CHECK_INT(check_pages(good, 4, 10, 4, 49), PS_CORRUPT);
+    CHECK_INT(check_pages(good, 0, 10, 4, 50), PS_CORRUPT);
+    CHECK_INT(check_pages(good, 0, 0, 4, 50), PS_OK);
+    CHECK_INT(check_pages(good, 1, 0, 4, 50), PS_OK);
+    CHECK_INT(check_pages(good + 1, 3, 10, 4, 50), PS_CORRUPT);
+    CHECK_INT(check_pages(good, 4, -1, 4, 50), PS_INVALID);
+    const int64_t bad[][2][3] = {
+        {{4, 10, 0}, {13, 10, 5}},        {{4, 10, 0}, {14, 0, 5}},
+        {{4, 10, 0}, {14, -1, 5}},        {{4, 10, 0}, {14, 10, -1}},
+        {{4, 10, 1}, {14, 10, 2}},        {{4, INT32_MAX, 0}, {14, 10, 2}},
+        {{INT64_MAX, 10, 0}, {14, 1, 2}}, {{INT64_MIN, 10, 0}, {14, 1, 2}},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK_INT(check_pages(bad[i], 2, 10, 4, 50), PS_CORRUPT);
+}
+
+/* ---- page headers ------------------------------------------------------------------------ */
+
+static void data_page(bytes *b, int type, int header, int64_t size, int64_t values) {
+    b->n = 0;
+    integer(b, 1, PS_T_I32, type), integer(b, 1, PS_T_I32, size), integer(b, 1, PS_T_I32, 90);
+    integer(b, 1, PS_T_I32, -7);
+    if (header) {
+        field(b, header - 4, PS_T_STRUCT);
+        integer(b, 1, PS_T_I32, values);
+        if (header == 8) integer(b, 1, PS_T_I32, -1), integer(b, 1, PS_T_I32, 3);
+        integer(b, 1, PS_T_I32, 8);
+        if (header != 7) integer(b, 1, PS_T_I32, 3), integer(b, 1, PS_T_I32, 4);
+        if (header == 5) field(b, 1, PS_T_STRUCT), statistics(b);
+        byte(b, 0);
+    }
+    byte(b, 0);
+}
+
+static ps_status page_header(const bytes *b, size_t n, ps_page_header *h) {
+    copy c = exact(b->at, n);
+    ps_status status = ps_page_header_read(c.data, n, h, &err);
+    free(c.block);
+    return status;
+}
+
+static void test_page_header(void) {
+    static bytes b;
+    ps_page_header h;
+    data_page(&b, 0, 5, 100, 50);
+    CHECK_INT(page_header(&b, b.n, &h), PS_OK);
+    CHECK_INT(h.header_length, b.n);
+    CHECK_INT(h.uncompressed_size, 100);
+    CHECK_INT(h.compressed_size, 90);
+    CHECK_INT(h.crc, -7);
+    CHECK_INT(h.num_values, 50);
+    CHECK_INT(h.encoding, 8);
+    CHECK_INT(h.def_encoding, 3);
+    CHECK_INT(h.rep_encoding, 4);
+    CHECK_INT(h.num_nulls, PS_ABSENT);
+    CHECK_INT(h.statistics.null_count, 7);
+    for (size_t n = 0; n < b.n; n++) CHECK_INT(page_header(&b, n, &h), PS_TRUNCATED);
+    data_page(&b, 3, 8, 100, 50);
+    CHECK_INT(page_header(&b, b.n, &h), PS_OK);
+    CHECK_INT(h.num_nulls, PS_ABSENT); /* written as -1 */
+    CHECK_INT(h.num_rows, 3);
+    CHECK_INT(h.def_length, 3);
+    CHECK_INT(h.rep_length, 4);
+    CHECK_INT(h.is_compressed, 1);
+    CHECK_INT(h.statistics.present, 0);
+    data_page(&b, 2, 7, 100, 50);
+    CHECK_INT(page_header(&b, b.n, &h), PS_OK);
+    CHECK_INT(h.is_sorted, PS_ABSENT);
+    data_page(&b, 1, 0, 100, 50); /* an index page, a page of the future */
+    CHECK_INT(page_header(&b, b.n, &h), PS_OK);
+    data_page(&b, 9, 0, 100, 50);
+    CHECK_INT(page_header(&b, b.n, &h), PS_OK);
+    CHECK_INT(h.type, 9);
+    for (int type = 0; type < 4; type++) {
+        if (type == 1) continue;
+        data_page(&b, type, 0, 100, 50);
+        CHECK_INT(page_header(&b, b.n, &h), PS_CORRUPT);
+        data_page(&b, type, type == 2 ? 5 : 7, 100, 50);
+        CHECK_INT(page_header(&b, b.n, &h), PS_CORRUPT);
+    }
+    data_page(&b, 0, 5, -1, 50);
+    CHECK_INT(page_header(&b, b.n, &h), PS_CORRUPT);
+    data_page(&b, 0, 5, 100, -50);
+    CHECK_INT(page_header(&b, b.n, &h), PS_CORRUPT);
+    data_page(&b, 0, 5, 100, 50);
+    b.n--;
+    field(&b, 2, PS_T_STRUCT), integer(&b, 1, PS_T_I32, 1), integer(&b, 1, PS_T_I32, 1),
+        byte(&b, 0), byte(&b, 0);
+    CHECK_INT(page_header(&b, b.n, &h), PS_CORRUPT); /* headers of two types */
+}
+
+/* ---- base -------------------------------------------------------------------------------- */
+
+static void test_arena(void) {
+    ps_arena a = {.cap = 100000};
+    void *p, *q;
+    CHECK_INT(ps_arena_take(&a, 10, 8, &p, &err), PS_OK);
+    CHECK_INT(ps_arena_take(&a, 90000, 1, &q, &err), PS_OK);
+    CHECK(((uintptr_t)p | (uintptr_t)q) % 16 == 0);
+    for (int i = 0; i < 90000; i += 1000) CHECK_INT(((uint8_t *)q)[i], 0);
+    memset(p, 1, 80), memset(q, 1, 90000);
+    CHECK_INT(ps_arena_take(&a, 10000, 1, &q, &err), PS_LIMIT);
+    CHECK(q == NULL);
+    CHECK_INT(ps_arena_take(&a, SIZE_MAX / 2, 3, &q, NULL), PS_LIMIT);
+    CHECK_INT(ps_arena_take(&a, SIZE_MAX, 1, &q, NULL), PS_LIMIT);
+    CHECK_INT(ps_arena_take(&a, 0, 8, &q, NULL), PS_OK);
+    ps_arena_clear(&a);
+    CHECK_INT(a.used, 0);
+}
+
+static void test_buffers(void) {
+    for (size_t size = 0; size < (size_t)5 << 20; size = size * 3 + 1) {
+        uint8_t *p = ps_buffer_new(size);
+        CHECK(p != NULL && (uintptr_t)p % 64 == 0);
+        memset(p, 0x5a, size);
+        p = ps_buffer_grow(p, size, 2 * size + 100);
+        CHECK(p != NULL && (size == 0 || (p[0] == 0x5a && p[size - 1] == 0x5a)));
+        memset(p, 0, (2 * size + 100 + 63) / 64 * 64); /* rounded up: all of it is ours */
+        ps_buffer_free(p, 2 * size + 100);
+    }
+    CHECK(ps_buffer_new(SIZE_MAX) == NULL);
+    ps_buffer_free(NULL, 0);
+}
+
+static void test_errors_and_bits(void) {
+    ps_error e;
+    char text[400];
+    memset(text, 'x', sizeof text);
+    text[399] = '\0';
+    CHECK_INT(ps_fail(&e, PS_CORRUPT, 7, "%s", text), PS_CORRUPT);
+    CHECK_INT(strlen(e.message), sizeof e.message - 1);
+    CHECK_INT(e.offset, 7);
+    CHECK_INT(ps_fail(NULL, PS_LIMIT, 7, "nobody reads this"), PS_LIMIT);
+    for (int i = 0; i < 64; i++) {
+        uint64_t v = UINT64_C(1) << i;
+        CHECK(ps_ctz64(v) == i && ps_clz64(v) == 63 - i && ps_bit_width(v) == i + 1);
+        CHECK(ps_popcount64(v - 1) == i);
+    }
+    int64_t sum;
+    CHECK(!ps_add_i64(INT64_MAX, 1, &sum) && !ps_add_i64(INT64_MIN, -1, &sum));
+    CHECK(ps_add_i64(INT64_MAX, INT64_MIN, &sum) && sum == -1);
+}
+
+int main(void) {
+    test_footer_fields();
+    test_footer_truncated_at_every_byte();
+    test_footer_limits_memory();
+    test_schema_must_be_a_tree();
+    test_logical_types();
+    test_row_groups_before_schema_and_wrong_chunk_count();
+    test_known_field_rules();
+    test_skip_of_every_type();
+    test_skip_limits_depth();
+    test_walk_agrees_with_careful_skip();
+    test_column_index();
+    test_offset_index_check();
+    test_page_header();
+    test_arena();
+    test_buffers();
+    test_errors_and_bits();
+    return check_report();
+}
