@@ -17,7 +17,6 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
 
 cdef extern from "pageseek.h" nogil:
     ctypedef enum ps_status:
@@ -402,7 +401,7 @@ cdef class RowRanges:
         cuts = [0, *(pairs[at, 1] - ends[at] + counts).tolist(), INT64_MAX] if self.count else [0] * (n + 1)
         return [self.slice(start, stop) for start, stop in zip(cuts, cuts[1:])]
 
-    def __iter__(self):
+    def __iter__(self):  # of ranges: hence no __len__, from which list() would take its size
         flat = memoryview(self.ranges).cast("q")
         return zip(flat[::2], flat[1::2])
 
@@ -415,9 +414,6 @@ cdef class RowRanges:
             return False
         cursor.index, cursor.row = 0, row
         return ps_selection_next(&c, &cursor, <int64_t> row + 1, &run)
-
-    def __len__(self):
-        return self.count
 
     def __bool__(self):
         return self.count > 0

@@ -10,6 +10,7 @@ int64 for KIND_LARGE_BYTES. Bitmaps start at bit 0, least significant bit first.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
 
 cdef extern from "pageseek.h" nogil:
     ctypedef enum ps_status:
@@ -261,9 +262,11 @@ cdef class Zones:
         cdef Buffer nan_figures = Buffer(nan_counts, item_bytes(n, 8, "zones"), "nan_counts")
         cdef Buffer figures = Buffer(counts, item_bytes(n, 8, "zones"), "counts")
         self.held = [nulls, null_figures, nan_figures, figures]
-        # a copy: flags of contradictory bounds are cleared in it
-        self.known = PyBytes_FromStringAndSize(<const char *> flags.data(), n)
+        # flags of contradictory bounds are cleared, so in bytes that nobody else can have: one byte, copied
+        # by Python, would be the interpreter's only one of its value
+        self.known = PyBytes_FromStringAndSize(NULL, n)
         cdef uint8_t *own = <uint8_t *> PyBytes_AsString(self.known)
+        memcpy(own, flags.data(), n)
         self.c.n, self.c.lower, self.c.upper, self.c.known = n, self.lower.c, self.upper.c, own
         self.c.all_null = nulls.data()
         self.c.null_counts = <const int64_t *> null_figures.data()
