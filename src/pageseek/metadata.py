@@ -138,7 +138,7 @@ class ParquetFile:
         report = report or Report()
         self._footer, self._tail = self._read_footer(report)
         try:
-            parsed = core.footer(self._footer, MAX_ARENA)
+            parsed = core.footer(self._footer, max_arena=MAX_ARENA)
         except core.CoreError as error:
             base = store.size - 8 - self._footer.nbytes
             raise from_core(error, f"{self.name}: footer", base) from error
@@ -352,7 +352,7 @@ class ParquetFile:
             chunk, num_rows = self.chunks(leaf)[row_group], self.row_groups[row_group].num_rows
             start, stop = chunk_range(chunk)
             try:
-                n, offset, size, first, _ = core.offset_index(data, MAX_ARENA, num_rows, start, stop)
+                n, offset, size, first, _ = core.offset_index(data, num_rows, start, stop, max_arena=MAX_ARENA)
                 if n:
                     found = OffsetIndex(_int64(offset), _int64(size), np.append(_int64(first), num_rows))
             except core.CoreError as error:
@@ -380,7 +380,7 @@ class ParquetFile:
         return found
 
     def _parse_column_index(self, leaf: Leaf, form: Form, data: memoryview, offsets: OffsetIndex) -> ColumnIndex:
-        n, order, null_pages, lo, lo_len, hi, hi_len, nulls, nans = core.column_index(data, MAX_ARENA)
+        n, order, null_pages, lo, lo_len, hi, hi_len, nulls, nans = core.column_index(data, max_arena=MAX_ARENA)
         if n != offsets.num_pages:
             raise _Contradiction(f"{n} pages, the offset index has {offsets.num_pages}")
         null_page = np.frombuffer(null_pages, np.uint8)
