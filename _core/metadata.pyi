@@ -19,7 +19,9 @@ class CoreError(Exception):
     message: str
     def __init__(self, status: int, offset: int | None, message: str) -> None: ...
 
-def footer(data: Buffer, *, max_arena: int = ...) -> tuple[
+def footer(
+    data: Buffer, *, max_arena: int = ...
+) -> tuple[
     int,  # version
     int,  # num_rows
     tuple[int, int] | None,  # created_by: offset, length
@@ -32,7 +34,9 @@ def footer(data: Buffer, *, max_arena: int = ...) -> tuple[
     bytes,  # column_orders
 ]: ...
 def chunks(data: Buffer, at: Buffer) -> bytes: ...
-def column_index(data: Buffer, *, max_arena: int = ...) -> tuple[
+def column_index(
+    data: Buffer, *, max_arena: int = ...
+) -> tuple[
     int,  # n_pages
     int,  # boundary_order
     bytes,  # null_pages

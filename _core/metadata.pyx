@@ -1,4 +1,4 @@
-# cython: language_level=3, binding=True
+# cython: language_level=3, autotestdict=False, auto_pickle=False
 """Parquet metadata out of bytes: footer, column chunks, page index, page headers.
 
 Every function takes any contiguous buffer, runs the C core once without the GIL, and returns
@@ -110,7 +110,7 @@ class CoreError(Exception):
         return self.message if self.offset is None else f"{self.message} (byte {self.offset})"
 
 
-cdef class Call:
+cdef class _Call:
     """A buffer, held as long as the object lives, and what the core says about it."""
     cdef Py_buffer view
     cdef const uint8_t *data
@@ -161,7 +161,7 @@ def footer(data, *, size_t max_arena=1 << 30):
     CoreError
         A schema that is no tree, a row group without one chunk per leaf: CORRUPT.
     """
-    cdef Call call = Call(data)
+    cdef _Call call = _Call(data)
     cdef ps_footer f
     with nogil:
         call.status = ps_footer_read(call.data, call.size, max_arena, &f, &call.err)
@@ -185,7 +185,7 @@ def chunks(data, at):
     Returns n records of CHUNK_FIELDS. The message of a CoreError begins with the index of the
     chunk; an offset outside of `data` is INVALID.
     """
-    cdef Call call = Call(data), starts = Call(at)
+    cdef _Call call = _Call(data), starts = _Call(at)
     cdef size_t n = starts.size // 8, failed = 0
     if starts.size % 8:
         raise CoreError(<int>PS_INVALID, None, "offsets of chunks are not of 8 bytes each")
@@ -214,7 +214,7 @@ def column_index(data, *, size_t max_arena=1 << 30):
     CoreError
         Lists of different lengths, a negative count, an unknown boundary order: CORRUPT.
     """
-    cdef Call call = Call(data)
+    cdef _Call call = _Call(data)
     cdef ps_column_index c
     with nogil:
         call.status = ps_column_index_read(call.data, call.size, max_arena, &c, &call.err)
@@ -252,7 +252,7 @@ def offset_index(data, int64_t num_rows, int64_t chunk_start, int64_t chunk_end,
         Rows that do not ascend from 0 below num_rows, pages that overlap or leave the chunk:
         CORRUPT, with the page named.
     """
-    cdef Call call = Call(data)
+    cdef _Call call = _Call(data)
     cdef ps_offset_index o
     with nogil:
         call.status = ps_offset_index_read(call.data, call.size, max_arena, &o, &call.err)
@@ -283,7 +283,7 @@ def page_header(data, size_t at=0):
         TRUNCATED: come again with more bytes. Negative sizes, no header of the page's own type:
         CORRUPT. `at` outside of `data`: INVALID.
     """
-    cdef Call call = Call(data)
+    cdef _Call call = _Call(data)
     cdef ps_page_header h
     if at > call.size:
         raise CoreError(<int>PS_INVALID, None, f"a page header at byte {at} of {call.size}")

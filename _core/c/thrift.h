@@ -77,10 +77,10 @@ typedef enum ps_field_kind {
     PS_FIELD_COUNT32,
     PS_FIELD_COUNT64, /* an i32 or i64 that is PS_CORRUPT when negative */
     PS_FIELD_BINARY,  /* offset into the slot, length into the next */
-    PS_FIELD_STRUCT, /* 1 into the slot; its fields by `nested`, slots counted from `base` */
-    PS_FIELD_UNION,  /* id of the member into the slot; 0 = unknown, none, or several */
-    PS_FIELD_LIST,   /* `read`, if elements are of wire type `element`, or if there are none */
-    PS_FIELD_WHERE   /* byte of the list into the slot; not decoded */
+    PS_FIELD_STRUCT,  /* 1 into the slot; its fields by `nested`, slots counted from `base` */
+    PS_FIELD_UNION,   /* id of the member into the slot; 0 = unknown, none, or several */
+    PS_FIELD_LIST,    /* `read`, if elements are of wire type `element`, or if there are none */
+    PS_FIELD_WHERE    /* byte of the list into the slot; not decoded */
 } ps_field_kind;
 
 #define PS_NO_SLOT              UINT8_MAX

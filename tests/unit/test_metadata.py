@@ -90,7 +90,6 @@ def decode(data: bytes, at: int, kind: int, element: bool = False) -> tuple[Any,
         fields[last], at = decode(data, at, header & 15)
 
 
-
 def with_unknown_fields(data: bytes, rng: random.Random) -> bytes:
     """The struct again, with fields that the format never had in it and in every struct below."""
     return inject(data, 0, STRUCT, rng)[0]
@@ -103,7 +102,9 @@ UNKNOWN = {
 }  # fmt: skip
 
 
-def inject(data: bytes, at: int, kind: int, rng: random.Random, element: bool = False) -> tuple[bytes, int]:
+def inject(
+    data: bytes, at: int, kind: int, rng: random.Random, element: bool = False
+) -> tuple[bytes, int]:
     if kind == LIST:
         header = data[at]
         count, end = varint(data, at + 1) if header >> 4 == 15 else (header >> 4, at + 1)
@@ -120,7 +121,11 @@ def inject(data: bytes, at: int, kind: int, rng: random.Random, element: bool = 
     while True:
         if not union and rng.random() < 0.5:
             wire = rng.choice(list(UNKNOWN))
-            out += bytes([wire]) + rng.choice((b"\x00", b"\x05", b"\x7e", b"\xfe\xff\x03")) + UNKNOWN[wire]
+            out += (
+                bytes([wire])
+                + rng.choice((b"\x00", b"\x05", b"\x7e", b"\xfe\xff\x03"))
+                + UNKNOWN[wire]
+            )
         header = data[at]
         at += 1
         if header == 0:
@@ -144,7 +149,7 @@ def example() -> pa.Table:
     def holes(values: list[Any]) -> list[Any]:
         return [v if keep else None for v, keep in zip(values, some, strict=True)]
 
-    day = datetime.datetime(2024, 5, 1, tzinfo=datetime.timezone.utc)
+    day = datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC)
     return pa.table(
         {
             "i64": pa.array(range(n)),
@@ -155,7 +160,9 @@ def example() -> pa.Table:
             "bool": pa.array(holes([i % 2 == 0 for i in range(n)])),
             "text": pa.array(holes([f"value {i:04}" for i in range(n)])),
             "none": pa.nulls(n, pa.string()),
-            "decimal": pa.array([decimal.Decimal(i).scaleb(-2) for i in range(n)], pa.decimal128(20, 2)),
+            "decimal": pa.array(
+                [decimal.Decimal(i).scaleb(-2) for i in range(n)], pa.decimal128(20, 2)
+            ),
             "date": pa.array([day.date()] * n),
             "time": pa.array([datetime.time(1, 2, 3)] * n, pa.time64("us")),
             "ms": pa.array([day] * n, pa.timestamp("ms", "UTC")),
@@ -170,7 +177,12 @@ def example() -> pa.Table:
 
 
 OPTIONS: list[dict[str, Any]] = [
-    {"write_page_index": True, "data_page_size": 100, "row_group_size": 120, "write_batch_size": 16},
+    {
+        "write_page_index": True,
+        "data_page_size": 100,
+        "row_group_size": 120,
+        "write_batch_size": 16,
+    },
     {"data_page_version": "2.0", "compression": "zstd", "write_page_checksum": True},
     {"use_dictionary": False, "write_statistics": False, "store_schema": False, "version": "1.0"},
     {"write_page_index": True, "sorting_columns": [pq.SortingColumn(0)], "row_group_size": 7},
@@ -275,7 +287,9 @@ def test_chunks_equal_pyarrow_and_oracle(file: File) -> None:
     assert len(file.chunks) == file.arrow.num_columns * file.arrow.num_row_groups
     offsets = np.frombuffer(file.result[7], np.uint64).tolist()
     for i, chunk in enumerate(file.chunks):
-        theirs = file.arrow.row_group(i // file.arrow.num_columns).column(i % file.arrow.num_columns)
+        theirs = file.arrow.row_group(i // file.arrow.num_columns).column(
+            i % file.arrow.num_columns
+        )
         wanted, end = decode(file.footer, offsets[i], STRUCT)
         meta = wanted[3]
         assert chunk["end"] == end
@@ -301,7 +315,10 @@ def test_chunks_equal_pyarrow_and_oracle(file: File) -> None:
         pages = [s[3] for s in meta[13] if s[1] in (0, 3) and s[2] in (2, 8)]
         others = [s[3] for s in meta[13] if s[1] in (0, 3) and s[2] not in (2, 8)]
         assert chunk["encoding_stats"] == 1
-        assert (chunk["dictionary_data_pages"], chunk["other_data_pages"]) == (sum(pages), sum(others))
+        assert (chunk["dictionary_data_pages"], chunk["other_data_pages"]) == (
+            sum(pages),
+            sum(others),
+        )
         check_statistics(file.footer, chunk, meta.get(12))
         if theirs.statistics is not None and theirs.statistics.has_null_count:
             assert chunk["statistics_null_count"] == theirs.statistics.null_count
@@ -317,7 +334,13 @@ def check_statistics(data: bytes, record: dict[str, int], wanted: dict[int, Any]
             assert data[offset : offset + length] == wanted[field]
         else:
             assert (offset, length) == (ABSENT, ABSENT)
-    rest = {"null_count": 3, "distinct_count": 4, "is_max_exact": 7, "is_min_exact": 8, "nan_count": 9}
+    rest = {
+        "null_count": 3,
+        "distinct_count": 4,
+        "is_max_exact": 7,
+        "is_min_exact": 8,
+        "nan_count": 9,
+    }
     for name, field in rest.items():
         assert record[f"statistics_{name}"] == wanted.get(field, ABSENT), name
 
@@ -328,7 +351,7 @@ def test_chunks_of_some_leaves_and_the_index_of_a_bad_one() -> None:
     some = records(metadata.chunks(file.footer, offsets[[5, 2]]), metadata.CHUNK_FIELDS)
     assert some == [file.chunks[5], file.chunks[2]]
     assert metadata.chunks(file.footer, b"") == b""
-    with pytest.raises(metadata.CoreError, match="^chunk 1: ") as caught:
+    with pytest.raises(metadata.CoreError, match=r"^chunk 1: ") as caught:
         metadata.chunks(file.footer, np.array([offsets[0], len(file.footer) + 1], np.uint64))
     assert caught.value.status == metadata.INVALID
     with pytest.raises(metadata.CoreError):
@@ -390,7 +413,9 @@ def test_page_index_equals_oracle(options: dict[str, Any], unknown: bool) -> Non
         data = index_bytes(file, chunk, "offset_index")
         data = with_unknown_fields(data, rng) if unknown else data
         wanted, _ = decode(data, 0, STRUCT)
-        n, offset, size, first, unencoded = metadata.offset_index(data, num_rows, *chunk_range(chunk))
+        n, offset, size, first, unencoded = metadata.offset_index(
+            data, num_rows, *chunk_range(chunk)
+        )
         pages = zip(array(offset), array(size), array(first), strict=True)
         assert list(pages) == [(page[1], page[2], page[3]) for page in wanted[1]]
         assert n == len(wanted[1])
@@ -403,7 +428,9 @@ def test_page_index_equals_oracle(options: dict[str, Any], unknown: bool) -> Non
         data = index_bytes(file, chunk, "column_index")
         data = with_unknown_fields(data, rng) if unknown else data
         wanted, _ = decode(data, 0, STRUCT)
-        n, order, nulls, min_at, min_n, max_at, max_n, null_counts, nans = metadata.column_index(data)
+        n, order, nulls, min_at, min_n, max_at, max_n, null_counts, nans = metadata.column_index(
+            data
+        )
         assert (n, order) == (len(wanted[1]), wanted[4])
         assert list(nulls) == wanted[1]
         for field, at, length in ((2, min_at, min_n), (3, max_at, max_n)):
@@ -485,8 +512,9 @@ def read_everything(kind: str, data: bytes) -> None:
         else:
             metadata.page_header(data)
     except metadata.CoreError as error:
-        assert error.offset is None or 0 <= error.offset <= len(data)
-        assert error.message
+        sound = error.message and (error.offset is None or 0 <= error.offset <= len(data))
+        if not sound:
+            raise
 
 
 @pytest.fixture(scope="module")
