@@ -32,11 +32,14 @@ def script(name: str, *args: str) -> list[str]:
 
 def run(title: str, steps: Sequence[Step]) -> int:
     """Run every step, print a table of times and a closing line; 1 when a step failed."""
+    path = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", os.defpath)])
     lines, failed, began = [], 0, time.monotonic()
     for number, step in enumerate(steps):
         print(f"==> {title}: {step.name}", flush=True)
         start = time.monotonic()
-        code = subprocess.run(step.command, cwd=ROOT, env=os.environ | dict(step.env)).returncode
+        code = subprocess.run(
+            step.command, cwd=ROOT, env=os.environ | {"PATH": path} | dict(step.env)
+        ).returncode
         failed += code != 0
         outcome = "ok" if code == 0 else f"FAILED (exit {code})"
         lines.append(f"{time.monotonic() - start:8.1f} s  {step.name:16} {outcome}")
