@@ -1,5 +1,6 @@
 """Page bodies decompressed: one function a codec, each yielding exactly the bytes that the page declares.
 
+Failures are CoreError, as those of the kernels are, so that the caller adds file, column and page once.
 Source: Compression.md.
 """
 
@@ -12,22 +13,27 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from pageseek._core import decode as core
-from pageseek.errors import CorruptFileError, LimitError, UnsupportedError, from_core
 from pageseek.metadata import CODECS
 
-Decompress = Callable[[memoryview, int, str], "memoryview | pa.Buffer | core.Block | bytes"]
+Decompress = Callable[[memoryview, int], "memoryview | pa.Buffer | core.Block | bytes"]
+CORRUPT, LIMIT, UNSUPPORTED = 2, 3, 4  # ps_status of pageseek.h
 
 
-def _own(codec: str, data: memoryview, size: int, where: str) -> core.Block:
-    try:
-        return core.decompress(codec, data, size)
-    except core.CoreError as error:
-        raise from_core(error, f"{where}: {codec}") from error
+def _corrupt(message: str) -> core.CoreError:
+    return core.CoreError(CORRUPT, None, message)
 
 
-def _uncompressed(data: memoryview, size: int, where: str) -> memoryview:
+def _no_memory(size: int) -> core.CoreError:
+    return core.CoreError(LIMIT, None, f"no memory for {size} bytes")
+
+
+def _own(codec: str, data: memoryview, size: int) -> core.Block:
+    return core.decompress(codec, data, size)
+
+
+def _uncompressed(data: memoryview, size: int) -> memoryview:
     if data.nbytes != size:
-        raise CorruptFileError(f"{where}: the page declares {size} bytes and has {data.nbytes}")
+        raise _corrupt(f"the page declares {size} bytes and has {data.nbytes}")
     return data
 
 
@@ -36,21 +42,21 @@ def _codec(name: str) -> pa.Codec:
     return pa.Codec(name)
 
 
-def _zstd(data: memoryview, size: int, where: str) -> pa.Buffer:
+def _zstd(data: memoryview, size: int) -> pa.Buffer:
     if size > data.nbytes * 40_000 + 1024:  # a repeated-byte block of 128 KiB takes four bytes
-        raise CorruptFileError(f"{where}: {data.nbytes} zstd bytes cannot hold {size}")
+        raise _corrupt(f"{data.nbytes} zstd bytes cannot hold {size}")
     try:
         out = _codec("zstd").decompress(data, size)
     except MemoryError as error:
-        raise LimitError(f"{where}: no memory for {size} bytes") from error
+        raise _no_memory(size) from error
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise CorruptFileError(f"{where}: zstd: {error}") from error
+        raise _corrupt(f"zstd: {error}") from error
     if len(out) != size:
-        raise CorruptFileError(f"{where}: the page declares {size} bytes, zstd holds {len(out)}")
+        raise _corrupt(f"the page declares {size} bytes, zstd holds {len(out)}")
     return out
 
 
-def _gzip(data: memoryview, size: int, where: str) -> bytes:
+def _gzip(data: memoryview, size: int) -> bytes:
     parts: list[bytes] = []
     have = 0
     rest: bytes | memoryview = data
@@ -61,27 +67,27 @@ def _gzip(data: memoryview, size: int, where: str) -> bytes:
             have += len(part)
             parts.append(part)
             if have > size:
-                raise CorruptFileError(f"{where}: gzip holds more than the {size} bytes that the page declares")
+                raise _corrupt(f"gzip holds more than the {size} bytes that the page declares")
             if not member.eof:
-                raise CorruptFileError(f"{where}: gzip ends after {have} of {size} bytes")
+                raise _corrupt(f"gzip ends after {have} of {size} bytes")
             rest = member.unused_data
     except zlib.error as error:
-        raise CorruptFileError(f"{where}: gzip: {error}") from error
+        raise _corrupt(f"gzip: {error}") from error
     if have != size:
-        raise CorruptFileError(f"{where}: the page declares {size} bytes, gzip holds {have}")
+        raise _corrupt(f"the page declares {size} bytes, gzip holds {have}")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _brotli(data: memoryview, size: int, where: str) -> bytes:
+def _brotli(data: memoryview, size: int) -> bytes:
     try:
         with pa.CompressedInputStream(pa.BufferReader(data), "brotli") as stream:
             out: bytes = stream.read(size + 1)
     except MemoryError as error:
-        raise LimitError(f"{where}: no memory for {size} bytes") from error
+        raise _no_memory(size) from error
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise CorruptFileError(f"{where}: brotli: {error}") from error
+        raise _corrupt(f"brotli: {error}") from error
     if len(out) != size:
-        raise CorruptFileError(f"{where}: the page declares {size} bytes, brotli holds {len(out)} or more")
+        raise _corrupt(f"the page declares {size} bytes, brotli holds {len(out)} or more")
     return out
 
 
@@ -96,10 +102,10 @@ _BY_NAME: dict[str, Decompress] = {
 }
 
 
-def decompressor(codec: int, where: str) -> Decompress:
+def decompressor(codec: int) -> Decompress:
     """The function for a CompressionCodec of parquet.thrift."""
     name = CODECS[codec] if 0 <= codec < len(CODECS) else str(codec)
     found = _BY_NAME.get(name)
     if found is None:
-        raise UnsupportedError(f"{where}: compression codec {name} is not supported")
+        raise core.CoreError(UNSUPPORTED, None, f"compression codec {name} is not supported")
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from pageseek._core import decode as core
@@ -19,6 +18,9 @@ from pageseek.schema import ABSENT, Form, Leaf
 DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = range(4)
 DICTIONARY_ENCODINGS = (2, 8)
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
+
+
+_NO_ROWS = rows.RowRanges.empty()
 
 
 class _Mismatch(Exception):
@@ -41,32 +43,42 @@ class LeafReader:
         fetcher: Fetcher,
         offsets: OffsetIndex | None,
     ) -> None:
-        self._file = file
-        self._row_group = row_group
         self.leaf = leaf
         self.form = form
+        self._file = file
+        self._row_group = row_group
         self._fetcher = fetcher
         self._offsets = offsets
         self._chunk = file.chunk(row_group, leaf)
         self._num_rows = file.row_groups[row_group].num_rows
         self._start, self._stop = chunk_range(self._chunk)
-        self._where = f"{file.name}: column {leaf.name!r}, row group {row_group}"
-        self._decompress = decompressor(self._chunk.codec, self._where)
         self._report = fetcher.report.leaf(leaf.name)
-        if offsets is not None:
-            self._report.pages_total += offsets.num_pages
-        self._ranges: rows.RowRanges = rows.RowRanges.empty()
+        self._ranges: rows.RowRanges = _NO_ROWS
         self._pages: list[int] | None = None  # pages wanted; None: the whole chunk
         self._buffers: list[memoryview] = []
         self._dictionary_at: tuple[int, int] | None = None
         self._dictionary_data: memoryview | None = None
-        if offsets is not None and offsets.offset[0] > self._start:
-            self._dictionary_at = self._start, int(offsets.offset[0]) - self._start
+        self._at = 0  # byte in the file of the page at hand, for errors
+        self._page_number: int | None = None  # None: the dictionary page
+        try:
+            self._decompress = decompressor(self._chunk.codec)
+        except core.CoreError as error:
+            raise from_core(error, self._where()) from error
+        if offsets is not None:
+            self._report.pages_total += offsets.num_pages
+            first = int(offsets.offset[0])
+            if first > self._start:
+                self._dictionary_at = self._start, first - self._start
 
-    @property
-    def bytes_per_row(self) -> float:
-        """What decoding a row costs, about: for the order of filters."""
-        return self._chunk.total_uncompressed_size / max(self._num_rows, 1)
+    def _where(self) -> str:
+        return f"{self._file.name}: column {self.leaf.name!r}, row group {self._row_group}"
+
+    def _where_page(self) -> str:
+        page = "dictionary page" if self._page_number is None else f"page {self._page_number}"
+        return f"{self._where()}, {page} at byte {self._at}"
+
+    def _corrupt(self, message: str) -> CorruptFileError:
+        return CorruptFileError(f"{self._where_page()}: {message}")
 
     # -- fetching -----------------------------------------------------------------------------
 
@@ -79,10 +91,17 @@ class LeafReader:
             self._pages = None
             wanted.append((self._start, self._stop - self._start))
         else:
-            touched = np.frombuffer(rows.pages_touched(ranges, offsets.first_row), np.uint8)
-            self._pages = np.flatnonzero(touched).tolist()
-            starts, sizes = offsets.offset[self._pages].tolist(), offsets.compressed_size[self._pages].tolist()
-            wanted.extend(zip(starts, sizes, strict=True))
+            self._pages = offsets.pages_of(ranges)
+            if len(self._pages) == 1:
+                wanted.append(
+                    (
+                        int(offsets.offset[self._pages[0]]),
+                        int(offsets.compressed_size[self._pages[0]]),
+                    )
+                )
+            else:
+                starts, sizes = offsets.offset[self._pages], offsets.compressed_size[self._pages]
+                wanted.extend(zip(starts.tolist(), sizes.tolist(), strict=True))
             if self._dictionary_at is not None and self._dictionary_is_sure():
                 wanted.append(self._dictionary_at)
         self._report.bytes += sum(length for _, length in wanted)
@@ -107,7 +126,7 @@ class LeafReader:
         try:
             return self._decode()
         except _Mismatch as mismatch:
-            self._fetcher.report.note(f"{self._where}: offset index ignored: {mismatch}")
+            self._fetcher.report.note(f"{self._where()}: offset index ignored: {mismatch}")
             self._offsets = None
             self.give(self._fetcher.read(self.want(self._ranges), "data"))
             return self._decode()
@@ -116,27 +135,27 @@ class LeafReader:
             self._dictionary_data = None
 
     def _decode(self) -> list[pa.Array]:
-        max_def = 1 if self.leaf.max_def else 0
         try:
-            decoder = core.LeafDecoder(self.form.core, max_def, 0)
+            decoder = core.LeafDecoder(self.form.core, 1 if self.leaf.max_def else 0, 0)
             pages = self._walk(decoder) if self._pages is None else self._indexed(decoder)
             arrays: list[pa.Array] = []
-            decoder.begin(self._ranges.ranges)
-            state = core.TAKE_DONE if not self._ranges else core.TAKE_PAGE
+            ranges = self._ranges.ranges
+            decoder.begin(ranges)
+            state: int | None = core.TAKE_PAGE if self._ranges else core.TAKE_DONE
             while state != core.TAKE_DONE:
                 if state == core.TAKE_FULL:
                     arrays.append(to_arrow(self.form, *decoder.finish()))
-                    decoder.begin(self._ranges.ranges)
+                    decoder.begin(ranges)
                     state = decoder.resume()
                     continue
-                state = next(pages, None)  # type: ignore[assignment]
+                state = next(pages, None)
                 if state is None:
                     raise CorruptFileError(
-                        f"{self._where}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
+                        f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
                     )
             arrays.append(to_arrow(self.form, *decoder.finish()))
         except core.CoreError as error:
-            raise from_core(error, self._where) from error
+            raise from_core(error, self._where_page()) from error
         self._report.rows_decoded += self._ranges.num_rows
         return arrays
 
@@ -145,16 +164,18 @@ class LeafReader:
         offsets = self._offsets
         assert offsets is not None and self._pages is not None
         for data, page in zip(self._buffers, self._pages, strict=True):
-            at, first = int(offsets.offset[page]), int(offsets.first_row[page])
-            where = f"{self._where}, page {page}"
-            header = page_header(data, 0, where, at)
+            self._page_number, self._at = page, int(offsets.offset[page])
+            first = int(offsets.first_row[page])
+            header = page_header(data, 0, self._where_page, self._at)
             if header.type not in (DATA_PAGE, DATA_PAGE_V2):
                 raise _Mismatch(f"page {page} is of type {header.type}, not a data page")
             if header.header_length + header.compressed_size != data.nbytes:
-                raise _Mismatch(f"page {page} has {header.header_length + header.compressed_size} bytes, not {data.nbytes}")
+                raise _Mismatch(
+                    f"page {page} has {header.header_length + header.compressed_size} bytes, not {data.nbytes}"
+                )
             if header.num_values != int(offsets.first_row[page + 1]) - first:
                 raise _Mismatch(f"page {page} has {header.num_values} rows")
-            yield self._page(decoder, data[header.header_length :], header, first, at, where)
+            yield self._page(decoder, data[header.header_length :], header, first)
 
     def _walk(self, decoder: core.LeafDecoder) -> Iterator[int]:
         """Go through the chunk header by header; pages without a selected row are not decompressed."""
@@ -163,84 +184,79 @@ class LeafReader:
         bounds = iter(self._ranges)
         wanted = next(bounds, None)
         while row < self._num_rows and at < data.nbytes:
-            where = f"{self._where}, page {page}"
-            header = page_header(data, at, where, self._start)
+            self._page_number, self._at = page, self._start + at
+            header = page_header(data, at, self._where_page, self._start)
             body_at = at + header.header_length
-            if header.compressed_size > data.nbytes - body_at:
-                raise CorruptFileError(
-                    f"{where} at byte {self._start + at}: {header.compressed_size} bytes reach beyond the chunk"
-                )
-            body = data[body_at : body_at + header.compressed_size]
+            stop_at = body_at + header.compressed_size
+            if stop_at > data.nbytes:
+                raise self._corrupt(f"{header.compressed_size} bytes reach beyond the chunk")
             if header.type == DICTIONARY_PAGE:
-                self._dictionary_data = data[at : body_at + header.compressed_size]
-                self._dictionary_at = self._start + at, header.header_length + header.compressed_size
+                self._dictionary_data = data[at:stop_at]
+                self._dictionary_at = self._start + at, stop_at - at
             elif header.type in (DATA_PAGE, DATA_PAGE_V2):
                 stop = row + header.num_values
                 while wanted is not None and wanted[1] <= row:
                     wanted = next(bounds, None)
                 if wanted is not None and wanted[0] < stop:
-                    yield self._page(decoder, body, header, row, self._start + at, where)
+                    yield self._page(decoder, data[body_at:stop_at], header, row)
                 if self._offsets is None:
                     self._report.pages_total += 1
                 row, page = stop, page + 1
-            at = body_at + header.compressed_size
+            at = stop_at
 
     def _page(
-        self, decoder: core.LeafDecoder, body: memoryview, header: Any, first_row: int, at: int, where: str
+        self, decoder: core.LeafDecoder, body: memoryview, header: Any, first_row: int
     ) -> int:
-        self._check(body, header, at, where)
+        if header.crc != ABSENT:
+            self._check(body, header.crc)
         if header.encoding in DICTIONARY_ENCODINGS and not decoder.has_dictionary:
-            self._load_dictionary(decoder, where)
+            here = self._page_number, self._at
+            self._load_dictionary(decoder)
+            self._page_number, self._at = here
         self._report.pages_read += 1
-        try:
-            if header.type == DATA_PAGE:
-                plain = self._decompress(body, header.uncompressed_size, f"{where} at byte {at}")
-                return decoder.page(
-                    plain, None, 1, header.encoding, header.def_encoding, header.rep_encoding,
-                    header.num_values, -1, -1, 0, 0, first_row,
-                )  # fmt: skip
-            levels = header.rep_length + header.def_length
-            if levels > body.nbytes or levels > header.uncompressed_size:
-                raise CorruptFileError(f"{where} at byte {at}: levels of {levels} bytes in a page of {body.nbytes}")
-            values: Any = body[levels:]
-            size = header.uncompressed_size - levels
-            if header.is_compressed != 0 and not (size == 0 and values.nbytes == 0):
-                values = self._decompress(values, size, f"{where} at byte {at}")
-            elif values.nbytes != size:
-                raise CorruptFileError(f"{where} at byte {at}: {values.nbytes} bytes of values, {size} declared")
+        if header.type == DATA_PAGE:
+            plain = self._decompress(body, header.uncompressed_size)
             return decoder.page(
-                values, body[:levels], 2, header.encoding, 3, 3, header.num_values, header.num_nulls,
-                header.num_rows, header.rep_length, header.def_length, first_row,
+                plain, None, 1, header.encoding, header.def_encoding, header.rep_encoding,
+                header.num_values, -1, -1, 0, 0, first_row,
             )  # fmt: skip
-        except core.CoreError as error:
-            raise from_core(error, f"{where} at byte {at}") from error
+        levels = header.rep_length + header.def_length
+        if levels > body.nbytes or levels > header.uncompressed_size:
+            raise self._corrupt(f"levels of {levels} bytes in a page of {body.nbytes}")
+        values: Any = body[levels:]
+        size = header.uncompressed_size - levels
+        if header.is_compressed != 0 and not (size == 0 and values.nbytes == 0):
+            values = self._decompress(values, size)
+        elif values.nbytes != size:
+            raise self._corrupt(f"{values.nbytes} bytes of values, {size} declared")
+        nulls = -1 if header.num_nulls == ABSENT else header.num_nulls
+        return decoder.page(
+            values, body[:levels], 2, header.encoding, 3, 3, header.num_values, nulls,
+            header.num_rows, header.rep_length, header.def_length, first_row,
+        )  # fmt: skip
 
-    @staticmethod
-    def _check(body: memoryview, header: Any, at: int, where: str) -> None:
-        if header.crc != ABSENT and core.crc32(body) != header.crc & 0xFFFFFFFF:
-            raise CorruptFileError(f"{where} at byte {at}: the checksum of the page does not match its bytes")
+    def _check(self, body: memoryview, crc: int) -> None:
+        if core.crc32(body) != crc & 0xFFFFFFFF:
+            raise self._corrupt("the checksum of the page does not match its bytes")
 
-    def _load_dictionary(self, decoder: core.LeafDecoder, where: str) -> None:
+    def _load_dictionary(self, decoder: core.LeafDecoder) -> None:
         if self._dictionary_at is None:
-            raise CorruptFileError(f"{where}: dictionary-encoded, and the chunk has no dictionary page")
+            raise self._corrupt("dictionary-encoded, and the chunk has no dictionary page")
         at, length = self._dictionary_at
         if self._dictionary_data is None:
             (self._dictionary_data,) = self._fetcher.read([(at, length)], "data")
             self._report.bytes += length
         data = self._dictionary_data
-        where = f"{self._where}, dictionary page at byte {at}"
-        header = page_header(data, 0, where, at)
+        self._page_number, self._at = None, at
+        header = page_header(data, 0, self._where_page, at)
         if header.type != DICTIONARY_PAGE:
-            raise CorruptFileError(f"{where}: page of type {header.type}, not a dictionary")
+            raise self._corrupt(f"page of type {header.type}, not a dictionary")
         if header.encoding not in (0, 2):
-            raise CorruptFileError(f"{where}: encoding {header.encoding}, not PLAIN")
+            raise self._corrupt(f"encoding {header.encoding}, not PLAIN")
         body = data[header.header_length : header.header_length + header.compressed_size]
         if body.nbytes != header.compressed_size:
-            raise CorruptFileError(f"{where}: {header.compressed_size} bytes reach beyond its place")
-        self._check(body, header, at, where)
+            raise self._corrupt(f"{header.compressed_size} bytes reach beyond its place")
+        if header.crc != ABSENT:
+            self._check(body, header.crc)
         self._report.dictionary_pages += 1
-        plain = self._decompress(body, header.uncompressed_size, where)
-        try:
-            decoder.dictionary(plain, header.num_values)
-        except core.CoreError as error:
-            raise from_core(error, where) from error
+        decoder.dictionary(self._decompress(body, header.uncompressed_size), header.num_values)

@@ -1,10 +1,10 @@
 """A row group, from selection to Arrow: filter columns first, each on the survivors of the one before, then
-the payload for the rows that passed."""
+the payload for the rows that passed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,36 +13,28 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.decode import LeafReader
 from pageseek.fetch import Fetcher
-from pageseek.metadata import ParquetFile
+from pageseek.metadata import Column, ParquetFile
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
 from pageseek.report import Report
-from pageseek.schema import Form, Leaf, Options
+from pageseek.schema import Form, Leaf
 
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """An output column: the leaf it is decoded from, and how."""
-
-    name: str
-    leaf: Leaf
-    form: Form
 
 
 class GroupScan:
     """Reads one row group of one file for one scan."""
 
     def __init__(
-        self, file: ParquetFile, row_group: int, columns: Sequence[Column], options: Options, fetcher: Fetcher
+        self, file: ParquetFile, row_group: int, columns: Sequence[Column], fetcher: Fetcher
     ) -> None:
         self._file = file
         self._row_group = row_group
         self._columns = columns
-        self._options = options
         self._fetcher = fetcher
         self._report: Report = fetcher.report
-        self._held: dict[int, list[pa.Array]] = {}  # leaf -> its storage arrays at the current selection
+        self._held: dict[
+            int, list[pa.Array]
+        ] = {}  # leaf -> its storage arrays at the current selection
 
     def run(
         self, ranges: rows.RowRanges, bound: Bound | None, limit: int | None
@@ -60,8 +52,13 @@ class GroupScan:
             return 0, [[] for _ in self._columns]
         with self._report.timed("payload"):
             payload = {column.leaf.index: column for column in self._columns}
-            self._read([(c.leaf, c.form) for i, c in payload.items() if i not in self._held], ranges)
-            return n, [[column.form.finish(a) for a in self._held[column.leaf.index]] for column in self._columns]
+            self._read(
+                [(c.leaf, c.form) for i, c in payload.items() if i not in self._held], ranges
+            )
+            return n, [
+                [column.form.finish(a) for a in self._held[column.leaf.index]]
+                for column in self._columns
+            ]
 
     def _read(self, leaves: Sequence[tuple[Leaf, Form]], ranges: rows.RowRanges) -> None:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
@@ -102,7 +99,9 @@ class GroupScan:
             if count < n:
                 ranges = ranges.refine(mask.tobytes())
                 if count:
-                    self._held = {leaf: _take(arrays, mask, n) for leaf, arrays in self._held.items()}
+                    self._held = {
+                        leaf: _take(arrays, mask, n) for leaf, arrays in self._held.items()
+                    }
                 else:
                     self._held.clear()
         return ranges
@@ -146,7 +145,9 @@ class GroupScan:
             masks.append((np.frombuffer(mask, np.uint8), count, len(array)))
         if len(masks) == 1:
             return masks[0][0], masks[0][1]
-        bits = np.concatenate([np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks])
+        bits = np.concatenate(
+            [np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks]
+        )
         return np.packbits(bits, bitorder="little"), sum(count for _, count, _ in masks)
 
 
@@ -174,16 +175,25 @@ def _head(arrays: list[pa.Array], n: int) -> list[pa.Array]:
     return out
 
 
-def batches_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]], size: int) -> Iterator[pa.RecordBatch]:
-    """Record batches of at most `size` rows; columns may be cut into arrays at different rows."""
+def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Table:
+    """A table of n rows; its columns may be cut into arrays at different rows."""
     if not columns:
-        for start in range(0, n, size):
-            rows_here = min(size, n - start)
-            empty = pa.StructArray.from_buffers(pa.struct([]), rows_here, [None])
-            yield pa.RecordBatch.from_struct_array(empty).replace_schema_metadata(schema.metadata)
-        return
-    table = pa.Table.from_arrays(
-        [pa.chunked_array(arrays, type=field.type) for arrays, field in zip(columns, schema, strict=True)],
-        schema=schema,
+        empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
+        return pa.Table.from_batches(
+            [pa.RecordBatch.from_struct_array(empty)]
+        ).replace_schema_metadata(schema.metadata)
+    return pa.Table.from_arrays(
+        [pa.chunked_array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
     )
-    yield from table.to_batches(max_chunksize=size)
+
+
+def batches_of(table: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
+    """Record batches of at most `size` rows, those without columns too."""
+    if table.num_columns:
+        yield from table.to_batches(max_chunksize=size)
+        return
+    for start in range(0, table.num_rows, size):
+        empty = pa.StructArray.from_buffers(
+            pa.struct([]), min(size, table.num_rows - start), [None]
+        )
+        yield pa.RecordBatch.from_struct_array(empty)

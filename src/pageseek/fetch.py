@@ -60,7 +60,9 @@ class Fetcher:
             report.requests += len(requests)
             report.waves += 1
             report.bytes[kind] += sum(length for _, length in requests)
-            for (start, _), data, items in zip(requests, self._store.read(requests), members, strict=True):
+            for (start, _), data, items in zip(
+                requests, self._store.read(requests), members, strict=True
+            ):
                 view = memoryview(data).cast("B")
                 for offset, length, i in items:
                     out[i] = view[offset - start : offset - start + length]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import functools
 import struct
 import threading
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,7 +65,8 @@ def _int64(data: bytes) -> npt.NDArray[np.int64]:
 @dataclass(frozen=True, slots=True)
 class OffsetIndex:
     """Where the data pages of a chunk are. Arrays of int64, one entry a page; `first_row` has one more,
-    the number of rows in the row group."""
+    the number of rows in the row group.
+    """
 
     offset: npt.NDArray[np.int64]
     compressed_size: npt.NDArray[np.int64]
@@ -74,11 +76,22 @@ class OffsetIndex:
     def num_pages(self) -> int:
         return len(self.offset)
 
+    def pages_of(self, ranges: rows.RowRanges) -> list[int]:
+        """The pages that hold the rows, in order."""
+        if ranges.num_ranges == 1:  # a lookup: two searches
+            first_row = memoryview(self.first_row)
+            start, stop = ranges.bounds
+            return list(range(bisect_right(first_row, start) - 1, bisect_left(first_row, stop)))
+        return np.flatnonzero(
+            np.frombuffer(rows.pages_touched(ranges, self.first_row), np.uint8)
+        ).tolist()
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnIndex:
     """What is known of the values of each page of a chunk. `lower` and `upper` are Arrow arrays of the
-    column's type, null where a page has no bounds that may be trusted."""
+    column's type, null where a page has no bounds that may be trusted.
+    """
 
     null_pages: npt.NDArray[np.uint8]
     null_counts: npt.NDArray[np.int64] | None
@@ -93,7 +106,18 @@ class ColumnIndex:
         return len(self.null_pages)
 
 
-def to_arrow(form: Form, n: int, null_count: int, validity: Any, offsets: Any, values: Any) -> pa.Array:
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An output column: the leaf it is decoded from, and how."""
+
+    name: str
+    leaf: Leaf
+    form: Form
+
+
+def to_arrow(
+    form: Form, n: int, null_count: int, validity: Any, offsets: Any, values: Any
+) -> pa.Array:
     """An Arrow array of the form's storage type over buffers of the core."""
     if pa.types.is_null(form.type):
         return pa.nulls(n)
@@ -113,14 +137,20 @@ def _trusted_order(leaf: Leaf, orders: npt.NDArray[np.int64]) -> bool:
         return False
     if leaf.element.type == INT96 or leaf.element.converted_type == 21:  # INTERVAL has no order
         return False
-    return logical not in (L_VARIANT, L_GEOMETRY, L_GEOGRAPHY, L_UNKNOWN) and leaf.element.logical != 0
+    return (
+        logical not in (L_VARIANT, L_GEOMETRY, L_GEOGRAPHY, L_UNKNOWN) and leaf.element.logical != 0
+    )
 
 
 def _signed_order(leaf: Leaf, form: Form) -> bool:
     """The deprecated min and max were always compared as signed (parquet.thrift, Statistics)."""
-    return form.kind in (rows.KIND_I8, rows.KIND_I16, rows.KIND_I32, rows.KIND_I64, *FLOAT_KINDS) and (
-        leaf.element.type not in (INT96, FIXED)
-    )
+    return form.kind in (
+        rows.KIND_I8,
+        rows.KIND_I16,
+        rows.KIND_I32,
+        rows.KIND_I64,
+        *FLOAT_KINDS,
+    ) and (leaf.element.type not in (INT96, FIXED))
 
 
 class ParquetFile:
@@ -142,7 +172,18 @@ class ParquetFile:
         except core.CoreError as error:
             base = store.size - 8 - self._footer.nbytes
             raise from_core(error, f"{self.name}: footer", base) from error
-        (_, self.num_rows, self._created_by, encryption, elements, self.num_leaves, groups, at, pairs, orders) = parsed
+        (
+            _,
+            self.num_rows,
+            self._created_by,
+            encryption,
+            elements,
+            self.num_leaves,
+            groups,
+            at,
+            pairs,
+            orders,
+        ) = parsed
         if encryption is not None and encryption != ABSENT:
             report.note(f"{self.name}: some columns are encrypted")
         self.row_groups: list[Any] = _records(RowGroup, groups)
@@ -150,12 +191,18 @@ class ParquetFile:
             if group.num_rows < 0:
                 raise CorruptFileError(f"{self.name}: row group {i} has {group.num_rows} rows")
         if self.num_rows != sum(group.num_rows for group in self.row_groups):
-            report.note(f"{self.name}: the footer counts {self.num_rows} rows, its row groups another number")
+            report.note(
+                f"{self.name}: the footer counts {self.num_rows} rows, its row groups another number"
+            )
             self.num_rows = sum(group.num_rows for group in self.row_groups)
         self._chunk_at = np.frombuffer(at, np.uint64).reshape(len(self.row_groups), self.num_leaves)
         self._pairs = _int64(pairs).reshape(-1, 4)
         self._orders = _int64(orders)
         self._chunks: dict[int, list[Any]] = {}
+        self._checked: dict[tuple[int, int], Any] = {}
+        self._outputs: dict[
+            tuple[tuple[str, ...] | None, Options], tuple[tuple[Column, ...], pa.Schema]
+        ] = {}
         self._group_zones: dict[tuple[int, Options], rows.Zones | None] = {}
         self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
@@ -173,12 +220,18 @@ class ParquetFile:
         (tail,) = fetcher.read([(size - min(size, TAIL), min(size, TAIL))], "metadata")
         magic = bytes(tail[-4:])
         if magic == b"PARE":
-            raise UnsupportedError(f"{self.name}: the footer is encrypted, and encrypted files are not supported")
+            raise UnsupportedError(
+                f"{self.name}: the footer is encrypted, and encrypted files are not supported"
+            )
         if magic != b"PAR1":
-            raise CorruptFileError(f"{self.name}: ends in {magic!r}, not in b'PAR1': not a Parquet file, or cut short")
+            raise CorruptFileError(
+                f"{self.name}: ends in {magic!r}, not in b'PAR1': not a Parquet file, or cut short"
+            )
         length = int.from_bytes(tail[-8:-4], "little")
         if length > size - 12:
-            raise CorruptFileError(f"{self.name}: the footer claims {length} bytes, the file has {size}")
+            raise CorruptFileError(
+                f"{self.name}: the footer claims {length} bytes, the file has {size}"
+            )
         if length + 8 <= tail.nbytes:
             return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
         (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
@@ -245,6 +298,30 @@ class ParquetFile:
         metadata = {k: v or b"" for k, v in self.key_value_metadata.items() if k != b"ARROW:schema"}
         return pa.schema([tree.arrow_field(i, options) for i in wanted], metadata=metadata or None)
 
+    def output(
+        self, names: tuple[str, ...] | None, options: Options
+    ) -> tuple[tuple[Column, ...], pa.Schema]:
+        """The columns of these names (all, if None), and their Arrow schema; kept for the next scan."""
+        key = names, options
+        found = self._outputs.get(key)
+        if found is None:
+            tree = self.schema_tree
+            indices = (
+                list(range(len(tree.fields)))
+                if names is None
+                else [tree.field_index(n) for n in names]
+            )
+            schema = self.arrow_schema(options, indices)
+            leaves = [tree.leaves[tree.fields[i].first_leaf] for i in indices]
+            found = (
+                tuple(Column(leaf.path[0], leaf, tree.form(leaf, options)) for leaf in leaves),
+                schema,
+            )
+            if len(self._outputs) >= 16:
+                self._outputs.clear()
+            self._outputs[key] = found
+        return found
+
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the file, as read with default options."""
@@ -261,25 +338,37 @@ class ParquetFile:
                 found = _records(Chunk, core.chunks(self._footer, at))
             except core.CoreError as error:
                 base = self.store.size - 8 - self._footer.nbytes
-                raise from_core(error, f"{self.name}: column {leaf.name!r}: chunk metadata", base) from error
+                raise from_core(
+                    error, f"{self.name}: column {leaf.name!r}: chunk metadata", base
+                ) from error
             self._chunks[leaf.index] = found
         return found
 
     def chunk(self, row_group: int, leaf: Leaf) -> Any:
         """One column chunk, checked: readable, in this file, inside it."""
+        found = self._checked.get((row_group, leaf.index))
+        if found is not None:
+            return found
         chunk = self.chunks(leaf)[row_group]
         where = f"{self.name}: column {leaf.name!r}, row group {row_group}"
         if chunk.crypto != ABSENT or not chunk.has_metadata:
-            raise UnsupportedError(f"{where}: the column is encrypted, and encrypted columns are not supported")
+            raise UnsupportedError(
+                f"{where}: the column is encrypted, and encrypted columns are not supported"
+            )
         if chunk.file_path_length not in (ABSENT, 0):
-            raise UnsupportedError(f"{where}: the chunk lies in another file, which is not supported")
+            raise UnsupportedError(
+                f"{where}: the chunk lies in another file, which is not supported"
+            )
         if chunk.type != leaf.element.type:
             raise CorruptFileError(
                 f"{where}: the schema says {PHYSICAL_NAMES[leaf.element.type]}, the chunk type {chunk.type}"
             )
         start, stop = chunk_range(chunk)
         if start < 4 or stop < start or stop > self.store.size:
-            raise CorruptFileError(f"{where}: the chunk at bytes {start} to {stop} lies outside the file")
+            raise CorruptFileError(
+                f"{where}: the chunk at bytes {start} to {stop} lies outside the file"
+            )
+        self._checked[row_group, leaf.index] = chunk
         return chunk
 
     # -- statistics of row groups ---------------------------------------------------------------
@@ -288,7 +377,9 @@ class ParquetFile:
         """The statistics of a leaf's chunks as zones to probe, one a row group; None without any."""
         key = leaf.index, options
         if key not in self._group_zones:
-            self._group_zones[key] = self._make_group_zones(leaf, self.schema_tree.form(leaf, options))
+            self._group_zones[key] = self._make_group_zones(
+                leaf, self.schema_tree.form(leaf, options)
+            )
         return self._group_zones[key]
 
     def _make_group_zones(self, leaf: Leaf, form: Form) -> rows.Zones | None:
@@ -300,7 +391,10 @@ class ParquetFile:
         for i, chunk in enumerate(chunks):
             if chunk.statistics_present != 1 or chunk.crypto != ABSENT:
                 continue
-            if trusted and chunk.statistics_min_value_offset != ABSENT != chunk.statistics_max_value_offset:
+            if (
+                trusted
+                and chunk.statistics_min_value_offset != ABSENT != chunk.statistics_max_value_offset
+            ):
                 bounds[:, i] = (
                     chunk.statistics_min_value_offset,
                     chunk.statistics_min_value_length,
@@ -317,7 +411,9 @@ class ParquetFile:
         nulls = np.array([c.statistics_null_count for c in chunks], np.int64)
         nans = np.array([c.statistics_nan_count for c in chunks], np.int64)
         counts = np.array([g.num_rows for g in self.row_groups], np.int64)
-        zones, _, _ = _zones(form, self._footer, bounds, None, np.maximum(nulls, -1), np.maximum(nans, -1), counts, 0)
+        zones, _, _ = _zones(
+            form, self._footer, bounds, None, np.maximum(nulls, -1), np.maximum(nans, -1), counts, 0
+        )
         return zones
 
     # -- page index -----------------------------------------------------------------------------
@@ -331,7 +427,13 @@ class ParquetFile:
             offset, length = chunk.column_index_offset, chunk.column_index_length
         else:
             offset, length = chunk.offset_index_offset, chunk.offset_index_length
-        if offset == ABSENT or length == ABSENT or offset < 4 or length <= 0 or offset + length > self.store.size - 8:
+        if (
+            offset == ABSENT
+            or length == ABSENT
+            or offset < 4
+            or length <= 0
+            or offset + length > self.store.size - 8
+        ):
             return None
         return offset, length
 
@@ -339,7 +441,9 @@ class ParquetFile:
         key = row_group, leaf.index
         return key in self._offset_indexes, self._offset_indexes.get(key)
 
-    def cached_column_index(self, row_group: int, leaf: Leaf, options: Options) -> tuple[bool, ColumnIndex | None]:
+    def cached_column_index(
+        self, row_group: int, leaf: Leaf, options: Options
+    ) -> tuple[bool, ColumnIndex | None]:
         key = row_group, leaf.index, options
         return key in self._column_indexes, self._column_indexes.get(key)
 
@@ -352,11 +456,17 @@ class ParquetFile:
             chunk, num_rows = self.chunks(leaf)[row_group], self.row_groups[row_group].num_rows
             start, stop = chunk_range(chunk)
             try:
-                n, offset, size, first, _ = core.offset_index(data, num_rows, start, stop, max_arena=MAX_ARENA)
+                n, offset, size, first, _ = core.offset_index(
+                    data, num_rows, start, stop, max_arena=MAX_ARENA
+                )
                 if n:
-                    found = OffsetIndex(_int64(offset), _int64(size), np.append(_int64(first), num_rows))
+                    found = OffsetIndex(
+                        _int64(offset), _int64(size), np.append(_int64(first), num_rows)
+                    )
             except core.CoreError as error:
-                report.note(f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error.message}")
+                report.note(
+                    f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error.message}"
+                )
         self._offset_indexes[row_group, leaf.index] = found
         return found
 
@@ -371,16 +481,26 @@ class ParquetFile:
         offsets = self._offset_indexes.get((row_group, leaf.index))
         if data is not None and offsets is not None:
             try:
-                found = self._parse_column_index(leaf, self.schema_tree.form(leaf, options), data, offsets)
+                found = self._parse_column_index(
+                    leaf, self.schema_tree.form(leaf, options), data, offsets
+                )
             except core.CoreError as error:
-                report.note(f"{self.name}: {leaf.name!r}, row group {row_group}: column index ignored: {error.message}")
+                report.note(
+                    f"{self.name}: {leaf.name!r}, row group {row_group}: column index ignored: {error.message}"
+                )
             except _Contradiction as error:
-                report.note(f"{self.name}: {leaf.name!r}, row group {row_group}: column index ignored: {error}")
+                report.note(
+                    f"{self.name}: {leaf.name!r}, row group {row_group}: column index ignored: {error}"
+                )
         self._column_indexes[row_group, leaf.index, options] = found
         return found
 
-    def _parse_column_index(self, leaf: Leaf, form: Form, data: memoryview, offsets: OffsetIndex) -> ColumnIndex:
-        n, order, null_pages, lo, lo_len, hi, hi_len, nulls, nans = core.column_index(data, max_arena=MAX_ARENA)
+    def _parse_column_index(
+        self, leaf: Leaf, form: Form, data: memoryview, offsets: OffsetIndex
+    ) -> ColumnIndex:
+        n, order, null_pages, lo, lo_len, hi, hi_len, nulls, nans = core.column_index(
+            data, max_arena=MAX_ARENA
+        )
         if n != offsets.num_pages:
             raise _Contradiction(f"{n} pages, the offset index has {offsets.num_pages}")
         null_page = np.frombuffer(null_pages, np.uint8)
@@ -388,14 +508,17 @@ class ParquetFile:
         null_counts = _int64(nulls) if nulls is not None else None
         nan_counts = _int64(nans) if nans is not None else None
         if null_counts is not None and (
-            (null_counts > counts).any() or (null_counts[null_page == 1] != counts[null_page == 1]).any()
+            (null_counts > counts).any()
+            or (null_counts[null_page == 1] != counts[null_page == 1]).any()
         ):
             raise _Contradiction("its null counts do not fit its null pages")
         bounds = np.stack([_int64(lo), _int64(lo_len), _int64(hi), _int64(hi_len)])
         bounds[:, null_page == 1] = ABSENT
         if not _trusted_order(leaf, self._orders):
             bounds[:] = ABSENT
-        zones, lower, upper = _zones(form, data, bounds, null_page, null_counts, nan_counts, counts, order)
+        zones, lower, upper = _zones(
+            form, data, bounds, null_page, null_counts, nan_counts, counts, order
+        )
         return ColumnIndex(
             null_page,
             null_counts,
@@ -466,7 +589,9 @@ def _zones(
 ) -> tuple[rows.Zones, pa.Array, pa.Array]:
     """Zones, and their bounds as Arrow arrays, from (offset, length) of min and max in `data`."""
     n = bounds.shape[1]
-    bounds = np.ascontiguousarray(np.where((bounds[0] == ABSENT) | (bounds[2] == ABSENT), ABSENT, bounds))
+    bounds = np.ascontiguousarray(
+        np.where((bounds[0] == ABSENT) | (bounds[2] == ABSENT), ABSENT, bounds)
+    )
     sizes = np.maximum(bounds[[1, 3]], 0)
     lo, lo_offsets, lo_known = core_decode.convert_plain(form.core, data, bounds[0], sizes[0], n)
     hi, hi_offsets, hi_known = core_decode.convert_plain(form.core, data, bounds[2], sizes[1], n)
@@ -501,15 +626,15 @@ def chunk_range(chunk: Any) -> tuple[int, int]:
     return start, start + chunk.total_compressed_size
 
 
-def page_header(data: memoryview, at: int, where: str, base: int) -> Any:
+def page_header(data: memoryview, at: int, where: Callable[[], str], base: int) -> Any:
     """The PageHeader at data[at:]; `base` is the place in the file of data[0]."""
     try:
-        return PageHeader._make(struct.unpack(_PAGE_HEADER, core.page_header(data, at)))
+        return PageHeader._make(_PAGE_HEADER(core.page_header(data, at)))
     except core.CoreError as error:
-        raise from_core(error, f"{where}: page header", base + at) from error
+        raise from_core(error, f"{where()}: page header", base) from error
 
 
-_PAGE_HEADER = f"<{len(core.PAGE_HEADER_FIELDS)}q"
+_PAGE_HEADER = struct.Struct(f"<{len(core.PAGE_HEADER_FIELDS)}q").unpack
 
 
 class FileCache:

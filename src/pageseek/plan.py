@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek.errors import FileChangedError
-from pageseek.execute import Column, GroupScan, batches_of
+from pageseek.errors import FileChangedError, UnsupportedError
+from pageseek.execute import GroupScan, batches_of, table_of
 from pageseek.fetch import Fetcher
-from pageseek.metadata import ParquetFile, cache, chunk_range
+from pageseek.metadata import Column, ParquetFile, cache, chunk_range
 from pageseek.predicate.bind import Bound, bind, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import prune_groups, prune_pages
@@ -104,6 +104,11 @@ class ScanPlan:
 
     def execute(self, report: Report | None = None) -> Iterator[pa.RecordBatch]:
         """The batches of the plan, in file order. `report` is filled as they come."""
+        for table in self.tables(report):
+            yield from batches_of(table, self.request.batch_size)
+
+    def tables(self, report: Report | None = None) -> Iterator[pa.Table]:
+        """The rows of the plan, a table for each row group that has some."""
         report = report if report is not None else Report()
         left = self.request.limit
         for file_plan in self.files:
@@ -120,12 +125,13 @@ class ScanPlan:
             for group in file_plan.groups:
                 if left == 0:
                     break
-                scan = GroupScan(file, group.row_group, scope.columns, self.request.options, fetcher)
+                scan = GroupScan(file, group.row_group, scope.columns, fetcher)
                 n, arrays = scan.run(group.ranges, None if group.proven else scope.bound, left)
                 report.rows_out += n
                 if left is not None:
                     left -= n
-                yield from batches_of(self.schema, n, arrays, self.request.batch_size)
+                if n:
+                    yield table_of(self.schema, n, arrays)
             file.store.check()
 
 
@@ -134,28 +140,20 @@ class Scope:
     """A request bound to one file: the columns to give, the filter, the leaves that either touches."""
 
     columns: tuple[Column, ...]
+    schema: pa.Schema
     bound: Bound | None
 
     @classmethod
     def of(cls, file: ParquetFile, request: Request) -> Scope:
         tree = file.schema_tree
-        if request.columns is None:
-            indices = list(range(len(tree.fields)))
-        else:
-            indices = [tree.field_index(name) for name in request.columns]
-        columns = []
-        for i in indices:
-            top = tree.fields[i]
-            tree.arrow_field(i, request.options)  # refuses what cannot be decoded, by name
-            leaf = tree.leaves[top.first_leaf]
-            columns.append(Column(top.name, leaf, tree.form(leaf, request.options)))
+        columns, schema = file.output(request.columns, request.options)
 
         def find(path: tuple[str, ...]) -> tuple[Leaf, Form]:
             leaf = tree.find(path)
             return leaf, tree.form(leaf, request.options)
 
         bound = bind(request.filter, find, request.nan) if request.filter is not None else None
-        return cls(tuple(columns), bound)
+        return cls(columns, schema, bound)
 
     def payload(self) -> list[Leaf]:
         return list({column.leaf.index: column.leaf for column in self.columns}.values())
@@ -168,7 +166,8 @@ class Scope:
 
 
 def drive(
-    pruner: Generator[list[tuple[int, int]], list[memoryview], Any], fetch: Callable[[list[tuple[int, int]]], Any]
+    pruner: Generator[list[tuple[int, int]], list[memoryview], Any],
+    fetch: Callable[[list[tuple[int, int]]], Any],
 ) -> Any:
     """Run a pruner: fetch what it wants until it returns what it proved."""
     try:
@@ -179,12 +178,14 @@ def drive(
         return done.value
 
 
-def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
-    """Open the files and prune; reads footers, and of the page index what the filter needs."""
-    report = Report(
-        filter=repr(request.filter) if request.filter is not None else "",
-        nan=request.nan,
-    )
+def make_plan(sources: Sequence[Source], request: Request, account: bool = True) -> ScanPlan:
+    """Open the files and prune; reads footers, and of the page index what the filter needs.
+
+    `account`: count the pages and bytes that the plan will read, for `explain` and `split`.
+    """
+    report = Report(nan=request.nan)
+    if account and request.filter is not None:
+        report.filter = repr(request.filter)
     files: list[FilePlan] = []
     schema: pa.Schema | None = None
     for source in sources:
@@ -192,17 +193,16 @@ def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
             file = cache.open(source, report)
             scope = Scope.of(file, request)
         if schema is None:
-            names = None if request.columns is None else [file.schema_tree.field_index(c) for c in request.columns]
-            schema = file.arrow_schema(request.options, names)
+            schema = scope.schema
             report.columns = list(schema.names)
         else:
-            _same_schema(schema, file, request)
+            _same_schema(schema, scope.schema, file.name)
         if not file.store.version.strong:
             report.version = "weak"
         report.files.total += 1
         report.file_bytes += file.store.size
         with report.timed("prune"):
-            groups = _prune_file(file, scope, request, report)
+            groups = _prune_file(file, scope, request, report, account)
         if groups:
             report.files.read += 1
             files.append(FilePlan(source, file.store.version, tuple(groups)))
@@ -212,15 +212,19 @@ def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
     return ScanPlan(request, schema, tuple(files), report)
 
 
-def _same_schema(schema: pa.Schema, file: ParquetFile, request: Request) -> None:
-    names = [file.schema_tree.field_index(name) for name in schema.names]
-    other = file.arrow_schema(request.options, names)
+def _same_schema(schema: pa.Schema, other: pa.Schema, name: str) -> None:
+    if schema.names != other.names:
+        raise UnsupportedError(f"{name}: columns {other.names}, in the first file {schema.names}")
     for ours, theirs in zip(schema, other, strict=True):
         if ours.type != theirs.type:
-            raise TypeError(f"{file.name}: column {ours.name!r} is {theirs.type}, in the first file {ours.type}")
+            raise UnsupportedError(
+                f"{name}: column {ours.name!r} is {theirs.type}, in the first file {ours.type}"
+            )
 
 
-def _prune_file(file: ParquetFile, scope: Scope, request: Request, report: Report) -> list[GroupPlan]:
+def _prune_file(
+    file: ParquetFile, scope: Scope, request: Request, report: Report, account: bool
+) -> list[GroupPlan]:
     counts = [group.num_rows for group in file.row_groups]
     report.row_groups.total += len(counts)
     report.rows.total += sum(counts)
@@ -232,7 +236,9 @@ def _prune_file(file: ParquetFile, scope: Scope, request: Request, report: Repor
         must = proof.must
         kept = [i for i, n in enumerate(counts) if n and proof.may[i]]
         report.row_groups.prune(STATISTICS, int((~proof.may).sum()))
-        report.rows.prune(STATISTICS, int(sum(n for n, may in zip(counts, proof.may, strict=True) if not may)))
+        report.rows.prune(
+            STATISTICS, int(sum(n for n, may in zip(counts, proof.may, strict=True) if not may))
+        )
     doubtful = [i for i in kept if not must[i]]
     ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
     if bound is not None and doubtful:
@@ -246,7 +252,7 @@ def _prune_file(file: ParquetFile, scope: Scope, request: Request, report: Repor
             report.rows.prune(COLUMN_INDEX, gone)
     plans = []
     for i in kept:
-        cost = _account(file, scope, i, ranges[i], report)
+        cost = _account(file, scope, i, ranges[i], report) if account else 0
         if ranges[i]:
             plans.append(GroupPlan(i, ranges[i], bool(must[i]), cost))
             report.row_groups.read += 1
@@ -254,7 +260,9 @@ def _prune_file(file: ParquetFile, scope: Scope, request: Request, report: Repor
     return plans
 
 
-def _account(file: ParquetFile, scope: Scope, group: int, ranges: rows.RowRanges, report: Report) -> int:
+def _account(
+    file: ParquetFile, scope: Scope, group: int, ranges: rows.RowRanges, report: Report
+) -> int:
     """Count the pages that the rows lie in, as far as the offset index is at hand; return their bytes."""
     total = 0
     for leaf in scope.touched():
@@ -264,9 +272,9 @@ def _account(file: ParquetFile, scope: Scope, group: int, ranges: rows.RowRanges
         if offsets is None:
             size = chunk_range(chunk)[1] - chunk_range(chunk)[0] if ranges else 0
         else:
-            touched = np.frombuffer(rows.pages_touched(ranges, offsets.first_row), np.uint8)
-            n = int(touched.sum())
-            size = int(offsets.compressed_size[touched == 1].sum())
+            touched = offsets.pages_of(ranges)
+            n = len(touched)
+            size = int(offsets.compressed_size[touched].sum())
             counts.pages_total += offsets.num_pages
             counts.pages_read += n
             report.pages.total += offsets.num_pages

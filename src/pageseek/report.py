@@ -128,8 +128,9 @@ class Report:
             yield f"  {'rows out':<11}{' ' * 22} {self.rows_out:>13,}"
         total = sum(self.bytes.values())
         parts = ", ".join(f"{kind} {_size(n)}" for kind, n in self.bytes.items() if n)
-        yield f"  {'bytes':<11}{_bar(total, self.file_bytes)} {_size(total):>13} of {_size(self.file_bytes)}" + (
-            f"  ({parts})" if parts else ""
+        yield (
+            f"  {'bytes':<11}{_bar(total, self.file_bytes)} {_size(total):>13} of {_size(self.file_bytes)}"
+            + (f"  ({parts})" if parts else "")
         )
         yield f"  {'requests':<11}{' ' * 22} {self.requests:>13,} in {self.waves} waves, one after another"
         if self.leaves:
@@ -142,7 +143,9 @@ class Report:
                     f"  {leaf.dictionary_pages:>12,}"
                 )
         if self.seconds:
-            yield "  time       " + ", ".join(f"{stage} {s * 1000:.1f} ms" for stage, s in self.seconds.items())
+            yield "  time       " + ", ".join(
+                f"{stage} {s * 1000:.1f} ms" for stage, s in self.seconds.items()
+            )
         if self.nan != "ieee":
             yield f"  NaN        compared as {self.nan} does: equal to itself, above every number"
         if self.version != "strong":
@@ -161,7 +164,11 @@ def _bar(part: int, whole: int, width: int = 20) -> str:
 def _why(count: Count) -> str:
     if not count.pruned_by:
         return ""
-    return "  (" + ", ".join(f"{mechanism} ruled out {n:,}" for mechanism, n in count.pruned_by.items()) + ")"
+    return (
+        "  ("
+        + ", ".join(f"{mechanism} ruled out {n:,}" for mechanism, n in count.pruned_by.items())
+        + ")"
+    )
 
 
 def _size(n: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek.errors import PredicateError
+from pageseek.execute import table_of
 from pageseek.metadata import ParquetFile, cache
 from pageseek.plan import Request, ScanPlan, make_plan
 from pageseek.predicate.expression import And, Expression, to_expression
@@ -42,14 +43,19 @@ class Scan:
         if made is None:
             return self
         before = self._request.filter
-        return replace(self, _request=replace(self._request, filter=made if before is None else And((before, made))))
+        return replace(
+            self,
+            _request=replace(self._request, filter=made if before is None else And((before, made))),
+        )
 
     def limit(self, n: int) -> Scan:
         """At most the first `n` rows."""
         if n < 0:
             raise ValueError(f"limit({n}): not negative")
         before = self._request.limit
-        return replace(self, _request=replace(self._request, limit=n if before is None else min(n, before)))
+        return replace(
+            self, _request=replace(self._request, limit=n if before is None else min(n, before))
+        )
 
     def plan(self) -> ScanPlan:
         """Open the files and prune: what would be read. Picklable, versioned, splittable."""
@@ -75,14 +81,23 @@ class Scan:
 
     def to_table(self) -> pa.Table:
         """The rows as a table."""
-        plan = self.plan()
-        return _table(plan, list(plan.execute()))
+        plan = make_plan(self._sources, self._request, account=False)
+        tables = list(plan.tables())
+        if len(tables) == 1:
+            return tables[0]
+        return (
+            pa.concat_tables(tables)
+            if tables
+            else table_of(plan.schema, 0, [[] for _ in plan.schema])
+        )
 
     def count_rows(self) -> int:
         """How many rows pass; without a filter the footers answer."""
         plan = replace(self, _request=replace(self._request, columns=())).plan()
         if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
-            return min(plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit)
+            return min(
+                plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit
+            )
         return sum(batch.num_rows for batch in plan.execute())
 
     def explain(self, analyze: bool = False) -> Report:
@@ -120,7 +135,9 @@ class Scan:
 
     def __repr__(self) -> str:
         request = self._request
-        parts = [f"{len(self._sources)} files" if len(self._sources) != 1 else self._sources[0].path]
+        parts = [
+            f"{len(self._sources)} files" if len(self._sources) != 1 else self._sources[0].path
+        ]
         if request.columns is not None:
             parts.append("columns " + ", ".join(request.columns))
         if request.filter is not None:
@@ -128,14 +145,6 @@ class Scan:
         if request.limit is not None:
             parts.append(f"limit {request.limit}")
         return f"<Scan {'; '.join(parts)}>"
-
-
-def _table(plan: ScanPlan, batches: list[pa.RecordBatch]) -> pa.Table:
-    if not plan.schema.names:
-        n = sum(batch.num_rows for batch in batches)
-        empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
-        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty)])
-    return pa.Table.from_batches(batches, plan.schema)
 
 
 def scan(

@@ -40,7 +40,9 @@ _INT96_UNITS = {"ms": 1, "us": 2, "ns": 3}
 
 # LogicalType union members
 (L_STRING, L_MAP, L_LIST, L_ENUM, L_DECIMAL, L_DATE, L_TIME, L_TIMESTAMP) = range(1, 9)
-(L_INTEGER, L_UNKNOWN, L_JSON, L_BSON, L_UUID, L_FLOAT16, L_VARIANT, L_GEOMETRY, L_GEOGRAPHY) = range(10, 19)
+(L_INTEGER, L_UNKNOWN, L_JSON, L_BSON, L_UUID, L_FLOAT16, L_VARIANT, L_GEOMETRY, L_GEOGRAPHY) = (
+    range(10, 19)
+)
 
 
 class SchemaElement(NamedTuple):
@@ -80,7 +82,9 @@ class Options:
 class Form:
     """How a leaf is decoded: the kernel's form, the Arrow type of its buffers, and the type handed out."""
 
-    core: tuple[int, int, int, int, int, int]  # physical, type_length, kind, width, INT96 unit, check UTF-8
+    core: tuple[
+        int, int, int, int, int, int
+    ]  # physical, type_length, kind, width, INT96 unit, check UTF-8
     storage: pa.DataType
     type: pa.DataType
 
@@ -134,13 +138,21 @@ class Field:
 
 
 def _signed_kind(bits: int) -> tuple[int, pa.DataType] | None:
-    return {8: (K_I8, pa.int8()), 16: (K_I16, pa.int16()), 32: (K_I32, pa.int32()), 64: (K_I64, pa.int64())}.get(bits)
+    return {
+        8: (K_I8, pa.int8()),
+        16: (K_I16, pa.int16()),
+        32: (K_I32, pa.int32()),
+        64: (K_I64, pa.int64()),
+    }.get(bits)
 
 
 def _unsigned_kind(bits: int) -> tuple[int, pa.DataType] | None:
-    return {8: (K_U8, pa.uint8()), 16: (K_U16, pa.uint16()), 32: (K_U32, pa.uint32()), 64: (K_U64, pa.uint64())}.get(
-        bits
-    )
+    return {
+        8: (K_U8, pa.uint8()),
+        16: (K_U16, pa.uint16()),
+        32: (K_U32, pa.uint32()),
+        64: (K_U64, pa.uint64()),
+    }.get(bits)
 
 
 # ConvertedType -> the same as a LogicalType and its parameters (LogicalTypes.md, compatibility sections)
@@ -178,11 +190,15 @@ def _decimal(scale: int, precision: int) -> tuple[int, pa.DataType] | None:
     if not (0 < precision <= 76 and 0 <= scale <= precision):
         return None
     return (
-        (K_D128, pa.decimal128(precision, scale)) if precision <= 38 else (K_D256, pa.decimal256(precision, scale))
+        (K_D128, pa.decimal128(precision, scale))
+        if precision <= 38
+        else (K_D256, pa.decimal256(precision, scale))
     )
 
 
-def _natural(element: SchemaElement, options: Options) -> tuple[int, pa.DataType, pa.DataType, bool]:
+def _natural(
+    element: SchemaElement, options: Options
+) -> tuple[int, pa.DataType, pa.DataType, bool]:
     """(kind, storage type, type, is text) without regard to a stored Arrow schema."""
     logical, a, b = logical_of(element)
     physical = element.type
@@ -239,9 +255,13 @@ def _with_stored(
         return kind, made, made
     if natural == pa.int64() and t.is_duration(stored):
         return kind, stored, stored
-    if natural == pa.string() and t.is_large_string(stored) or natural == pa.binary() and t.is_large_binary(stored):
+    if (natural == pa.string() and t.is_large_string(stored)) or (
+        natural == pa.binary() and t.is_large_binary(stored)
+    ):
         return K_LARGE_BYTES, stored, stored
-    if natural == pa.string() and stored == pa.string_view() or natural == pa.binary() and stored == pa.binary_view():
+    if (natural == pa.string() and stored == pa.string_view()) or (
+        natural == pa.binary() and stored == pa.binary_view()
+    ):
         return kind, storage, stored
     if t.is_dictionary(stored) and natural in (pa.string(), pa.binary()):
         return kind, storage, pa.dictionary(pa.int32(), natural, stored.ordered)
@@ -261,7 +281,11 @@ def leaf_form(leaf: Leaf, options: Options, stored: pa.DataType | None = None) -
         made = pa.null()
     length = element.type_length if element.type == FIXED else 0
     unit = _INT96_UNITS[options.int96_unit] if element.type == INT96 else 0
-    return Form((element.type, length, kind, length if kind == K_FIXED else 0, unit, int(text)), storage, made)
+    return Form(
+        (element.type, length, kind, length if kind == K_FIXED else 0, unit, int(text)),
+        storage,
+        made,
+    )
 
 
 class Schema:
@@ -321,7 +345,10 @@ class Schema:
             else:
                 leaves.append(Leaf(len(leaves), path, element, level, repeated, len(fields) - 1))  # type: ignore[arg-type]
         stops = [f.first_leaf for f in fields[1:]] + [len(leaves)]
-        return [Field(f.name, f.element, f.first_leaf, stop) for f, stop in zip(fields, stops, strict=True)], leaves
+        return [
+            Field(f.name, f.element, f.first_leaf, stop)
+            for f, stop in zip(fields, stops, strict=True)
+        ], leaves
 
     @property
     def fields(self) -> list[Field]:
@@ -346,7 +373,9 @@ class Schema:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise PredicateError(f"{self._source}: no column {name!r}; there are {self._some_names()}")
+            raise PredicateError(
+                f"{self._source}: no column {name!r}; there are {self._some_names()}"
+            )
         raise PredicateError(f"{self._source}: {len(found)} columns have the name {name!r}")
 
     def _some_names(self) -> str:
@@ -362,7 +391,9 @@ class Schema:
                     leaf = self.leaves[field.first_leaf]
                     if len(leaf.path) == 1:
                         return leaf
-                raise UnsupportedError(f"{self._source}: column {parts[0]!r} is nested; name one of its leaves")
+                raise UnsupportedError(
+                    f"{self._source}: column {parts[0]!r} is nested; name one of its leaves"
+                )
             parts = tuple(parts[0].split("."))
         found = [leaf for leaf in self.leaves if leaf.path == parts]
         if len(found) == 1:
@@ -371,7 +402,9 @@ class Schema:
             raise PredicateError(
                 f"{self._source}: no column at path {'.'.join(parts)!r}; there are {self._some_names()}"
             )
-        raise PredicateError(f"{self._source}: {len(found)} columns have the path {'.'.join(parts)!r}")
+        raise PredicateError(
+            f"{self._source}: {len(found)} columns have the path {'.'.join(parts)!r}"
+        )
 
     @functools.cached_property
     def _stored(self) -> pa.Schema | None:
@@ -395,10 +428,16 @@ class Schema:
         form = self._forms.get(key)
         if form is None:
             if not leaf.flat:
-                raise UnsupportedError(f"{self._source}: column {leaf.name!r} is nested, which is not supported yet")
+                raise UnsupportedError(
+                    f"{self._source}: column {leaf.name!r} is nested, which is not supported yet"
+                )
             stored = self._stored
             original = None
-            if stored is not None and len(stored) == len(self.fields) and stored.field(leaf.top).name == leaf.path[0]:
+            if (
+                stored is not None
+                and len(stored) == len(self.fields)
+                and stored.field(leaf.top).name == leaf.path[0]
+            ):
                 original = stored.field(leaf.top).type
             form = self._forms[key] = leaf_form(leaf, options, original)
         return form
@@ -408,12 +447,20 @@ class Schema:
         field = self.fields[index]
         leaf = self.leaves[field.first_leaf] if field.stop_leaf > field.first_leaf else None
         if leaf is None or not leaf.flat:
-            raise UnsupportedError(f"{self._source}: column {field.name!r} is nested, which is not supported yet")
+            raise UnsupportedError(
+                f"{self._source}: column {field.name!r} is nested, which is not supported yet"
+            )
         metadata = {}
         stored = self._stored
-        if stored is not None and len(stored) == len(self.fields) and stored.field(index).name == field.name:
+        if (
+            stored is not None
+            and len(stored) == len(self.fields)
+            and stored.field(index).name == field.name
+        ):
             kept = stored.field(index).metadata or {}
-            metadata.update({k: v for k, v in kept.items() if not k.startswith(b"PSEEK:extension:")})
+            metadata.update(
+                {k: v for k, v in kept.items() if not k.startswith(b"PSEEK:extension:")}
+            )
         if field.element.field_id != ABSENT:
             metadata[b"PARQUET:field_id"] = str(field.element.field_id).encode()
         return pa.field(

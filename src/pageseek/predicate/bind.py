@@ -75,7 +75,9 @@ NAN_RULES = {"ieee": rows.NAN_IEEE, "spark": rows.NAN_SPARK}
 
 
 def bind(
-    expression: ex.Expression, find: Callable[[tuple[str, ...]], tuple[Leaf, Form]], nan: str = "ieee"
+    expression: ex.Expression,
+    find: Callable[[tuple[str, ...]], tuple[Leaf, Form]],
+    nan: str = "ieee",
 ) -> Bound:
     """Bind names and literals to the leaves of a file; `find` gives the leaf at a path."""
     if nan not in NAN_RULES:
@@ -164,7 +166,9 @@ class _Binder:
         if form.kind not in BYTES_KINDS:
             raise PredicateError(f"{e!r}: column of type {form.type} has no prefix")
         prefix = exact(e.prefix, form, repr(e.column))
-        return BoundLeaf(leaf, form, rows.OP_PREFIX, _literals([prefix], form), negate, self._nan, repr(e))
+        return BoundLeaf(
+            leaf, form, rows.OP_PREFIX, _literals([prefix], form), negate, self._nan, repr(e)
+        )
 
 
 def _literals(values: list[Any], form: Form) -> Literals:
@@ -177,7 +181,11 @@ def _literals(values: list[Any], form: Form) -> Literals:
     if form.kind == K_FIXED:
         return len(values), b"".join(values), None
     if form.kind == K_BOOL:
-        return len(values), np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(), None
+        return (
+            len(values),
+            np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(),
+            None,
+        )
     return len(values), b"".join(pack(v, form) for v in values), None
 
 
@@ -192,4 +200,13 @@ def _join(args: list[Bound], is_and: bool) -> Bound:
     return flat[0] if len(flat) == 1 else kind(tuple(flat))
 
 
-__all__ = ["Bound", "BoundAnd", "BoundConst", "BoundLeaf", "BoundOr", "bind", "conjuncts", "leaves_of"]
+__all__ = [
+    "Bound",
+    "BoundAnd",
+    "BoundConst",
+    "BoundLeaf",
+    "BoundOr",
+    "bind",
+    "conjuncts",
+    "leaves_of",
+]

@@ -26,7 +26,8 @@ def from_dnf(filters: Sequence[Any]) -> Expression | None:
     if not filters:
         return None
     if all(isinstance(f, tuple) for f in filters) and not (
-        isinstance(filters, tuple) and all(isinstance(part, tuple) and not _is_term(part) for part in filters)
+        isinstance(filters, tuple)
+        and all(isinstance(part, tuple) and not _is_term(part) for part in filters)
     ):
         return _conjunction(filters)
     parts = [_conjunction(group) for group in filters]
@@ -34,7 +35,12 @@ def from_dnf(filters: Sequence[Any]) -> Expression | None:
 
 
 def _is_term(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], str) and isinstance(value[1], str)
+    return (
+        isinstance(value, tuple)
+        and len(value) == 3
+        and isinstance(value[0], str)
+        and isinstance(value[1], str)
+    )
 
 
 def _conjunction(terms: Any) -> Expression:

@@ -11,7 +11,19 @@ from typing import Any
 
 from pageseek.errors import PredicateError
 
-__all__ = ["And", "Column", "Compare", "Expression", "IsIn", "IsNan", "IsNull", "Not", "Or", "StartsWith", "col"]
+__all__ = [
+    "And",
+    "Column",
+    "Compare",
+    "Expression",
+    "IsIn",
+    "IsNan",
+    "IsNull",
+    "Not",
+    "Or",
+    "StartsWith",
+    "col",
+]
 
 
 class Expression:
@@ -116,7 +128,9 @@ class Column:
 
 def _value(value: object) -> object:
     if isinstance(value, (Column, Expression)):
-        raise PredicateError("a column can be compared with values only; column to column is not supported yet")
+        raise PredicateError(
+            "a column can be compared with values only; column to column is not supported yet"
+        )
     return value
 
 

@@ -50,7 +50,9 @@ def exact(value: Any, form: Form, column: str) -> Exact | None:
         value = value.item()
     made = _convert(value, form)
     if made is None:
-        raise PredicateError(f"column {column!r} of type {form.type} cannot be compared with {value!r}{_remedy(value, form)}")
+        raise PredicateError(
+            f"column {column!r} of type {form.type} cannot be compared with {value!r}{_remedy(value, form)}"
+        )
     return made
 
 
@@ -63,7 +65,9 @@ def _plain(scalar: pa.Scalar) -> Any:
         return scalar
     if not scalar.is_valid:
         return None
-    if isinstance(scalar, (pa.TimestampScalar, pa.DurationScalar, pa.Time32Scalar, pa.Time64Scalar)):
+    if isinstance(
+        scalar, (pa.TimestampScalar, pa.DurationScalar, pa.Time32Scalar, pa.Time64Scalar)
+    ):
         return scalar  # their Python values lose nanoseconds
     if isinstance(scalar, pa.Date64Scalar):
         return scalar.as_py()
@@ -96,7 +100,9 @@ def _convert(value: Any, form: Form) -> Exact | None:
         if isinstance(value, (pa.Time32Scalar, pa.Time64Scalar)):
             return Fraction(value.value * _PER_SECOND[made.unit], _PER_SECOND[value.type.unit])
         if isinstance(value, dt.time) and value.tzinfo is None:
-            micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
+            micros = (
+                (value.hour * 60 + value.minute) * 60 + value.second
+            ) * 10**6 + value.microsecond
             return Fraction(micros * _PER_SECOND[made.unit], 10**6)
         return None
     if t.is_duration(made):
@@ -106,7 +112,10 @@ def _convert(value: Any, form: Form) -> Exact | None:
             micros = (value.days * 86400 + value.seconds) * 10**6 + value.microseconds
             return Fraction(micros * _PER_SECOND[made.unit], 10**6)
         if isinstance(value, np.timedelta64):
-            return Fraction(int(value.astype("timedelta64[ns]").astype(np.int64)) * _PER_SECOND[made.unit], 10**9)
+            return Fraction(
+                int(value.astype("timedelta64[ns]").astype(np.int64)) * _PER_SECOND[made.unit],
+                10**9,
+            )
         return None
     return _number(value, made.scale if t.is_decimal(made) else 0)
 
@@ -122,7 +131,9 @@ def _number(value: Any, scale: int) -> Fraction | float | None:
 
 
 def _naive_seconds(value: dt.datetime) -> Fraction:
-    seconds = (value.toordinal() - _EPOCH) * 86400 + value.hour * 3600 + value.minute * 60 + value.second
+    seconds = (
+        (value.toordinal() - _EPOCH) * 86400 + value.hour * 3600 + value.minute * 60 + value.second
+    )
     return seconds + Fraction(value.microsecond, 10**6)
 
 
@@ -151,8 +162,10 @@ def _timestamp(value: Any, made: pa.DataType) -> Fraction | None:
         if (value.tzinfo is None) != (made.tz is None):
             return None
         nanosecond = Fraction(int(getattr(value, "nanosecond", 0)), 10**9)
-        if value.tzinfo is not None:  # pandas keeps its nanoseconds apart, and astimezone drops them
-            value = dt.datetime.astimezone(value, dt.timezone.utc).replace(tzinfo=None)
+        if (
+            value.tzinfo is not None
+        ):  # pandas keeps its nanoseconds apart, and astimezone drops them
+            value = dt.datetime.astimezone(value, dt.UTC).replace(tzinfo=None)
         seconds = _naive_seconds(value) + nanosecond
         return seconds * ticks
     if made.tz is None and isinstance(value, np.datetime64):
@@ -192,7 +205,9 @@ def fit_integer(op: str, value: Fraction | float, form: Form, nan_largest: bool)
         if math.isnan(value) and not nan_largest:
             return ("always" if op == "!=" else "never"), 0
         above = math.isnan(value) or value > 0
-        return ("always" if op == "!=" or (op in ("<", "<=")) == above and op != "=" else "never"), 0
+        return (
+            "always" if op == "!=" or ((op in ("<", "<=")) == above and op != "=") else "never"
+        ), 0
     low, high = integer_range(form)
     floor, ceil = math.floor(value), math.ceil(value)
     if op in ("=", "!="):
@@ -200,9 +215,9 @@ def fit_integer(op: str, value: Fraction | float, form: Form, nan_largest: bool)
             return op, floor
         return ("never" if op == "=" else "always"), 0
     edge = {"<": ceil, "<=": floor, ">": floor, ">=": ceil}[op]
-    if op in ("<", ">=") and edge <= low or op in ("<=", ">") and edge < low:
+    if (op in ("<", ">=") and edge <= low) or (op in ("<=", ">") and edge < low):
         return ("never" if op in ("<", "<=") else "always"), 0
-    if op in ("<", ">=") and edge > high or op in ("<=", ">") and edge >= high:
+    if (op in ("<", ">=") and edge > high) or (op in ("<=", ">") and edge >= high):
         return ("always" if op in ("<", "<=") else "never"), 0
     return op, edge
 

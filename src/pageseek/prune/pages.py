@@ -31,11 +31,14 @@ def prune_pages(
     report: Report,
 ) -> Generator[Wanted, list[memoryview], list[PageProof]]:
     """Prune the given row groups. One wave of requests: the column index of the filter's leaves, and the
-    offset index of every leaf that will be read (`payload` and the filter's)."""
+    offset index of every leaf that will be read (`payload` and the filter's).
+    """
     tested = {test.leaf.index: test.leaf for test in leaves_of(bound)}
     touched = tested | {leaf.index: leaf for leaf in payload}
     wanted: Wanted = []
-    missing: list[tuple[str, int, Leaf, int]] = []  # (which, row group, leaf, place among the answers or -1)
+    missing: list[
+        tuple[str, int, Leaf, int]
+    ] = []  # (which, row group, leaf, place among the answers or -1)
 
     def want(which: str, group: int, leaf: Leaf) -> None:
         at = file.index_range(which, group, leaf)

@@ -18,7 +18,9 @@ class LocalStore:
 
     def __init__(self, path: str, name: str | None = None) -> None:
         self.name = name or path
-        self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+        self._fd = os.open(
+            path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        )
         try:
             self.version = self._stat()
         except BaseException:
@@ -30,7 +32,9 @@ class LocalStore:
         now = os.fstat(self._fd)
         if not stat.S_ISREG(now.st_mode):
             raise OSError(f"{self.name}: not a regular file")
-        return Version(now.st_size, f"{now.st_dev}:{now.st_ino}:{now.st_size}:{now.st_mtime_ns}", True)
+        return Version(
+            now.st_size, f"{now.st_dev}:{now.st_ino}:{now.st_size}:{now.st_mtime_ns}", True
+        )
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         return [self._read(offset, length) for offset, length in ranges]
@@ -45,7 +49,9 @@ class LocalStore:
             data = os.pread(self._fd, length - have, offset + have)
             if not data:
                 self.check()
-                raise OSError(f"{self.name}: {length} bytes asked at {offset}, the file ends after {have}")
+                raise OSError(
+                    f"{self.name}: {length} bytes asked at {offset}, the file ends after {have}"
+                )
             parts.append(data)
             have += len(data)
         return b"".join(parts)

@@ -62,7 +62,9 @@ def resolve(source: Any) -> list[Source]:
             filesystem, path = pafs.FileSystem.from_uri(source)
             return _on_filesystem(filesystem, path)
         return _local(source)
-    raise TypeError(f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes")
+    raise TypeError(
+        f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes"
+    )
 
 
 def _is_data(name: str) -> bool:
@@ -89,7 +91,9 @@ def _on_filesystem(filesystem: pafs.FileSystem, path: str) -> list[Source]:
     info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.Directory:
         infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True))
-        found = sorted(i.path for i in infos if i.type == pafs.FileType.File and _is_data(i.base_name))
+        found = sorted(
+            i.path for i in infos if i.type == pafs.FileType.File and _is_data(i.base_name)
+        )
         if not found:
             raise FileNotFoundError(f"{path}: no .parquet file in this directory")
         return [Source(p, filesystem) for p in found]
