@@ -1,12 +1,14 @@
 # cython: language_level=3, freethreading_compatible=True
 """Comparison of values with literals, binary search, and verdicts on zones.
 
-Values come as raw buffers in Arrow's layout: `kind` is one of KIND_*, `width` the bytes of a KIND_FIXED value
-(otherwise ignored), `n` the number of values, `offsets` the n + 1 offsets of byte strings: int32 for KIND_BYTES,
-int64 for KIND_LARGE_BYTES. Bitmaps start at bit 0, least significant bit first. Literals are a tuple
-(n, values, offsets or None) of the same kind; for KIND_FIXED values, literals with offsets are KIND_BYTES.
+Values come as raw buffers in Arrow's layout: `kind` is one of KIND_*, `width` the bytes of a
+KIND_FIXED value (otherwise ignored), `n` the number of values, `offsets` the n + 1 offsets of byte
+strings: int32 for KIND_BYTES, int64 for KIND_LARGE_BYTES. Bitmaps start at bit 0, least significant
+bit first. Literals are a tuple (n, values, offsets or None) of the same kind; for KIND_FIXED
+values, literals with offsets are KIND_BYTES.
 """
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -69,7 +71,7 @@ class CoreError(Exception):
     Attributes
     ----------
     status : int
-        The class of the failure: 1 truncated, 2 corrupt, 3 limit, 4 unsupported, 5 memory, 6 argument.
+        1 truncated, 2 corrupt, 3 limit, 4 unsupported, 5 out of memory, 6 invalid argument.
     offset : int or None
         Byte of the input at fault; None where no byte is.
     message : str
@@ -153,8 +155,8 @@ def compare(int32_t kind, int32_t width, n, validity, values, offsets, ps_op op,
             literals=None, ps_nan nan=PS_NAN_IEEE):
     """Bitmap of the values for which `value op literal` is TRUE, or FALSE when `negate` is set.
 
-    Nulls are in neither, except for OP_IS_NULL. OP_IN wants its literals sorted and distinct (`sort_literals`);
-    ops without a literal ignore `literals`.
+    Nulls are in neither, except for OP_IS_NULL. OP_IN wants its literals sorted and distinct
+    (`sort_literals`); ops without a literal ignore `literals`.
 
     Returns
     -------
@@ -215,22 +217,23 @@ cdef int64_t bound(int32_t kind, int32_t width, n, values, offsets, literal, bin
 
 
 def lower_bound(int32_t kind, int32_t width, n, values, offsets, literal):
-    """First index whose value is >= the literal, n if none is; values ascend, without nulls or NaN."""
+    """First index whose value is >= the literal, else n; values ascend, without nulls or NaN."""
     return bound(kind, width, n, values, offsets, literal, False)
 
 
 def upper_bound(int32_t kind, int32_t width, n, values, offsets, literal):
-    """First index whose value is > the literal, n if none is; values ascend, without nulls or NaN."""
+    """First index whose value is > the literal, else n; values ascend, without nulls or NaN."""
     return bound(kind, width, n, values, offsets, literal, True)
 
 
+@cython.final
 cdef class Zones:
     """What is known of n zones: pages of a chunk, or row groups of a file.
 
     Parameters
     ----------
     kind, width, n, lower_values, lower_offsets, upper_values, upper_offsets
-        The bounds, n of each: no value but null and NaN lies outside of them. They need not be exact.
+        The bounds, n of each: no value but null and NaN lies outside. They need not be exact.
     known : buffer of n bytes
         1 where both bounds may be trusted. Contradictory bounds are ignored all the same.
     all_null : buffer of n bytes, optional
@@ -262,8 +265,8 @@ cdef class Zones:
         cdef Buffer nan_figures = Buffer(nan_counts, item_bytes(n, 8, "zones"), "nan_counts")
         cdef Buffer figures = Buffer(counts, item_bytes(n, 8, "zones"), "counts")
         self.held = [nulls, null_figures, nan_figures, figures]
-        # flags of contradictory bounds are cleared, so in bytes that nobody else can have: one byte, copied
-        # by Python, would be the interpreter's only one of its value
+        # cleared where bounds contradict each other, so in bytes that nobody else can have: a
+        # single byte copied by Python would be the interpreter's only one of its value
         self.known = PyBytes_FromStringAndSize(NULL, n)
         cdef uint8_t *own = <uint8_t *> PyBytes_AsString(self.known)
         memcpy(own, flags.data(), n)
@@ -294,7 +297,7 @@ cdef class Zones:
         Returns
         -------
         bytes
-            n bytes, each a union of MAY_TRUE, MAY_FALSE and MAY_NULL. What is absent is proven absent.
+            n bytes, each a union of MAY_TRUE, MAY_FALSE and MAY_NULL: what is absent is disproved.
 
         Raises
         ------

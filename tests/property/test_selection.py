@@ -172,7 +172,7 @@ def test_a_bitmap_is_copied() -> None:
 def test_all_and_empty() -> None:
     assert list(RowRanges.all(7)) == [(0, 7)]
     assert RowRanges.all(0) == RowRanges.empty() == RowRanges() == RowRanges([(4, 4)])
-    assert repr(RowRanges.empty()) == "<RowRanges: empty>"
+    assert repr(RowRanges.empty()) == "<RowRanges of 0 rows: empty>"
     assert repr(RowRanges((i, i + 1) for i in range(0, 20, 2))) == (
         "<RowRanges of 10 rows: 0:1, 2:3, 4:5, 6:7, ...>"
     )
