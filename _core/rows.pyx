@@ -1,17 +1,12 @@
-# cython: language_level=3, freethreading_compatible=True
+# cython: language_level=3, freethreading_compatible=True, auto_pickle=False, autotestdict=False
 """Sets of row numbers; the kernels of `pageseek._core.search` are re-exported here."""
 
 from array import array
 from operator import index
 
 import numpy as np
-from pageseek._core.search import (
-    KIND_BOOL, KIND_BYTES, KIND_D128, KIND_D256, KIND_F16, KIND_F32, KIND_F64, KIND_FIXED, KIND_I8,
-    KIND_I16, KIND_I32, KIND_I64, KIND_LARGE_BYTES, KIND_U8, KIND_U16, KIND_U32, KIND_U64,
-    MAY_FALSE, MAY_NULL, MAY_TRUE, NAN_IEEE, NAN_SPARK, OP_ALWAYS, OP_EQ, OP_GE, OP_GT, OP_IN,
-    OP_IS_NAN, OP_IS_NULL, OP_LE, OP_LT, OP_NE, OP_NEVER, OP_PREFIX, CoreError, Zones, compare,
-    lower_bound, sort_literals, upper_bound,
-)
+from pageseek._core import search
+from pageseek._core.search import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -52,6 +47,9 @@ cdef extern from "pageseek.h" nogil:
     void ps_bitmap_combine(uint8_t *, const uint8_t *, size_t, ps_set_op)
     size_t ps_zones_to_ranges(const uint8_t *, uint8_t, const int64_t *, size_t, ps_range *)
     void ps_pages_touched(const ps_selection *, const int64_t *, size_t, uint8_t *)
+
+
+globals().update({name: item for name, item in vars(search).items() if name[0] != "_"})
 
 
 cdef int check(ps_status status, ps_error *error) except -1:

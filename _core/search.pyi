@@ -1,8 +1,8 @@
-from typing import Final, TypeAlias, final
+from typing import Final, Self, TypeAlias, final
 
 from typing_extensions import Buffer
 
-Literals: TypeAlias = tuple[int, Buffer, Buffer | None]
+_Literals: TypeAlias = tuple[int, Buffer, Buffer | None]
 
 KIND_BOOL: Final[int]
 KIND_I8: Final[int]
@@ -54,23 +54,23 @@ def compare(
     offsets: Buffer | None,
     op: int,
     negate: bool,
-    literals: Literals | None = None,
+    literals: _Literals | None = None,
     nan: int = ...,
 ) -> tuple[bytes, int]: ...
 def sort_literals(
     kind: int, width: int, n: int, values: Buffer, offsets: Buffer | None = None
 ) -> bytes: ...
 def lower_bound(
-    kind: int, width: int, n: int, values: Buffer, offsets: Buffer | None, literal: Literals
+    kind: int, width: int, n: int, values: Buffer, offsets: Buffer | None, literal: _Literals
 ) -> int: ...
 def upper_bound(
-    kind: int, width: int, n: int, values: Buffer, offsets: Buffer | None, literal: Literals
+    kind: int, width: int, n: int, values: Buffer, offsets: Buffer | None, literal: _Literals
 ) -> int: ...
 
 @final
 class Zones:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         kind: int,
         width: int,
         n: int,
@@ -84,8 +84,8 @@ class Zones:
         nan_counts: Buffer | None = None,
         counts: Buffer | None = None,
         claimed_order: int = 0,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def order(self) -> int: ...
     def __len__(self) -> int: ...
-    def probe(self, op: int, literals: Literals | None = None, nan: int = ...) -> bytes: ...
+    def probe(self, op: int, literals: _Literals | None = None, nan: int = ...) -> bytes: ...

@@ -1,4 +1,4 @@
-# cython: language_level=3, freethreading_compatible=True
+# cython: language_level=3, freethreading_compatible=True, auto_pickle=False, autotestdict=False
 """Comparison of values with literals, binary search, and verdicts on zones.
 
 Values come as raw buffers in Arrow's layout: `kind` is one of KIND_*, `width` the bytes of a
@@ -92,7 +92,7 @@ cdef int check(ps_status status, ps_error *error) except -1:
     raise CoreError(<int> status, offset, error.message.decode("utf-8", "replace"))
 
 
-cdef class Buffer:
+cdef class _Buffer:
     """Bytes of another object, held; none for None."""
 
     cdef Py_buffer view
@@ -122,33 +122,33 @@ cdef size_t item_bytes(n, size_t size, str what) except? 0:
     return <size_t> n * size
 
 
-cdef class Values:
+cdef class _Values:
     """ps_values with the buffers that it points into."""
 
     cdef ps_values c
-    cdef Buffer validity, values, offsets
+    cdef _Buffer validity, values, offsets
 
     def __cinit__(self, int32_t kind, int32_t width, n, validity, values, offsets, str what):
         cdef size_t rows = item_bytes(n, 1, what)
         cdef size_t unit = 8 if kind == PS_LARGE_BYTES else 4 if kind == PS_BYTES else 0
-        self.validity = Buffer(validity, (rows + 7) // 8, what + ", validity")
-        self.values = Buffer(values, 0, what)
-        self.offsets = Buffer(offsets, (rows + 1) * unit if rows else 0, what + ", offsets")
+        self.validity = _Buffer(validity, (rows + 7) // 8, what + ", validity")
+        self.values = _Buffer(values, 0, what)
+        self.offsets = _Buffer(offsets, (rows + 1) * unit if rows else 0, what + ", offsets")
         self.c.kind, self.c.width, self.c.n = kind, width, rows
         self.c.validity, self.c.values = self.validity.data(), self.values.data()
         self.c.values_size = self.values.view.len
         self.c.offsets = self.offsets.data()
 
 
-cdef Values literals_of(int32_t kind, int32_t width, ps_op op, literals):
+cdef _Values literals_of(int32_t kind, int32_t width, ps_op op, literals):
     if literals is None:
-        return Values(kind, width, 0, None, b"", None, "literals")
+        return _Values(kind, width, 0, None, b"", None, "literals")
     n, values, offsets = literals
     if kind == PS_FIXED and offsets is not None:
         kind = PS_BYTES
     elif kind == PS_FIXED and op == PS_PREFIX:
         width = <int32_t> memoryview(values).nbytes
-    return Values(kind, width, n, None, values, offsets, "literals")
+    return _Values(kind, width, n, None, values, offsets, "literals")
 
 
 def compare(int32_t kind, int32_t width, n, validity, values, offsets, ps_op op, bint negate,
@@ -168,8 +168,8 @@ def compare(int32_t kind, int32_t width, n, validity, values, offsets, ps_op op,
     CoreError
         Buffers shorter than n says, or literals that do not fit the kind or the op.
     """
-    cdef Values v = Values(kind, width, n, validity, values, offsets, "values")
-    cdef Values l = literals_of(kind, width, op, literals)
+    cdef _Values v = _Values(kind, width, n, validity, values, offsets, "values")
+    cdef _Values l = literals_of(kind, width, op, literals)
     cdef bytes mask = PyBytes_FromStringAndSize(NULL, (v.c.n + 7) // 8)
     cdef uint8_t *out = <uint8_t *> PyBytes_AsString(mask)
     cdef int64_t count = 0
@@ -189,7 +189,7 @@ def sort_literals(int32_t kind, int32_t width, n, values, offsets=None):
     CoreError
         Buffers shorter than n says.
     """
-    cdef Values v = Values(kind, width, n, None, values, offsets, "literals")
+    cdef _Values v = _Values(kind, width, n, None, values, offsets, "literals")
     cdef bytes order = PyBytes_FromStringAndSize(NULL, v.c.n * sizeof(int64_t))
     cdef int64_t *out = <int64_t *> PyBytes_AsString(order)
     cdef size_t kept = 0
@@ -202,8 +202,8 @@ def sort_literals(int32_t kind, int32_t width, n, values, offsets=None):
 
 
 cdef int64_t bound(int32_t kind, int32_t width, n, values, offsets, literal, bint upper) except -1:
-    cdef Values v = Values(kind, width, n, None, values, offsets, "values")
-    cdef Values l = literals_of(kind, width, PS_EQ, literal)
+    cdef _Values v = _Values(kind, width, n, None, values, offsets, "values")
+    cdef _Values l = literals_of(kind, width, PS_EQ, literal)
     cdef int64_t at = 0
     cdef ps_error error
     cdef ps_status status
@@ -250,20 +250,20 @@ cdef class Zones:
     """
 
     cdef ps_zones c
-    cdef Values lower, upper
+    cdef _Values lower, upper
     cdef list held
     cdef bytes known
 
     def __cinit__(self, int32_t kind, int32_t width, n, lower_values, lower_offsets, upper_values,
                   upper_offsets, known, all_null=None, null_counts=None, nan_counts=None,
                   counts=None, int32_t claimed_order=0):
-        self.lower = Values(kind, width, n, None, lower_values, lower_offsets, "lower bounds")
-        self.upper = Values(kind, width, n, None, upper_values, upper_offsets, "upper bounds")
-        cdef Buffer flags = Buffer(known, item_bytes(n, 1, "zones"), "known")
-        cdef Buffer nulls = Buffer(all_null, item_bytes(n, 1, "zones"), "all_null")
-        cdef Buffer null_figures = Buffer(null_counts, item_bytes(n, 8, "zones"), "null_counts")
-        cdef Buffer nan_figures = Buffer(nan_counts, item_bytes(n, 8, "zones"), "nan_counts")
-        cdef Buffer figures = Buffer(counts, item_bytes(n, 8, "zones"), "counts")
+        self.lower = _Values(kind, width, n, None, lower_values, lower_offsets, "lower bounds")
+        self.upper = _Values(kind, width, n, None, upper_values, upper_offsets, "upper bounds")
+        cdef _Buffer flags = _Buffer(known, item_bytes(n, 1, "zones"), "known")
+        cdef _Buffer nulls = _Buffer(all_null, item_bytes(n, 1, "zones"), "all_null")
+        cdef _Buffer null_figures = _Buffer(null_counts, item_bytes(n, 8, "zones"), "null_counts")
+        cdef _Buffer nan_figures = _Buffer(nan_counts, item_bytes(n, 8, "zones"), "nan_counts")
+        cdef _Buffer figures = _Buffer(counts, item_bytes(n, 8, "zones"), "counts")
         self.held = [nulls, null_figures, nan_figures, figures]
         # cleared where bounds contradict each other, so in bytes that nobody else can have: a
         # single byte copied by Python would be the interpreter's only one of its value
@@ -304,7 +304,7 @@ cdef class Zones:
         CoreError
             Literals that do not fit the kind or the op.
         """
-        cdef Values l = literals_of(self.c.lower.kind, self.c.lower.width, op, literals)
+        cdef _Values l = literals_of(self.c.lower.kind, self.c.lower.width, op, literals)
         cdef bytes verdict = PyBytes_FromStringAndSize(NULL, self.c.n)
         cdef uint8_t *out = <uint8_t *> PyBytes_AsString(verdict)
         cdef ps_error error
