@@ -1,17 +1,12 @@
-# cython: language_level=3, freethreading_compatible=True
-"""Sets of row numbers, and the kernels of comparison and search (`pageseek._core.search`), re-exported here."""
+# cython: language_level=3, freethreading_compatible=True, auto_pickle=False, autotestdict=False
+"""Sets of row numbers; the kernels of `pageseek._core.search` are re-exported here."""
 
 from array import array
 from operator import index
 
 import numpy as np
-from pageseek._core.search import (
-    KIND_BOOL, KIND_BYTES, KIND_D128, KIND_D256, KIND_F16, KIND_F32, KIND_F64, KIND_FIXED, KIND_I8,
-    KIND_I16, KIND_I32, KIND_I64, KIND_LARGE_BYTES, KIND_U8, KIND_U16, KIND_U32, KIND_U64, MAY_FALSE,
-    MAY_NULL, MAY_TRUE, NAN_IEEE, NAN_SPARK, OP_ALWAYS, OP_EQ, OP_GE, OP_GT, OP_IN, OP_IS_NAN, OP_IS_NULL,
-    OP_LE, OP_LT, OP_NE, OP_NEVER, OP_PREFIX, CoreError, Zones, compare, lower_bound, sort_literals,
-    upper_bound,
-)
+from pageseek._core import search
+from pageseek._core.search import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -54,6 +49,9 @@ cdef extern from "pageseek.h" nogil:
     void ps_pages_touched(const ps_selection *, const int64_t *, size_t, uint8_t *)
 
 
+globals().update({name: item for name, item in vars(search).items() if name[0] != "_"})
+
+
 cdef int check(ps_status status, ps_error *error) except -1:
     if status != PS_OK:
         raise CoreError(<int> status, None, error.message.decode("utf-8", "replace"))
@@ -80,7 +78,8 @@ cdef class RowRanges  # its methods and these functions call each other
 cdef RowRanges of_pairs(bytes room, size_t n):
     """The first n pairs of room, which are sorted, disjoint and do not touch."""
     cdef RowRanges result = RowRanges.__new__(RowRanges)
-    result.data = room if <size_t> len(room) == n * sizeof(ps_range) else room[: n * sizeof(ps_range)]
+    cdef size_t size = n * sizeof(ps_range)
+    result.data = room if <size_t> len(room) == size else room[:size]
     cdef const ps_range *ranges = pairs_of(result.data)
     if n:
         result.base, result.length = ranges[0].start, ranges[n - 1].stop - ranges[0].start
@@ -222,7 +221,7 @@ cdef class RowRanges:
 
     @staticmethod
     def from_bitmap(data, int64_t base, int64_t length):
-        """Row base + i for each bit i < length that is set, least significant bit first; data is copied."""
+        """Row base + i for each set bit i < length, least significant bit first; data is copied."""
         cdef ps_selection c
         cdef ps_error error
         cdef Py_buffer view
@@ -288,7 +287,7 @@ cdef class RowRanges:
 
     @property
     def bitmap(self):
-        """tuple of (bytes, int, int) or None: bits, first row, length in bits, where that is the form."""
+        """tuple of (bytes, int, int) or None: bits, first row, length, if that is the form."""
         return (self.data, self.base, self.length) if self.dense else None
 
     def to_numpy(self):
@@ -357,7 +356,7 @@ cdef class RowRanges:
         return of_pairs((self.to_numpy() + delta).tobytes(), len(self.data) // sizeof(ps_range))
 
     def refine(self, mask):
-        """Keep the k-th row of the set where bit k of mask is set; mask has num_rows bits or more."""
+        """The k-th row of the set for each set bit k of mask, which has num_rows bits or more."""
         cdef ps_selection c = self.view()
         cdef Py_buffer view
         cdef bytes room
@@ -366,7 +365,8 @@ cdef class RowRanges:
         cdef size_t n
         PyObject_GetBuffer(mask, &view, PyBUF_SIMPLE)
         try:
-            need(view.len >= (self.count + 7) // 8, f"mask of {view.len} bytes for {self.count} rows")
+            need(view.len >= (self.count + 7) // 8,
+                 f"mask of {view.len} bytes for {self.count} rows")
             bits = <const uint8_t *> view.buf
             with nogil:
                 n = ps_selection_refine(&c, bits, NULL)
@@ -394,11 +394,13 @@ cdef class RowRanges:
     def split(self, n):
         """List of n sets, in order, whose sizes differ by at most one."""
         need(n > 0, f"a split into {n}")
+        if not self.count:
+            return [self] * n
         pairs = self.to_numpy()
         ends = np.cumsum(pairs[:, 1] - pairs[:, 0])
-        counts = [self.count * i // n for i in range(1, n)] if self.count else [0] * (n - 1)
+        counts = np.array([self.count * i // n for i in range(1, n)], np.int64)
         at = np.searchsorted(ends, counts, "right")
-        cuts = [0, *(pairs[at, 1] - ends[at] + counts).tolist(), INT64_MAX] if self.count else [0] * (n + 1)
+        cuts = [0, *(pairs[at, 1] - ends[at] + counts).tolist(), INT64_MAX]
         return [self.slice(start, stop) for start, stop in zip(cuts, cuts[1:])]
 
     def __iter__(self):  # of ranges: hence no __len__, from which list() would take its size
@@ -430,7 +432,7 @@ cdef class RowRanges:
     def __repr__(self):
         shown = ", ".join(f"{start}:{stop}" for (start, stop), _ in zip(self, range(4)))
         more = ", ..." if self.num_ranges > 4 else ""
-        return f"<RowRanges of {self.count} rows: {shown}{more}>" if self.count else "<RowRanges: empty>"
+        return f"<RowRanges of {self.count} rows: {shown or 'empty'}{more}>"
 
     def __reduce__(self):
         if self.dense:
@@ -456,7 +458,8 @@ def zones_to_ranges(verdict, uint8_t bit, first_rows):
     """
     cdef bytes flags = bytes(verdict), first = bytes(first_rows)
     cdef size_t n = len(flags)
-    need(<size_t> len(first) == (n + 1) * sizeof(int64_t), f"first rows of {n} zones in {len(first)} bytes")
+    need(<size_t> len(first) == (n + 1) * sizeof(int64_t),
+         f"first rows of {n} zones in {len(first)} bytes")
     cdef bytes room = blank(n * sizeof(ps_range))
     cdef ps_range *out = pairs_of(room)
     cdef const uint8_t *zones = <const uint8_t *> PyBytes_AsString(flags)

@@ -1,12 +1,14 @@
-# cython: language_level=3, freethreading_compatible=True
+# cython: language_level=3, freethreading_compatible=True, auto_pickle=False, autotestdict=False
 """Comparison of values with literals, binary search, and verdicts on zones.
 
-Values come as raw buffers in Arrow's layout: `kind` is one of KIND_*, `width` the bytes of a KIND_FIXED value
-(otherwise ignored), `n` the number of values, `offsets` the n + 1 offsets of byte strings: int32 for KIND_BYTES,
-int64 for KIND_LARGE_BYTES. Bitmaps start at bit 0, least significant bit first. Literals are a tuple
-(n, values, offsets or None) of the same kind; for KIND_FIXED values, literals with offsets are KIND_BYTES.
+Values come as raw buffers in Arrow's layout: `kind` is one of KIND_*, `width` the bytes of a
+KIND_FIXED value (otherwise ignored), `n` the number of values, `offsets` the n + 1 offsets of byte
+strings: int32 for KIND_BYTES, int64 for KIND_LARGE_BYTES. Bitmaps start at bit 0, least significant
+bit first. Literals are a tuple (n, values, offsets or None) of the same kind; for KIND_FIXED
+values, literals with offsets are KIND_BYTES.
 """
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -69,7 +71,7 @@ class CoreError(Exception):
     Attributes
     ----------
     status : int
-        The class of the failure: 1 truncated, 2 corrupt, 3 limit, 4 unsupported, 5 memory, 6 argument.
+        1 truncated, 2 corrupt, 3 limit, 4 unsupported, 5 out of memory, 6 invalid argument.
     offset : int or None
         Byte of the input at fault; None where no byte is.
     message : str
@@ -90,7 +92,7 @@ cdef int check(ps_status status, ps_error *error) except -1:
     raise CoreError(<int> status, offset, error.message.decode("utf-8", "replace"))
 
 
-cdef class Buffer:
+cdef class _Buffer:
     """Bytes of another object, held; none for None."""
 
     cdef Py_buffer view
@@ -120,41 +122,41 @@ cdef size_t item_bytes(n, size_t size, str what) except? 0:
     return <size_t> n * size
 
 
-cdef class Values:
+cdef class _Values:
     """ps_values with the buffers that it points into."""
 
     cdef ps_values c
-    cdef Buffer validity, values, offsets
+    cdef _Buffer validity, values, offsets
 
     def __cinit__(self, int32_t kind, int32_t width, n, validity, values, offsets, str what):
         cdef size_t rows = item_bytes(n, 1, what)
         cdef size_t unit = 8 if kind == PS_LARGE_BYTES else 4 if kind == PS_BYTES else 0
-        self.validity = Buffer(validity, (rows + 7) // 8, what + ", validity")
-        self.values = Buffer(values, 0, what)
-        self.offsets = Buffer(offsets, (rows + 1) * unit if rows else 0, what + ", offsets")
+        self.validity = _Buffer(validity, (rows + 7) // 8, what + ", validity")
+        self.values = _Buffer(values, 0, what)
+        self.offsets = _Buffer(offsets, (rows + 1) * unit if rows else 0, what + ", offsets")
         self.c.kind, self.c.width, self.c.n = kind, width, rows
         self.c.validity, self.c.values = self.validity.data(), self.values.data()
         self.c.values_size = self.values.view.len
         self.c.offsets = self.offsets.data()
 
 
-cdef Values literals_of(int32_t kind, int32_t width, ps_op op, literals):
+cdef _Values literals_of(int32_t kind, int32_t width, ps_op op, literals):
     if literals is None:
-        return Values(kind, width, 0, None, b"", None, "literals")
+        return _Values(kind, width, 0, None, b"", None, "literals")
     n, values, offsets = literals
     if kind == PS_FIXED and offsets is not None:
         kind = PS_BYTES
     elif kind == PS_FIXED and op == PS_PREFIX:
         width = <int32_t> memoryview(values).nbytes
-    return Values(kind, width, n, None, values, offsets, "literals")
+    return _Values(kind, width, n, None, values, offsets, "literals")
 
 
 def compare(int32_t kind, int32_t width, n, validity, values, offsets, ps_op op, bint negate,
             literals=None, ps_nan nan=PS_NAN_IEEE):
     """Bitmap of the values for which `value op literal` is TRUE, or FALSE when `negate` is set.
 
-    Nulls are in neither, except for OP_IS_NULL. OP_IN wants its literals sorted and distinct (`sort_literals`);
-    ops without a literal ignore `literals`.
+    Nulls are in neither, except for OP_IS_NULL. OP_IN wants its literals sorted and distinct
+    (`sort_literals`); ops without a literal ignore `literals`.
 
     Returns
     -------
@@ -166,8 +168,8 @@ def compare(int32_t kind, int32_t width, n, validity, values, offsets, ps_op op,
     CoreError
         Buffers shorter than n says, or literals that do not fit the kind or the op.
     """
-    cdef Values v = Values(kind, width, n, validity, values, offsets, "values")
-    cdef Values l = literals_of(kind, width, op, literals)
+    cdef _Values v = _Values(kind, width, n, validity, values, offsets, "values")
+    cdef _Values l = literals_of(kind, width, op, literals)
     cdef bytes mask = PyBytes_FromStringAndSize(NULL, (v.c.n + 7) // 8)
     cdef uint8_t *out = <uint8_t *> PyBytes_AsString(mask)
     cdef int64_t count = 0
@@ -187,7 +189,7 @@ def sort_literals(int32_t kind, int32_t width, n, values, offsets=None):
     CoreError
         Buffers shorter than n says.
     """
-    cdef Values v = Values(kind, width, n, None, values, offsets, "literals")
+    cdef _Values v = _Values(kind, width, n, None, values, offsets, "literals")
     cdef bytes order = PyBytes_FromStringAndSize(NULL, v.c.n * sizeof(int64_t))
     cdef int64_t *out = <int64_t *> PyBytes_AsString(order)
     cdef size_t kept = 0
@@ -200,8 +202,8 @@ def sort_literals(int32_t kind, int32_t width, n, values, offsets=None):
 
 
 cdef int64_t bound(int32_t kind, int32_t width, n, values, offsets, literal, bint upper) except -1:
-    cdef Values v = Values(kind, width, n, None, values, offsets, "values")
-    cdef Values l = literals_of(kind, width, PS_EQ, literal)
+    cdef _Values v = _Values(kind, width, n, None, values, offsets, "values")
+    cdef _Values l = literals_of(kind, width, PS_EQ, literal)
     cdef int64_t at = 0
     cdef ps_error error
     cdef ps_status status
@@ -215,22 +217,23 @@ cdef int64_t bound(int32_t kind, int32_t width, n, values, offsets, literal, bin
 
 
 def lower_bound(int32_t kind, int32_t width, n, values, offsets, literal):
-    """First index whose value is >= the literal, n if none is; values ascend, without nulls or NaN."""
+    """First index whose value is >= the literal, else n; values ascend, without nulls or NaN."""
     return bound(kind, width, n, values, offsets, literal, False)
 
 
 def upper_bound(int32_t kind, int32_t width, n, values, offsets, literal):
-    """First index whose value is > the literal, n if none is; values ascend, without nulls or NaN."""
+    """First index whose value is > the literal, else n; values ascend, without nulls or NaN."""
     return bound(kind, width, n, values, offsets, literal, True)
 
 
+@cython.final
 cdef class Zones:
     """What is known of n zones: pages of a chunk, or row groups of a file.
 
     Parameters
     ----------
     kind, width, n, lower_values, lower_offsets, upper_values, upper_offsets
-        The bounds, n of each: no value but null and NaN lies outside of them. They need not be exact.
+        The bounds, n of each: no value but null and NaN lies outside. They need not be exact.
     known : buffer of n bytes
         1 where both bounds may be trusted. Contradictory bounds are ignored all the same.
     all_null : buffer of n bytes, optional
@@ -247,23 +250,23 @@ cdef class Zones:
     """
 
     cdef ps_zones c
-    cdef Values lower, upper
+    cdef _Values lower, upper
     cdef list held
     cdef bytes known
 
     def __cinit__(self, int32_t kind, int32_t width, n, lower_values, lower_offsets, upper_values,
                   upper_offsets, known, all_null=None, null_counts=None, nan_counts=None,
                   counts=None, int32_t claimed_order=0):
-        self.lower = Values(kind, width, n, None, lower_values, lower_offsets, "lower bounds")
-        self.upper = Values(kind, width, n, None, upper_values, upper_offsets, "upper bounds")
-        cdef Buffer flags = Buffer(known, item_bytes(n, 1, "zones"), "known")
-        cdef Buffer nulls = Buffer(all_null, item_bytes(n, 1, "zones"), "all_null")
-        cdef Buffer null_figures = Buffer(null_counts, item_bytes(n, 8, "zones"), "null_counts")
-        cdef Buffer nan_figures = Buffer(nan_counts, item_bytes(n, 8, "zones"), "nan_counts")
-        cdef Buffer figures = Buffer(counts, item_bytes(n, 8, "zones"), "counts")
+        self.lower = _Values(kind, width, n, None, lower_values, lower_offsets, "lower bounds")
+        self.upper = _Values(kind, width, n, None, upper_values, upper_offsets, "upper bounds")
+        cdef _Buffer flags = _Buffer(known, item_bytes(n, 1, "zones"), "known")
+        cdef _Buffer nulls = _Buffer(all_null, item_bytes(n, 1, "zones"), "all_null")
+        cdef _Buffer null_figures = _Buffer(null_counts, item_bytes(n, 8, "zones"), "null_counts")
+        cdef _Buffer nan_figures = _Buffer(nan_counts, item_bytes(n, 8, "zones"), "nan_counts")
+        cdef _Buffer figures = _Buffer(counts, item_bytes(n, 8, "zones"), "counts")
         self.held = [nulls, null_figures, nan_figures, figures]
-        # flags of contradictory bounds are cleared, so in bytes that nobody else can have: one byte, copied
-        # by Python, would be the interpreter's only one of its value
+        # cleared where bounds contradict each other, so in bytes that nobody else can have: a
+        # single byte copied by Python would be the interpreter's only one of its value
         self.known = PyBytes_FromStringAndSize(NULL, n)
         cdef uint8_t *own = <uint8_t *> PyBytes_AsString(self.known)
         memcpy(own, flags.data(), n)
@@ -294,14 +297,14 @@ cdef class Zones:
         Returns
         -------
         bytes
-            n bytes, each a union of MAY_TRUE, MAY_FALSE and MAY_NULL. What is absent is proven absent.
+            n bytes, each a union of MAY_TRUE, MAY_FALSE and MAY_NULL: what is absent is disproved.
 
         Raises
         ------
         CoreError
             Literals that do not fit the kind or the op.
         """
-        cdef Values l = literals_of(self.c.lower.kind, self.c.lower.width, op, literals)
+        cdef _Values l = literals_of(self.c.lower.kind, self.c.lower.width, op, literals)
         cdef bytes verdict = PyBytes_FromStringAndSize(NULL, self.c.n)
         cdef uint8_t *out = <uint8_t *> PyBytes_AsString(verdict)
         cdef ps_error error

@@ -5,16 +5,16 @@
 typedef struct scan {
     const ps_values *values, *literals;
     int64_t n_literals; /* without a trailing NaN */
-    bool has_nan;       /* there was one, and NaN equals it */
-    int accept;         /* byte strings: bit c + 1 set where an order of c (-1, 0, 1) is TRUE */
+    int accept;         /* byte strings: bit c + 1 where an order of c (-1, 0, 1) is TRUE */
 } scan;
 
-/* Word of results for the `count` <= 64 values from `first`; bits from count on are arbitrary. Blocks of numbers
- * take the address of 64 values instead. */
+/* Word of results for the `count` <= 64 values from `first`; bits from count on are arbitrary.
+ * Blocks of numbers take the address of 64 values instead. */
 typedef uint64_t (*span_block)(const scan *s, int64_t first, int count);
 typedef uint64_t (*number_block)(const scan *s, const uint8_t *p);
 
-/* Bit i = byte i of 64 bytes that are 0 or 1: the product moves the low bits of eight bytes into the top one. */
+/* Bit i = byte i of 64 bytes that are 0 or 1: the product moves the low bits of eight bytes
+ * into the top one. */
 PS_INLINE uint64_t pack(const uint8_t flags[64]) {
     uint64_t word = 0;
     for (int i = 0; i < 8; i++)
@@ -23,65 +23,66 @@ PS_INLINE uint64_t pack(const uint8_t flags[64]) {
 }
 
 /* Loops of a fixed length over bytes: what the compiler makes vectors of. */
-#define BLOCK(name, suffix, TEST)                                                       \
-    static uint64_t name##_##suffix(const scan *s, const uint8_t *p) {                  \
-        uint8_t flags[64];                                                              \
-        ps_t_##name v = ps_load_##name(s->literals->values, 0);                         \
-        for (int i = 0; i < 64; i++) {                                                  \
-            ps_t_##name x = ps_load_##name(p, i);                                       \
-            flags[i] = (uint8_t)(TEST);                                                 \
-        }                                                                               \
-        return pack(flags);                                                             \
+#define BLOCK(name, suffix, TEST)                                                              \
+    static uint64_t name##_##suffix(const scan *s, const uint8_t *p) {                         \
+        uint8_t flags[64];                                                                     \
+        ps_t_##name v = ps_load_##name(s->literals->values, 0);                                \
+        for (int i = 0; i < 64; i++) {                                                         \
+            ps_t_##name x = ps_load_##name(p, i);                                              \
+            flags[i] = (uint8_t)(TEST);                                                        \
+        }                                                                                      \
+        return pack(flags);                                                                    \
     }
 
 enum { FEW_LITERALS = 8 };
 
-#define IN_BLOCKS(name)                                                                 \
-    static uint64_t name##_in_few(const scan *s, const uint8_t *p) {                    \
-        uint8_t flags[64] = {0};                                                        \
-        for (int64_t j = 0; j < s->n_literals; j++) {                                   \
-            ps_t_##name v = ps_load_##name(s->literals->values, j);                     \
-            for (int i = 0; i < 64; i++)                                                \
-                flags[i] |= (uint8_t)ps_equal_##name(ps_load_##name(p, i), v);          \
-        }                                                                               \
-        return pack(flags);                                                             \
-    }                                                                                   \
-    static uint64_t name##_in_many(const scan *s, const uint8_t *p) {                   \
-        uint8_t flags[64];                                                              \
-        const uint8_t *sorted = s->literals->values;                                    \
-        for (int i = 0; i < 64; i++) {                                                  \
-            ps_t_##name x = ps_load_##name(p, i);                                       \
-            int64_t base = 0;                                                           \
-            for (int64_t n = s->n_literals; n > 1;) { /* the last one that is <= x */   \
-                int64_t half = n >> 1;                                                  \
-                base += half & -(int64_t)!ps_less_##name(x, ps_load_##name(sorted, base + half)); \
-                n -= half;                                                              \
-            }                                                                           \
-            flags[i] = (uint8_t)ps_equal_##name(x, ps_load_##name(sorted, base));       \
-        }                                                                               \
-        return pack(flags);                                                             \
+#define IN_BLOCKS(name)                                                                        \
+    static uint64_t name##_in_few(const scan *s, const uint8_t *p) {                           \
+        uint8_t flags[64] = {0};                                                               \
+        for (int64_t j = 0; j < s->n_literals; j++) {                                          \
+            ps_t_##name v = ps_load_##name(s->literals->values, j);                            \
+            for (int i = 0; i < 64; i++)                                                       \
+                flags[i] |= (uint8_t)ps_equal_##name(ps_load_##name(p, i), v);                 \
+        }                                                                                      \
+        return pack(flags);                                                                    \
+    }                                                                                          \
+    static uint64_t name##_in_many(const scan *s, const uint8_t *p) {                          \
+        uint8_t flags[64];                                                                     \
+        const uint8_t *sorted = s->literals->values;                                           \
+        for (int i = 0; i < 64; i++) {                                                         \
+            ps_t_##name x = ps_load_##name(p, i);                                              \
+            int64_t base = 0;                                                                  \
+            for (int64_t n = s->n_literals; n > 1;) { /* the last one that is <= x */          \
+                int64_t half = n >> 1;                                                         \
+                base +=                                                                        \
+                    half & -(int64_t)!ps_less_##name(x, ps_load_##name(sorted, base + half));  \
+                n -= half;                                                                     \
+            }                                                                                  \
+            flags[i] = (uint8_t)ps_equal_##name(x, ps_load_##name(sorted, base));              \
+        }                                                                                      \
+        return pack(flags);                                                                    \
     }
 
-#define INTEGER_BLOCKS(KIND, name)                                                      \
-    BLOCK(name, eq, ps_equal_##name(x, v))                                              \
-    BLOCK(name, lt, ps_less_##name(x, v))                                               \
-    BLOCK(name, le, !ps_less_##name(v, x))                                              \
+#define INTEGER_BLOCKS(KIND, name)                                                             \
+    BLOCK(name, eq, ps_equal_##name(x, v))                                                     \
+    BLOCK(name, lt, ps_less_##name(x, v))                                                      \
+    BLOCK(name, le, !ps_less_##name(v, x))                                                     \
     IN_BLOCKS(name)
-#define FLOAT_BLOCKS(KIND, name)                                                        \
-    BLOCK(name, eq, x == v)                                                             \
-    BLOCK(name, lt, x < v)                                                              \
-    BLOCK(name, le, x <= v)                                                             \
-    BLOCK(name, gt, x > v)                                                              \
-    BLOCK(name, ge, x >= v)                                                             \
-    IN_BLOCKS(name)                                                                     \
-    static uint64_t name##_nan(const scan *s, const uint8_t *p) {                       \
-        uint8_t flags[64];                                                              \
-        (void)s;                                                                        \
-        for (int i = 0; i < 64; i++) {                                                  \
-            ps_t_##name x = ps_load_##name(p, i);                                       \
-            flags[i] = x != x;                                                          \
-        }                                                                               \
-        return pack(flags);                                                             \
+#define FLOAT_BLOCKS(KIND, name)                                                               \
+    BLOCK(name, eq, x == v)                                                                    \
+    BLOCK(name, lt, x < v)                                                                     \
+    BLOCK(name, le, x <= v)                                                                    \
+    BLOCK(name, gt, x > v)                                                                     \
+    BLOCK(name, ge, x >= v)                                                                    \
+    IN_BLOCKS(name)                                                                            \
+    static uint64_t name##_nan(const scan *s, const uint8_t *p) {                              \
+        uint8_t flags[64];                                                                     \
+        (void)s;                                                                               \
+        for (int i = 0; i < 64; i++) {                                                         \
+            ps_t_##name x = ps_load_##name(p, i);                                              \
+            flags[i] = x != x;                                                                 \
+        }                                                                                      \
+        return pack(flags);                                                                    \
     }
 PS_INTEGER_KINDS(INTEGER_BLOCKS)
 PS_FLOAT_KINDS(FLOAT_BLOCKS)
@@ -92,14 +93,14 @@ typedef struct number_kernels {
     number_block eq, lt, le, gt, ge, nan, in_few, in_many;
 } number_kernels;
 
-#define INTEGER_ROW(KIND, name)                                                         \
-    [KIND] = {ps_size_##name, name##_eq, name##_lt, name##_le, NULL, NULL, NULL,        \
-              name##_in_few, name##_in_many},
-#define FLOAT_ROW(KIND, name)                                                           \
-    [KIND] = {ps_size_##name, name##_eq, name##_lt, name##_le, name##_gt, name##_ge,    \
-              name##_nan, name##_in_few, name##_in_many},
-static const number_kernels NUMBERS[PS_D256 + 1] = {
-    PS_INTEGER_KINDS(INTEGER_ROW) PS_FLOAT_KINDS(FLOAT_ROW)};
+#define INTEGER_ROW(KIND, name)                                                                \
+    [KIND] = {ps_size_##name, name##_eq, name##_lt,     name##_le,     NULL,                   \
+              NULL,           NULL,      name##_in_few, name##_in_many},
+#define FLOAT_ROW(KIND, name)                                                                  \
+    [KIND] = {ps_size_##name, name##_eq,  name##_lt,     name##_le,     name##_gt,             \
+              name##_ge,      name##_nan, name##_in_few, name##_in_many},
+static const number_kernels NUMBERS[PS_D256 + 1] = {PS_INTEGER_KINDS(INTEGER_ROW)
+                                                        PS_FLOAT_KINDS(FLOAT_ROW)};
 
 /* ---- byte strings and booleans ----------------------------------------------------------- */
 
@@ -115,16 +116,16 @@ static uint64_t bytes_order(const scan *s, int64_t first, int count) {
 }
 
 /* Candidates by length alone first: most values end there. */
-#define BYTES_BLOCKS(name, LENGTH)                                                      \
-    static uint64_t name##_sized(const scan *s, int64_t first, int count, bool prefix) { \
-        uint8_t flags[64] = {0};                                                        \
-        ps_bytes v = ps_bytes_at(s->literals, 0);                                       \
-        if (prefix) {                                                                   \
-            for (int i = 0; i < count; i++) flags[i] = (LENGTH) >= v.size;              \
-        } else {                                                                        \
-            for (int i = 0; i < count; i++) flags[i] = (LENGTH) == v.size;              \
-        }                                                                               \
-        return pack(flags);                                                             \
+#define BYTES_BLOCKS(name, LENGTH)                                                             \
+    static uint64_t name##_sized(const scan *s, int64_t first, int count, bool prefix) {       \
+        uint8_t flags[64] = {0};                                                               \
+        ps_bytes v = ps_bytes_at(s->literals, 0);                                              \
+        if (prefix) {                                                                          \
+            for (int i = 0; i < count; i++) flags[i] = (LENGTH) >= v.size;                     \
+        } else {                                                                               \
+            for (int i = 0; i < count; i++) flags[i] = (LENGTH) == v.size;                     \
+        }                                                                                      \
+        return pack(flags);                                                                    \
     }
 BYTES_BLOCKS(narrow, (size_t)(ps_load_i32(s->values->offsets, first + i + 1) -
                               ps_load_i32(s->values->offsets, first + i)))
@@ -163,7 +164,8 @@ static uint64_t bytes_in(const scan *s, int64_t first, int count) {
     uint64_t word = 0;
     for (int i = 0; i < count; i++) {
         int64_t at = ps_value_search(s->literals, s->values, first + i, false);
-        bool found = at < s->n_literals && ps_value_order(s->literals, at, s->values, first + i) == 0;
+        bool found =
+            at < s->n_literals && ps_value_order(s->literals, at, s->values, first + i) == 0;
         word |= (uint64_t)found << i;
     }
     return word;
@@ -186,10 +188,10 @@ static uint64_t bool_any(const scan *s, int64_t first, int count) {
 
 typedef struct plan {
     scan scan;
-    size_t size;           /* of a number */
-    number_block number;   /* one of these two, or none: all bits are 0 before `invert` */
+    size_t size; /* of a number */
+    number_block number; /* one of these two, or none: all bits are 0 before `invert` */
     span_block span;
-    number_block extra;    /* its bits are added */
+    number_block extra; /* its bits are added */
     bool invert;
 } plan;
 
@@ -219,7 +221,8 @@ static void plan_number(plan *p, ps_op op, ps_nan nan, int32_t kind) {
         /* sorted: NaN, once, at the end */
         bool last_nan = literals->n && ps_value_is_nan(literals, literals->n - 1);
         p->scan.n_literals = literals->n - last_nan;
-        if (p->scan.n_literals) p->number = p->scan.n_literals <= FEW_LITERALS ? k->in_few : k->in_many;
+        if (p->scan.n_literals)
+            p->number = p->scan.n_literals <= FEW_LITERALS ? k->in_few : k->in_many;
         if (last_nan && nan == PS_NAN_SPARK) p->extra = k->nan;
         return;
     }
@@ -331,7 +334,8 @@ static void sift(const ps_values *v, int64_t *heap, size_t root, size_t n) {
     }
 }
 
-ps_status ps_literals_sort(const ps_values *literals, int64_t *order, size_t *kept, ps_error *err) {
+ps_status ps_literals_sort(const ps_values *literals, int64_t *order, size_t *kept,
+                           ps_error *err) {
     *kept = 0;
     PS_TRY(ps_values_check(literals, "literals", err));
     size_t n = (size_t)literals->n;

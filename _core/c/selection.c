@@ -40,7 +40,8 @@ static int64_t bits_count(const uint8_t *bits, size_t n) {
 static void bits_fill(uint8_t *bits, size_t from, size_t to) {
     if (from >= to) return;
     size_t first = from / 8, last = (to - 1) / 8;
-    uint8_t head = (uint8_t)(0xff << (from & 7)), tail = (uint8_t)(0xff >> (7 - ((to - 1) & 7)));
+    uint8_t head = (uint8_t)(0xff << (from & 7)),
+            tail = (uint8_t)(0xff >> (7 - ((to - 1) & 7)));
     if (first == last) {
         bits[first] |= head & tail;
         return;
@@ -73,16 +74,18 @@ ps_status ps_selection_check(const ps_selection *selection, ps_error *err) {
     if (selection->bitmap) {
         if (selection->base < 0 || selection->length < 0 ||
             selection->base > INT64_MAX - selection->length)
-            return ps_fail(err, PS_INVALID, PS_NOWHERE, "bitmap begins or ends at a row that is none");
+            return ps_fail(err, PS_INVALID, PS_NOWHERE,
+                           "bitmap begins or ends at a row that is none");
         return PS_OK;
     }
     int64_t done = 0;
     for (size_t i = 0; i < selection->n_ranges; i++) {
         ps_range r = selection->ranges[i];
         if (r.start < done || r.stop <= r.start)
-            return ps_fail(err, PS_INVALID, PS_NOWHERE,
-                           "range %zu, rows %lld to %lld, is negative, empty or not after row %lld", i,
-                           (long long)r.start, (long long)r.stop, (long long)done);
+            return ps_fail(
+                err, PS_INVALID, PS_NOWHERE,
+                "range %zu, rows %lld to %lld, is negative, empty or not after row %lld", i,
+                (long long)r.start, (long long)r.stop, (long long)done);
         done = r.stop;
     }
     return PS_OK;
@@ -96,7 +99,8 @@ int64_t ps_selection_count(const ps_selection *selection) {
     return rows;
 }
 
-/* First range from `i` on that ends after `row`: doubling steps, so that a near one costs little. */
+/* First range from `i` on that ends after `row`: doubling steps, so that a near one costs
+ * little. */
 static size_t seek(const ps_range *ranges, size_t n, size_t i, int64_t row) {
     size_t step = 1;
     if (i >= n || ranges[i].stop > row) return i;
@@ -132,7 +136,8 @@ bool ps_selection_next(const ps_selection *selection, ps_run_cursor *cursor, int
         if (i == selection->n_ranges || selection->ranges[i].start >= limit) goto none;
         start = selection->ranges[i].start, stop = selection->ranges[i].stop;
         if (start < cursor->row) start = cursor->row;
-        while (stop < limit && i + 1 < selection->n_ranges && selection->ranges[i + 1].start == stop)
+        while (stop < limit && i + 1 < selection->n_ranges &&
+               selection->ranges[i + 1].start == stop)
             stop = selection->ranges[++i].stop; /* ranges may touch */
         if (stop > limit) stop = limit;
         cursor->index = i;
@@ -227,9 +232,10 @@ void ps_selection_to_bitmap(const ps_selection *selection, int64_t base, int64_t
 
 /* ---- algebra of ranges ------------------------------------------------------------------- */
 
-/* No branch on the data: each step writes the overlap and keeps it if there is one. Where one set begins late,
- * as a slice does, the other is searched for that place. */
-size_t ps_ranges_and(const ps_range *a, size_t na, const ps_range *b, size_t nb, ps_range *out) {
+/* No branch on the data: each step writes the overlap and keeps it if there is one. Where one
+ * set begins late, as a slice does, the other is searched for that place. */
+size_t ps_ranges_and(const ps_range *a, size_t na, const ps_range *b, size_t nb,
+                     ps_range *out) {
     if (na == 0 || nb == 0) return 0;
     size_t i = seek(a, na, 0, b[0].start), j = seek(b, nb, 0, a[0].start), n = 0;
     while (i < na && j < nb) {
@@ -244,18 +250,24 @@ size_t ps_ranges_and(const ps_range *a, size_t na, const ps_range *b, size_t nb,
     return n;
 }
 
+/* Likewise: a range is written until one comes that does not join it. */
 size_t ps_ranges_or(const ps_range *a, size_t na, const ps_range *b, size_t nb, ps_range *out) {
     size_t i = 0, j = 0, n = 0;
+    if (na + nb == 0) return 0;
+    bool from_a = nb == 0 || (na && a[0].start <= b[0].start);
+    ps_range open = from_a ? a[i++] : b[j++];
     while (i < na || j < nb) {
-        bool from_a = j == nb || (i < na && a[i].start <= b[j].start);
-        ps_range next = from_a ? a[i] : b[j];
+        from_a = j == nb || (i < na && a[i].start <= b[j].start);
+        const ps_range *next = from_a ? a + i : b + j;
+        int64_t start = next->start, stop = next->stop;
+        bool joins = start <= open.stop;
         i += from_a, j += !from_a;
-        if (n && next.start <= out[n - 1].stop) {
-            if (next.stop > out[n - 1].stop) out[n - 1].stop = next.stop;
-        } else {
-            out[n++] = next;
-        }
+        out[n] = open; /* never beyond what has been read: out may be a */
+        n += !joins;
+        open.start = joins ? open.start : start;
+        open.stop = stop > open.stop ? stop : open.stop;
     }
+    out[n++] = open;
     return n;
 }
 
@@ -298,7 +310,8 @@ ps_status ps_ranges_from_rows(const int64_t *rows, size_t n, ps_range *out, size
     *kept = 0;
     for (size_t i = 0; i < n; i++) {
         if (rows[i] < 0 || rows[i] == INT64_MAX)
-            return ps_fail(err, PS_INVALID, PS_NOWHERE, "row %lld is no row", (long long)rows[i]);
+            return ps_fail(err, PS_INVALID, PS_NOWHERE, "row %lld is no row",
+                           (long long)rows[i]);
         out[i] = (ps_range){rows[i], rows[i] + 1};
     }
     return ps_ranges_normalise(out, n, kept, err);
@@ -343,7 +356,8 @@ size_t ps_zones_to_ranges(const uint8_t *verdict, uint8_t bit, const int64_t *fi
     return k;
 }
 
-void ps_pages_touched(const ps_selection *selection, const int64_t *first, size_t n, uint8_t *mask) {
+void ps_pages_touched(const ps_selection *selection, const int64_t *first, size_t n,
+                      uint8_t *mask) {
     ps_run_cursor cursor = {0};
     ps_range run;
     for (size_t i = 0; i < n; i++) {

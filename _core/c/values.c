@@ -1,7 +1,8 @@
 /* values.c - checks of value arrays, and the order of any two values. */
 #include "values.h"
 
-#define SIZE(KIND, name) case KIND: size = ps_size_##name; break;
+#define SIZE(KIND, name)                                                                       \
+    case KIND: size = ps_size_##name; break;
 
 ps_status ps_values_check(const ps_values *v, const char *what, ps_error *err) {
     size_t size = 0, need;
@@ -10,7 +11,8 @@ ps_status ps_values_check(const ps_values *v, const char *what, ps_error *err) {
         PS_NUMBER_KINDS(SIZE)
     case PS_BOOL: break;
     case PS_FIXED:
-        if (v->width < 0) return ps_fail(err, PS_INVALID, PS_NOWHERE, "%s: negative width", what);
+        if (v->width < 0)
+            return ps_fail(err, PS_INVALID, PS_NOWHERE, "%s: negative width", what);
         size = (size_t)v->width;
         break;
     case PS_BYTES:
@@ -28,10 +30,12 @@ ps_status ps_values_check(const ps_values *v, const char *what, ps_error *err) {
         int64_t first = wide ? ps_load_i64(v->offsets, 0) : ps_load_i32(v->offsets, 0);
         int64_t last = wide ? ps_load_i64(v->offsets, v->n) : ps_load_i32(v->offsets, v->n);
         if (falls || first < 0 || (uint64_t)last > v->values_size)
-            return ps_fail(err, PS_INVALID, PS_NOWHERE, "%s: offsets fall or leave the data", what);
+            return ps_fail(err, PS_INVALID, PS_NOWHERE, "%s: offsets fall or leave the data",
+                           what);
         return PS_OK;
     }
-    default: return ps_fail(err, PS_INVALID, PS_NOWHERE, "%s: unknown kind %d", what, (int)v->kind);
+    default:
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "%s: unknown kind %d", what, (int)v->kind);
     }
     if (v->kind == PS_BOOL) {
         need = (size_t)v->n / 8 + (v->n % 8 != 0);
@@ -39,21 +43,21 @@ ps_status ps_values_check(const ps_values *v, const char *what, ps_error *err) {
         need = SIZE_MAX;
     }
     if (need > v->values_size)
-        return ps_fail(err, PS_INVALID, PS_NOWHERE, "%s: %lld values need more than %zu bytes", what,
-                       (long long)v->n, v->values_size);
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "%s: %lld values need more than %zu bytes",
+                       what, (long long)v->n, v->values_size);
     return PS_OK;
 }
 
-#define ORDER(KIND, name)                                                               \
-    case KIND: {                                                                        \
-        ps_t_##name x = ps_load_##name(a->values, i), y = ps_load_##name(b->values, j); \
-        return ps_less_##name(y, x) - ps_less_##name(x, y);                             \
+#define ORDER(KIND, name)                                                                      \
+    case KIND: {                                                                               \
+        ps_t_##name x = ps_load_##name(a->values, i), y = ps_load_##name(b->values, j);        \
+        return ps_less_##name(y, x) - ps_less_##name(x, y);                                    \
     }
-#define ORDER_NAN(KIND, name)                                                           \
-    case KIND: {                                                                        \
-        ps_t_##name x = ps_load_##name(a->values, i), y = ps_load_##name(b->values, j); \
-        if (x != x || y != y) return (x != x) - (y != y);                               \
-        return (y < x) - (x < y);                                                       \
+#define ORDER_NAN(KIND, name)                                                                  \
+    case KIND: {                                                                               \
+        ps_t_##name x = ps_load_##name(a->values, i), y = ps_load_##name(b->values, j);        \
+        if (x != x || y != y) return (x != x) - (y != y);                                      \
+        return (y < x) - (x < y);                                                              \
     }
 
 int ps_value_order(const ps_values *a, int64_t i, const ps_values *b, int64_t j) {
@@ -65,10 +69,10 @@ int ps_value_order(const ps_values *a, int64_t i, const ps_values *b, int64_t j)
     }
 }
 
-#define IS_NAN(KIND, name)                                                              \
-    case KIND: {                                                                        \
-        ps_t_##name x = ps_load_##name(v->values, i);                                   \
-        return x != x;                                                                  \
+#define IS_NAN(KIND, name)                                                                     \
+    case KIND: {                                                                               \
+        ps_t_##name x = ps_load_##name(v->values, i);                                          \
+        return x != x;                                                                         \
     }
 
 bool ps_value_is_nan(const ps_values *v, int64_t i) {
@@ -84,7 +88,13 @@ ps_status ps_literals_check(const ps_values *literals, ps_op op, int32_t kind, p
     case PS_IS_NAN:
     case PS_ALWAYS:
     case PS_NEVER: return PS_OK;
-    case PS_EQ: case PS_NE: case PS_LT: case PS_LE: case PS_GT: case PS_GE: case PS_IN: break;
+    case PS_EQ:
+    case PS_NE:
+    case PS_LT:
+    case PS_LE:
+    case PS_GT:
+    case PS_GE:
+    case PS_IN: break;
     case PS_PREFIX:
         if (ps_kind_is_bytes(kind)) break;
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "a prefix needs byte strings");

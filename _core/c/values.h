@@ -21,25 +21,31 @@ typedef struct ps_bytes {
 } ps_bytes;
 
 /* Every kind whose values are loaded by index: templates are stamped with X(KIND, name). */
-#define PS_INTEGER_KINDS(X)                                                             \
-    X(PS_I8, i8) X(PS_I16, i16) X(PS_I32, i32) X(PS_I64, i64)                           \
-    X(PS_U8, u8) X(PS_U16, u16) X(PS_U32, u32) X(PS_U64, u64)                           \
+/* clang-format off */
+#define PS_INTEGER_KINDS(X)                                     \
+    X(PS_I8, i8) X(PS_I16, i16) X(PS_I32, i32) X(PS_I64, i64)   \
+    X(PS_U8, u8) X(PS_U16, u16) X(PS_U32, u32) X(PS_U64, u64)   \
     X(PS_D128, d128) X(PS_D256, d256)
-#define PS_FLOAT_KINDS(X) X(PS_F16, f16) X(PS_F32, f32) X(PS_F64, f64)
+/* clang-format on */
+#define PS_FLOAT_KINDS(X)  X(PS_F16, f16) X(PS_F32, f32) X(PS_F64, f64)
 #define PS_NUMBER_KINDS(X) PS_INTEGER_KINDS(X) PS_FLOAT_KINDS(X)
 
-#define PS_NUMBER(name, type)                                                           \
-    typedef type ps_t_##name;                                                           \
-    enum { ps_size_##name = sizeof(type) };                                             \
-    PS_INLINE type ps_load_##name(const uint8_t *p, int64_t i) {                        \
-        type v;                                                                         \
-        memcpy(&v, p + (size_t)i * sizeof v, sizeof v);                                 \
-        return v;                                                                       \
+#define PS_NUMBER(name, type)                                                                  \
+    typedef type ps_t_##name;                                                                  \
+    enum { ps_size_##name = sizeof(type) };                                                    \
+    PS_INLINE type ps_load_##name(const uint8_t *p, int64_t i) {                               \
+        type v;                                                                                \
+        memcpy(&v, p + (size_t)i * sizeof v, sizeof v);                                        \
+        return v;                                                                              \
     }
-#define PS_SCALAR(name, type)                                                           \
-    PS_NUMBER(name, type)                                                               \
-    PS_INLINE bool ps_less_##name(type a, type b) { return a < b; }                     \
-    PS_INLINE bool ps_equal_##name(type a, type b) { return a == b; }
+#define PS_SCALAR(name, type)                                                                  \
+    PS_NUMBER(name, type)                                                                      \
+    PS_INLINE bool ps_less_##name(type a, type b) {                                            \
+        return a < b;                                                                          \
+    }                                                                                          \
+    PS_INLINE bool ps_equal_##name(type a, type b) {                                           \
+        return a == b;                                                                         \
+    }
 
 PS_SCALAR(i8, int8_t)
 PS_SCALAR(i16, int16_t)
@@ -90,11 +96,19 @@ PS_INLINE float ps_load_f16(const uint8_t *p, int64_t i) {
     memcpy(&scaled, &normal, sizeof scaled);
     return scaled;
 }
-PS_INLINE bool ps_less_f16(float a, float b) { return a < b; }
-PS_INLINE bool ps_equal_f16(float a, float b) { return a == b; }
+PS_INLINE bool ps_less_f16(float a, float b) {
+    return a < b;
+}
+PS_INLINE bool ps_equal_f16(float a, float b) {
+    return a == b;
+}
 
-PS_INLINE bool ps_kind_is_float(int32_t kind) { return kind >= PS_F16 && kind <= PS_F64; }
-PS_INLINE bool ps_kind_is_bytes(int32_t kind) { return kind >= PS_BYTES && kind <= PS_FIXED; }
+PS_INLINE bool ps_kind_is_float(int32_t kind) {
+    return kind >= PS_F16 && kind <= PS_F64;
+}
+PS_INLINE bool ps_kind_is_bytes(int32_t kind) {
+    return kind >= PS_BYTES && kind <= PS_FIXED;
+}
 
 /* The i-th value of PS_BYTES, PS_LARGE_BYTES or PS_FIXED. */
 PS_INLINE ps_bytes ps_bytes_at(const ps_values *v, int64_t i) {
@@ -118,18 +132,18 @@ PS_INLINE int ps_prefix_order(ps_bytes a, ps_bytes b) {
     return ps_bytes_order((ps_bytes){a.data, a.size < b.size ? a.size : b.size}, b);
 }
 
-/* Negative, 0, positive in the total order of the kind: -0.0 = 0.0, NaN = NaN above all numbers. The kinds
- * are the same, or both are byte strings. */
+/* Negative, 0, positive in the total order of the kind: -0.0 = 0.0, NaN = NaN above all
+ * numbers. The kinds are the same, or both are byte strings. */
 int ps_value_order(const ps_values *a, int64_t i, const ps_values *b, int64_t j);
 bool ps_value_is_nan(const ps_values *v, int64_t i);
-/* First index of `sorted` whose value is >= (or > when `upper`) the i-th value of `of`; -1 where the offsets
- * that the search met are wrong. Above everything for NaN. */
+/* First index of `sorted` whose value is >= (or > when `upper`) the i-th value of `of`; -1
+ * where the offsets that the search met are wrong. Above everything for NaN. */
 int64_t ps_value_search(const ps_values *sorted, const ps_values *of, int64_t i, bool upper);
 
 /* The buffers hold what n and kind say. `what` begins the message. */
 ps_status ps_values_check(const ps_values *v, const char *what, ps_error *err);
-/* Literals fit the op and the kind they are compared with; for PS_IN they are sorted and distinct.
- * Ops without literals accept NULL. */
+/* Literals fit the op and the kind they are compared with; for PS_IN they are sorted and
+ * distinct. Ops without literals accept NULL. */
 ps_status ps_literals_check(const ps_values *literals, ps_op op, int32_t kind, ps_error *err);
 
 #endif

@@ -1,12 +1,14 @@
 /* zones.c - what rows of a zone may do under a predicate, from its bounds and counts alone.
  *
- * A verdict joins up to three groups of rows: nulls, NaN, and the rest ("numbers", of whatever kind). Counts say
- * which groups may be there; the literal decides NaN; only numbers need the bounds. */
+ * A verdict joins up to three groups of rows: nulls, NaN, and the rest ("numbers", of whatever
+ * kind). Counts say which groups may be there; the literal decides NaN; only numbers need the
+ * bounds. */
 #include "values.h"
 
 enum { ANY = PS_MAY_TRUE | PS_MAY_FALSE };
 
-/* Groups that a zone may hold. DOUBT: its figures contradict each other, so none of them counts. */
+/* Groups that a zone may hold. DOUBT: its figures contradict each other, so none of them
+ * counts. */
 enum { HAS_NULL = 1, HAS_NAN = 2, HAS_NUMBER = 4, DOUBT = 8 };
 
 static int64_t figure(const int64_t *figures, size_t i) {
@@ -60,21 +62,24 @@ static uint8_t position_verdict(ps_op op, int position) {
     return (uint8_t)((may ? PS_MAY_TRUE : 0) | (may_not ? PS_MAY_FALSE : 0));
 }
 
-/* One pass over all zones; bounds that are not known cost nothing and their result is replaced. */
-#define POSITIONS(KIND, name)                                                           \
-    case KIND: {                                                                        \
-        ps_t_##name v = ps_load_##name(literal->values, 0);                             \
-        for (int64_t i = 0; i < (int64_t)z->n; i++) {                                   \
-            ps_t_##name lo = ps_load_##name(z->lower.values, i);                        \
-            ps_t_##name hi = ps_load_##name(z->upper.values, i);                        \
-            out[i] = (uint8_t)(ps_less_##name(lo, v) * LO_LT | !ps_less_##name(v, lo) * LO_LE | \
-                               ps_less_##name(hi, v) * HI_LT | !ps_less_##name(v, hi) * HI_LE | \
-                               !(ps_less_##name(lo, hi) || ps_equal_##name(lo, hi)) * BROKEN); \
-        }                                                                               \
-        return;                                                                         \
+/* One pass over all zones; bounds that are not known cost nothing and their result is replaced.
+ */
+#define POSITIONS(KIND, name)                                                                  \
+    case KIND: {                                                                               \
+        ps_t_##name v = ps_load_##name(literal->values, 0);                                    \
+        for (int64_t i = 0; i < (int64_t)z->n; i++) {                                          \
+            ps_t_##name lo = ps_load_##name(z->lower.values, i);                               \
+            ps_t_##name hi = ps_load_##name(z->upper.values, i);                               \
+            out[i] =                                                                           \
+                (uint8_t)(ps_less_##name(lo, v) * LO_LT | !ps_less_##name(v, lo) * LO_LE |     \
+                          ps_less_##name(hi, v) * HI_LT | !ps_less_##name(v, hi) * HI_LE |     \
+                          !(ps_less_##name(lo, hi) || ps_equal_##name(lo, hi)) * BROKEN);      \
+        }                                                                                      \
+        return;                                                                                \
     }
 
-static int bound_order(const ps_values *bounds, int64_t i, const ps_values *literal, bool prefix) {
+static int bound_order(const ps_values *bounds, int64_t i, const ps_values *literal,
+                       bool prefix) {
     return prefix ? ps_prefix_order(ps_bytes_at(bounds, i), ps_bytes_at(literal, 0))
                   : ps_value_order(bounds, i, literal, 0);
 }
@@ -95,10 +100,10 @@ static void positions(const ps_zones *z, const ps_values *literal, bool prefix, 
     }
 }
 
-/* Number of leading zones whose bound is < v (<= v with `equal`) when ascending, not so when descending.
- * Zones without bounds take the side of the bounded zone before them. */
-static size_t split(const ps_zones *z, const ps_values *bounds, const ps_values *literal, int64_t at,
-                    bool prefix, bool equal) {
+/* Number of leading zones whose bound is < v (<= v with `equal`) when ascending, not so when
+ * descending. Zones without bounds take the side of the bounded zone before them. */
+static size_t split(const ps_zones *z, const ps_values *bounds, const ps_values *literal,
+                    int64_t at, bool prefix, bool equal) {
     size_t low = 0, high = z->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2, k = middle;
@@ -139,8 +144,12 @@ static void fill_ordered(const ps_zones *z, const ps_values *literal, bool prefi
     }
 }
 
-static size_t min(size_t a, size_t b) { return a < b ? a : b; }
-static size_t max(size_t a, size_t b) { return a > b ? a : b; }
+static size_t min(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+static size_t max(size_t a, size_t b) {
+    return a > b ? a : b;
+}
 
 /* ---- IN ---------------------------------------------------------------------------------- */
 
@@ -149,12 +158,13 @@ static uint8_t in_verdict(const ps_zones *z, size_t k, const ps_values *literals
     int width = ps_value_order(&z->lower, i, &z->upper, i);
     if (width > 0 || ps_value_is_nan(&z->lower, i) || ps_value_is_nan(&z->upper, i)) return ANY;
     int64_t at = ps_value_search(literals, &z->lower, i, false);
-    if (at >= literals->n || ps_value_order(literals, at, &z->upper, i) > 0) return PS_MAY_FALSE;
+    if (at >= literals->n || ps_value_order(literals, at, &z->upper, i) > 0)
+        return PS_MAY_FALSE;
     return width == 0 ? PS_MAY_TRUE : ANY;
 }
 
-/* Each literal marks the zones around it. Literals ascend, so what one has marked is one end of the file, and
- * the next only adds to it. */
+/* Each literal marks the zones around it. Literals ascend, so what one has marked is one end of
+ * the file, and the next only adds to it. */
 static void in_ordered(const ps_zones *z, const ps_values *literals, uint8_t *out) {
     bool ascending = z->order == 1;
     size_t done = ascending ? 0 : z->n;
@@ -180,9 +190,11 @@ static void in_ordered(const ps_zones *z, const ps_values *literals, uint8_t *ou
 /* ---- the whole --------------------------------------------------------------------------- */
 
 static ps_status check(const ps_zones *z, ps_error *err) {
-    if (z->lower.kind != z->upper.kind || z->lower.n != (int64_t)z->n || z->upper.n != (int64_t)z->n)
+    if (z->lower.kind != z->upper.kind || z->lower.n != (int64_t)z->n ||
+        z->upper.n != (int64_t)z->n)
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "bounds do not match %zu zones", z->n);
-    if (z->n && !z->known) return ps_fail(err, PS_INVALID, PS_NOWHERE, "no flags of known zones");
+    if (z->n && !z->known)
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "no flags of known zones");
     PS_TRY(ps_values_check(&z->lower, "lower bounds", err));
     return ps_values_check(&z->upper, "upper bounds", err);
 }
@@ -277,7 +289,8 @@ ps_status ps_zones_probe(const ps_zones *zones, ps_op op, const ps_values *liter
             fill_ordered(z, literals, op == PS_PREFIX, table, verdict);
         } else {
             positions(z, literals, op == PS_PREFIX, verdict);
-            for (size_t i = 0; i < z->n; i++) verdict[i] = table[verdict[i] & (N_POSITIONS - 1)];
+            for (size_t i = 0; i < z->n; i++)
+                verdict[i] = table[verdict[i] & (N_POSITIONS - 1)];
         }
     }
 
@@ -292,9 +305,9 @@ ps_status ps_zones_probe(const ps_zones *zones, ps_op op, const ps_values *liter
         uint8_t of_number = !needs_bounds                      ? constant
                             : bounded(z, i) && !(held & DOUBT) ? verdict[i]
                                                                : (uint8_t)ANY;
-        verdict[i] = (uint8_t)((held & HAS_NULL ? PS_MAY_NULL : 0) |
-                               (held & HAS_NAN ? of_nan : 0) |
-                               (held & HAS_NUMBER ? of_number : 0));
+        verdict[i] =
+            (uint8_t)((held & HAS_NULL ? PS_MAY_NULL : 0) | (held & HAS_NAN ? of_nan : 0) |
+                      (held & HAS_NUMBER ? of_number : 0));
     }
     return PS_OK;
 }

@@ -6,14 +6,14 @@
 
 static int passed, failed;
 
-#define CHECK(condition)                                                                \
-    do {                                                                                \
-        if (condition) {                                                                \
-            passed++;                                                                   \
-        } else {                                                                        \
-            failed++;                                                                   \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);             \
-        }                                                                               \
+#define CHECK(condition)                                                                       \
+    do {                                                                                       \
+        if (condition) {                                                                       \
+            passed++;                                                                          \
+        } else {                                                                               \
+            failed++;                                                                          \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                    \
+        }                                                                                      \
     } while (0)
 
 /* The last line of every test program, and its exit code. */

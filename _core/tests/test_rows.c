@@ -1,5 +1,6 @@
-/* test_rows.c - selections, comparison, search and zones against slow loops. Every buffer is a heap block of exactly
- * the size that the contract names, so that a sanitizer sees the first byte read or written beyond it. */
+/* test_rows.c - selections, comparison, search and zones against slow loops. Every buffer is a
+ * heap block of exactly the size that the contract names, so that a sanitizer sees the first
+ * byte read or written beyond it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,9 @@ static void *exactly(size_t size) {
     return block;
 }
 
-static bool bit(const uint8_t *bits, int64_t i) { return bits[i / 8] >> (i % 8) & 1; }
+static bool bit(const uint8_t *bits, int64_t i) {
+    return bits[i / 8] >> (i % 8) & 1;
+}
 
 /* ---- selections -------------------------------------------------------------------------- */
 
@@ -132,7 +135,8 @@ static void one_selection(const set *s, bool dense) {
     CHECK(same);
 
     uint8_t *mask = exactly((size_t)(s->count + 7) / 8), kept[SPAN] = {0};
-    for (int64_t i = 0; i < (s->count + 7) / 8; i++) mask[i] = (uint8_t)(rnd(256) | (rnd(2) ? 255 : 0));
+    for (int64_t i = 0; i < (s->count + 7) / 8; i++)
+        mask[i] = (uint8_t)(rnd(256) | (rnd(2) ? 255 : 0));
     for (int64_t row = 0, i = 0; row < SPAN; row++)
         if (s->rows[row]) kept[row] = bit(mask, i++);
     size_t n = ps_selection_refine(&c, mask, NULL);
@@ -192,7 +196,8 @@ static void test_selections(void) {
         set_free(&a), set_free(&b);
     }
     ps_error err;
-    const ps_range bad[][2] = {{{-1, 3}, {4, 5}}, {{1, 3}, {2, 5}}, {{1, 3}, {3, 3}}, {{4, 5}, {1, 2}}};
+    const ps_range bad[][2] = {
+        {{-1, 3}, {4, 5}}, {{1, 3}, {2, 5}}, {{1, 3}, {3, 3}}, {{4, 5}, {1, 2}}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ps_selection s = {.ranges = bad[i], .n_ranges = 2};
         CHECK(ps_selection_check(&s, &err) == PS_INVALID && strstr(err.message, "range"));
@@ -234,11 +239,14 @@ static void test_normalise(void) {
 
 /* Small whole numbers stand for the values of each kind; NAN_VALUE for NaN. */
 enum { NAN_VALUE = 7 };
-static const int KINDS[] = {PS_BOOL, PS_I8, PS_I16, PS_I32, PS_I64, PS_U8, PS_U16, PS_U32, PS_U64, PS_F16,
-                            PS_F32, PS_F64, PS_D128, PS_D256, PS_BYTES, PS_LARGE_BYTES, PS_FIXED};
+static const int KINDS[] = {PS_BOOL, PS_I8,   PS_I16,   PS_I32,         PS_I64,  PS_U8,
+                            PS_U16,  PS_U32,  PS_U64,   PS_F16,         PS_F32,  PS_F64,
+                            PS_D128, PS_D256, PS_BYTES, PS_LARGE_BYTES, PS_FIXED};
 enum { N_KINDS = sizeof KINDS / sizeof *KINDS };
 
-static bool is_float(int kind) { return kind >= PS_F16 && kind <= PS_F64; }
+static bool is_float(int kind) {
+    return kind >= PS_F16 && kind <= PS_F64;
+}
 static bool is_signed(int kind) {
     return (kind >= PS_I8 && kind <= PS_I64) || (kind >= PS_F16 && kind <= PS_D256);
 }
@@ -271,7 +279,9 @@ static ps_values make(int kind, const int *v, int64_t n) {
         int64_t whole = v[i];
         float f = v[i] == NAN_VALUE ? NAN : (float)v[i];
         double d = f;
-        uint16_t half = v[i] == NAN_VALUE ? 0x7e00 : v[i] < -3 || v[i] > 3 ? 0x4400 : halves[v[i] + 3];
+        uint16_t half = v[i] == NAN_VALUE       ? 0x7e00
+                        : v[i] < -3 || v[i] > 3 ? 0x4400
+                                                : halves[v[i] + 3];
         switch (kind) {
         case PS_BOOL: data[i / 8] |= (uint8_t)(v[i] << (i % 8)); break;
         case PS_F16: memcpy(end, &half, 2); break;
@@ -290,9 +300,7 @@ static ps_values make(int kind, const int *v, int64_t n) {
             if (narrow) narrow[i + 1] = (int32_t)(end - data);
             if (wide) wide[i + 1] = end - data;
             break;
-        case PS_FIXED:
-            end[0] = 0x7f, end[1] = (uint8_t)(0x7e + v[i]), end[2] = 0;
-            break;
+        case PS_FIXED: end[0] = 0x7f, end[1] = (uint8_t)(0x7e + v[i]), end[2] = 0; break;
         default: memcpy(end, &whole, size); break;
         }
         end += size;
@@ -316,7 +324,8 @@ static double rank(int kind, int v) {
 }
 
 static bool test_one(int kind, int v, ps_op op, const int *literals, int64_t n, ps_nan nan) {
-    bool v_nan = is_float(kind) && v == NAN_VALUE, l_nan = n && is_float(kind) && literals[0] == NAN_VALUE;
+    bool v_nan = is_float(kind) && v == NAN_VALUE,
+         l_nan = n && is_float(kind) && literals[0] == NAN_VALUE;
     if (op == PS_IN) {
         for (int64_t i = 0; i < n; i++)
             if (test_one(kind, v, PS_EQ, literals + i, 1, nan)) return true;
@@ -371,14 +380,16 @@ static void test_compare(void) {
                 ps_values list = sorted_literals(kind, literals, wanted);
                 ps_nan nan = rnd(2) ? PS_NAN_SPARK : PS_NAN_IEEE;
                 for (int negate = 0; negate < 2; negate++) {
-                    CHECK(ps_compare(&values, (ps_op)op, negate, &list, nan, mask, &count, NULL) == PS_OK);
+                    CHECK(ps_compare(&values, (ps_op)op, negate, &list, nan, mask, &count,
+                                     NULL) == PS_OK);
                     bool same = true;
                     int64_t ones = 0;
                     for (int64_t i = 0; i < n; i++) {
                         bool null = validity && !bit(validity, i);
-                        bool hit = op == PS_IS_NULL ? null != negate
-                                                    : !null && test_one(kind, numbers[i], (ps_op)op, literals,
-                                                                        list.n, nan) != negate;
+                        bool hit = op == PS_IS_NULL
+                                       ? null != negate
+                                       : !null && test_one(kind, numbers[i], (ps_op)op,
+                                                           literals, list.n, nan) != negate;
                         same = same && bit(mask, i) == hit;
                         ones += hit;
                     }
@@ -406,7 +417,8 @@ static void test_search(void) {
             for (int64_t i = 0; i < n; i++) {
                 do numbers[i] = pick(kind);
                 while (is_float(kind) && numbers[i] == NAN_VALUE);
-                for (int64_t j = i; j && rank(kind, numbers[j - 1]) > rank(kind, numbers[j]); j--) {
+                for (int64_t j = i; j && rank(kind, numbers[j - 1]) > rank(kind, numbers[j]);
+                     j--) {
                     int swapped = numbers[j];
                     numbers[j] = numbers[j - 1], numbers[j - 1] = swapped;
                 }
@@ -424,7 +436,8 @@ static void test_search(void) {
 }
 
 /* What single rows may do, from the bounds alone; no NaN here. */
-static uint8_t zone_by_hand(int kind, int lo, int hi, ps_op op, const int *literals, int64_t n) {
+static uint8_t zone_by_hand(int kind, int lo, int hi, ps_op op, const int *literals,
+                            int64_t n) {
     double low = rank(kind, lo), high = rank(kind, hi), v = n ? rank(kind, literals[0]) : 0;
     bool may = false, may_not = true;
     switch (op) {
@@ -438,7 +451,8 @@ static uint8_t zone_by_hand(int kind, int lo, int hi, ps_op op, const int *liter
             may = may || (low <= v && v <= high);
         }
         may_not = !(may && low == high);
-        if (op == PS_NE) return (uint8_t)((may_not ? PS_MAY_TRUE : 0) | (may ? PS_MAY_FALSE : 0));
+        if (op == PS_NE)
+            return (uint8_t)((may_not ? PS_MAY_TRUE : 0) | (may ? PS_MAY_FALSE : 0));
     }
     return (uint8_t)((may ? PS_MAY_TRUE : 0) | (may_not ? PS_MAY_FALSE : 0));
 }
@@ -450,13 +464,15 @@ static void test_zones(void) {
         for (int round = 0; round < 120; round++) {
             size_t n = rnd(N);
             int lo[N], hi[N], literals[16];
-            uint8_t *known = exactly(n), *all_null = exactly(n), *verdict = exactly(n), *walked = exactly(n);
+            uint8_t *known = exactly(n), *all_null = exactly(n), *verdict = exactly(n),
+                    *walked = exactly(n);
             int64_t *none = exactly(n * sizeof *none);
             int32_t claimed = 1 + (int32_t)rnd(2), order;
             double bottom = -1e9, top = -1e9;
             for (size_t i = 0; i < n; i++) {
                 do lo[i] = pick(kind), hi[i] = pick(kind);
-                while (lo[i] == NAN_VALUE || hi[i] == NAN_VALUE || rank(kind, hi[i]) < rank(kind, lo[i]));
+                while (lo[i] == NAN_VALUE || hi[i] == NAN_VALUE ||
+                       rank(kind, hi[i]) < rank(kind, lo[i]));
                 known[i] = rank(kind, lo[i]) >= bottom && rank(kind, hi[i]) >= top;
                 all_null[i] = !known[i], none[i] = known[i] ? 0 : -1;
                 if (known[i]) bottom = rank(kind, lo[i]), top = rank(kind, hi[i]);
@@ -470,25 +486,33 @@ static void test_zones(void) {
                 all_null[i] = !known[i], all_null[j] = !known[j];
                 none[i] = known[i] ? 0 : -1, none[j] = known[j] ? 0 : -1;
             }
-            ps_zones z = {.n = n, .lower = make(kind, lo, (int64_t)n), .upper = make(kind, hi, (int64_t)n),
-                          .known = known, .all_null = all_null, .null_counts = none, .nan_counts = none};
-            CHECK(ps_zones_order(&z, known, claimed, &order, NULL) == PS_OK && order == claimed);
+            ps_zones z = {.n = n,
+                          .lower = make(kind, lo, (int64_t)n),
+                          .upper = make(kind, hi, (int64_t)n),
+                          .known = known,
+                          .all_null = all_null,
+                          .null_counts = none,
+                          .nan_counts = none};
+            CHECK(ps_zones_order(&z, known, claimed, &order, NULL) == PS_OK &&
+                  order == claimed);
             for (int op = PS_EQ; op <= PS_IN; op++) {
                 int64_t wanted = op == PS_IN ? rnd(6) : 1;
-                for (int64_t i = 0; i < wanted; i++)
-                    do literals[i] = pick(kind);
+                for (int64_t i = 0; i < wanted; i++) do
+                        literals[i] = pick(kind);
                     while (literals[i] == NAN_VALUE);
                 ps_values list = sorted_literals(kind, literals, wanted);
                 z.order = order;
-                CHECK(ps_zones_probe(&z, (ps_op)op, &list, PS_NAN_IEEE, verdict, NULL) == PS_OK);
+                CHECK(ps_zones_probe(&z, (ps_op)op, &list, PS_NAN_IEEE, verdict, NULL) ==
+                      PS_OK);
                 z.order = 0;
                 CHECK(ps_zones_probe(&z, (ps_op)op, &list, PS_NAN_IEEE, walked, NULL) == PS_OK);
                 CHECK(memcmp(verdict, walked, n) == 0);
                 bool same = true;
                 for (size_t i = 0; i < n; i++)
-                    same = same && verdict[i] == (known[i] ? zone_by_hand(kind, lo[i], hi[i], (ps_op)op,
-                                                                          literals, list.n)
-                                                           : PS_MAY_NULL);
+                    same = same &&
+                           verdict[i] == (known[i] ? zone_by_hand(kind, lo[i], hi[i], (ps_op)op,
+                                                                  literals, list.n)
+                                                   : PS_MAY_NULL);
                 CHECK(same);
                 drop(&list);
             }
@@ -506,7 +530,8 @@ static void test_refusals(void) {
     ps_error err;
     for (int i = 0; i < 3; i++) {
         ps_values v = {PS_BYTES, 0, 2, NULL, (const uint8_t *)"abc", 3, offsets[i]};
-        CHECK(ps_compare(&v, PS_IS_NAN, false, NULL, PS_NAN_IEEE, mask, &count, &err) == PS_INVALID);
+        CHECK(ps_compare(&v, PS_IS_NAN, false, NULL, PS_NAN_IEEE, mask, &count, &err) ==
+              PS_INVALID);
         CHECK(strstr(err.message, "offsets"));
     }
     ps_values v = {PS_I64, 0, INT64_MAX / 4, NULL, (const uint8_t *)"abc", 3, NULL};

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from pageseek._core import rows
 from pageseek._core.rows import CoreError
 
 sys.path.insert(0, str(Path(__file__).parent))
-from value_kinds import KINDS, Kind, encode, key  # noqa: E402
+from value_kinds import KINDS, Kind, encode, key
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=[k.name for k in KINDS])
 
@@ -23,7 +22,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS, ids=[k.name for k in KINDS])
 @every_kind
 @given(data=st.data())
 def test_bounds_are_those_of_bisect(kind: Kind, data: st.DataObject) -> None:
-    numbers = kind.values.filter(lambda v: v == v)  # noqa: PLR0124
+    numbers = kind.values.filter(lambda v: v == v)
     values = sorted(data.draw(st.lists(numbers, max_size=40)), key=key)
     literal = data.draw(kind.values)
     place = (kind.code, kind.width, *encode(kind, values), encode(kind, [literal]))

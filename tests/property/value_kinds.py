@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
-
 from pageseek._core import rows
 
 Value = Any  # bool, int, float or bytes; None is null
@@ -33,7 +32,7 @@ class Kind(NamedTuple):
 
 def integers(bits: int, signed: bool) -> st.SearchStrategy[int]:
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    edges = [v for v in (low, low + 1, -1, 0, 1, 1 << bits // 2, 1 << bits - 2, high - 1, high)]
+    edges = (low, low + 1, -1, 0, 1, 1 << bits // 2, 1 << bits - 2, high - 1, high)
     return st.integers(max(low, -3), 4) | st.sampled_from([v for v in edges if low <= v <= high])
 
 
@@ -84,7 +83,7 @@ def encode(kind: Kind, values: list[Value]) -> Buffers:
 
 def key(value: Value) -> tuple[bool, Value]:
     """Total order: NaN last, one zero."""
-    nan = value != value  # noqa: PLR0124
+    nan = value != value
     return nan, 0 if nan else value
 
 
@@ -97,7 +96,7 @@ def holds(op: int, value: Value, literals: list[Value], nan: int) -> bool | None
     if op in (rows.OP_ALWAYS, rows.OP_NEVER):
         return op == rows.OP_ALWAYS
     if op == rows.OP_IS_NAN:
-        return bool(value != value)  # noqa: PLR0124
+        return bool(value != value)
     if op == rows.OP_PREFIX:
         return value.startswith(literals[0])
     if op == rows.OP_IN:
