@@ -32,7 +32,7 @@ cdef extern from "pageseek.h" nogil:
         int32_t type
         int16_t def_level, rep_level
     ctypedef struct ps_leaf_spec:
-        int32_t physical, type_length, kind, width, unit, utf8, max_def, max_rep, n_rungs
+        int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, n_rungs
         ps_rung rungs[64]
         size_t max_output
     ctypedef struct ps_page:
@@ -241,6 +241,8 @@ cdef class LeafDecoder:
         Greatest definition and repetition level of the leaf.
     max_output : int
         Bytes that the output of one read may hold.
+    lsb_levels : bool
+        BIT_PACKED levels begin at the low bit (Impala), not at the high one (Encodings.md).
 
     Use: `dictionary` if the chunk has one; `begin(selection)`; for each page that holds a selected row
     `page(...)`, which answers TAKE_PAGE (hand the next one), TAKE_DONE or TAKE_FULL; `finish()` gives the
@@ -252,11 +254,11 @@ cdef class LeafDecoder:
     cdef Py_buffer page_view, levels_view, dictionary_view, ranges_view
     cdef bint has_page, has_levels, dictionary_held, has_ranges
 
-    def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40):
+    def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False):
         cdef ps_leaf_spec spec
         cdef ps_error err
         fill_spec(&spec, form, max_output)
-        spec.max_def, spec.max_rep = max_def, max_rep
+        spec.max_def, spec.max_rep, spec.lsb_levels = max_def, max_rep, lsb_levels
         spec.n_rungs = 1 if max_def == 1 and max_rep == 0 else max_def + max_rep
         spec.rungs[0].def_level = 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)

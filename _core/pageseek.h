@@ -333,6 +333,7 @@ typedef struct ps_leaf_spec {
     int32_t width;       /* PS_FIXED: bytes of a value */
     int32_t unit;        /* ps_unit of an INT96 that becomes PS_I64 */
     int32_t utf8;        /* 1: byte strings must be UTF-8 */
+    int32_t lsb_levels;  /* 1: BIT_PACKED levels begin at the low bit, as Impala wrote them */
     int32_t max_def, max_rep;
     int32_t n_rungs;
     ps_rung rungs[64];

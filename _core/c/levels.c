@@ -21,7 +21,9 @@ static ps_status read_validity(ps_leaf *leaf, const uint8_t *data, size_t length
         PS_TRY(ps_rle_read_bits(&rle, leaf->levels.data, 0, n, err));
     } else {
         PS_TRY(ps_leaf_room(leaf, &leaf->levels, (size_t)(n / 8 + 8), err));
-        for (size_t i = 0; i < (size_t)((n + 7) / 8); i++) leaf->levels.data[i] = reverse_bits(data[i]);
+        for (size_t i = 0; i < (size_t)((n + 7) / 8); i++) {
+            leaf->levels.data[i] = leaf->spec.lsb_levels ? data[i] : reverse_bits(data[i]);
+        }
     }
     leaf->has_nulls = ps_bits_count(leaf->levels.data, 0, (size_t)n) != n;
     return PS_OK;
@@ -65,15 +67,9 @@ ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
         }
         PS_TRY(read_validity(leaf, levels, levels_length, encoding, err));
     }
-    if (page->version == 2 && page->num_nulls >= 0) {
-        int64_t nulls = 0;
-        if (leaf->has_nulls) {
-            nulls = page->num_values - (int64_t)ps_bits_count(leaf->levels.data, 0, (size_t)page->num_values);
-        }
-        if (nulls != page->num_nulls) {
-            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page header counts %lld nulls, its levels %lld",
-                           (long long)page->num_nulls, (long long)nulls);
-        }
+    if (page->num_nulls > page->num_values) { /* a wrong count below that is common: the levels decide */
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page header counts %lld nulls in %lld values",
+                       (long long)page->num_nulls, (long long)page->num_values);
     }
     leaf->values = leaf->at = body;
     leaf->values_length = length;

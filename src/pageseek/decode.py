@@ -136,7 +136,9 @@ class LeafReader:
 
     def _decode(self) -> list[pa.Array]:
         try:
-            decoder = core.LeafDecoder(self.form.core, 1 if self.leaf.max_def else 0, 0)
+            decoder = core.LeafDecoder(
+                self.form.core, 1 if self.leaf.max_def else 0, 0, lsb_levels=self._file.lsb_levels
+            )
             pages = self._walk(decoder) if self._pages is None else self._indexed(decoder)
             arrays: list[pa.Array] = []
             ranges = self._ranges.ranges

@@ -6,6 +6,7 @@ Sources: parquet.thrift (FileMetaData, ColumnChunk, ColumnIndex, OffsetIndex), P
 from __future__ import annotations
 
 import functools
+import re
 import struct
 import threading
 from bisect import bisect_left, bisect_right
@@ -273,6 +274,11 @@ class ParquetFile:
         offset, length = self._created_by
         return bytes(self._footer[offset : offset + length]).decode("utf-8", "replace")
 
+    @functools.cached_property
+    def lsb_levels(self) -> bool:
+        """Whether the writer packed BIT_PACKED levels from the low bit."""
+        return "impala" in (self.created_by or "").lower()
+
     def _key_values(self) -> Iterator[tuple[bytes, bytes | None]]:
         for key, key_length, value, length in self._pairs.tolist():
             yield (
@@ -341,8 +347,20 @@ class ParquetFile:
                 raise from_core(
                     error, f"{self.name}: column {leaf.name!r}: chunk metadata", base
                 ) from error
+            if self._understates_chunks:
+                end = self.store.size - 8 - self._footer.nbytes
+                found = [
+                    c._replace(total_compressed_size=min(c.total_compressed_size + 100, end - chunk_range(c)[0]))
+                    for c in found
+                ]
             self._chunks[leaf.index] = found
         return found
+
+    @functools.cached_property
+    def _understates_chunks(self) -> bool:
+        """Whether the writer left the dictionary page's header out of total_compressed_size (PARQUET-816)."""
+        made = re.match(r"parquet-mr version (\d+)\.(\d+)\.(\d+)", self.created_by or "")
+        return made is not None and tuple(map(int, made.groups())) < (1, 2, 9)
 
     def chunk(self, row_group: int, leaf: Leaf) -> Any:
         """One column chunk, checked: readable, in this file, inside it."""
@@ -384,6 +402,8 @@ class ParquetFile:
 
     def _make_group_zones(self, leaf: Leaf, form: Form) -> rows.Zones | None:
         chunks = self.chunks(leaf)
+        if pa.types.is_null(form.type):
+            return None
         if not any(chunk.statistics_present == 1 for chunk in chunks):
             return None
         trusted, signed = _trusted_order(leaf, self._orders), _signed_order(leaf, form)
@@ -479,7 +499,7 @@ class ParquetFile:
         """
         found = None
         offsets = self._offset_indexes.get((row_group, leaf.index))
-        if data is not None and offsets is not None:
+        if data is not None and offsets is not None and logical_of(leaf.element)[0] != L_UNKNOWN:
             try:
                 found = self._parse_column_index(
                     leaf, self.schema_tree.form(leaf, options), data, offsets

@@ -174,6 +174,7 @@ _CONVERTED: dict[int, tuple[int, int, int]] = {
     18: (L_INTEGER, 64, 1),
     19: (L_JSON, 0, 0),
     20: (L_BSON, 0, 0),
+    24: (L_UNKNOWN, 0, 0),  # never in the format; old parquet-cpp wrote it for columns of nulls
 }
 
 
@@ -344,7 +345,7 @@ class Schema:
                     open_groups.append([element.num_children, path, level, repeated])
             else:
                 leaves.append(Leaf(len(leaves), path, element, level, repeated, len(fields) - 1))  # type: ignore[arg-type]
-        stops = [f.first_leaf for f in fields[1:]] + [len(leaves)]
+        stops = [*(f.first_leaf for f in fields[1:]), len(leaves)][: len(fields)]
         return [
             Field(f.name, f.element, f.first_leaf, stop)
             for f, stop in zip(fields, stops, strict=True)
@@ -450,6 +451,7 @@ class Schema:
             raise UnsupportedError(
                 f"{self._source}: column {field.name!r} is nested, which is not supported yet"
             )
+        form = self.form(leaf, options)
         metadata = {}
         stored = self._stored
         if (
@@ -465,7 +467,7 @@ class Schema:
             metadata[b"PARQUET:field_id"] = str(field.element.field_id).encode()
         return pa.field(
             field.name,
-            self.form(leaf, options).type,
-            nullable=field.element.repetition != 0,
+            form.type,
+            nullable=field.element.repetition != 0 or pa.types.is_null(form.type),
             metadata=metadata or None,
         )

@@ -47,10 +47,10 @@ class BoundLeaf:
     literals: Literals
     negate: bool
     nan: int
-    text: str
+    source: ex.Expression
 
     def __repr__(self) -> str:
-        return f"not ({self.text})" if self.negate else self.text
+        return f"not ({self.source!r})" if self.negate else repr(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +115,18 @@ class _Binder:
         if isinstance(e, ex.IsIn):
             return self._isin(e, negate)
         if isinstance(e, ex.IsNull):
-            return self._leaf(e.column, rows.OP_IS_NULL, negate, repr(e))
+            return self._leaf(e.column, rows.OP_IS_NULL, negate, e)
         if isinstance(e, ex.IsNan):
             leaf, form = self._find(e.column.path)
             op = rows.OP_IS_NAN if form.kind in FLOAT_KINDS else rows.OP_NEVER
-            return BoundLeaf(leaf, form, op, (0, b"", None), negate, self._nan, repr(e))
+            return BoundLeaf(leaf, form, op, (0, b"", None), negate, self._nan, e)
         if isinstance(e, ex.StartsWith):
             return self._prefix(e, negate)
         raise PredicateError(f"{e!r}: not a condition that can be bound")
 
-    def _leaf(self, column: ex.Column, op: int, negate: bool, text: str) -> BoundLeaf:
+    def _leaf(self, column: ex.Column, op: int, negate: bool, source: ex.Expression) -> BoundLeaf:
         leaf, form = self._find(column.path)
-        return BoundLeaf(leaf, form, op, (0, b"", None), negate, self._nan, text)
+        return BoundLeaf(leaf, form, op, (0, b"", None), negate, self._nan, source)
 
     def _compare(self, e: ex.Compare, negate: bool) -> Bound:
         leaf, form = self._find(e.column.path)
@@ -134,7 +134,7 @@ class _Binder:
         if value is None:
             return BoundConst(False)  # NULL for every row, and so is its negation
         op, fitted = self._fit(e.op, value, form)
-        return BoundLeaf(leaf, form, OPS[op], _literals([fitted], form), negate, self._nan, repr(e))
+        return BoundLeaf(leaf, form, OPS[op], _literals([fitted], form), negate, self._nan, e)
 
     def _fit(self, op: str, value: Any, form: Form) -> tuple[str, Any]:
         if form.kind in BYTES_KINDS or form.kind == K_BOOL:
@@ -155,11 +155,11 @@ class _Binder:
             return BoundConst(False)  # NOT IN (..., NULL) is never TRUE
         fitted = [f for op, f in (self._fit("=", v, form) for v in present) if op == "="]
         if not fitted:
-            return BoundLeaf(leaf, form, rows.OP_NEVER, (0, b"", None), negate, self._nan, repr(e))
+            return BoundLeaf(leaf, form, rows.OP_NEVER, (0, b"", None), negate, self._nan, e)
         n, data, offsets = _literals(fitted, form)
         order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data, offsets), np.int64)
         literals = _literals([fitted[i] for i in order.tolist()], form)
-        return BoundLeaf(leaf, form, rows.OP_IN, literals, negate, self._nan, repr(e))
+        return BoundLeaf(leaf, form, rows.OP_IN, literals, negate, self._nan, e)
 
     def _prefix(self, e: ex.StartsWith, negate: bool) -> Bound:
         leaf, form = self._find(e.column.path)

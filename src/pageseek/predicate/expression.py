@@ -207,7 +207,13 @@ class Not(Expression):
 
 
 def _show(value: Any) -> str:
-    text = repr(value.as_py()) if hasattr(value, "as_py") else repr(value)
+    if hasattr(value, "as_py"):
+        try:
+            text = repr(value.as_py())
+        except (OverflowError, ValueError):  # beyond what Python's own types hold
+            text = str(value)
+    else:
+        text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

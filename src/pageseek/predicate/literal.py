@@ -69,8 +69,8 @@ def _plain(scalar: pa.Scalar) -> Any:
         scalar, (pa.TimestampScalar, pa.DurationScalar, pa.Time32Scalar, pa.Time64Scalar)
     ):
         return scalar  # their Python values lose nanoseconds
-    if isinstance(scalar, pa.Date64Scalar):
-        return scalar.as_py()
+    if isinstance(scalar, (pa.Date32Scalar, pa.Date64Scalar)):
+        return scalar  # they reach beyond the years that Python knows
     return scalar.as_py()
 
 
@@ -87,6 +87,12 @@ def _convert(value: Any, form: Form) -> Exact | None:
         return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
     if kind == K_FIXED:
         return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
+    if isinstance(value, (pa.Date32Scalar, pa.Date64Scalar)):
+        days = Fraction(value.value, 1 if isinstance(value, pa.Date32Scalar) else 86_400_000)
+        if t.is_date32(made):
+            return days
+        naive = t.is_timestamp(made) and made.tz is None
+        return days * 86400 * _PER_SECOND[made.unit] if naive else None
     if t.is_date32(made):
         if isinstance(value, dt.datetime):
             seconds = _naive_seconds(value) if value.tzinfo is None else None
