@@ -5,7 +5,7 @@
 #include "base.h"
 
 /* The wide forms below may write this many bytes beyond the last one asked for, less one. */
-#define PS_LZ_SLACK 16
+#define PS_LZ_SLACK 32
 
 /* 16 bytes, as if through a register: the two may overlap. */
 PS_INLINE void ps_lz_copy16(uint8_t *to, const uint8_t *from) {
@@ -28,7 +28,8 @@ PS_INLINE void ps_lz_repeat_wide(uint8_t *to, size_t offset, size_t n) {
     if (PS_LIKELY(offset >= 16)) {
         do {
             ps_lz_copy16(to, from);
-            to += 16, from += 16;
+            ps_lz_copy16(to + 16, from + 16);
+            to += 32, from += 32;
         } while (to < end);
     } else if (offset >= 8) {
         do {

@@ -5,10 +5,11 @@
 
 enum {
     MIN_MATCH = 4,
-    /* What the fast loop may touch in one turn, long runs apart: token, 16 literals and the offset
-     * read; 14 literals and 18 bytes of match, which is copied in two steps, written. */
+    /* What the fast loop may touch in one turn, long runs apart: a token, 16 literals and an offset
+     * read; 14 literals and 18 bytes of match, which are copied 16 at a time, written. */
     IN_SLACK = 1 + 16 + 2,
-    OUT_SLACK = 14 + 18 + PS_LZ_SLACK
+    MATCH_ROOM = 18,
+    OUT_SLACK = 14 + MATCH_ROOM + PS_LZ_SLACK
 };
 
 typedef struct decoder {
@@ -18,38 +19,52 @@ typedef struct decoder {
 
 static uint64_t position(const decoder *d, const uint8_t *at) { return (uint64_t)(at - d->data); }
 
-/* Sequences far from both ends; whatever is long or wrong is left to `sequence`. */
+/* The bytes that follow a nibble of 15: each adds to *n, and one below 255 is the last. False when
+ * they reach `last` or make more than `room`. */
+PS_INLINE bool add_more(const uint8_t **in, const uint8_t *last, size_t room, size_t *n) {
+    size_t more;
+    do {
+        if (*in >= last || *n > room) return false;
+        more = *(*in)++;
+        *n += more;
+    } while (more == 255);
+    return *n <= room;
+}
+
+/* Sequences far from both ends; whatever is near or wrong is left to `sequence`. */
 PS_INLINE void run(decoder *d) {
-    const uint8_t *in = d->in;
-    uint8_t *to = d->to;
-    while (d->in_end - in >= IN_SLACK && d->to_end - to >= OUT_SLACK) {
-        size_t token = *in, literals = token >> 4, n = token & 15;
-        if (PS_UNLIKELY(literals == 15)) break;
+    if (d->in_end - d->in < IN_SLACK || d->to_end - d->to < OUT_SLACK) return;
+    /* In locals, because a store through `to` might change *d for all that the compiler knows. */
+    const uint8_t *in = d->in, *const last = d->in_end - IN_SLACK, *const out = d->out;
+    uint8_t *to = d->to, *const to_last = d->to_end - OUT_SLACK;
+    while (in <= last && to <= to_last) {
         const uint8_t *next = in + 1;
-        ps_lz_copy16(to, next);
-        next += literals;
-        uint8_t *match = to + literals;
+        uint8_t *match = to;
+        size_t token = *in, n = token >> 4;
+        if (PS_LIKELY(n < 15)) {
+            ps_lz_copy16(match, next);
+        } else {
+            if (!add_more(&next, last, (size_t)(to_last - to), &n)) break;
+            if (n > (size_t)(last - next)) break;
+            if (n <= 64)
+                for (size_t i = 0; i < n; i += 16) ps_lz_copy16(match + i, next + i);
+            else
+                memcpy(match, next, n);
+        }
+        next += n;
+        match += n;
 
         size_t offset = ps_load16(next);
         next += 2;
-        if (PS_UNLIKELY(offset - 1 >= (size_t)(match - d->out))) break; /* 0 wraps around */
-        if (n < 15) {
-            n += MIN_MATCH;
-            if (PS_LIKELY(offset >= 16)) {
-                ps_lz_copy16(match, match - offset);
-                ps_store16(match + 16, ps_load16(match - offset + 16));
-            } else {
-                ps_lz_repeat_wide(match, offset, n);
-            }
+        if (PS_UNLIKELY(offset - 1 >= (size_t)(match - out))) break; /* 0 wraps around */
+        n = (token & 15) + MIN_MATCH;
+        if (n < 15 + MIN_MATCH && PS_LIKELY(offset >= 16)) {
+            ps_lz_copy16(match, match - offset);
+            ps_store16(match + 16, ps_load16(match - offset + 16));
         } else {
-            const uint8_t *last = d->in_end - IN_SLACK;
-            size_t more, room = (size_t)(d->to_end - match) - PS_LZ_SLACK;
-            n += MIN_MATCH;
-            do {
-                more = *next++;
-                n += more;
-            } while (more == 255 && n < room && next < last);
-            if (more == 255 || n > room) break;
+            if (n == 15 + MIN_MATCH &&
+                !add_more(&next, last, (size_t)(to_last + MATCH_ROOM - match), &n))
+                break;
             ps_lz_repeat_wide(match, offset, n);
         }
         in = next;
@@ -59,7 +74,7 @@ PS_INLINE void run(decoder *d) {
     d->to = to;
 }
 
-/* The bytes that follow a nibble of 15: each adds to *n, and one below 255 is the last. */
+/* add_more for any input; the sum of 64 bits cannot overflow. */
 static ps_status read_more(decoder *d, uint64_t *n, ps_error *err) {
     uint8_t more;
     do {

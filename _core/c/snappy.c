@@ -34,9 +34,11 @@ static ps_status read_preamble(decoder *d, uint32_t *size, ps_error *err) {
 
 /* Elements far from both ends, none of them special; whatever else comes is left to `element`. */
 PS_INLINE void run(decoder *d) {
-    const uint8_t *in = d->in;
-    uint8_t *to = d->to;
-    while (d->in_end - in >= IN_SLACK && d->to_end - to >= OUT_SLACK) {
+    if (d->in_end - d->in < IN_SLACK || d->to_end - d->to < OUT_SLACK) return;
+    /* In locals, because a store through `to` might change *d for all that the compiler knows. */
+    const uint8_t *in = d->in, *const last = d->in_end - IN_SLACK, *const out = d->out;
+    uint8_t *to = d->to, *const to_last = d->to_end - OUT_SLACK;
+    while (in <= last && to <= to_last) {
         size_t tag = *in;
         size_t kind = tag & 3;
         if (kind == LITERAL) {
@@ -54,7 +56,7 @@ PS_INLINE void run(decoder *d) {
             size_t n = two ? (tag >> 2) + 1 : ((tag >> 2) & 7) + 4;
             size_t offset = two ? ps_load16(in + 1) : ((tag & 0xe0) << 3) | in[1];
             if (PS_UNLIKELY(kind > COPY2)) break;
-            if (PS_UNLIKELY(offset - 1 >= (size_t)(to - d->out))) break; /* 0 wraps around */
+            if (PS_UNLIKELY(offset - 1 >= (size_t)(to - out))) break; /* 0 wraps around */
             ps_lz_repeat_wide(to, offset, n);
             in += 2 + two, to += n;
         }
