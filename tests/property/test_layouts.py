@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.writer import BYTE_ARRAY, DOUBLE, INT32, INT64, STRING, Column, write
 
 import pageseek as ps
+from support.writer import BYTE_ARRAY, DOUBLE, INT32, INT64, STRING, Column, write
 
 Row = dict[str, Any]
 Predicate = tuple[Any, ...]  # (op, column, literal) | ("not", p) | ("and" | "or", p, q)

@@ -7,6 +7,7 @@ Sources: parquet.thrift, Encodings.md.
 
 from __future__ import annotations
 
+import itertools
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -356,9 +357,9 @@ def _boundary_order(
         present = [key(v) for v in values if v is not None and key(v) == key(v)]
         if present:
             ends.append((min(present), max(present)))
-    if all(a[0] <= b[0] and a[1] <= b[1] for a, b in zip(ends, ends[1:], strict=False)):
+    if all(a[0] <= b[0] and a[1] <= b[1] for a, b in itertools.pairwise(ends)):
         return ASCENDING
-    if all(a[0] >= b[0] and a[1] >= b[1] for a, b in zip(ends, ends[1:], strict=False)):
+    if all(a[0] >= b[0] and a[1] >= b[1] for a, b in itertools.pairwise(ends)):
         return DESCENDING
     return UNORDERED
 
@@ -384,7 +385,7 @@ def _column_index(column: Column, pages: list[list[Value]]) -> Struct | None:
 def write(
     *groups: Sequence[Column],
     created_by: bytes | None = b"pageseek-tests version 1.0.0",
-    column_orders: Sequence[Struct] | None | str = "type",
+    column_orders: Sequence[Struct] | str | None = "type",
     key_values: dict[bytes, bytes | None] | None = None,
     edit_footer: Callable[[Struct], Any] | None = None,
     edit_group: Callable[[int, Struct], Any] | None = None,
