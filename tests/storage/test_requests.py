@@ -1,0 +1,453 @@
+"""What is asked of the store, counted by a wrapper around it: which pages, and that nothing else is."""
+
+from __future__ import annotations
+
+import bisect
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+from pageseek._core import metadata as core
+
+import pageseek as ps
+from pageseek import metadata
+from pageseek.storage.local import LocalStore
+from support.writer import BYTE_ARRAY, INT32, INT64, STRING, Column, write
+
+ROWS = 200_000
+
+
+@dataclass
+class Log:
+    """The ranges asked of local files, in order."""
+
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+
+    def clear(self) -> None:
+        self.ranges.clear()
+
+    def touched(self, places: Sequence[tuple[int, int]]) -> list[int]:
+        """The numbers of the (offset, size) places of which any byte was asked."""
+        return [
+            i
+            for i, (at, size) in enumerate(places)
+            if any(at < a + n and a < at + size for a, n in self.ranges)
+        ]
+
+    def whole(self, places: Sequence[tuple[int, int]]) -> list[int]:
+        """The numbers of the places that were asked whole."""
+        return [
+            i
+            for i, (at, size) in enumerate(places)
+            if any(a <= at and at + size <= a + n for a, n in self.ranges)
+        ]
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    made = Log()
+    read = LocalStore.read
+
+    def logged(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
+        made.ranges.extend(ranges)
+        return read(self, ranges)
+
+    monkeypatch.setattr(LocalStore, "read", logged)
+    return made
+
+
+@dataclass
+class File:
+    path: str
+    table: pa.Table
+    pages: dict[str, list[tuple[int, int]]]
+    first_rows: dict[str, list[int]]
+    index_start: int
+
+
+COLUMNS = {
+    "id": 8_000,
+    "a": 3_100,
+    "b": 17_000,
+    "c": 60_000,
+    "d": 5_000,
+    "e": 9_999,
+    "f": 12_345,
+    "g": 33_333,
+}
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> File:
+    """Eight columns whose pages do not line up; `id` ascends and has duplicates across the ends of pages."""
+    path = str(tmp_path_factory.mktemp("requests") / "big.parquet")
+    dice = np.random.default_rng(7)
+    ids = np.arange(ROWS) * 2
+    for end in (8_000, 64_000, 120_000):
+        ids[end] = ids[end - 1]
+    data = {"id": ids, "a": dice.integers(0, 50, ROWS), "b": dice.random(ROWS), "d": ids % 7919}
+    columns: list[Column] = []
+    for name, size in COLUMNS.items():
+        values = data.setdefault(name, dice.integers(0, 1 << 40, ROWS))
+        physical, raw = (
+            (5, values.tolist()) if values.dtype.kind == "f" else (INT64, values.tolist())
+        )
+        cuts = [size] * (ROWS // size) + ([ROWS % size] if ROWS % size else [])
+        columns.append(
+            Column(name, physical, raw, cuts, codec="snappy", version=1 + len(columns) % 2)
+        )
+    # the padding keeps the data out of the tail that opening reads
+    Path(path).write_bytes(write(columns, padding=bytes(100_000)))
+    return File(
+        path,
+        pa.table(
+            {name: data[name] for name in COLUMNS},
+            pa.schema(
+                [pa.field(n, pa.from_numpy_dtype(data[n].dtype), nullable=False) for n in COLUMNS]
+            ),
+        ),
+        {c.name: [(at, size) for at, size, _ in c.made.pages] for c in columns},
+        {c.name: [row for *_, row in c.made.pages] for c in columns},
+        max(at + size for c in columns for at, size, _ in c.made.pages),
+    )
+
+
+def page_of(file: File, name: str, row: int) -> int:
+    return bisect.bisect_right(file.first_rows[name], row) - 1
+
+
+def pages_of(file: File, name: str, rows: Sequence[int]) -> list[int]:
+    return sorted({page_of(file, name, int(row)) for row in rows})
+
+
+def expect(log: Log, file: File, rows: dict[str, Sequence[int]]) -> None:
+    """In each column exactly the pages of these rows were asked, whole; in others none."""
+    for name, places in file.pages.items():
+        wanted = pages_of(file, name, rows.get(name, ()))
+        assert log.touched(places) == wanted, name
+        assert log.whole(places) == wanted, name
+
+
+def test_a_thousand_lookups_take_one_page_a_column(big: File, log: Log) -> None:
+    ids = big.table["id"].to_numpy()
+    values, counts = np.unique(ids, return_counts=True)
+    single = values[counts == 1]
+    for key in random.Random(1).sample(single.tolist(), 1000):
+        row = int(np.searchsorted(ids, key))
+        log.clear()
+        found = ps.read_table(big.path, filter=ps.col("id") == key)
+        assert found.to_pylist() == big.table.slice(row, 1).to_pylist()
+        expect(log, big, {name: [row] for name in COLUMNS})
+
+
+def test_lookups_at_the_ends_of_pages(big: File, log: Log) -> None:
+    ids = big.table["id"].to_numpy()
+    ends = [row for first in big.first_rows["id"] for row in (first - 1, first) if row >= 0] + [
+        ROWS - 1
+    ]
+    for row in ends:
+        if (ids == ids[row]).sum() > 1:
+            continue
+        log.clear()
+        found = ps.read_table(big.path, filter=ps.col("id") == int(ids[row]))
+        assert found.num_rows == 1
+        expect(log, big, {name: [row] for name in COLUMNS})
+
+
+def test_duplicates_across_the_end_of_a_page_take_two_pages(big: File, log: Log) -> None:
+    for end in (8_000, 64_000, 120_000):
+        log.clear()
+        key = big.table["id"][end].as_py()
+        assert ps.read_table(big.path, filter=ps.col("id") == key).num_rows == 2
+        expect(log, big, {name: [end - 1, end] for name in COLUMNS})
+        assert len(pages_of(big, "id", [end - 1, end])) == 2
+
+
+def test_absent_keys_take_no_page(big: File, log: Log) -> None:
+    for key in (-1, 2 * ROWS + 5, 1 << 62):
+        log.clear()
+        assert ps.read_table(big.path, filter=ps.col("id") == key).num_rows == 0
+        expect(log, big, {})
+    # a key between two pages: above the greatest of one, below the least of the next
+    edge = big.first_rows["id"][3]
+    log.clear()
+    assert (
+        ps.read_table(big.path, filter=ps.col("id") == big.table["id"][edge].as_py() - 1).num_rows
+        == 0
+    )
+    expect(log, big, {})
+
+
+def test_absent_keys_inside_a_page_take_that_page_and_no_payload(big: File, log: Log) -> None:
+    log.clear()
+    assert ps.read_table(big.path, filter=ps.col("id") == 33_333).num_rows == 0
+    expect(log, big, {"id": [33_333 // 2]})
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 0), (7_999, 8_001), (20_000, 90_000), (199_000, 10**9), (-5, 399_999)]
+)
+def test_a_range_takes_the_pages_that_hold_it(big: File, log: Log, low: int, high: int) -> None:
+    ids = big.table["id"].to_numpy()
+    rows = np.flatnonzero((ids >= low) & (ids <= high))
+    log.clear()
+    found = ps.read_table(
+        big.path, columns=["a", "id", "c"], filter=ps.col("id").between(low, high)
+    )
+    assert found.equals(big.table.select(["a", "id", "c"]).take(rows))
+    expect(log, big, dict.fromkeys(("a", "id", "c"), rows))
+
+
+def test_a_filter_on_another_column_takes_only_pages_of_rows_that_pass(big: File, log: Log) -> None:
+    rows = np.flatnonzero(big.table["d"].to_numpy() == 4242)
+    log.clear()
+    found = ps.read_table(big.path, columns=["id", "a", "e", "d"], filter=ps.col("d") == 4242)
+    assert found.equals(big.table.select(["id", "a", "e", "d"]).take(rows))
+    assert 0 < len(rows) < 100
+    for name in ("id", "a", "e"):
+        assert log.touched(big.pages[name]) == pages_of(big, name, rows)
+    for name in ("b", "c", "f", "g"):
+        assert log.touched(big.pages[name]) == []
+
+
+def test_the_second_condition_reads_only_pages_of_the_survivors_of_the_first(
+    big: File, log: Log
+) -> None:
+    ids, a = big.table["id"].to_numpy(), big.table["a"].to_numpy()
+    near = np.flatnonzero((ids >= 40_000) & (ids < 40_400))
+    log.clear()
+    found = ps.read_table(
+        big.path,
+        columns=["g"],
+        filter=(ps.col("id") >= 40_000) & (ps.col("id") < 40_400) & (ps.col("a") == 7),
+    )
+    rows = near[a[near] == 7]
+    assert found.equals(big.table.select(["g"]).take(rows))
+    page = page_of(
+        big, "id", int(near[0])
+    )  # whichever comes first reads the rows that the index leaves
+    first = range(big.first_rows["id"][page], big.first_rows["id"][page + 1])
+    assert log.touched(big.pages["id"]) == [page]
+    assert set(pages_of(big, "a", rows)) <= set(log.touched(big.pages["a"]))
+    assert set(log.touched(big.pages["a"])) <= set(pages_of(big, "a", first))
+    assert log.touched(big.pages["g"]) == pages_of(big, "g", rows)
+
+
+def test_a_scan_without_filter_asks_for_no_index_and_parses_none(
+    big: File, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("an index was parsed")
+
+    monkeypatch.setattr(core, "column_index", fail)
+    monkeypatch.setattr(core, "offset_index", fail)
+    ps.clear_cache()
+    log.clear()
+    tail = Path(big.path).stat().st_size - metadata.TAIL
+    assert ps.read_table(big.path).num_rows == ROWS
+    assert all(at >= tail or at + n <= big.index_start for at, n in log.ranges)
+    log.clear()
+    assert ps.read_table(big.path, columns=["e"], limit=10).num_rows == 10
+    assert ps.scan(big.path).count_rows() == ROWS
+    assert all(at >= tail or at + n <= big.index_start for at, n in log.ranges)
+
+
+def test_a_warm_footer_and_index_are_not_read_again(big: File, log: Log) -> None:
+    ps.read_table(big.path, filter=ps.col("id") == 8)
+    log.clear()
+    ps.read_table(big.path, filter=ps.col("id") == 16)
+    assert log.ranges
+    assert all(at + n <= big.index_start for at, n in log.ranges)
+
+
+def test_the_index_of_unread_columns_is_not_read(big: File, log: Log) -> None:
+    index_ranges = {
+        name: (file := ps.open(big.path)).index_range("offset", 0, file.schema_tree.find((name,)))
+        for name in COLUMNS
+    }
+    ps.clear_cache()
+    log.clear()
+    ps.read_table(big.path, columns=["a"], filter=ps.col("id") == 8)
+    end = Path(big.path).stat().st_size - metadata.TAIL
+    asked = [r for r in log.ranges if big.index_start <= r[0] < end]
+    assert asked
+    for name, place in index_ranges.items():
+        hit = any(place and at < place[0] + place[1] and place[0] < at + n for at, n in asked)
+        if name in ("id", "a"):
+            assert hit, name
+    assert sum(n for _, n in asked) < 40_000
+
+
+def test_the_report_counts_what_the_store_saw(big: File, log: Log) -> None:
+    ps.clear_cache()
+    log.clear()
+    report = (
+        ps.scan(big.path, filter=ps.col("id").between(100, 50_000)).explain(analyze=True).to_dict()
+    )
+    assert report["requests"] == len(log.ranges)
+    assert report["bytes"]["total"] == sum(n for _, n in log.ranges)
+    for name, leaf in report["leaves"].items():
+        assert leaf["pages"]["read"] == len(log.touched(big.pages[name])), name
+        assert leaf["pages"]["total"] == len(big.pages[name]), name
+
+
+def test_contradictions_ask_for_nothing(big: File, log: Log) -> None:
+    ps.clear_cache()
+    ps.open(big.path)
+    c = ps.col("id")
+    ps.scan(big.path, filter=c == -1).to_table()
+    for condition in (c.between(10**9, -5), (c < 5) & (c > 390_000), c.isin([]), c == None):  # noqa: E711
+        log.clear()
+        assert ps.read_table(big.path, filter=condition).num_rows == 0
+        expect(log, big, {})
+
+
+@pytest.mark.xfail(reason="conjuncts that contradict each other inside one page are not folded yet")
+def test_contradictions_inside_one_page_ask_for_nothing(big: File, log: Log) -> None:
+    ps.scan(big.path, filter=ps.col("id") == -1).to_table()
+    log.clear()
+    assert ps.read_table(big.path, filter=ps.col("id").between(9, 3)).num_rows == 0
+    expect(log, big, {})
+
+
+class Handler(pafs.FileSystemHandler):
+    """A filesystem over one file in memory that logs what is read of it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.ranges: list[tuple[int, int]] = []
+
+    def get_type_name(self) -> str:
+        return "logged"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: list[str]) -> list[pafs.FileInfo]:
+        return [pafs.FileInfo(p, pafs.FileType.File, size=len(self.data), mtime=1.0) for p in paths]
+
+    def open_input_file(self, path: str) -> pa.PythonFile:
+        outer = self
+
+        class Logged:
+            closed = False
+            at = 0
+
+            def read(self, n: int = -1) -> bytes:
+                outer.ranges.append((self.at, n))
+                part = outer.data[self.at : self.at + n]
+                self.at += len(part)
+                return part
+
+            def seek(self, at: int, whence: int = 0) -> int:
+                self.at = at if whence == 0 else len(outer.data) + at
+                return self.at
+
+            def tell(self) -> int:
+                return self.at
+
+            def size(self) -> int:
+                return len(outer.data)
+
+            def seekable(self) -> bool:
+                return True
+
+            def readable(self) -> bool:
+                return True
+
+            def writable(self) -> bool:
+                return False
+
+            def flush(self) -> None:
+                pass
+
+            def close(self) -> None:
+                self.closed = True
+
+        return pa.PythonFile(Logged(), mode="r")
+
+    def _refuse(self, *_: object) -> None:
+        raise NotImplementedError
+
+    open_input_stream = get_file_info_selector = create_dir = delete_dir = delete_dir_contents = (
+        _refuse
+    )
+    delete_root_dir_contents = delete_file = move = copy_file = _refuse
+    open_output_stream = open_append_stream = _refuse
+
+
+def test_a_lookup_on_any_filesystem_reads_the_tail_and_the_pages() -> None:
+    columns = [
+        Column("k", INT32, list(range(4000)), [500] * 8),
+        Column("s", BYTE_ARRAY, [b"%d" % i * 20 for i in range(4000)], [1000] * 4, logical=STRING),
+    ]
+    handler = Handler(write(columns, padding=bytes(metadata.TAIL)))
+    found = ps.read_table((pafs.PyFileSystem(handler), "x.parquet"), filter=ps.col("k") == 1234)
+    assert found["s"].to_pylist() == ["1234" * 20]
+    # one for the tail, one for the index, and the pages; no request twice
+    assert len(handler.ranges) <= 4
+    assert len(set(handler.ranges)) == len(handler.ranges)
+
+
+@pytest.fixture
+def dictionaries(tmp_path: Path) -> tuple[str, Column]:
+    values = [b"%03d" % (i % 50) for i in range(3000)]
+    values[2000:] = [b"tail%d" % i for i in range(1000)]
+    column = Column(
+        "s",
+        BYTE_ARRAY,
+        values,
+        [1000] * 3,
+        logical=STRING,
+        encodings=["dictionary", "dictionary", "plain"],
+        dictionary=[b"%03d" % i for i in range(50)],
+    )
+    path = tmp_path / "d.parquet"
+    path.write_bytes(
+        write(
+            [Column("k", INT32, list(range(3000)), [1000] * 3), column],
+            padding=bytes(metadata.TAIL),
+        )
+    )
+    return str(path), column
+
+
+def test_the_dictionary_is_read_only_where_a_page_uses_it(
+    dictionaries: tuple[str, Column], log: Log
+) -> None:
+    path, column = dictionaries
+    assert column.made.dictionary is not None
+    for row, used in ((2500, False), (5, True)):
+        log.clear()
+        found = ps.read_table(path, columns=["s"], filter=ps.col("k") == row)
+        assert found["s"].to_pylist() == [column.values[row].decode()]
+        assert log.touched([column.made.dictionary]) == ([0] if used else [])
+
+
+def test_pages_of_pyarrow_files_are_found_too(tmp_path: Path, log: Log) -> None:
+    path = tmp_path / "arrow.parquet"
+    table = pa.table({"k": range(100_000), "s": [f"value {i}" for i in range(100_000)]})
+    pq.write_table(
+        table,
+        path,
+        write_page_index=True,
+        data_page_size=8192,
+        row_group_size=30_000,
+        use_dictionary=False,
+    )
+    ps.read_table(path, filter=ps.col("k") == -1)
+    size = path.stat().st_size
+    for key in (0, 29_999, 30_000, 77_777):
+        log.clear()
+        assert (
+            ps.read_table(path, filter=ps.col("k") == key).to_pylist()
+            == table.slice(key, 1).to_pylist()
+        )
+        assert sum(n for _, n in log.ranges) < size / 8
