@@ -181,7 +181,7 @@ def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Tab
         empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
         return pa.Table.from_batches(
             [pa.RecordBatch.from_struct_array(empty)]
-        ).replace_schema_metadata(schema.metadata)
+        )
     return pa.Table.from_arrays(
         [pa.chunked_array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
     )
