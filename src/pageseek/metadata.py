@@ -39,7 +39,6 @@ from pageseek.schema import (
     Leaf,
     Options,
     Schema,
-    SchemaElement,
     logical_of,
 )
 from pageseek.storage import Source, Store
@@ -208,7 +207,7 @@ class ParquetFile:
         self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         self.schema_tree = Schema(
-            _records(SchemaElement, elements), self._footer, self._key_value, self.name
+            elements, self._footer, self._key_value, self.name
         )
 
     # -- opening ------------------------------------------------------------------------------
@@ -300,7 +299,7 @@ class ParquetFile:
     def arrow_schema(self, options: Options, columns: list[int] | None = None) -> pa.Schema:
         """The Arrow schema of the given top-level fields (all, if None)."""
         tree = self.schema_tree
-        wanted = range(len(tree.fields)) if columns is None else columns
+        wanted = range(tree.num_fields) if columns is None else columns
         metadata = {k: v or b"" for k, v in self.key_value_metadata.items() if k != b"ARROW:schema"}
         return pa.schema([tree.arrow_field(i, options) for i in wanted], metadata=metadata or None)
 
@@ -313,12 +312,12 @@ class ParquetFile:
         if found is None:
             tree = self.schema_tree
             indices = (
-                list(range(len(tree.fields)))
+                list(range(tree.num_fields))
                 if names is None
                 else [tree.field_index(n) for n in names]
             )
             schema = self.arrow_schema(options, indices)
-            leaves = [tree.leaves[tree.fields[i].first_leaf] for i in indices]
+            leaves = [tree.leaf(tree.field(i).first_leaf) for i in indices]
             found = (
                 tuple(Column(leaf.path[0], leaf, tree.form(leaf, options)) for leaf in leaves),
                 schema,
@@ -576,9 +575,10 @@ class ParquetFile:
         return self.load_column_index(row_group, leaf, options, data, report)
 
     def statistics(self, leaf: Leaf | str) -> tuple[pa.Array, pa.Array]:
-        """The least and greatest value of a column in each row group; null where nothing can be trusted."""
+        """The least and greatest value of a column in each row group, as the Parquet schema types them;
+        null where nothing can be trusted."""
         leaf = self._resolve(leaf)
-        form = self.schema_tree.form(leaf, Options())
+        form = self.schema_tree.parquet_form(leaf)
         chunks = self.chunks(leaf)
         bounds = np.full((4, len(chunks)), ABSENT, np.int64)
         if _trusted_order(leaf, self._orders):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from pageseek.errors import PredicateError, UnsupportedError
@@ -294,30 +295,74 @@ class Schema:
 
     Parameters
     ----------
-    elements : sequence of SchemaElement
-        In the order of the footer: depth first, the root first.
+    elements : bytes
+        Records of SchemaElement in the order of the footer: depth first, the root first.
     footer : bytes-like
         The footer, which holds the names.
     key_value : callable
         Looks up a key of the file's key-value metadata.
+
+    A file of thousands of flat columns is common, and most scans name a few: those are found without
+    making an object of every column.
     """
 
     def __init__(
         self,
-        elements: Sequence[SchemaElement],
+        elements: bytes,
         footer: memoryview,
         key_value: Callable[[bytes], bytes | None],
         source: str,
     ) -> None:
-        self._elements = elements
+        self._table = np.frombuffer(elements, np.int64).reshape(-1, len(SchemaElement._fields))
         self._footer = footer
         self._key_value = key_value
         self._source = source
         self._forms: dict[tuple[int, Options], Form] = {}
+        children = SchemaElement._fields.index("num_children")
+        self._all_flat = bool((self._table[1:, children] <= 0).all()) and bool(
+            (self._table[1:, 0] != ABSENT).all()
+        )
+
+    def _element(self, position: int) -> SchemaElement:
+        return SchemaElement._make(self._table[position].tolist())
 
     def _name(self, element: SchemaElement) -> str:
         start = element.name_offset
         return bytes(self._footer[start : start + element.name_length]).decode("utf-8", "replace")
+
+    def _flat_positions(self, name: str) -> list[int]:
+        """Fields of this name, where every field is a leaf."""
+        wanted = name.encode()
+        at = SchemaElement._fields.index("name_offset")
+        candidates = np.flatnonzero(self._table[1:, at + 1] == len(wanted))
+        footer, size = self._footer, len(wanted)
+        offsets = self._table[1:, at][candidates].tolist()
+        return [
+            i
+            for i, start in zip(candidates.tolist(), offsets, strict=True)
+            if footer[start : start + size] == wanted
+        ]
+
+    @property
+    def num_fields(self) -> int:
+        """Top-level fields."""
+        return len(self._table) - 1 if self._all_flat else len(self.fields)
+
+    def field(self, index: int) -> Field:
+        """A top-level field."""
+        if not self._all_flat:
+            return self.fields[index]
+        element = self._element(index + 1)
+        return Field(self._name(element), element, index, index + 1)
+
+    def leaf(self, index: int) -> Leaf:
+        """A primitive column."""
+        if not self._all_flat:
+            return self.leaves[index]
+        element = self._element(index + 1)
+        repeated = element.repetition == 2
+        levels = int(element.repetition in (1, 2))
+        return Leaf(index, (self._name(element),), element, levels, int(repeated), index)
 
     @functools.cached_property
     def _tree(self) -> tuple[list[Field], list[Leaf]]:
@@ -325,9 +370,7 @@ class Schema:
         leaves: list[Leaf] = []
         # (children left, path, definition level, repetition level) of the open groups
         open_groups: list[list[object]] = []
-        for position, element in enumerate(self._elements):
-            if position == 0:
-                continue
+        for element in map(SchemaElement._make, self._table[1:].tolist()):
             while open_groups and open_groups[-1][0] == 0:
                 open_groups.pop()
             name = self._name(element)
@@ -368,9 +411,12 @@ class Schema:
             names.setdefault(field.name, []).append(i)
         return names
 
+    def _positions(self, name: str) -> list[int]:
+        return self._flat_positions(name) if self._all_flat else self._by_name.get(name, [])
+
     def field_index(self, name: str) -> int:
         """The position of the top-level field of exactly this name."""
-        found = self._by_name.get(name, [])
+        found = self._positions(name)
         if len(found) == 1:
             return found[0]
         if not found:
@@ -380,16 +426,16 @@ class Schema:
         raise PredicateError(f"{self._source}: {len(found)} columns have the name {name!r}")
 
     def _some_names(self) -> str:
-        names = [repr(f.name) for f in self.fields[:12]]
-        return ", ".join(names) + (", ..." if len(self.fields) > 12 else "")
+        names = [repr(self.field(i).name) for i in range(min(12, self.num_fields))]
+        return ", ".join(names) + (", ..." if self.num_fields > 12 else "")
 
     def find(self, parts: tuple[str, ...]) -> Leaf:
         """The leaf at a path; a single part is an exact top-level name first, else a dotted path."""
         if len(parts) == 1:
-            if parts[0] in self._by_name or "." not in parts[0]:
-                field = self.fields[self.field_index(parts[0])]
+            if "." not in parts[0] or self._positions(parts[0]):
+                field = self.field(self.field_index(parts[0]))
                 if field.stop_leaf - field.first_leaf == 1:
-                    leaf = self.leaves[field.first_leaf]
+                    leaf = self.leaf(field.first_leaf)
                     if len(leaf.path) == 1:
                         return leaf
                 raise UnsupportedError(
@@ -423,6 +469,10 @@ class Schema:
         except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
             return None
 
+    def parquet_form(self, leaf: Leaf) -> Form:
+        """How the leaf's values are typed by the Parquet schema alone."""
+        return leaf_form(leaf, Options())
+
     def form(self, leaf: Leaf, options: Options) -> Form:
         """How the leaf is decoded; UnsupportedError for what cannot be decoded yet."""
         key = leaf.index, options
@@ -436,7 +486,7 @@ class Schema:
             original = None
             if (
                 stored is not None
-                and len(stored) == len(self.fields)
+                and len(stored) == self.num_fields
                 and stored.field(leaf.top).name == leaf.path[0]
             ):
                 original = stored.field(leaf.top).type
@@ -445,8 +495,8 @@ class Schema:
 
     def arrow_field(self, index: int, options: Options) -> pa.Field:
         """The top-level field as Arrow has it, with its field id in the metadata, as pyarrow keeps it."""
-        field = self.fields[index]
-        leaf = self.leaves[field.first_leaf] if field.stop_leaf > field.first_leaf else None
+        field = self.field(index)
+        leaf = self.leaf(field.first_leaf) if field.stop_leaf > field.first_leaf else None
         if leaf is None or not leaf.flat:
             raise UnsupportedError(
                 f"{self._source}: column {field.name!r} is nested, which is not supported yet"
@@ -456,7 +506,7 @@ class Schema:
         stored = self._stored
         if (
             stored is not None
-            and len(stored) == len(self.fields)
+            and len(stored) == self.num_fields
             and stored.field(index).name == field.name
         ):
             kept = stored.field(index).metadata or {}

@@ -6,8 +6,13 @@ import os
 import stat
 from collections.abc import Sequence
 
+import numpy as np
+
 from pageseek.errors import FileChangedError
 from pageseek.storage.base import Buffer, Version
+
+
+LARGE = 4 << 20  # bytes from which numpy's memory comes in huge pages, so that it is not faulted in page by page
 
 
 class LocalStore:
@@ -40,6 +45,8 @@ class LocalStore:
         return [self._read(offset, length) for offset, length in ranges]
 
     def _read(self, offset: int, length: int) -> Buffer:
+        if length >= LARGE and hasattr(os, "preadv"):
+            return self._read_large(offset, length)
         data = os.pread(self._fd, length, offset)
         if len(data) == length:
             return data
@@ -55,6 +62,17 @@ class LocalStore:
             parts.append(data)
             have += len(data)
         return b"".join(parts)
+
+    def _read_large(self, offset: int, length: int) -> Buffer:
+        buffer = memoryview(np.empty(length, np.uint8))
+        have = 0
+        while have < length:
+            n = os.preadv(self._fd, [buffer[have:]], offset + have)
+            if n == 0:
+                self.check()
+                raise OSError(f"{self.name}: {length} bytes asked at {offset}, the file ends after {have}")
+            have += n
+        return buffer
 
     def check(self) -> None:
         now = self._stat()
