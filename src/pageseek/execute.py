@@ -18,6 +18,7 @@ from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conj
 from pageseek.report import Report
 from pageseek.schema import Form, Leaf
 
+SPARSE = 64  # of so many rows one is kept: taking by place beats a bitmap
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 
 
@@ -100,7 +101,7 @@ class GroupScan:
                 ranges = ranges.refine(mask.tobytes())
                 if count:
                     self._held = {
-                        leaf: _take(arrays, mask, n) for leaf, arrays in self._held.items()
+                        leaf: _take(arrays, mask, n, count) for leaf, arrays in self._held.items()
                     }
                 else:
                     self._held.clear()
@@ -155,8 +156,11 @@ def _constant(value: bool, n: int) -> tuple[Bitmap, int]:
     return np.packbits(np.full(n, value), bitorder="little"), n if value else 0
 
 
-def _take(arrays: list[pa.Array], mask: Bitmap, n: int) -> list[pa.Array]:
-    """The rows of a bitmap; the results begin at offset 0, as the kernels need it."""
+def _take(arrays: list[pa.Array], mask: Bitmap, n: int, count: int) -> list[pa.Array]:
+    """The `count` rows of a bitmap; the results begin at offset 0, as the kernels need it."""
+    if len(arrays) == 1 and count * SPARSE < n:  # a few rows: by their places
+        places = np.flatnonzero(np.unpackbits(mask, count=n, bitorder="little"))
+        return [arrays[0].take(pa.array(places))]
     chosen = pa.BooleanArray.from_buffers(pa.bool_(), n, [None, pa.py_buffer(mask)])
     out, at = [], 0
     for array in arrays:
@@ -179,9 +183,7 @@ def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Tab
     """A table of n rows; its columns may be cut into arrays at different rows."""
     if not columns:
         empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
-        return pa.Table.from_batches(
-            [pa.RecordBatch.from_struct_array(empty)]
-        )
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty)])
     return pa.Table.from_arrays(
         [pa.chunked_array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
     )

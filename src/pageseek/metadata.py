@@ -206,9 +206,7 @@ class ParquetFile:
         self._group_zones: dict[tuple[int, Options], rows.Zones | None] = {}
         self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
-        self.schema_tree = Schema(
-            elements, self._footer, self._key_value, self.name
-        )
+        self.schema_tree = Schema(elements, self._footer, self._key_value, self.name)
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -349,7 +347,11 @@ class ParquetFile:
             if self._understates_chunks:
                 end = self.store.size - 8 - self._footer.nbytes
                 found = [
-                    c._replace(total_compressed_size=min(c.total_compressed_size + 100, end - chunk_range(c)[0]))
+                    c._replace(
+                        total_compressed_size=min(
+                            c.total_compressed_size + 100, end - chunk_range(c)[0]
+                        )
+                    )
                     for c in found
                 ]
             self._chunks[leaf.index] = found

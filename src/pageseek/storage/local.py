@@ -12,7 +12,9 @@ from pageseek.errors import FileChangedError
 from pageseek.storage.base import Buffer, Version
 
 
-LARGE = 4 << 20  # bytes from which numpy's memory comes in huge pages, so that it is not faulted in page by page
+LARGE = (
+    4 << 20
+)  # bytes from which numpy's memory comes in huge pages, so that it is not faulted in page by page
 
 
 class LocalStore:
@@ -70,7 +72,9 @@ class LocalStore:
             n = os.preadv(self._fd, [buffer[have:]], offset + have)
             if n == 0:
                 self.check()
-                raise OSError(f"{self.name}: {length} bytes asked at {offset}, the file ends after {have}")
+                raise OSError(
+                    f"{self.name}: {length} bytes asked at {offset}, the file ends after {have}"
+                )
             have += n
         return buffer
 
