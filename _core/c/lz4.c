@@ -79,15 +79,16 @@ static ps_status read_more(decoder *d, uint64_t *n, ps_error *err) {
     uint8_t more;
     do {
         if (d->in == d->in_end)
-            return ps_fail(err, PS_TRUNCATED, position(d, d->in), "lz4: input ends inside a length");
+            return ps_fail(err, PS_TRUNCATED, position(d, d->in),
+                           "lz4: input ends inside a length");
         more = *d->in++;
         *n += more;
     } while (more == 255);
     return PS_OK;
 }
 
-/* Any one sequence, anywhere: every error is found here. What the output has no room for is an error,
- * or with `cut` the end. *last: the block is done. */
+/* Any one sequence, anywhere: every error is found here. What the output has no room for is an
+ * error, or with `cut` the end. *last: the block is done. */
 static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
     if (d->in == d->in_end)
         return ps_fail(err, PS_TRUNCATED, position(d, d->in),
@@ -172,7 +173,7 @@ static uint32_t load_be32(const uint8_t *p) {
 }
 
 /* Frames of: be32 size, then until blocks have yielded that many bytes: be32 length, block.
- * Most writers put one block in a frame; Hadoop's BlockCompressorStream puts as many as it needs. */
+ * Most writers put one block in a frame; Hadoop's BlockCompressorStream as many as it needs. */
 static ps_status frames(const uint8_t *data, size_t length, uint8_t *out, size_t size, bool exact,
                         ps_error *err) {
     size_t at = 0, done = 0;
@@ -187,7 +188,8 @@ static ps_status frames(const uint8_t *data, size_t length, uint8_t *out, size_t
         do {
             if (frame == 0 && at == length) break; /* an empty frame needs no block */
             if (length - at < 4)
-                return ps_fail(err, PS_TRUNCATED, at, "lz4: input ends inside the length of a block");
+                return ps_fail(err, PS_TRUNCATED, at,
+                               "lz4: input ends inside the length of a block");
             size_t compressed = load_be32(data + at), got = 0;
             at += 4;
             if (compressed > length - at)

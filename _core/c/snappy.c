@@ -112,8 +112,8 @@ static ps_status element(decoder *d, bool exact, ps_error *err) {
     return PS_OK;
 }
 
-ps_status ps_snappy_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size, bool exact,
-                           ps_error *err) {
+ps_status ps_snappy_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
+                           bool exact, ps_error *err) {
     if (length == 0) return ps_fail(err, PS_TRUNCATED, 0, "snappy: empty input");
     decoder d = {data, data, data + length, out, out, out};
     uint32_t declared = 0;
