@@ -149,6 +149,19 @@ ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t 
     return PS_OK;
 }
 
+/* Values beyond the kind are cut to its width, so a bound beyond it bounds nothing. */
+static bool in_kind(const ps_leaf_spec *spec, const uint8_t *p) {
+    if (spec->physical != PQ_INT32) return true;
+    const int32_t v = (int32_t)ps_load32(p);
+    switch (spec->kind) {
+        case PS_I8: return v >= INT8_MIN && v <= INT8_MAX;
+        case PS_U8: return v >= 0 && v <= UINT8_MAX;
+        case PS_I16: return v >= INT16_MIN && v <= INT16_MAX;
+        case PS_U16: return v >= 0 && v <= UINT16_MAX;
+        default: return true;
+    }
+}
+
 ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t length, const int64_t *offset,
                            const int64_t *size, int64_t n, uint8_t *values, void *offsets, uint8_t *known,
                            ps_error *err) {
@@ -178,7 +191,8 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
             } else if (spec->physical == PQ_BYTE_ARRAY) {
                 known[i] = decimal && ps_convert_decimal(p, have, values + (size_t)i * to, to);
             } else {
-                known[i] = have == from && ps_convert_fixed(spec, p, values + (size_t)i * to, 1, NULL) == PS_OK;
+                known[i] = have == from && in_kind(spec, p) &&
+                           ps_convert_fixed(spec, p, values + (size_t)i * to, 1, NULL) == PS_OK;
             }
         }
         if (bytes) {

@@ -23,8 +23,12 @@ SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along
 _NO_ROWS = rows.RowRanges.empty()
 
 
-class _Mismatch(Exception):
-    """The offset index does not fit the pages that it points to."""
+class IndexMismatch(Exception):
+    """The offset index of a leaf does not fit the pages that it points to: nothing it said can be trusted."""
+
+    def __init__(self, leaf: Leaf, message: str) -> None:
+        super().__init__(message)
+        self.leaf = leaf
 
 
 class LeafReader:
@@ -122,14 +126,16 @@ class LeafReader:
     # -- decoding -----------------------------------------------------------------------------
 
     def read(self) -> list[pa.Array]:
-        """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out."""
+        """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out.
+
+        Raises IndexMismatch where the pages are not what the offset index says: the rows asked for may
+        themselves have been chosen on its word, so the caller has to begin again without it.
+        """
         try:
             return self._decode()
-        except _Mismatch as mismatch:
+        except IndexMismatch as mismatch:
             self._fetcher.report.note(f"{self._where()}: offset index ignored: {mismatch}")
-            self._offsets = None
-            self.give(self._fetcher.read(self.want(self._ranges), "data"))
-            return self._decode()
+            raise
         finally:
             self._buffers = []
             self._dictionary_data = None
@@ -168,15 +174,21 @@ class LeafReader:
         for data, page in zip(self._buffers, self._pages, strict=True):
             self._page_number, self._at = page, int(offsets.offset[page])
             first = int(offsets.first_row[page])
-            header = page_header(data, 0, self._where_page, self._at)
+            try:
+                header = page_header(data, 0, self._where_page, self._at)
+            except CorruptFileError as error:
+                raise IndexMismatch(
+                    self.leaf, f"no page header at byte {self._at}: {error}"
+                ) from error
+            size = header.header_length + header.compressed_size
             if header.type not in (DATA_PAGE, DATA_PAGE_V2):
-                raise _Mismatch(f"page {page} is of type {header.type}, not a data page")
-            if header.header_length + header.compressed_size != data.nbytes:
-                raise _Mismatch(
-                    f"page {page} has {header.header_length + header.compressed_size} bytes, not {data.nbytes}"
+                raise IndexMismatch(
+                    self.leaf, f"page {page} is of type {header.type}, not a data page"
                 )
+            if size != data.nbytes:
+                raise IndexMismatch(self.leaf, f"page {page} has {size} bytes, not {data.nbytes}")
             if header.num_values != int(offsets.first_row[page + 1]) - first:
-                raise _Mismatch(f"page {page} has {header.num_values} rows")
+                raise IndexMismatch(self.leaf, f"page {page} has {header.num_values} rows")
             yield self._page(decoder, data[header.header_length :], header, first)
 
     def _walk(self, decoder: core.LeafDecoder) -> Iterator[int]:

@@ -468,6 +468,12 @@ class ParquetFile:
         key = row_group, leaf.index, options
         return key in self._column_indexes, self._column_indexes.get(key)
 
+    def drop_index(self, row_group: int, leaf: Leaf) -> None:
+        """Forget the page index of a chunk for good: its pages have shown it to be wrong."""
+        self._offset_indexes[row_group, leaf.index] = None
+        for key in [k for k in self._column_indexes if k[:2] == (row_group, leaf.index)]:
+            self._column_indexes[key] = None
+
     def load_offset_index(
         self, row_group: int, leaf: Leaf, data: memoryview | None, report: Report
     ) -> OffsetIndex | None:

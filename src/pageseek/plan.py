@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, UnsupportedError
 from pageseek.execute import GroupScan, batches_of, table_of
 from pageseek.fetch import Fetcher
@@ -122,17 +123,31 @@ class ScanPlan:
                 )
             scope = Scope.of(file, self.request)
             fetcher = Fetcher(file.store, report, file.tail)
+            if scope.bound is not None:
+                _load_offsets(file, scope, file_plan.groups, fetcher)
             for group in file_plan.groups:
                 if left == 0:
                     break
-                scan = GroupScan(file, group.row_group, scope.columns, fetcher)
-                n, arrays = scan.run(group.ranges, None if group.proven else scope.bound, left)
+                n, arrays = self._read_group(file, group, scope, fetcher, left)
                 report.rows_out += n
                 if left is not None:
                     left -= n
                 if n:
                     yield table_of(self.schema, n, arrays)
             file.store.check()
+
+    def _read_group(
+        self, file: ParquetFile, group: GroupPlan, scope: Scope, fetcher: Fetcher, left: int | None
+    ) -> tuple[int, list[list[pa.Array]]]:
+        ranges = group.ranges
+        while True:
+            scan = GroupScan(file, group.row_group, scope.columns, fetcher)
+            try:
+                return scan.run(ranges, None if group.proven else scope.bound, left)
+            except IndexMismatch as mismatch:
+                # rows may have been ruled out on the word of this index: without it, from the first row
+                file.drop_index(group.row_group, mismatch.leaf)
+                ranges = rows.RowRanges.all(file.row_groups[group.row_group].num_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +178,26 @@ class Scope:
         if self.bound is not None:
             found |= {test.leaf.index: test.leaf for test in leaves_of(self.bound)}
         return list(found.values())
+
+
+def _load_offsets(
+    file: ParquetFile, scope: Scope, groups: Sequence[GroupPlan], fetcher: Fetcher
+) -> None:
+    """The offset indexes of row groups that are read in part, where they are not at hand.
+
+    They are when this process made the plan; they are not in another, or when the file was opened anew.
+    """
+    missing = [
+        (group.row_group, leaf, file.index_range("offset", group.row_group, leaf))
+        for group in groups
+        if not group.proven
+        for leaf in scope.touched()
+        if not file.cached_offset_index(group.row_group, leaf)[0]
+    ]
+    if missing:
+        answers = iter(fetcher.read([at for *_, at in missing if at], "index"))
+        for number, leaf, at in missing:
+            file.load_offset_index(number, leaf, next(answers) if at else None, fetcher.report)
 
 
 def drive(

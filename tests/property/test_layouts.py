@@ -5,88 +5,15 @@ from __future__ import annotations
 import io
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from support.oracle import Predicate, Row, build, layouts, leaves, truth
 from support.writer import BYTE_ARRAY, DOUBLE, INT32, INT64, STRING, Column, write
-
-Row = dict[str, Any]
-Predicate = tuple[Any, ...]  # (op, column, literal) | ("not", p) | ("and" | "or", p, q)
-
-OPS = ("=", "!=", "<", "<=", ">", ">=")
-
-
-def layouts(n: int) -> Iterator[tuple[int, ...]]:
-    """Every composition of n rows into pages."""
-    for cuts in itertools.product((False, True), repeat=n - 1):
-        ends = [i + 1 for i, cut in enumerate(cuts) if cut]
-        yield tuple(b - a for a, b in itertools.pairwise([0, *ends, n]))
-
-
-def leaves(name: str, values: Sequence[Any], beside: Sequence[Any]) -> list[Predicate]:
-    """All tests of a column against its own values and some beside them."""
-    literals = [*sorted({v for v in values if v is not None}), *beside]
-    made: list[Predicate] = [(op, name, v) for op in OPS for v in literals]
-    made += [("in", name, pair) for pair in itertools.combinations(literals, 2)]
-    return [*made, ("in", name, ()), ("in", name, (literals[0], None)), ("is null", name, None)]
-
-
-def build(p: Predicate) -> ps.Expression:
-    if p[0] == "not":
-        return ~build(p[1])
-    if p[0] == "and":
-        return build(p[1]) & build(p[2])
-    if p[0] == "or":
-        return build(p[1]) | build(p[2])
-    op, name, literal = p
-    column = ps.col(name)
-    return {
-        "=": lambda: column == literal,
-        "!=": lambda: column != literal,
-        "<": lambda: column < literal,
-        "<=": lambda: column <= literal,
-        ">": lambda: column > literal,
-        ">=": lambda: column >= literal,
-        "in": lambda: column.isin(literal),
-        "is null": column.is_null,
-    }[op]()
-
-
-def truth(p: Predicate, row: Row) -> bool | None:
-    """SQL's three-valued logic, row by row."""
-    if p[0] == "not":
-        inner = truth(p[1], row)
-        return None if inner is None else not inner
-    if p[0] in ("and", "or"):
-        both = (truth(p[1], row), truth(p[2], row))
-        decisive = p[0] == "or"
-        if decisive in both:
-            return decisive
-        return None if None in both else not decisive
-    op, name, literal = p
-    value = row[name]
-    if op == "is null":
-        return value is None
-    if op == "in":
-        if not literal:
-            return False
-        if value is None:
-            return None
-        return True if value in literal else None if None in literal else False
-    if value is None:
-        return None
-    return {
-        "=": value == literal,
-        "!=": value != literal,
-        "<": value < literal,
-        "<=": value <= literal,
-        ">": value > literal,
-        ">=": value >= literal,
-    }[op]
 
 
 def sample(pool: Sequence[Predicate], n: int, dice: random.Random) -> list[Predicate]:
@@ -152,8 +79,8 @@ def test_every_layout_of_two_columns_answers_like_a_loop(name: str) -> None:
             assert pq.read_table(io.BytesIO(data)).to_pylist() == table, (
                 "the writer made no valid file"
             )
-        for i, p in enumerate(sample(pool, 6, dice)):
-            check(data, p, table, (None, ["p"], ["b", "p"], None, ["p", "a"], None)[i])
+        for i, p in enumerate(sample(pool, 3, dice)):
+            check(data, p, table, (None, ["p"], ["b", "p"])[i])
 
 
 def test_every_predicate_of_one_layout() -> None:
@@ -171,7 +98,7 @@ def test_every_predicate_of_one_layout() -> None:
         check(data, p, table)
         check(data, ("not", p), table)
     dice = random.Random(5)
-    for p, q in dice.sample(list(itertools.product(pool, pool)), 1500):
+    for p, q in dice.sample(list(itertools.product(pool, pool)), 600):
         joined = ("not", (dice.choice(("and", "or")), p, q))
         check(data, joined if dice.random() < 0.3 else joined[1], table, ["p"])
 
@@ -180,7 +107,7 @@ def test_every_predicate_of_one_layout() -> None:
 def test_three_columns_of_six_rows_with_parts_of_the_index_missing(seed: int) -> None:
     dice = random.Random(seed)
     cuts = list(layouts(6))
-    for _ in range(100):
+    for _ in range(60):
         a = [dice.choice([None, 0, 1, 2, 3]) for _ in range(6)]
         b = [dice.choice([None, 0.0, -0.0, 1.0, 2.5]) for _ in range(6)]
         if dice.random() < 0.5:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import pickle
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -265,6 +266,14 @@ def test_a_warm_footer_and_index_are_not_read_again(big: File, log: Log) -> None
     ps.read_table(big.path, filter=ps.col("id") == 16)
     assert log.ranges
     assert all(at + n <= big.index_start for at, n in log.ranges)
+
+
+def test_a_plan_in_another_process_reads_pages_and_not_chunks(big: File, log: Log) -> None:
+    plan = pickle.loads(pickle.dumps(ps.scan(big.path, filter=ps.col("id") == 50_000).plan()))
+    ps.clear_cache()
+    log.clear()
+    assert sum(batch.num_rows for batch in plan.execute()) == 1
+    expect(log, big, {name: [25_000] for name in COLUMNS})
 
 
 def test_the_index_of_unread_columns_is_not_read(big: File, log: Log) -> None:

@@ -1,0 +1,541 @@
+"""Bounds and counts that are missing, of the wrong order, or wrong: a pruned read equals a full one."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pageseek as ps
+from support.oracle import agree, pages_read
+from support.writer import (
+    BOOLEAN,
+    BYTE_ARRAY,
+    DATE,
+    DOUBLE,
+    FIXED,
+    FLOAT,
+    FLOAT16,
+    I32,
+    I64,
+    INT32,
+    INT64,
+    INT96,
+    STRING,
+    Column,
+    Struct,
+    decimal,
+    integer,
+    plain_value,
+    timestamp,
+    write,
+)
+
+NAN, INF = math.nan, math.inf
+
+
+def one(physical: int, values: list[Any], cuts: list[int] | None = None, **knobs: Any) -> bytes:
+    """A file of column x and its row numbers."""
+    return write(
+        [
+            Column("x", physical, values, cuts, **knobs),
+            Column("row", INT32, list(range(len(values)))),
+        ]
+    )
+
+
+def stats(**change: Any) -> Callable[[Struct], None]:
+    """Replace fields of the chunk's statistics: max, min, nulls, max_value, min_value, nans."""
+    numbers = {"max": 1, "min": 2, "nulls": 3, "max_value": 5, "min_value": 6, "nans": 9}
+
+    def edit(meta: Struct) -> None:
+        for name, value in change.items():
+            meta[12][numbers[name]] = value
+
+    return edit
+
+
+def i32(value: int) -> bytes:
+    return plain_value(INT32, value)
+
+
+def groups_read(data: bytes, condition: ps.Expression) -> int:
+    read = ps.scan(data, filter=condition).explain().to_dict()["row_groups"]["read"]
+    assert isinstance(read, int)
+    return read
+
+
+BARE = {"column_index": False, "offset_index": False}
+
+
+# ---- nulls ---------------------------------------------------------------------------------------
+
+
+def test_a_missing_null_count_is_unknown_and_not_zero() -> None:
+    for values in ([1, None, 2], [1, 2, 3], [None, None, None]):
+        for knobs in ({}, BARE):
+            data = one(INT32, values, optional=True, null_count=False, **knobs)
+            agree(data, 1, 2, 9)
+            assert groups_read(data, ps.col("x").is_null()) == 1
+
+
+def test_null_counts_in_the_chunk_only_or_in_the_index_only() -> None:
+    def drop_index(index: Struct) -> None:
+        del index[5]
+
+    agree(one(INT32, [1, None, 2], [1, 1, 1], edit_column_index=drop_index), 1, 2)
+    agree(one(INT32, [1, None, 2], [1, 1, 1], edit_chunk=stats(nulls=None)), 1, 2)
+
+
+def test_a_row_group_of_nulls_prunes_comparisons_and_keeps_is_null() -> None:
+    for knobs in ({}, BARE):
+        data = one(INT32, [None] * 3, optional=True, **knobs)
+        agree(data, 1)
+        assert groups_read(data, ps.col("x") == 1) == 0
+        assert groups_read(data, ps.col("x").is_null()) == 1
+        assert groups_read(data, ps.col("x").is_not_null()) == 0
+
+
+def test_is_null_prunes_where_there_is_none() -> None:
+    data = one(INT32, [1, 2, 3], optional=True, **BARE)
+    assert groups_read(data, ps.col("x").is_null()) == 0
+
+
+@pytest.mark.parametrize("nulls", [-1, 4, 1 << 62])
+def test_null_counts_that_cannot_be(nulls: int) -> None:
+    for values in ([1, None, 2], [1, 2, 3]):
+        agree(
+            one(INT32, values, optional=True, edit_chunk=stats(nulls=I64(nulls)), **BARE), 1, 2, 7
+        )
+
+
+def test_a_null_count_of_every_row_beside_bounds_is_a_contradiction() -> None:
+    agree(one(INT32, [1, 2, 3], optional=True, edit_chunk=stats(nulls=I64(3)), **BARE), 1, 2, 7)
+
+
+def test_three_valued_logic_with_nulls_in_lists_and_literals() -> None:
+    data = one(INT32, [1, None, 2], [1, 1, 1])
+    x = ps.col("x")
+    null = pa.scalar(None, pa.int32())
+    for condition in (
+        x == null,
+        x != null,
+        ~(x == null),
+        ~x.isin([1, None]),
+        ~x.isin([None]),
+        x < null,
+    ):
+        assert ps.read_table(data, filter=condition).num_rows == 0
+    assert ps.read_table(data, filter=x.isin([1, None]))["row"].to_pylist() == [0]
+    assert ps.read_table(data, filter=~x.isin([]))["row"].to_pylist() == [0, 1, 2]
+    assert ps.read_table(data, filter=~((x < 2) & (x > 0)))["row"].to_pylist() == [2]
+
+
+# ---- which bounds may be used --------------------------------------------------------------------
+
+
+def test_bounds_without_column_orders_are_ignored() -> None:
+    lie = stats(min_value=i32(100), max_value=i32(200))
+    for orders in (None, [{9: {}}, {9: {}}], []):
+        data = write([Column("x", INT32, [1, 2, 3], edit_chunk=lie, **BARE)], column_orders=orders)
+        assert ps.read_table(data, filter=ps.col("x") == 2).num_rows == 1
+    trusted = write([Column("x", INT32, [1, 2, 3], edit_chunk=lie, **BARE)])
+    assert ps.read_table(trusted, filter=ps.col("x") == 2).num_rows == 0, (
+        "a plausible lie is believed"
+    )
+
+
+def test_the_column_index_without_column_orders_is_ignored() -> None:
+    def lie(index: Struct) -> None:
+        index[2] = index[3] = [i32(100)]
+
+    data = write(
+        [Column("x", INT32, [1, 2, 3], edit_column_index=lie, statistics=False)], column_orders=None
+    )
+    assert ps.read_table(data, filter=ps.col("x") == 2).num_rows == 1
+
+
+def test_deprecated_bounds_only_where_the_order_is_signed() -> None:
+    def old(low: bytes, high: bytes) -> Callable[[Struct], None]:
+        return stats(min=low, max=high, min_value=None, max_value=None)
+
+    signed = one(INT32, [1, 2, 3], edit_chunk=old(i32(1), i32(3)), **BARE)
+    assert groups_read(signed, ps.col("x") == 9) == 0
+    agree(signed, 1, 3, 9)
+    text = one(
+        BYTE_ARRAY, [b"a", b"\xc3\xa9"], logical=STRING, edit_chunk=old(b"\xc3\xa9", b"a"), **BARE
+    )
+    agree(text, "a", "é", "b")
+    assert groups_read(text, ps.col("x") == "zz") == 1
+    unsigned = one(
+        INT32,
+        [1, 1 << 31],
+        logical=integer(32, False),
+        edit_chunk=old(i32(1 << 31), i32(1)),
+        **BARE,
+    )
+    agree(unsigned, 1, 1 << 31, 5)
+
+
+def test_new_bounds_win_over_deprecated_ones() -> None:
+    data = one(INT32, [1, 2, 3], edit_chunk=stats(min=i32(50), max=i32(60)), **BARE)
+    agree(data, 1, 2, 55)
+
+
+@pytest.mark.parametrize("change", [{"min_value": None}, {"max_value": None}])
+def test_one_bound_alone(change: dict[str, None]) -> None:
+    agree(one(INT32, [1, 2, 3], edit_chunk=stats(**change), **BARE), 1, 2, 0, 9)
+
+
+@pytest.mark.parametrize("low", [b"", b"\0", b"\0" * 8, i32(9)])
+def test_bounds_of_the_wrong_size_or_order(low: bytes) -> None:
+    agree(one(INT32, [1, 2, 3], edit_chunk=stats(min_value=low), **BARE), 1, 2, 9)
+
+
+def test_one_row_group_without_statistics() -> None:
+    groups = [
+        [
+            Column("x", INT32, [g, g + 1], statistics=g != 1, **BARE),
+            Column("row", INT32, [2 * g, 2 * g + 1]),
+        ]
+        for g in range(3)
+    ]
+    data = write(*groups)
+    agree(data, 0, 1, 2, 3)
+    assert groups_read(data, ps.col("x") == 3) == 2
+
+
+# ---- integers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_unsigned_integers_compare_unsigned(bits: int) -> None:
+    top = (1 << bits) - 1
+    values = [0, 1, top // 2, top // 2 + 1, top]
+    physical = INT64 if bits == 64 else INT32
+    data = one(physical, values, [1] * 5, logical=integer(bits, False))
+    rows = agree(data, 0, 1, top // 2, top // 2 + 1, top)
+    assert [r["x"] for r in rows] == values
+    assert pages_read(data, ps.col("x") == top) == 1
+    agree(data, -1, 1 << bits, 1.5)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_narrow_signed_integers(bits: int) -> None:
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    for logical in (integer(bits, True), None):
+        converted = {8: 15, 16: 16}[bits] if logical is None else None
+        data = one(INT32, [low, -1, 0, high], [1] * 4, logical=logical, converted=converted)
+        agree(data, low, -1, 0, high, 300 << bits, -(300 << bits))
+        assert pages_read(data, ps.col("x") == high) == 1
+
+
+@pytest.mark.parametrize(("bits", "signed"), [(8, True), (8, False), (16, True), (16, False)])
+def test_values_beyond_the_logical_type(bits: int, signed: bool) -> None:
+    """Whatever such a value reads as, bounds beyond the type must not rule it out."""
+    values = [10, 200, 300, 70_000, -5]
+    for cuts in ([5], [2, 3], [1] * 5):
+        data = one(INT32, values, cuts, logical=integer(bits, signed))
+        found = [r["x"] for r in ps.read_table(data).to_pylist()]
+        agree(data, *found)
+
+
+# ---- floats --------------------------------------------------------------------------------------
+
+
+def both(physical: int, values: list[float]) -> list[Any]:
+    return [struct.pack("<e", v) for v in values] if physical == FIXED else values
+
+
+FLOATS = pytest.mark.parametrize(
+    ("physical", "knobs"),
+    [(FLOAT, {}), (DOUBLE, {}), (FIXED, {"type_length": 2, "logical": FLOAT16})],
+    ids=["float", "double", "float16"],
+)
+
+
+@FLOATS
+@pytest.mark.parametrize("nan_count", [True, False])
+def test_nan_lies_outside_the_bounds(physical: int, knobs: dict[str, Any], nan_count: bool) -> None:
+    for values in ([1.0, NAN, 2.0, 1.0], [1.0, 1.0, NAN, NAN], [1.0, 1.0, 2.0, 2.0], [NAN] * 4):
+        for cuts in ([4], [2, 2], [1] * 4):
+            data = one(physical, both(physical, values), cuts, nan_count=nan_count, **knobs)
+            agree(data, 1.0, 1.5, NAN, INF)
+            wanted = [i for i, v in enumerate(values) if v != v]
+            assert ps.read_table(data, filter=ps.col("x").is_nan())["row"].to_pylist() == wanted
+
+
+@FLOATS
+def test_nan_as_the_largest_value(physical: int, knobs: dict[str, Any]) -> None:
+    data = one(physical, both(physical, [1.0, NAN, 2.0]), [1] * 3, nan_count=True, **knobs)
+    for condition, wanted in (
+        (ps.col("x") > 1.5, [1, 2]),
+        (ps.col("x") == NAN, [1]),
+        (ps.col("x") < NAN, [0, 2]),
+        (ps.col("x") <= NAN, [0, 1, 2]),
+        (ps.col("x") != NAN, [0, 2]),
+        (ps.col("x").isin([NAN, 1.0]), [0, 1]),
+        (~(ps.col("x") <= 2.0), [1]),
+    ):
+        assert ps.read_table(data, filter=condition, nan="spark")["row"].to_pylist() == wanted, (
+            condition
+        )
+
+
+@FLOATS
+def test_bounds_that_are_nan_prove_nothing(physical: int, knobs: dict[str, Any]) -> None:
+    nans = both(physical, [NAN, -NAN])
+    for nan in nans:
+        bound = plain_value(physical, nan)
+
+        def index(made: Struct, bound: bytes = bound) -> None:
+            made[2], made[3] = [bound] * len(made[2]), [bound] * len(made[3])
+
+        values = both(physical, [1.0, 5.0, 3.0])
+        data = one(
+            physical,
+            values,
+            [1] * 3,
+            edit_chunk=stats(min_value=bound, max_value=bound),
+            edit_column_index=index,
+            **knobs,
+        )
+        agree(data, 1.0, 3.0, 9.0)
+
+
+@FLOATS
+@pytest.mark.parametrize("order", [1, 2])
+def test_zeros_of_either_sign_are_equal(physical: int, knobs: dict[str, Any], order: int) -> None:
+    values = both(physical, [0.0, -0.0, 0.0, 1.0])
+
+    def index(
+        made: Struct,
+    ) -> None:  # bounds as a careless writer has them: the sign of the first zero
+        made[2] = [plain_value(physical, v) for v in values]
+        made[3] = list(made[2])
+
+    low = plain_value(physical, values[0])
+    data = write(
+        [
+            Column(
+                "x",
+                physical,
+                values,
+                [1] * 4,
+                edit_chunk=stats(min_value=low),
+                edit_column_index=index,
+                **knobs,
+            ),
+            Column("row", INT32, [0, 1, 2, 3]),
+        ],
+        column_orders=[{order: {}}, {1: {}}],
+    )
+    agree(data, 0.0, -0.0, 1.0)
+    assert ps.read_table(data, filter=ps.col("x").isin([-0.0]))["row"].to_pylist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("nans", [-1, 0, 2, 99])
+def test_nan_counts_wrong_or_right(nans: int) -> None:
+    values = [1.0, NAN, NAN, 2.0] if nans else [1.0, 1.5, 1.7, 2.0]
+    agree(one(DOUBLE, values, edit_chunk=stats(nans=I64(nans)), **BARE), 1.0, 2.0, 3.0, NAN)
+
+
+def test_float16_compares_as_a_number() -> None:
+    data = one(
+        FIXED, both(FIXED, [-2.0, -1.0, 0.5, 100.0]), [1] * 4, type_length=2, logical=FLOAT16
+    )
+    agree(data, -2.0, -1.0, 0.5, 100.0, 3)
+    assert pages_read(data, ps.col("x") == -1.0) == 1
+
+
+# ---- byte strings --------------------------------------------------------------------------------
+
+
+def test_text_orders_by_unsigned_bytes() -> None:
+    data = one(BYTE_ARRAY, [b"a", b"\xc3\xa9", b"z", b"\xf0\x9f\x98\x80"], [1] * 4, logical=STRING)
+    agree(data, "a", "é", "z", "😀", "")
+    binary = one(BYTE_ARRAY, [b"\x7f", b"\x80", b"\xff", b""], [1] * 4)
+    agree(binary, b"\x7f", b"\x80", b"\xff", b"")
+
+
+def test_truncated_bounds_are_bounds() -> None:
+    values = [b"apple pie", b"apple tart", b"banana", b"\xff\xff\xff\x01"]
+
+    def truncate(index: Struct) -> None:
+        index[2] = [b"apple", b"ban", b"\xff"]
+        index[3] = [b"applf", b"bao", b"\xff\xff\xff\x01"]
+
+    change = stats(min_value=b"appl", max_value=b"\xff\xff\xff\x02")
+    data = one(BYTE_ARRAY, values, [2, 1, 1], edit_column_index=truncate, edit_chunk=change)
+    agree(data, *values, b"apple", b"applf", b"ban", b"")
+    for prefix, rows in (
+        (b"apple p", [0]),
+        (b"apple", [0, 1]),
+        (b"", [0, 1, 2, 3]),
+        (b"\xff\xff\xff\x01\x01", []),
+        (b"banz", []),
+    ):
+        assert (
+            ps.read_table(data, filter=ps.col("x").starts_with(prefix))["row"].to_pylist() == rows
+        )
+        rest = [r for r in range(4) if r not in rows]
+        assert (
+            ps.read_table(data, filter=~ps.col("x").starts_with(prefix))["row"].to_pylist() == rest
+        )
+
+
+def test_text_bounds_cut_inside_a_character_prune_all_the_same() -> None:
+    def truncate(index: Struct) -> None:
+        index[2], index[3] = [b"\xc3"] * 2, [b"\xc4"] * 2
+
+    data = one(
+        BYTE_ARRAY, ["é".encode(), "è".encode()], [1, 1], logical=STRING, edit_column_index=truncate
+    )
+    agree(data, "é", "è", "a", "ÿ")
+
+
+def test_fixed_width_bytes_and_uuids_order_unsigned() -> None:
+    values = [b"\x00" * 16, b"\x7f" * 16, b"\x80" + b"\0" * 15, b"\xff" * 16]
+    agree(one(FIXED, values, [1] * 4, type_length=16), *values)
+    ids = one(FIXED, values, [1] * 4, type_length=16, logical={14: {}})
+    full = ps.read_table(ids)["x"].to_pylist()
+    agree(ids, *full)
+
+
+def test_intervals_have_no_order() -> None:
+    values = [b"\1" + b"\0" * 11, b"\0" * 11 + b"\1", b"\2" * 12]
+    data = one(FIXED, values, [1] * 3, type_length=12, converted=21)
+    for v in values:
+        assert ps.read_table(data, filter=ps.col("x") == v).num_rows == 1
+
+
+def test_booleans() -> None:
+    for values in ([True, False, None, True], [True] * 4, [False] * 4):
+        data = one(BOOLEAN, values, [1] * 4, optional=True)
+        agree(data, True, False)
+    assert pages_read(one(BOOLEAN, [True, False], [1, 1]), ps.col("x") == True) == 1  # noqa: E712
+
+
+# ---- decimals ------------------------------------------------------------------------------------
+
+
+def twos(value: int, size: int | None = None) -> bytes:
+    size = size or (value.bit_length() + 8) // 8
+    return value.to_bytes(size, "big", signed=True)
+
+
+UNSCALED = [-12_345, -1, 0, 5, 127, 128, 99_999]
+
+
+@pytest.mark.parametrize("scale", [0, 2])
+@pytest.mark.parametrize("kind", ["int32", "int64", "fixed", "wide", "bytes", "padded"])
+def test_decimals_compare_by_value(kind: str, scale: int) -> None:
+    physical, encode, length = {
+        "int32": (INT32, int, None),
+        "int64": (INT64, int, None),
+        "fixed": (FIXED, lambda v: twos(v, 5), 5),
+        "wide": (FIXED, lambda v: twos(v, 20), 20),
+        "bytes": (BYTE_ARRAY, twos, None),
+        "padded": (BYTE_ARRAY, lambda v: twos(v, 4 + v % 5), None),
+    }[kind]
+    values = [encode(v) for v in UNSCALED]
+    precision = 40 if kind == "wide" else 9
+    for encodings in ("plain", "dictionary"):
+        data = one(
+            physical,
+            values,
+            [1] * 7,
+            type_length=length,
+            encodings=encodings,
+            **decimal(precision, scale),
+        )
+        exact = [Decimal(v).scaleb(-scale) for v in UNSCALED]
+        rows = agree(data, exact[0], exact[3], exact[-1], 1, Decimal("0.005"))
+        assert [r["x"] for r in rows] == exact
+        assert pages_read(data, ps.col("x") == exact[0]) == 1
+
+
+def test_decimal_bounds_in_unsigned_order_are_ignored() -> None:
+    values = [twos(-5, 4), twos(7, 4)]
+    wrong = stats(min_value=values[1], max_value=values[0])
+
+    def index(made: Struct) -> None:
+        made[2], made[3] = [values[1]], [values[0]]
+
+    agree(
+        one(
+            FIXED, values, type_length=4, edit_chunk=wrong, edit_column_index=index, **decimal(9, 0)
+        ),
+        -5,
+        7,
+        0,
+    )
+
+
+def test_decimals_of_no_bytes_are_zero() -> None:
+    data = one(BYTE_ARRAY, [b"", twos(3)], [1, 1], **decimal(9, 0))
+    agree(data, 0, 3)
+
+
+# ---- time ----------------------------------------------------------------------------------------
+
+
+def int96(day: int, nanoseconds: int = 0) -> bytes:
+    return struct.pack("<qI", nanoseconds, day + 2_440_588)
+
+
+def test_bounds_of_int96_are_ignored() -> None:
+    values = [int96(0), int96(1, 5), int96(-1, 7)]
+
+    def lie(index: Struct) -> None:
+        index.update({1: [False] * 3, 2: [values[0]] * 3, 3: [values[0]] * 3, 4: I32(1)})
+
+    data = one(
+        INT96,
+        values,
+        [1] * 3,
+        edit_chunk=stats(min_value=values[0], max_value=values[0]),
+        edit_column_index=lie,
+    )
+    full = ps.read_table(data)["x"].to_numpy()
+    for row, value in enumerate(full):
+        assert ps.read_table(data, filter=ps.col("x") == value)["row"].to_pylist() == [row]
+    agree(data, *ps.read_table(data, int96_unit="us")["x"].to_pylist(), int96_unit="us")
+
+
+def test_int96_beyond_nanoseconds_names_the_option() -> None:
+    data = one(INT96, [int96(1_000_000)])
+    with pytest.raises(ps.LimitError, match="int96_unit"):
+        ps.read_table(data)
+    assert ps.read_table(data, int96_unit="us").num_rows == 1
+
+
+def test_dates_and_timestamps_of_every_unit() -> None:
+    agree(
+        one(INT32, [-1, 0, 20_000], [1] * 3, logical=DATE),
+        *ps.read_table(one(INT32, [-1, 0, 20_000], logical=DATE))["x"].to_pylist(),
+    )
+    for unit in ("ms", "us"):
+        for utc in (False, True):
+            data = one(INT64, [-1, 0, 1_700_000_000_001], [1] * 3, logical=timestamp(unit, utc))
+            agree(data, *ps.read_table(data)["x"].to_pylist())
+
+
+def test_logical_types_that_are_unknown_have_no_order() -> None:
+    def lie(index: Struct) -> None:
+        index[2] = index[3] = [i32(50)] * 2
+
+    data = one(
+        INT32,
+        [1, 2],
+        [1, 1],
+        logical={99: {}},
+        edit_column_index=lie,
+        edit_chunk=stats(min_value=i32(50), max_value=i32(60)),
+    )
+    assert ps.read_table(data, filter=ps.col("x") == 1)["row"].to_pylist() == [0]
