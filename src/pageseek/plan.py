@@ -88,12 +88,12 @@ class ScanPlan:
         if n < 1:
             raise ValueError(f"split({n}): at least one part")
         pieces = [(g.cost, i, j) for i, f in enumerate(self.files) for j, g in enumerate(f.groups)]
-        loads = [(0, part) for part in range(min(n, len(pieces)))]
+        loads = [(0, 0, part) for part in range(min(n, len(pieces)))]  # cost, row groups, part
         chosen: list[list[tuple[int, int]]] = [[] for _ in loads]
         for cost, i, j in sorted(pieces, key=lambda piece: -piece[0]):
-            load, part = heapq.heappop(loads)
+            load, count, part = heapq.heappop(loads)
             chosen[part].append((i, j))
-            heapq.heappush(loads, (load + cost, part))
+            heapq.heappush(loads, (load + cost, count + 1, part))
         parts = []
         for members in sorted(sorted(part) for part in chosen):
             files = []

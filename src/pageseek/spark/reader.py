@@ -1,0 +1,111 @@
+"""`read`: a pruned scan as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import pageseek
+from pageseek.errors import UnsupportedError
+from pageseek.metadata import cache
+from pageseek.report import Report
+from pageseek.scan import scan
+from pageseek.spark.packing import first_rows, parallelism_of, task_count
+from pageseek.spark.task import ROWS, make_task, pack
+from pageseek.spark.types import spark_schema, wire_schema
+from pageseek.storage import resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+def read(
+    spark: SparkSession,
+    source: Any,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,  # noqa: A002
+    *,
+    limit: int | None = None,
+    tasks: int | None = None,
+    python_path: str | None = None,
+    **options: Any,
+) -> DataFrame:
+    """A DataFrame of the rows that pass a filter, read by as few tasks as the work is worth.
+
+    Planning happens here, at once, on the driver: files are listed, footers read, row groups and pages
+    ruled out. The DataFrame itself is lazy, and every action reads the versions of the files that were
+    planned; a file that has changed since fails the task with FileChangedError.
+
+    Name the columns and the filter here: Spark cannot push a later `select` or `where` into the scan.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        Classic or Connect.
+    source : str, path, sequence of them, or (pyarrow filesystem, path)
+        As in `pageseek.scan`. Every executor must see the files under the same names; on Connect,
+        so must the client, which is where planning happens.
+    columns : sequence of str, optional
+        Top-level columns, in the order wanted; None is all. [] gives a DataFrame without columns whose
+        `count()` is right.
+    filter : Expression or list, optional
+        `pageseek.col("a") > 35`, or DNF lists `[("a", ">", 35)]`.
+    limit : int, optional
+        At most so many rows; any of those that pass, because Spark keeps no order between tasks.
+    tasks : int, optional
+        The greatest number of tasks; a row group is never divided. By default one for each quarter of a
+        second of work, and no more than four for each core of the session.
+    python_path : str, optional
+        A directory that the tasks put first on `sys.path`, for a pageseek that was shipped as an archive.
+    **options
+        Further options of `pageseek.scan`. Here `nan` is "spark" and `int96_unit` is "us" unless given.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Every column is nullable. Rows of a row group stay together and in order.
+
+    Raises
+    ------
+    UnsupportedError
+        Spark has no type for a column, or the source is in the driver's memory.
+    PredicateError
+        The filter does not fit the columns.
+    """
+    if tasks is not None and tasks < 1:
+        raise ValueError(f"tasks={tasks}: at least 1")
+    if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
+        raise UnsupportedError(
+            "bytes in memory cannot be read by executors: write them to a file that all nodes see"
+        )
+    sources = resolve(source)
+    wanted = {"nan": "spark", "int96_unit": "us", **options}
+    plan = scan(sources, columns=columns, filter=filter, limit=limit, **wanted).plan()
+    name = sources[0].path
+    wire = wire_schema(plan.schema, cache.open(sources[0], Report()).schema_tree, name)
+    schema = spark_schema(wire, name, spark)
+    if limit is not None:
+        plan = first_rows(plan, limit)
+    if not plan.files:
+        return _empty(spark, schema)
+    if tasks is None:
+        tasks = task_count(plan, lambda: parallelism_of(spark))
+    parts = [pack(part, wire) for part in plan.split(tasks)]
+    if not schema.names:
+        schema = schema.add(ROWS, "void", True)
+    task = make_task(parts, pageseek.__version__, python_path)
+    frame = spark.range(0, len(parts), 1, len(parts)).mapInArrow(task, schema)
+    if limit is not None and len(parts) > 1:
+        frame = frame.limit(limit)
+    return frame.drop(ROWS) if schema.names == [ROWS] else frame
+
+
+def _empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    """No rows and no Python task: `createDataFrame` would start workers to turn no rows into Spark's."""
+    from pyspark.sql.functions import lit
+
+    nothing = spark.range(0, 0, 1, 1)
+    return nothing.select(*[lit(None).cast(f.dataType).alias(f.name) for f in schema])

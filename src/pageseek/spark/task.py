@@ -1,0 +1,92 @@
+"""What runs in an executor: plans come in as bytes, batches go out to the JVM."""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+import pageseek
+from pageseek.errors import PageseekError
+from pageseek.spark.types import to_wire
+
+if TYPE_CHECKING:
+    from pageseek.plan import FilePlan, ScanPlan
+
+ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def pack(plan: ScanPlan, wire: pa.Schema) -> bytes:
+    """A part of a scan as bytes, without the metadata of the schema, which no task needs."""
+    lean = replace(
+        plan, schema=pa.schema([pa.field(f.name, f.type, f.nullable) for f in plan.schema])
+    )
+    return zlib.compress(pickle.dumps((lean, wire), protocol=5), 1)
+
+
+def make_task(parts: Sequence[bytes], version: str, python_path: str | None) -> Task:
+    """The function for `mapInArrow` over a range of `len(parts)` ids.
+
+    It is shipped by value with the bytes of every part, and a task unpickles only its own: Spark sends the
+    function to an executor once (Classic as a broadcast where it is large), so that its size matters little.
+    """
+    packed = tuple(parts)
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import sys
+
+        if python_path is not None and python_path not in sys.path:
+            sys.path.insert(0, python_path)
+        try:
+            from pageseek.spark.task import run
+        except ImportError as error:
+            raise ImportError(
+                f"this executor's Python, {sys.executable}, cannot import pageseek ({error}): install pageseek "
+                "on every node, or ship an environment that has it and name its Python in PYSPARK_PYTHON"
+            ) from error
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                yield from run(packed[part], version)
+
+    return task
+
+
+def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
+    """The batches of one part, in wire types."""
+    if version != pageseek.__version__:
+        raise PageseekError(
+            f"the driver has pageseek {version}, this executor {pageseek.__version__}: install the same on both"
+        )
+    plan: ScanPlan
+    plan, wire = pickle.loads(zlib.decompress(part))
+    left = plan.request.limit
+    for file in plan.files:
+        if left == 0:
+            return
+        limited = replace(plan, files=(file,), request=replace(plan.request, limit=left))
+        try:
+            for batch in limited.execute():
+                if left is not None:
+                    left -= batch.num_rows
+                yield _outgoing(batch, wire, file)
+        except FileNotFoundError as error:
+            error.add_note(
+                f"{file.source.path}: planned on the driver, and not to be seen from this executor: it was removed, "
+                "or lies on a disk that only the driver has; put it where every node sees it under the same name"
+            )
+            raise
+        except Exception as error:
+            if file.source.path not in str(error):
+                error.add_note(f"while reading {file.source.path}")
+            raise
+
+
+def _outgoing(batch: pa.RecordBatch, wire: pa.Schema, file: FilePlan) -> pa.RecordBatch:
+    if batch.num_columns == 0:  # the JVM cannot take it: a column of nulls carries the count
+        return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=[ROWS])
+    return to_wire(batch, wire, file.source.path)

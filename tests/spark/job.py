@@ -1,0 +1,90 @@
+"""Run by the tests as a process of its own: reads a directory in a session of the given kind, prints JSON.
+
+usage: job.py {master|remote} URL DIRECTORY
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+import pageseek as ps
+from pageseek.spark import read
+
+warnings.simplefilter("ignore")
+
+
+def who(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """How many rows each executor gave: its workers are children of one daemon."""
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"executor": [os.getppid()], "rows": [batch.num_rows]})
+
+
+def session(kind: str, url: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    builder = builder.remote(url) if kind == "remote" else builder.master(url)
+    for key, value in {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.log.level": "ERROR",
+    }.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def wait_for_executors(spark: Any, count: int) -> None:
+    manager = spark.sparkContext._jsc.sc()
+    until = time.monotonic() + 60
+    while manager.getExecutorMemoryStatus().size() <= count and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
+    big = "x" * (3 << 20)  # a function of megabytes, as a plan over very many files would make
+    found: dict[str, Any] = {}
+    found["session"] = type(spark).__module__
+    row = read(spark, directory, ["k", "s"], ps.col("k") == 4711).collect()
+    found["point"] = [list(r) for r in row]
+    found["range"] = read(spark, directory, [], ps.col("k").between(100, 299), tasks=3).count()
+    found["none"] = read(spark, directory, filter=ps.col("k") < 0).count()
+    found["none_columns"] = read(spark, directory, filter=ps.col("k") < 0).columns
+    found["limit"] = read(spark, directory, limit=4000, tasks=4).count()
+    found["sum"] = read(spark, directory, ["k"]).groupBy().sum("k").collect()[0][0]
+    found["large_function"] = read(spark, directory, ["k"], ps.col("k") == 1, python_path=big).count()
+    whole = read(spark, directory, tasks=8)
+    found["executors"] = [
+        list(r)
+        for r in whole.mapInArrow(who, "executor long, rows long").groupBy("executor").sum("rows").collect()
+    ]
+    victim = sorted(os.listdir(directory))[0]
+    stale = read(spark, os.path.join(directory, victim))
+    os.utime(os.path.join(directory, victim), (1, 1))
+    try:
+        stale.count()
+    except Exception as error:  # noqa: BLE001
+        found["changed"] = str(error)
+    return found
+
+
+def main(kind: str, url: str, directory: str) -> None:
+    spark = session(kind, url)
+    if kind == "master":
+        wait_for_executors(spark, 2)
+    print("ANSWERS " + json.dumps(answers(spark, kind, directory)), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

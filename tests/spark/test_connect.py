@@ -1,0 +1,35 @@
+"""A Spark Connect session: the client plans, and the function travels to a server."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from tests.spark.test_cluster import check, run_job
+
+
+def need_connect() -> None:
+    missing = [name for name in ("grpc", "grpc_status", "google.rpc") if not _present(name)]
+    if missing:
+        pytest.skip(f"Spark Connect needs {', '.join(missing)}: pip install 'pyspark[connect]'")
+    import pyspark
+
+    if not list((Path(pyspark.__file__).parent / "jars").glob("spark-connect_*.jar")):
+        pytest.skip("this pyspark has no server for Spark Connect among its jars")
+
+
+def _present(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@pytest.mark.spark
+def test_a_connect_session_gives_the_same_answers(spark_ready: None, tmp_path: Path):
+    need_connect()
+    found = run_job("remote", "local[2]", tmp_path)
+    assert "connect" in found["session"]
+    check(found, tmp_path)

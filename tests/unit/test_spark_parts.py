@@ -1,0 +1,193 @@
+"""The parts of pageseek.spark that need no Spark: types, batches, packing, the task function."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+import subprocess
+import sys
+import zlib
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.spark.packing import TASKS_PER_CORE, first_rows, task_count, work
+from pageseek.spark.task import make_task, pack, run
+from pageseek.spark.types import to_wire, wire_schema, wire_type
+
+CONVERSIONS = [
+    (pa.uint8(), pa.int16(), [0, 255], [0, 255]),
+    (pa.uint16(), pa.int32(), [0, 65535], [0, 65535]),
+    (pa.uint32(), pa.int64(), [0, 2**32 - 1], [0, 2**32 - 1]),
+    (pa.uint64(), pa.decimal128(20, 0), [0, 2**64 - 1], [Decimal(0), Decimal(2**64 - 1)]),
+    (pa.float16(), pa.float32(), [1.5, -0.0], [1.5, -0.0]),
+    (pa.binary(2), pa.binary(), [b"ab", b"cd"], [b"ab", b"cd"]),
+    (pa.string_view(), pa.large_string(), ["a", "é" * 20], ["a", "é" * 20]),
+    (pa.binary_view(), pa.large_binary(), [b"a", b"b" * 20], [b"a", b"b" * 20]),
+    (pa.large_string(), pa.large_string(), ["a", "b"], ["a", "b"]),
+    (pa.decimal256(10, 2), pa.decimal128(10, 2), [Decimal("1.25")] * 2, [Decimal("1.25")] * 2),
+    (pa.date64(), pa.date32(), [dt.date(1969, 12, 31)] * 2, [dt.date(1969, 12, 31)] * 2),
+    (pa.time32("ms"), pa.time64("ns"), [1, 86_399_999], [1_000_000, 86_399_999_000_000]),
+    (pa.time64("us"), pa.time64("ns"), [1, 2], [1000, 2000]),
+    (pa.time64("ns"), pa.time64("ns"), [1, 1999], [0, 1000]),
+    (pa.timestamp("ms"), pa.timestamp("us"), [-1, 1], [-1000, 1000]),
+    (pa.timestamp("ns"), pa.timestamp("us"), [-1, 1999], [-1, 1]),
+    (pa.timestamp("ns", "Europe/Paris"), pa.timestamp("us", "UTC"), [-1001, -1000], [-2, -1]),
+    (pa.timestamp("us", "+03:00"), pa.timestamp("us", "UTC"), [-1, 1], [-1, 1]),
+    (pa.duration("ns"), pa.duration("us"), [-1, 1999], [-1, 1]),
+    (pa.duration("ms"), pa.duration("us"), [-1, 1], [-1000, 1000]),
+    (pa.null(), pa.null(), [None, None], [None, None]),
+]
+
+
+def plain(array: pa.Array) -> list[object]:
+    temporal = pa.types.is_temporal(array.type) and not pa.types.is_date(array.type)
+    return (array.view(pa.int64()) if temporal else array).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "wire", "given", "wanted"), CONVERSIONS, ids=lambda v: str(v)[:24]
+)
+def test_columns_become_what_the_jvm_takes(kind, wire, given, wanted):
+    assert wire_type(kind) == wire
+    array = pa.array([*given, None, *given], kind).slice(1)  # an offset, and a null
+    batch = pa.RecordBatch.from_arrays([array], ["c"])
+    out = to_wire(batch, pa.schema([pa.field("c", wire)]), "f")
+    out.validate(full=True)
+    assert plain(out.column(0)) == [wanted[1], None, *wanted]
+
+
+def test_dictionaries_and_extensions_give_their_values():
+    words = pa.array(["a", "b", "a", None]).dictionary_encode()
+    raw = pa.array([b"x" * 16] * 4, pa.binary(16))
+    ids = pa.ExtensionArray.from_storage(pa.uuid(), raw)
+    wire = pa.schema({"w": wire_type(words.type), "u": wire_type(ids.type)})
+    assert wire.types == [pa.string(), pa.binary()]
+    out = to_wire(pa.RecordBatch.from_arrays([words, ids], ["w", "u"]), wire, "f")
+    assert out.to_pydict() == {"w": ["a", "b", "a", None], "u": [b"x" * 16] * 4}
+
+
+def test_instants_before_the_earliest_nanoseconds_stay_right():
+    edge = pa.array([-(2**63), 2**63 - 1], pa.timestamp("ns"))
+    batch = pa.RecordBatch.from_arrays([edge], ["t"])
+    out = to_wire(batch, pa.schema({"t": pa.timestamp("us")}), "f")
+    assert plain(out.column(0)) == [-(2**63) // 1000, (2**63 - 1) // 1000]
+
+
+def test_a_value_beyond_sparks_range_names_file_and_column():
+    batch = pa.RecordBatch.from_arrays([pa.array([2**62], pa.timestamp("ms"))], ["when"])
+    with pytest.raises(
+        ps.UnsupportedError, match=r"x\.parquet: column 'when': a value of timestamp"
+    ):
+        to_wire(batch, pa.schema({"when": pa.timestamp("us")}), "x.parquet")
+
+
+def test_a_decimal_beyond_38_digits_names_file_column_and_remedy(tmp_path: Path):
+    path = tmp_path / "wide.parquet"
+    pq.write_table(pa.table({"n": [1], "wide": pa.array([1], pa.decimal256(39, 0))}), path)
+    file = ps.open(path)
+    with pytest.raises(
+        ps.UnsupportedError, match=r"wide\.parquet: column 'wide'.*38 digits.*name the columns"
+    ):
+        wire_schema(file.schema, file.schema_tree, str(path))
+
+
+@pytest.fixture
+def table_path(tmp_path: Path) -> Path:
+    path = tmp_path / "t.parquet"
+    table = pa.table({"k": range(1000), "u": pa.array(range(1000), pa.uint32())})
+    pq.write_table(table, path, row_group_size=100, write_page_index=True)
+    return path
+
+
+def test_a_part_is_executed_from_its_bytes(table_path: Path):
+    plan = ps.scan(table_path, filter=ps.col("k") >= 250, limit=500).plan()
+    wire = pa.schema({"k": pa.int64(), "u": pa.int64()})
+    (part,) = plan.split(1)
+    out = pa.Table.from_batches(run(pack(part, wire), ps.__version__))
+    assert out.schema.equals(wire)
+    assert out["u"].to_pylist() == list(range(250, 750))
+
+
+def test_the_task_yields_the_parts_of_its_ids(table_path: Path):
+    plan = ps.scan(table_path).plan()
+    wire = pa.schema({"k": pa.int64(), "u": pa.int64()})
+    parts = [pack(part, wire) for part in plan.split(4)]
+    task = make_task(parts, ps.__version__, None)
+    ids = pa.RecordBatch.from_pydict({"id": [3, 1]})
+    one = list(task(iter([ids])))
+    two = [b for part in (3, 1) for b in run(parts[part], ps.__version__)]
+    assert pa.Table.from_batches(one).equals(pa.Table.from_batches(two))
+    assert list(task(iter([]))) == []
+
+
+def test_rows_without_columns_travel_as_a_column_of_nulls(table_path: Path):
+    plan = ps.scan(table_path, columns=[]).plan()
+    batches = list(run(pack(plan, pa.schema([])), ps.__version__))
+    assert {batch.num_columns for batch in batches} == {1}
+    assert sum(batch.num_rows for batch in batches) == 1000
+
+
+def test_another_version_in_the_executor_is_refused(table_path: Path):
+    part = pack(ps.scan(table_path).plan(), pa.schema({"k": pa.int64(), "u": pa.int64()}))
+    with pytest.raises(ps.PageseekError, match=r"the driver has pageseek 0\.0\.7"):
+        next(run(part, "0.0.7"))
+
+
+def test_a_file_that_is_gone_says_what_to_do(table_path: Path):
+    part = pack(ps.scan(table_path).plan(), pa.schema({"k": pa.int64(), "u": pa.int64()}))
+    table_path.unlink()
+    with pytest.raises(FileNotFoundError) as caught:
+        next(run(part, ps.__version__))
+    assert str(table_path) in str(caught.value)
+    assert "put it where every node sees it" in "".join(caught.value.__notes__)
+
+
+def test_shipped_plans_leave_the_schema_metadata_behind(tmp_path: Path):
+    path = tmp_path / "m.parquet"
+    schema = pa.schema({"k": pa.int64()}, metadata={"note": "x" * 10_000})
+    pq.write_table(pa.table({"k": [1]}, schema=schema), path)
+    plan = ps.scan(path).plan()
+    data = zlib.decompress(pack(plan, pa.schema({"k": pa.int64()})))
+    assert len(data) < 5_000 < len(pickle.dumps(plan))
+
+
+def test_small_plans_get_one_task_and_do_not_ask_for_cores(table_path: Path):
+    def never() -> int:
+        raise AssertionError("asked")
+
+    assert task_count(ps.scan(table_path).plan(), never) == 1
+
+
+def test_large_plans_get_tasks_by_work_up_to_a_multiple_of_the_cores(table_path: Path):
+    from dataclasses import replace
+
+    plan = ps.scan(table_path).plan()
+    (file,) = plan.files
+    for mega in (64, 320, 1 << 20):
+        groups = tuple(replace(g, cost=mega * 100_000) for g in file.groups)
+        big = replace(plan, files=(replace(file, groups=groups),))
+        tasks = task_count(big, lambda: 2)
+        assert 1 <= tasks <= TASKS_PER_CORE * 2
+        assert work(big) / tasks >= 0.25
+
+
+def test_a_limit_drops_row_groups_behind_rows_that_pass_for_sure(table_path: Path):
+    plan = ps.scan(table_path, limit=150).plan()
+    assert [g.row_group for f in first_rows(plan, 150).files for g in f.groups] == [0, 1]
+    doubtful = ps.scan(table_path, filter=ps.col("k").isin([5, 950])).plan()
+    assert first_rows(doubtful, 1).num_rows == doubtful.num_rows
+
+
+def test_parts_of_a_split_are_never_empty(table_path: Path):
+    parts = ps.scan(table_path, columns=[]).plan().split(3)
+    assert sorted(part.num_rows for part in parts) == [300, 300, 400]
+
+
+def test_pageseek_and_its_spark_room_import_without_pyspark():
+    code = "import sys, pageseek, pageseek.spark.task; sys.exit('pyspark' in sys.modules or 'pandas' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
