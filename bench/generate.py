@@ -1,0 +1,174 @@
+"""Makes the files that the benchmarks read. Made once, kept in a folder, and found there again.
+
+`lookup_file`
+    Rows sorted by `key`, eight columns of types so unlike that pages of equal bytes hold unequal
+    numbers of rows: no two columns cut their pages at the same rows. zstd, with page index.
+`wide_file`
+    Thousands of columns and many row groups of few rows: the footer is nearly all of it.
+`lineitem_file`
+    The table lineitem of TPC-H, made by tpchgen-cli.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+KEY_STEP = 10  # keys grow by 1 to 19: some numbers between the first and the last are absent
+PAGE_BYTES = 160_000  # 20,000 values of 8 bytes
+CUSTOMERS = 1_000_000
+LOOKUP_COLUMNS = ("key", "customer", "price", "quantity", "note", "city", "at", "amount")
+SEED = 20_240_131
+
+
+def default_folder() -> Path:
+    """Where files are kept when no folder is named: PAGESEEK_BENCH_DATA, or one under the temp folder."""
+    named = os.environ.get("PAGESEEK_BENCH_DATA")
+    return Path(named) if named else Path(tempfile.gettempdir()) / "pageseek-bench"
+
+
+def lookup_file(folder: Path, rows: int = 10_000_000, group_rows: int = 1_000_000) -> Path:
+    """File sorted by `key`: int64, double, int32, strings, dictionary strings, timestamps, decimals.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the file is, or is made.
+    rows, group_rows : int
+        Rows of the file and of a row group.
+    """
+    path = folder / f"lookup-{rows}-{group_rows}.parquet"
+    return _once(path, lambda at: _write_lookup(at, rows, group_rows))
+
+
+def wide_file(folder: Path, columns: int = 5_000, row_groups: int = 20, group_rows: int = 10) -> Path:
+    """File whose footer describes `columns` x `row_groups` chunks, each with statistics."""
+    path = folder / f"wide-{columns}-{row_groups}-{group_rows}.parquet"
+    return _once(path, lambda at: _write_wide(at, columns, row_groups, group_rows))
+
+
+def lineitem_file(folder: Path, scale: float = 0.1) -> Path:
+    """TPC-H lineitem at a scale factor.
+
+    Raises
+    ------
+    FileNotFoundError
+        tpchgen-cli is not installed.
+    """
+    path = folder / f"lineitem-{scale:g}.parquet"
+    return _once(path, lambda at: _write_lineitem(at, scale))
+
+
+def _once(path: Path, write: Callable[[Path], None]) -> Path:
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+        try:
+            write(unfinished)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    return path
+
+
+def lookup_table(rows: int, first_key: int = 0, seed: int = SEED) -> pa.Table:
+    """Build rows of the lookup file in memory, their keys above `first_key`."""
+    random = np.random.default_rng(seed)
+    key = first_key + np.cumsum(random.integers(1, 2 * KEY_STEP, rows))
+    price = np.round(random.lognormal(3.0, 1.0, rows), 2)
+    quantity = random.integers(1, 51, rows).astype(np.int32)
+    seconds = 1_600_000_000 + np.arange(rows) + random.integers(0, 3_600, rows)
+    return pa.table(
+        {
+            "key": pa.array(key),
+            "customer": pa.array(random.integers(0, CUSTOMERS, rows)),
+            "price": pa.array(price, mask=random.random(rows) < 0.05),
+            "quantity": pa.array(quantity),
+            "note": _notes(random, rows),
+            "city": _cities(random, rows),
+            "at": pa.array(seconds * 1_000_000).cast(pa.timestamp("us", "UTC")),
+            "amount": pa.array(price * quantity).cast(pa.decimal128(15, 2), safe=False),
+        }
+    )
+
+
+def _notes(random: np.random.Generator, rows: int) -> pa.Array:
+    words = np.array(
+        "blue box cold door early fox green hill ice jar keen lamp mild north oak plain quiet river "
+        "stone tall under vast warm yard zinc parcel damaged delivered returned express".split()
+    )
+    pool = [
+        " ".join(random.choice(words, size)) for size in random.integers(1, 12, 20_000).tolist()
+    ]
+    return pa.array(pool).take(pa.array(random.integers(0, len(pool), rows)))
+
+
+def _cities(random: np.random.Generator, rows: int) -> pa.Array:
+    names = [f"{'north' if i % 2 else 'south'}-city-{i:04d}" for i in range(1_000)]
+    codes: npt.NDArray[np.int64] = np.minimum(random.zipf(1.3, rows) - 1, len(names) - 1)
+    return pa.array(names).take(pa.array(codes))
+
+
+def _write_lookup(path: Path, rows: int, group_rows: int) -> None:
+    first = 0
+    writer: pq.ParquetWriter | None = None
+    try:
+        for start in range(0, rows, group_rows):
+            table = lookup_table(min(group_rows, rows - start), first, SEED + start)
+            first = table["key"][-1].as_py()
+            if writer is None:
+                writer = pq.ParquetWriter(
+                    path,
+                    table.schema,
+                    compression="zstd",
+                    use_dictionary=["city"],
+                    write_page_index=True,
+                    data_page_size=PAGE_BYTES,
+                    write_batch_size=500,
+                    max_rows_per_page=1_000_000,
+                    sorting_columns=[pq.SortingColumn(0)],
+                )
+            writer.write_table(table, row_group_size=group_rows)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _write_wide(path: Path, columns: int, row_groups: int, group_rows: int) -> None:
+    random = np.random.default_rng(SEED)
+    n = row_groups * group_rows
+    makers: list[Callable[[], pa.Array]] = [
+        lambda: pa.array(np.arange(n) + random.integers(0, 1_000)),
+        lambda: pa.array(random.random(n)),
+        lambda: pa.array([f"v{x:06d}" for x in random.integers(0, 1_000_000, n).tolist()]),
+        lambda: pa.array(random.integers(0, 100, n).astype(np.int32)),
+    ]
+    arrays = [makers[i % len(makers)]() for i in range(columns)]
+    table = pa.table(arrays, names=[f"feature_{i:05d}" for i in range(columns)])
+    pq.write_table(table, path, row_group_size=group_rows, compression="zstd")
+
+
+def tpchgen() -> str | None:
+    """Path of the tpchgen-cli command, or None where it is not installed."""
+    beside = Path(sys.executable).with_name("tpchgen-cli")
+    return str(beside) if beside.exists() else shutil.which("tpchgen-cli")
+
+
+def _write_lineitem(path: Path, scale: float) -> None:
+    command = tpchgen()
+    if command is None:
+        raise FileNotFoundError("tpchgen-cli: not installed; pip install tpchgen-cli")
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        arguments = ["parquet", "-s", f"{scale:g}", "--tables", "lineitem", "--output-dir", folder]
+        subprocess.run([command, *arguments], check=True, stdout=subprocess.DEVNULL)
+        shutil.move(Path(folder) / "lineitem.parquet", path)

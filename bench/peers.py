@@ -1,0 +1,250 @@
+"""The engines that answer the cases, each on one thread.
+
+An engine is imported when it is first used; one that is not installed is reported and left out. What a
+peer returns is its own kind of table, which `to_arrow` turns into a pyarrow.Table outside the timing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+import pageseek as ps
+from pageseek.bench.cases import Case, Filter
+
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read once, when polars is imported
+
+
+class Peer(ABC):
+    """An engine with one file open. `name` is what the table shows, `needs` what must be installed."""
+
+    name: ClassVar[str]
+    needs: ClassVar[str]
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        self.open()
+
+    def open(self) -> None:
+        """Take up the file, metadata and all; what this does is kept between warm rounds."""
+
+    def answers(self, case: Case) -> bool:
+        """Can the engine be asked this question?"""
+        return not case.footer
+
+    def run(self, case: Case, filter: Filter) -> Any:
+        """Answer, which is what is timed."""
+        if case.footer:
+            assert case.columns is not None
+            return self.bounds(case.columns[0])
+        if case.cold:
+            self.open()
+        return self.rows(case.columns, filter)
+
+    @abstractmethod
+    def rows(self, columns: Sequence[str] | None, filter: Filter) -> Any:
+        """Rows that pass the filter, in file order."""
+
+    def bounds(self, column: str) -> list[tuple[Any, Any]]:
+        """Least and greatest value of a column in each row group, the file opened for it."""
+        raise NotImplementedError
+
+    def to_arrow(self, answer: Any) -> pa.Table:
+        """An answer of `rows` as a table."""
+        assert isinstance(answer, pa.Table)
+        return answer
+
+    @classmethod
+    def version(cls) -> str:
+        """Version of the engine; ImportError where it is not installed."""
+        return str(importlib.import_module(cls.needs).__version__)
+
+
+class Pageseek(Peer):
+    """This package."""
+
+    name = "pageseek"
+    needs = "pageseek"
+
+    def open(self) -> None:
+        ps.clear_cache()
+
+    def answers(self, case: Case) -> bool:
+        return True
+
+    def rows(self, columns: Sequence[str] | None, filter: Filter) -> pa.Table:
+        return ps.read_table(self.path, columns, list(filter) or None)
+
+    def bounds(self, column: str) -> list[tuple[Any, Any]]:
+        with ps.open(self.path) as file:
+            lower, upper = file.statistics(column)
+        return list(zip(lower.to_pylist(), upper.to_pylist(), strict=True))
+
+
+class PyArrow(Peer):
+    """pyarrow.dataset for filters, pyarrow.parquet for whole reads and footers."""
+
+    name = "pyarrow"
+    needs = "pyarrow"
+
+    def open(self) -> None:
+        import pyarrow.dataset as ds
+
+        self._dataset = ds.dataset(self.path)
+
+    def answers(self, case: Case) -> bool:
+        return True
+
+    def rows(self, columns: Sequence[str] | None, filter: Filter) -> pa.Table:
+        names = None if columns is None else list(columns)
+        if not filter:
+            import pyarrow.parquet as pq
+
+            return pq.read_table(self.path, columns=names, use_threads=False)
+        condition = arrow_expression(filter)
+        return self._dataset.to_table(columns=names, filter=condition, use_threads=False)
+
+    def bounds(self, column: str) -> list[tuple[Any, Any]]:
+        import pyarrow.parquet as pq
+
+        metadata = pq.read_metadata(self.path)
+        place = metadata.schema.names.index(column)
+        found = []
+        for group in range(metadata.num_row_groups):
+            statistics = metadata.row_group(group).column(place).statistics
+            found.append((statistics.min, statistics.max))
+        return found
+
+
+def arrow_expression(filter: Filter) -> Any:
+    """The terms of a filter as an expression of pyarrow.compute."""
+    import pyarrow.compute as pc
+
+    return _joined([_compare(pc.field(column), op, value) for column, op, value in filter])
+
+
+def _compare(column: Any, op: str, value: Any) -> Any:
+    return {
+        "=": lambda: column == value,
+        ">": lambda: column > value,
+        ">=": lambda: column >= value,
+        "<": lambda: column < value,
+        "<=": lambda: column <= value,
+    }[op]()
+
+
+def _joined(terms: list[Any]) -> Any:
+    condition = terms[0]
+    for term in terms[1:]:
+        condition = condition & term
+    return condition
+
+
+class DataFusion(Peer):
+    """The datafusion package: page index, filter pushdown and reordering of filters on."""
+
+    name = "datafusion"
+    needs = "datafusion"
+
+    def open(self) -> None:
+        from datafusion import SessionConfig, SessionContext
+
+        config = SessionConfig().with_target_partitions(1)
+        for option in ("pushdown_filters", "enable_page_index", "reorder_filters"):
+            config = config.set(f"datafusion.execution.parquet.{option}", "true")
+        self._context = SessionContext(config)
+        self._table = self._context.read_parquet(self.path)
+
+    def rows(self, columns: Sequence[str] | None, filter: Filter) -> Any:
+        from datafusion import col, lit
+
+        frame = self._table
+        if filter:
+            # names are quoted, or they would be folded to lower case
+            terms = [_compare(col(f'"{name}"'), op, lit(value)) for name, op, value in filter]
+            frame = frame.filter(_joined(terms))
+        if columns is not None:
+            frame = frame.select(*[col(f'"{name}"') for name in columns])
+        return frame.schema(), frame.collect()
+
+    def to_arrow(self, answer: Any) -> pa.Table:
+        schema, batches = answer
+        return pa.Table.from_batches(batches, schema) if not batches else pa.Table.from_batches(batches)
+
+
+class DuckDB(Peer):
+    """duckdb, threads = 1; it reads the footer at every query."""
+
+    name = "duckdb"
+    needs = "duckdb"
+
+    def open(self) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(config={"threads": 1})
+        self._connection.execute("SET TimeZone = 'UTC'")
+
+    def answers(self, case: Case) -> bool:
+        return True
+
+    def rows(self, columns: Sequence[str] | None, filter: Filter) -> Any:
+        names = "*" if columns is None else ", ".join(f'"{name}"' for name in columns)
+        text = f"SELECT {names} FROM read_parquet(?)"
+        if filter:
+            text += " WHERE " + " AND ".join(f'"{name}" {op} ?' for name, op, _ in filter)
+        values = [self.path, *(value for _, _, value in filter)]
+        return self._connection.execute(text, values).to_arrow_table()
+
+    def bounds(self, column: str) -> list[tuple[Any, Any]]:
+        self.open()
+        text = (
+            "SELECT stats_min_value, stats_max_value FROM parquet_metadata(?) "
+            "WHERE path_in_schema = ? ORDER BY row_group_id"
+        )
+        return list(self._connection.execute(text, [self.path, column]).fetchall())
+
+
+class Polars(Peer):
+    """polars, a pool of one thread; it reads the footer at every query."""
+
+    name = "polars"
+    needs = "polars"
+
+    def rows(self, columns: Sequence[str] | None, filter: Filter) -> Any:
+        import polars as pl
+
+        frame = pl.scan_parquet(self.path)
+        for name, op, value in filter:
+            frame = frame.filter(_compare(pl.col(name), op, value))
+        if columns is not None:
+            frame = frame.select(*columns)
+        return frame.collect()
+
+    def to_arrow(self, answer: Any) -> pa.Table:
+        table: pa.Table = answer.to_arrow()
+        return table
+
+
+PEERS: dict[str, type[Peer]] = {
+    peer.name: peer for peer in (Pageseek, PyArrow, DataFusion, DuckDB, Polars)
+}
+
+
+def available(names: Sequence[str]) -> tuple[dict[str, type[Peer]], dict[str, str]]:
+    """Peers that are installed, and for the others why not and the remedy."""
+    found: dict[str, type[Peer]] = {}
+    missing: dict[str, str] = {}
+    for name in names:
+        peer = PEERS[name]
+        try:
+            peer.version()
+            found[name] = peer
+        except ImportError as error:
+            missing[name] = f"{error}; pip install {peer.needs}"
+    return found, missing
