@@ -416,9 +416,10 @@ class Schema:
             metadata.update({k: v for k, v in kept.items() if not k.startswith(b"PSEEK:extension:")})
         if field.element.field_id != ABSENT:
             metadata[b"PARQUET:field_id"] = str(field.element.field_id).encode()
+        made = self.form(leaf, options).type
         return pa.field(
             field.name,
-            self.form(leaf, options).type,
-            nullable=field.element.repetition != 0,
+            made,
+            nullable=field.element.repetition != 0 or pa.types.is_null(made),
             metadata=metadata or None,
         )
