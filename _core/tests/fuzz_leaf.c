@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
             .version = what & 1 ? 1 : 2, .encoding = what >> 3 & 15, .num_nulls = -1};
         page.def_encoding = what & 2 ? 3 : 4;
         page.rep_encoding = 3;
-        page.num_values = what & 128 ? (int64_t)count << (what & 63) : count;
+        page.num_values = what & 128 ? (int64_t)((uint64_t)count << (what & 63)) : count;
         page.num_rows = what & 4 ? -1 : page.num_values;
         page.partial = switches & 128;
         page.first_row = first;
