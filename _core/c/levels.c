@@ -67,7 +67,8 @@ ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
         }
         PS_TRY(read_validity(leaf, levels, levels_length, encoding, err));
     }
-    if (page->num_nulls > page->num_values) { /* a wrong count below that is common: the levels decide */
+    /* the levels decide: writers have counted no nulls, or all, in the header */
+    if (page->version == 2 && page->num_nulls > page->num_values) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page header counts %lld nulls in %lld values",
                        (long long)page->num_nulls, (long long)page->num_values);
     }

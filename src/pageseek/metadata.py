@@ -380,8 +380,11 @@ class ParquetFile:
             )
         if chunk.type != leaf.element.type:
             raise CorruptFileError(
-                f"{where}: the schema says {PHYSICAL_NAMES[leaf.element.type]}, the chunk type {chunk.type}"
+                f"{where}: the schema says {_physical_name(leaf.element.type)}, the chunk {_physical_name(chunk.type)}"
             )
+        num_rows = self.row_groups[row_group].num_rows
+        if leaf.max_rep == 0 and chunk.num_values != num_rows:
+            raise CorruptFileError(f"{where}: {chunk.num_values} values in {num_rows} rows")
         start, stop = chunk_range(chunk)
         if start < 4 or stop < start or stop > self.store.size:
             raise CorruptFileError(
@@ -483,17 +486,17 @@ class ParquetFile:
             chunk, num_rows = self.chunks(leaf)[row_group], self.row_groups[row_group].num_rows
             start, stop = chunk_range(chunk)
             try:
-                n, offset, size, first, _ = core.offset_index(
-                    data, num_rows, start, stop, max_arena=MAX_ARENA
-                )
+                if not 0 <= start <= stop <= self.store.size:
+                    raise _Contradiction("its chunk lies outside the file")
+                n, offset, size, first, _ = core.offset_index(data, num_rows, start, stop, max_arena=MAX_ARENA)
                 if n:
                     found = OffsetIndex(
                         _int64(offset), _int64(size), np.append(_int64(first), num_rows)
                     )
             except core.CoreError as error:
-                report.note(
-                    f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error.message}"
-                )
+                report.note(f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error.message}")
+            except _Contradiction as error:
+                report.note(f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error}")
         self._offset_indexes[row_group, leaf.index] = found
         return found
 
@@ -644,6 +647,10 @@ def _zones(
     lower = to_arrow(form, n, missing, validity, lo_offsets, lo)
     upper = to_arrow(form, n, missing, validity, hi_offsets, hi)
     return zones, lower, upper
+
+
+def _physical_name(number: int) -> str:
+    return PHYSICAL_NAMES[number] if 0 <= number < len(PHYSICAL_NAMES) else f"type {number}"
 
 
 def chunk_range(chunk: Any) -> tuple[int, int]:

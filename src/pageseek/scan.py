@@ -185,6 +185,11 @@ def scan(
         raise TypeError(f"columns={columns!r}: a list of names")
     if nan not in ("ieee", "spark"):
         raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit={limit}: not negative")
+    sources = tuple(resolve(source))
+    if not sources:
+        raise ValueError("the source is an empty list: no file to read")
     request = Request(
         columns=None if columns is None else tuple(columns),
         filter=to_expression(filter),
@@ -193,7 +198,7 @@ def scan(
         nan=nan,
         batch_size=batch_size,
     )
-    return Scan(tuple(resolve(source)), request)
+    return Scan(sources, request)
 
 
 def read_table(

@@ -321,12 +321,12 @@ def _page(
 
 
 def _finish_page(column: Column, number: int, header: Struct, size: int, stored: bytes) -> bytes:
+    if column.edit_bytes:
+        stored = column.edit_bytes(number, stored)
     header |= {2: I32(size), 3: I32(len(stored))}
     if column.crc:
         crc = zlib.crc32(stored)
         header[4] = I32(crc - (1 << 32) if crc >> 31 else crc)
-    if column.edit_bytes:
-        stored = column.edit_bytes(number, stored)
     if column.edit_header:
         column.edit_header(number, header)
     return thrift(header) + stored

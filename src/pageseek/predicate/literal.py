@@ -44,7 +44,7 @@ def exact(value: Any, form: Form, column: str) -> Exact | None:
     """The literal in the column's own unit: a Fraction, an infinity or NaN, bytes, or a bool; None for null."""
     if isinstance(value, pa.Scalar):
         value = _plain(value)
-    if value is None:
+    if value is None or _not_a_time(value):
         return None
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.item()
@@ -54,6 +54,11 @@ def exact(value: Any, form: Form, column: str) -> Exact | None:
             f"column {column!r} of type {form.type} cannot be compared with {value!r}{_remedy(value, form)}"
         )
     return made
+
+
+def _not_a_time(value: Any) -> bool:
+    """NaT of numpy or pandas, the only times that do not equal themselves: a null."""
+    return isinstance(value, (np.datetime64, np.timedelta64, dt.datetime)) and bool(value != value)
 
 
 def _plain(scalar: pa.Scalar) -> Any:

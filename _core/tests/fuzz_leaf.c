@@ -1,0 +1,139 @@
+/* Any form, dictionary, pages and selection from the input: every answer must be an Arrow column that can be
+ * read to its last byte.
+ *
+ * Input: 8 bytes of form and switches, then records of one byte of kind, two of length, and that many bytes. */
+#include "touch.h"
+
+typedef struct input {
+    const uint8_t *p, *end;
+} input;
+
+static uint8_t byte_of(input *in) {
+    return in->p < in->end ? *in->p++ : 0;
+}
+
+/* A copy of exactly `n` bytes, so that a read beyond them is seen. */
+static uint8_t *part(input *in, size_t n, size_t *got) {
+    size_t room = (size_t)(in->end - in->p);
+    *got = n < room ? n : room;
+    uint8_t *copy = malloc(*got ? *got : 1);
+    require(copy != NULL);
+    memcpy(copy, in->p, *got);
+    in->p += *got;
+    return copy;
+}
+
+static void read_column(const ps_leaf_spec *spec, ps_column *c) {
+    require(c->n >= 0 && c->null_count >= 0 && c->null_count <= c->n);
+    require((c->validity != NULL) || c->null_count == 0);
+    for (size_t i = 0; i < c->validity_size; i++) touched ^= c->validity[i];
+    for (size_t i = 0; i < c->values_size; i++) touched ^= c->values[i];
+    if (c->validity) {
+        int64_t nulls = 0;
+        for (int64_t i = 0; i < c->n; i++) nulls += !(c->validity[i / 8] >> (i % 8) & 1);
+        require(nulls == c->null_count);
+    }
+    if (c->offsets) {
+        size_t width = spec->kind == PS_BYTES ? 4 : 8;
+        int64_t last = 0;
+        require(c->offsets_size == ((size_t)c->n + 1) * width);
+        for (int64_t i = 0; i <= c->n; i++) {
+            int64_t at = 0;
+            memcpy(&at, c->offsets + (size_t)i * width, width);
+            require(at >= last && (uint64_t)at <= c->values_size && (i || at == 0));
+            last = at;
+        }
+    }
+    ps_buffer_free(c->validity, c->validity_capacity);
+    ps_buffer_free(c->values, c->values_capacity);
+    ps_buffer_free(c->offsets, c->offsets_capacity);
+}
+
+static void finish(ps_leaf *leaf, const ps_leaf_spec *spec) {
+    ps_column c;
+    ps_error err;
+    if (ps_leaf_finish(leaf, &c, &err) == PS_OK) {
+        read_column(spec, &c);
+    } else {
+        touch_error(&err);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
+    input in = {data, data + length};
+    ps_error err;
+    ps_leaf *leaf;
+    ps_leaf_spec spec = {.physical = byte_of(&in) % 9, .kind = byte_of(&in) % 18};
+    uint8_t width = byte_of(&in), switches = byte_of(&in), n_ranges = byte_of(&in) % 6;
+    spec.type_length = spec.physical == 7 ? (int8_t)width : 0;
+    spec.width = spec.type_length;
+    spec.unit = width % 5;
+    spec.utf8 = switches & 1;
+    spec.max_def = spec.n_rungs = switches >> 1 & 1;
+    spec.rungs[0].def_level = 1;
+    spec.max_output = 1 << 20;
+    int64_t max_rows = switches & 4 ? 1 + switches / 8 : INT64_MAX;
+
+    ps_range ranges[6];
+    int64_t row = 0;
+    for (size_t i = 0; i < n_ranges; i++) {
+        ranges[i].start = row += byte_of(&in);
+        ranges[i].stop = row += byte_of(&in);
+    }
+    ps_selection selection = {.ranges = ranges, .n_ranges = n_ranges};
+    if (ps_leaf_new(&spec, &leaf, &err) != PS_OK) {
+        touch_error(&err);
+        return 0;
+    }
+    uint8_t *dictionary = NULL, *body = NULL, *levels = NULL;
+    ps_status status = ps_leaf_begin(leaf, &selection, max_rows, width, &err);
+    int64_t first = 0;
+    while (status == PS_OK && in.p < in.end) {
+        uint8_t what = byte_of(&in), count = byte_of(&in);
+        size_t size = byte_of(&in), n;
+        if (what % 8 == 0) { /* a dictionary */
+            uint8_t *made = part(&in, size, &n);
+            status = ps_leaf_dictionary(leaf, made, n, count, &err);
+            free(dictionary);
+            dictionary = made;
+            continue;
+        }
+        ps_page page = {
+            .version = what & 1 ? 1 : 2, .encoding = what >> 3 & 15, .num_nulls = -1};
+        page.def_encoding = what & 2 ? 3 : 4;
+        page.rep_encoding = 3;
+        page.num_values = what & 128 ? (int64_t)((uint64_t)count << (what & 63)) : count;
+        page.num_rows = what & 4 ? -1 : page.num_values;
+        page.partial = switches & 128;
+        page.first_row = first;
+        free(levels);
+        free(body);
+        levels = body = NULL;
+        if (page.version == 2) {
+            levels = part(&in, byte_of(&in), &n);
+            page.levels = levels;
+            page.rep_length = 0;
+            page.def_length = n;
+        }
+        body = part(&in, size, &page.length);
+        page.body = body;
+        status = ps_leaf_page(leaf, &page, &err);
+        ps_take state = PS_TAKE_PAGE;
+        if (status == PS_OK) status = ps_leaf_take(leaf, &state, &err);
+        while (status == PS_OK && state == PS_TAKE_FULL) {
+            finish(leaf, &spec);
+            status = ps_leaf_begin(leaf, &selection, max_rows, 0, &err);
+            if (status == PS_OK) status = ps_leaf_take(leaf, &state, &err);
+        }
+        require(ps_leaf_row(leaf) >= 0);
+        if (status == PS_OK && state == PS_TAKE_DONE) break;
+        if (__builtin_add_overflow(first, page.num_values, &first)) break;
+    }
+    if (status != PS_OK) touch_error(&err);
+    finish(leaf, &spec);
+    ps_leaf_free(leaf);
+    free(dictionary);
+    free(body);
+    free(levels);
+    return 0;
+}
