@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-
-from tests.spark.test_cluster import check, run_job
 
 
 def need_connect() -> None:
@@ -28,8 +28,12 @@ def _present(name: str) -> bool:
 
 
 @pytest.mark.spark
-def test_a_connect_session_gives_the_same_answers(spark_ready: None, tmp_path: Path):
+def test_a_connect_session_gives_the_same_answers(
+    checked_job: Callable[[str, str], dict[str, Any]],
+):
     need_connect()
-    found = run_job("remote", "local[2]", tmp_path)
+    found = checked_job("remote", "local[2]")
     assert "connect" in found["session"]
-    check(found, tmp_path)
+    assert found["none_columns"] == ["k", "s"]
+    assert found["limit"] == 4000
+    assert found["large_function"] == 1
