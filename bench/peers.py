@@ -199,7 +199,8 @@ class DuckDB(Peer):
         if filter:
             text += " WHERE " + " AND ".join(f'"{name}" {op} ?' for name, op, _ in filter)
         values = [self.path, *(value for _, _, value in filter)]
-        return self._connection.execute(text, values).to_arrow_table()
+        relation = self._connection.sql(text, params=values)
+        return relation.to_arrow_table()
 
     def bounds(self, column: str) -> list[tuple[Any, Any]]:
         self.open()
