@@ -70,10 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         print(f"{name}: {case.question}", flush=True)
         try:
-            results.append(run_case(case, files.path(case.file), found, not options.no_floor, budget))
+            result = run_case(case, files.path(case.file), found, not options.no_floor, budget)
         except WrongAnswer as error:
             failed = True
             print(f"pageseek-bench: {error}", file=sys.stderr)
+            continue
+        results.append(result)
+        for note in result.notes:
+            print(f"  {note}")
     names = [*found, *([] if options.no_floor else ["floor"])]
     print("\nmedians; in brackets the median in units of pageseek's\n")
     print(table(results, names))
