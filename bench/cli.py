@@ -26,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
         description="Times pageseek, other engines and the floor on the same questions, one thread each.",
     )
     size = made.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_const", const="quick", dest="size", help="small files, few rounds")
+    size.add_argument("--quick", action="store_const", const="quick", dest="size", default="full", help="small files")
     size.add_argument("--size", choices=SIZES, default="full", help="size of the files (default: %(default)s)")
     made.add_argument("--cases", type=_names(CASES), default=list(CASES), metavar="A,B", help=f"of: {', '.join(CASES)}")
     made.add_argument("--peers", type=_names(PEERS), default=list(PEERS), metavar="A,B", help=f"of: {', '.join(PEERS)}")
