@@ -6,11 +6,10 @@ import argparse
 import datetime as dt
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-
 from pageseek.bench import generate
 from pageseek.bench.cases import CASES, QUICK, TINY, Files, Sizes, make
 from pageseek.bench.peers import PEERS, available
@@ -26,26 +25,55 @@ def parser() -> argparse.ArgumentParser:
         description="Times pageseek, other engines and the floor on the same questions, one thread each.",
     )
     size = made.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_const", const="quick", dest="size", default="full", help="small files")
-    size.add_argument("--size", choices=SIZES, default="full", help="size of the files (default: %(default)s)")
-    made.add_argument("--cases", type=_names(CASES), default=list(CASES), metavar="A,B", help=f"of: {', '.join(CASES)}")
-    made.add_argument("--peers", type=_names(PEERS), default=list(PEERS), metavar="A,B", help=f"of: {', '.join(PEERS)}")
+    size.add_argument(
+        "--quick",
+        action="store_const",
+        const="quick",
+        dest="size",
+        default="full",
+        help="small files",
+    )
+    size.add_argument(
+        "--size", choices=SIZES, default="full", help="size of the files (default: %(default)s)"
+    )
+    made.add_argument(
+        "--cases",
+        type=_names(CASES),
+        default=list(CASES),
+        metavar="A,B",
+        help=f"of: {', '.join(CASES)}",
+    )
+    made.add_argument(
+        "--peers",
+        type=_names(PEERS),
+        default=list(PEERS),
+        metavar="A,B",
+        help=f"of: {', '.join(PEERS)}",
+    )
     made.add_argument("--no-floor", action="store_true", help="leave the floor out")
-    made.add_argument("--folder", type=Path, default=generate.default_folder(), help="where the files are kept")
-    made.add_argument("--budget", type=float, metavar="SECONDS", help="time of a case (default: 60, quick: 5)")
+    made.add_argument(
+        "--folder", type=Path, default=generate.default_folder(), help="where the files are kept"
+    )
+    made.add_argument(
+        "--budget", type=float, metavar="SECONDS", help="time of a case (default: 60, quick: 5)"
+    )
     made.add_argument("--json", type=Path, metavar="FILE", help="write the results")
-    made.add_argument("--plot", type=Path, metavar="FILE", help="draw the medians (needs matplotlib)")
+    made.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw the medians (needs matplotlib)"
+    )
     return made
 
 
-def _names(known: dict[str, object] | object) -> object:
-    names = list(known)  # type: ignore[call-overload]
+def _names(known: Iterable[str]) -> Callable[[str], list[str]]:
+    names = list(known)
 
     def parse(text: str) -> list[str]:
         chosen = [name.strip() for name in text.split(",") if name.strip()]
         unknown = [name for name in chosen if name not in names]
         if unknown or not chosen:
-            raise argparse.ArgumentTypeError(f"{', '.join(unknown) or text!r}: choose from {', '.join(names)}")
+            raise argparse.ArgumentTypeError(
+                f"{', '.join(unknown) or text!r}: choose from {', '.join(names)}"
+            )
         return chosen
 
     return parse
@@ -54,7 +82,9 @@ def _names(known: dict[str, object] | object) -> object:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmarks: 0, or 1 when peers disagree."""
     options = parser().parse_args(arguments)
-    budget = options.budget if options.budget is not None else (60.0 if options.size == "full" else 5.0)
+    budget = (
+        options.budget if options.budget is not None else (60.0 if options.size == "full" else 5.0)
+    )
     pa.set_cpu_count(1)
     found, missing = available(options.peers)
     versions = {name: peer.version() for name, peer in found.items()}

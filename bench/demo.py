@@ -7,6 +7,7 @@ session, and shows what was read beside the time of a full scan.
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import os
 import shutil
@@ -18,9 +19,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pageseek.bench import generate
 
 import pageseek as ps
-from pageseek.bench import generate
 from pageseek.cli import text
 
 ROWS = 3_000_000
@@ -31,8 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made = argparse.ArgumentParser(prog="python -m pageseek.bench.demo", description=__doc__)
     made.add_argument("file", nargs="?", type=Path, help="a Parquet file (default: one is made)")
     made.add_argument("--column", help="column to look up in (default: the first that can be)")
-    made.add_argument("--rows", type=int, default=ROWS, help="rows of the file that is made (default: %(default)s)")
-    made.add_argument("--folder", type=Path, default=generate.default_folder(), help="where it is made")
+    made.add_argument(
+        "--rows",
+        type=int,
+        default=ROWS,
+        help="rows of the file that is made (default: %(default)s)",
+    )
+    made.add_argument(
+        "--folder", type=Path, default=generate.default_folder(), help="where it is made"
+    )
     made.add_argument("--no-spark", action="store_true", help="leave Spark out")
     options = made.parse_args(arguments)
     try:
@@ -48,10 +56,15 @@ def _demo(options: argparse.Namespace) -> int:
         print(f"Making a file of {options.rows:,} rows, sorted by the column 'key' ...", flush=True)
         path = generate.lookup_file(options.folder, options.rows, max(options.rows // 3, 1))
     with ps.open(path) as file:
-        print(f"{path}: {file.num_rows:,} rows, {file.num_row_groups} row groups, {text.size(file.store.size)}")
+        print(
+            f"{path}: {file.num_rows:,} rows, {file.num_row_groups} row groups, {text.size(file.store.size)}"
+        )
         column = options.column or _column(file)
     if column is None:
-        print("demo: the file has no column of numbers, text, dates or times with values", file=sys.stderr)
+        print(
+            "demo: the file has no column of numbers, text, dates or times with values",
+            file=sys.stderr,
+        )
         return 1
     value = _value(path, column)
     condition = ps.col(column) == value
@@ -82,7 +95,9 @@ def _column(file: ps.ParquetFile) -> str | None:
     for leaf in file.leaves:
         if leaf.flat:
             kind = file.schema.field(leaf.top).type
-            lookable = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_temporal(kind)
+            lookable = (
+                pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_temporal(kind)
+            )
             if lookable and file.statistics(leaf)[0].null_count < file.num_row_groups:
                 return leaf.name
     return None
@@ -93,12 +108,17 @@ def _value(path: Path, column: str) -> Any:
     group = pq.ParquetFile(path)
     values = group.read_row_group(group.num_row_groups // 2, [column]).column(0).drop_null()
     if not len(values):
-        raise ps.UnsupportedError(f"{path}: column {column!r} has no value in the middle of the file; name another")
+        raise ps.UnsupportedError(
+            f"{path}: column {column!r} has no value in the middle of the file; name another"
+        )
     return values[len(values) // 2].as_py()
 
 
 def _show(found: pa.Table, most: int = 5) -> None:
-    rows = [[text.shown(value, 30) for value in row.values()] for row in found.slice(0, most).to_pylist()]
+    rows = [
+        [text.shown(value, 30) for value in row.values()]
+        for row in found.slice(0, most).to_pylist()
+    ]
     print("\n".join(text.table(found.schema.names, rows)))
     if found.num_rows > most:
         print(f"... {found.num_rows:,} rows in all")
@@ -111,9 +131,8 @@ def _spark(path: str, condition: ps.Expression, expected: pa.Table, rows: int) -
         for line in missing:
             print(f"  left out: {line}")
         return
+    read = importlib.import_module("pageseek.spark").read
     from pyspark.sql import SparkSession
-
-    from pageseek.spark import read
 
     # workers run python3 from PATH otherwise, and bind to whatever the host name resolves to
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -135,7 +154,9 @@ def _spark(path: str, condition: ps.Expression, expected: pa.Table, rows: int) -
         frame = spark.read.parquet(path)
         _, full = _timed(lambda: frame.write.format("noop").mode("overwrite").save())
         agree = len(found) == expected.num_rows
-        print(f"  pageseek.spark.read          {seconds * 1000:10.1f} ms, {len(found):,} rows of {rows:,}")
+        print(
+            f"  pageseek.spark.read          {seconds * 1000:10.1f} ms, {len(found):,} rows of {rows:,}"
+        )
         print(f"  full scan by Spark           {full * 1000:10.1f} ms")
         print(f"  {'the answer is the same' if agree else 'THE ANSWER DIFFERS from the local one'}")
     finally:
@@ -150,7 +171,9 @@ def spark_missing() -> list[str]:
     if importlib.util.find_spec("pageseek.spark") is None:
         missing.append("this build of pageseek has no module pageseek.spark: install a later one")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        missing.append("Java is not installed: install a JRE 17 or 21 (Debian, Ubuntu: apt install openjdk-17-jre-headless)")
+        missing.append(
+            "Java is not installed: install a JRE 17 or 21 (Debian, Ubuntu: apt install openjdk-17-jre-headless)"
+        )
     return missing
 
 

@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-
-from pageseek.bench.cases import Case
 from pageseek.bench.floor import Floor
-from pageseek.bench.peers import Peer
+
+if TYPE_CHECKING:
+    from pageseek.bench.cases import Case
+    from pageseek.bench.peers import Peer
 
 OURS = "pageseek"
 
@@ -113,7 +114,9 @@ def run_case(
     return result
 
 
-def interleave(runs: dict[str, Callable[[int], object]], rounds: int, budget: float) -> dict[str, list[float]]:
+def interleave(
+    runs: dict[str, Callable[[int], object]], rounds: int, budget: float
+) -> dict[str, list[float]]:
     """Seconds of each function, called with the number of the round in turn with the others."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     share = budget / max(len(runs), 1)
@@ -151,14 +154,16 @@ def check_answers(case: Case, peers: dict[str, Peer], notes: list[str]) -> int:
     """
     rows = 0
     order = sorted(peers, key=lambda name: name != "pyarrow")  # judged by pyarrow where it is there
-    for filter in case.filters[:3]:
+    for terms in case.filters[:3]:
         first: Any = None
         judge = ""
         for name in [name for name in order if name in peers]:
             try:
-                answer = peers[name].run(case, filter)
-                made = _bounds(answer) if case.footer else _plain(peers[name].to_arrow(answer), first)
-            except Exception as error:  # noqa: BLE001 (an engine may raise anything)
+                answer = peers[name].run(case, terms)
+                made: Any = (
+                    _bounds(answer) if case.footer else _plain(peers[name].to_arrow(answer), first)
+                )
+            except Exception as error:
                 if name == OURS:
                     raise
                 del peers[name]
@@ -166,10 +171,10 @@ def check_answers(case: Case, peers: dict[str, Peer], notes: list[str]) -> int:
                 continue
             if first is None:
                 first, judge = made, name
-                rows += 0 if case.footer else made.num_rows
+                rows += made.num_rows if isinstance(made, pa.Table) else 0
             elif not _same(made, first):
                 raise WrongAnswer(
-                    f"case {case.name}, filter {filter}: {name} and {judge} differ "
+                    f"case {case.name}, filter {terms}: {name} and {judge} differ "
                     f"({_size(made)} and {_size(first)})"
                 )
     return rows
@@ -196,7 +201,9 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _size(answer: Any) -> str:
-    return f"{answer.num_rows:,} rows" if isinstance(answer, pa.Table) else f"{len(answer)} row groups"
+    return (
+        f"{answer.num_rows:,} rows" if isinstance(answer, pa.Table) else f"{len(answer)} row groups"
+    )
 
 
 def machine() -> dict[str, Any]:

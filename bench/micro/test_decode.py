@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core import rows
 
 import pageseek as ps
-from pageseek._core import rows
 from pageseek.decode import LeafReader
 from pageseek.fetch import Fetcher
 from pageseek.report import Report

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-
-import pageseek as ps
 from pageseek._core import metadata as core
 from pageseek.bench import generate
+
+import pageseek as ps
 
 
 @pytest.fixture(scope="module")

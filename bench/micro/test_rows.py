@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-
 from pageseek._core import rows
 
 N = 1_000_000
@@ -48,7 +47,9 @@ def test_probe_of_pages(benchmark: Any, order: int) -> None:
 
 
 def _selection(share: float) -> rows.RowRanges:
-    return rows.RowRanges.from_bitmap(np.packbits(RANDOM.random(N) < share, bitorder="little"), 0, N)
+    return rows.RowRanges.from_bitmap(
+        np.packbits(RANDOM.random(N) < share, bitorder="little"), 0, N
+    )
 
 
 @pytest.mark.parametrize("share", [0.5, 0.1, 0.001])

@@ -25,10 +25,12 @@ class Count:
     pruned_by: dict[str, int] = field(default_factory=dict)
 
     def prune(self, mechanism: str, n: int) -> None:
+        """Count `n` units that a mechanism proved away."""
         if n:
             self.pruned_by[mechanism] = self.pruned_by.get(mechanism, 0) + n
 
     def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
         return {"total": self.total, "read": self.read, "pruned_by": dict(self.pruned_by)}
 
 
@@ -43,6 +45,7 @@ class LeafReport:
     dictionary_pages: int = 0
 
     def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
         return {
             "pages": {"total": self.pages_total, "read": self.pages_read},
             "bytes": self.bytes,
@@ -74,17 +77,20 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def leaf(self, path: str) -> LeafReport:
+        """Find the counts of a column, new ones where there are none."""
         found = self.leaves.get(path)
         if found is None:
             found = self.leaves[path] = LeafReport()
         return found
 
     def note(self, text: str) -> None:
+        """Keep a remark, once."""
         if text not in self.notes:
             self.notes.append(text)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
+        """Add the time of the block to a stage."""
         start = time.perf_counter()
         try:
             yield
@@ -140,7 +146,11 @@ class Report:
         )
         if self.analyzed:
             yield f"  {'answer':<10}  {'':<20}  {self.rows_out:,} {_plural('row', self.rows_out)}"
-        waves = f" in {self.waves} {_plural('wave', self.waves)}, one after another" if self.waves else ""
+        waves = (
+            f" in {self.waves} {_plural('wave', self.waves)}, one after another"
+            if self.waves
+            else ""
+        )
         so_far = "" if self.analyzed else " so far, for metadata and index"
         yield f"  {'requests':<10}  {'':<20}  {self.requests:,}{waves}{so_far}"
         if self.seconds:

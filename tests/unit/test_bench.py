@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-import pageseek as ps
 from pageseek.bench import cli, demo, generate
 from pageseek.bench.cases import CASES, TINY, Case, Files, make
 from pageseek.bench.floor import Floor
 from pageseek.bench.peers import PEERS, Pageseek, Peer, PyArrow, available
 from pageseek.bench.run import Result, WrongAnswer, interleave, run_case, table
+
+import pageseek as ps
 
 OURS: dict[str, type[Peer]] = {"pageseek": Pageseek, "pyarrow": PyArrow}
 PLAIN_CASES = [name for name in CASES if not name.startswith("lineitem")]
@@ -48,7 +48,9 @@ def test_a_file_is_made_once(files: Files) -> None:
     before = path.stat().st_mtime_ns
     assert files.path("lookup") == path
     assert path.stat().st_mtime_ns == before
-    assert not [other for other in path.parent.iterdir() if other.name.endswith(tuple("0123456789"))]
+    assert not [
+        other for other in path.parent.iterdir() if other.name.endswith(tuple("0123456789"))
+    ]
 
 
 @pytest.mark.parametrize("name", PLAIN_CASES)
@@ -71,12 +73,12 @@ def test_every_installed_peer_agrees(files: Files) -> None:
 
 
 class _Wrong(Pageseek):
-    def rows(self, columns: Any, filter: Any) -> pa.Table:
-        return super().rows(columns, filter).slice(1)
+    def rows(self, columns: Any, terms: Any) -> pa.Table:
+        return super().rows(columns, terms).slice(1)
 
 
 class _Failing(PyArrow):
-    def rows(self, columns: Any, filter: Any) -> pa.Table:
+    def rows(self, columns: Any, terms: Any) -> pa.Table:
         raise RuntimeError("no such kernel")
 
 
@@ -102,7 +104,9 @@ def test_the_floor_reads_what_a_lookup_needs(tmp_path: Path) -> None:
     floor.run(0)
     floor.close()
     report = ps.scan(path, filter=ps.col("key") == key).explain(analyze=True).to_dict()
-    pages = sum(leaf["pages"]["read"] + leaf["dictionary_pages"] for leaf in report["leaves"].values())
+    pages = sum(
+        leaf["pages"]["read"] + leaf["dictionary_pages"] for leaf in report["leaves"].values()
+    )
     assert plan.pages == len(plan.bodies) == pages
     assert plan.bytes == report["bytes"]["data"]
 
@@ -142,19 +146,32 @@ def test_missing_peers_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install" in missing["duckdb"]
 
 
-def test_a_case_without_its_generator_is_reported(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_without_its_generator_is_reported(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(generate, "tpchgen", lambda: None)
     ((name, case, why),) = make(["lineitem-key"], files)
     assert (name, case) == ("lineitem-key", None)
     assert "pip install tpchgen-cli" in why
 
 
-def test_the_command_writes_json(files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_json(
+    files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out.json"
-    arguments = ["--size", "tiny", "--cases", "lookup-warm,wide-footer", "--peers", "pageseek,pyarrow"]
+    arguments = [
+        "--size",
+        "tiny",
+        "--cases",
+        "lookup-warm,wide-footer",
+        "--peers",
+        "pageseek,pyarrow",
+    ]
     threads = pa.cpu_count()
     try:
-        code = cli.main([*arguments, "--folder", str(files.folder), "--budget", "0.2", "--json", str(out)])
+        code = cli.main(
+            [*arguments, "--folder", str(files.folder), "--budget", "0.2", "--json", str(out)]
+        )
     finally:
         pa.set_cpu_count(threads)
     assert code == 0
@@ -173,7 +190,9 @@ def test_the_demonstration_runs_without_spark(
     assert "left out: Java is not installed" in out
 
 
-def test_the_demonstration_takes_any_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demonstration_takes_any_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "given.parquet"
     pq.write_table(pa.table({"flag": [True] * 10, "word": [f"w{i}" for i in range(10)]}), path)
     assert demo.main([str(path), "--no-spark"]) == 0

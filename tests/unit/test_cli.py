@@ -53,7 +53,9 @@ def test_inspect_draws_groups_and_chunks(path: str, capsys: pytest.CaptureFixtur
     assert "first row" not in out
 
 
-def test_inspect_draws_sorted_and_scattered_pages_apart(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_draws_sorted_and_scattered_pages_apart(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     def strips(column: str) -> list[str]:
         out = run(capsys, "inspect", path, "--column", column)[1]
         return [line.split("|")[1] for line in out.splitlines() if line.endswith("|")]
@@ -72,7 +74,9 @@ def test_inspect_json_holds_pages(path: str, capsys: pytest.CaptureFixture[str])
     assert found["columns"][3]["chunks"][0]["min"] == "2024-01-01"
 
 
-def test_inspect_knows_a_file_without_page_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_knows_a_file_without_page_index(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = tmp_path / "plain.parquet"
     pq.write_table(pa.table({"a": [1, 2], "nested": [{"x": 1}, {"x": 2}]}), made)
     code, out, _ = run(capsys, "inspect", str(made), "--pages")
@@ -87,7 +91,9 @@ def test_explain_counts_pages(path: str, capsys: pytest.CaptureFixture[str]) -> 
     assert code == 0
     assert "1 of 2" in out
     assert "1 row\n" in out
-    report = json.loads(run(capsys, "explain", path, "--where", "id = 3000", "--analyze", "--json")[1])
+    report = json.loads(
+        run(capsys, "explain", path, "--where", "id = 3000", "--analyze", "--json")[1]
+    )
     assert report["rows"]["out"] == 1
     assert report["leaves"]["id"]["pages"]["read"] == 1
 
@@ -96,8 +102,16 @@ def test_scan_prints_a_table_and_json_lines(path: str, capsys: pytest.CaptureFix
     terms = ["--columns", "id,name", "--where", "id >= 99", "--where", "id < 103"]
     out = run(capsys, "scan", path, *terms)[1].splitlines()
     assert out[0].split() == ["id", "name"]
-    assert [line.split() for line in out[2:]] == [["99", "n00099"], ["100", "-"], ["101", "n00101"], ["102", "n00102"]]
-    rows = [json.loads(line) for line in run(capsys, "scan", path, *terms, "--json", "--limit", "2")[1].splitlines()]
+    assert [line.split() for line in out[2:]] == [
+        ["99", "n00099"],
+        ["100", "-"],
+        ["101", "n00101"],
+        ["102", "n00102"],
+    ]
+    rows = [
+        json.loads(line)
+        for line in run(capsys, "scan", path, *terms, "--json", "--limit", "2")[1].splitlines()
+    ]
     assert rows == [{"id": 99, "name": "n00099"}, {"id": 100, "name": None}]
 
 
@@ -129,16 +143,31 @@ def test_terms(term: str, expected: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "term", ["", "id", "id >", "> 3", "id = x", "id = null", "id is 3", "day = date 'tomorrow'", "id = 1 or id = 2"]
+    "term",
+    [
+        "",
+        "id",
+        "id >",
+        "> 3",
+        "id = x",
+        "id = null",
+        "id is 3",
+        "day = date 'tomorrow'",
+        "id = 1 or id = 2",
+    ],
 )
-def test_bad_terms_are_one_line_with_a_remedy(term: str, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_terms_are_one_line_with_a_remedy(
+    term: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out, err = run(capsys, "scan", path, "--where", term)
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert "write" in err or "ISO 8601" in err
 
 
 def test_terms_select_what_the_same_filter_selects(path: str) -> None:
-    found = ps.read_table(path, filter=where.parse(['"odd name" = true', "day = date '2024-01-03'"]))
+    found = ps.read_table(
+        path, filter=where.parse(['"odd name" = true', "day = date '2024-01-03'"])
+    )
     assert found["id"].to_pylist() == list(range(201, 300, 2))
 
 
@@ -170,7 +199,9 @@ def test_module_runs_as_a_command(path: str) -> None:
     command = [sys.executable, "-m", "pageseek"]
     shown = subprocess.run([*command, "--version"], check=True, capture_output=True, text=True)
     assert shown.stdout.strip() == f"pageseek {ps.__version__}"
-    counted = subprocess.run([*command, "scan", path, "--limit", "1"], check=True, capture_output=True)
+    counted = subprocess.run(
+        [*command, "scan", path, "--limit", "1"], check=True, capture_output=True
+    )
     assert counted.stdout.splitlines()[2].startswith(b" 0")
 
 
@@ -185,7 +216,10 @@ def test_strip_draws_at_its_place() -> None:
 def test_places_of_temporal_values_grow_with_time() -> None:
     kinds = [pa.date32(), pa.timestamp("us"), pa.timestamp("ns", "UTC")]
     for kind in kinds:
-        low, high = (pa.scalar(day, pa.date32()).cast(kind) for day in (dt.date(2024, 1, 1), dt.date(2024, 1, 2)))
+        low, high = (
+            pa.scalar(day, pa.date32()).cast(kind)
+            for day in (dt.date(2024, 1, 1), dt.date(2024, 1, 2))
+        )
         low_at, high_at = text.place(low), text.place(high)
         assert low_at is not None
         assert high_at is not None

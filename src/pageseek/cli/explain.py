@@ -10,7 +10,9 @@ from pageseek.cli import scan, text
 
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
-    made = commands.add_parser("explain", help="what a scan reads and why not more", description=__doc__)
+    made = commands.add_parser(
+        "explain", help="what a scan reads and why not more", description=__doc__
+    )
     scan.add_source(made)
     made.add_argument("--analyze", action="store_true", help="run the scan and count what happened")
     made.add_argument("--json", action="store_true", help="the report as JSON")

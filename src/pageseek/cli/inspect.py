@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pageseek.scan import open_file
 from pageseek.cli import text
 from pageseek.errors import CorruptFileError
 from pageseek.metadata import CODECS, ParquetFile
+from pageseek.scan import open_file
 from pageseek.schema import ABSENT, PHYSICAL_NAMES, Leaf, Options
 
 ENCODINGS = {
@@ -25,15 +25,25 @@ ENCODINGS = {
     8: "RLE_DICTIONARY",
     9: "BYTE_STREAM_SPLIT",
 }
-LEVELS_ONLY = (3, 4)  # listed for the levels by nearly every writer: shown only where nothing else is
+LEVELS_ONLY = (
+    3,
+    4,
+)  # listed for the levels by nearly every writer: shown only where nothing else is
 MOST_CHUNKS = 400  # lines of the table of chunks before it is cut short
 
 
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
-    made = commands.add_parser("inspect", help="draw a file: row groups, chunks, pages", description=__doc__)
+    made = commands.add_parser(
+        "inspect", help="draw a file: row groups, chunks, pages", description=__doc__
+    )
     made.add_argument("file", help="one Parquet file")
-    made.add_argument("--column", action="append", metavar="NAME", help="only this column, with its pages; repeatable")
+    made.add_argument(
+        "--column",
+        action="append",
+        metavar="NAME",
+        help="only this column, with its pages; repeatable",
+    )
     made.add_argument("--pages", action="store_true", help="the pages of every column")
     made.add_argument("--json", action="store_true", help="the same as JSON")
     made.set_defaults(run=run)
@@ -66,7 +76,12 @@ def describe(file: ParquetFile, leaves: Sequence[Leaf], pages: bool) -> dict[str
         "bytes": file.store.size,
         "rows": file.num_rows,
         "row_groups": [
-            {"rows": group.num_rows, "bytes": None if group.total_compressed_size == ABSENT else group.total_compressed_size}
+            {
+                "rows": group.num_rows,
+                "bytes": None
+                if group.total_compressed_size == ABSENT
+                else group.total_compressed_size,
+            }
             for group in file.row_groups
         ],
         "created_by": file.created_by,
@@ -162,7 +177,9 @@ def _pages(file: ParquetFile, group: int, leaf: Leaf) -> list[dict[str, Any]]:
 # -- drawing ----------------------------------------------------------------------------------
 
 
-def draw(file: ParquetFile, leaves: Sequence[Leaf], found: dict[str, Any], pages: bool) -> Iterator[str]:
+def draw(
+    file: ParquetFile, leaves: Sequence[Leaf], found: dict[str, Any], pages: bool
+) -> Iterator[str]:
     """The lines that the command prints."""
     yield found["file"]
     groups = found["row_groups"]
@@ -194,8 +211,20 @@ def _share(part: int, whole: int) -> str:
 
 
 def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> Iterator[str]:
-    head = ["group", "rows", "column", "type", "codec", "encodings", "bytes", "pages", "nulls", "min", "max"]
-    rows = []
+    head = [
+        "group",
+        "rows",
+        "column",
+        "type",
+        "codec",
+        "encodings",
+        "bytes",
+        "pages",
+        "nulls",
+        "min",
+        "max",
+    ]
+    rows: list[list[str]] = []
     for group, facts in enumerate(groups):
         for place, column in enumerate(columns):
             if len(rows) == MOST_CHUNKS:
@@ -254,7 +283,9 @@ def _draw_pages(file: ParquetFile, leaf: Leaf, column: dict[str, Any]) -> Iterat
     yield from text.table(head, rows, right=(0, 1, 2, 3, 4, 5))
 
 
-def _places(file: ParquetFile, leaf: Leaf) -> dict[tuple[int, int], tuple[float | None, float | None]]:
+def _places(
+    file: ParquetFile, leaf: Leaf
+) -> dict[tuple[int, int], tuple[float | None, float | None]]:
     """(row group, page) -> where its bounds lie on a line of numbers."""
     found: dict[tuple[int, int], tuple[float | None, float | None]] = {}
     for group in range(file.num_row_groups):

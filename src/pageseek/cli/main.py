@@ -38,10 +38,14 @@ def parser() -> argparse.ArgumentParser:
         prog="pageseek", description="Reads from Parquet files only the pages that an answer needs."
     )
     made.add_argument("--version", action="version", version=f"pageseek {_version()}")
-    commands = made.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    commands = made.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True
+    )
     for room in (inspect, explain, scan):
         room.add_parser(commands)
-    commands.add_parser("bench", add_help=False, help="time pageseek beside other engines (pageseek-bench)")
+    commands.add_parser(
+        "bench", add_help=False, help="time pageseek beside other engines (pageseek-bench)"
+    )
     return made
 
 

@@ -8,18 +8,22 @@ from typing import Any
 
 import pyarrow as pa
 
+from pageseek.cli import text, where
 from pageseek.scan import Scan
 from pageseek.scan import scan as make_scan
-from pageseek.cli import text, where
 
 SHOWN = 20  # rows that fix the widths of the columns, and rows without --limit
 
 
 def add_parser(commands: Any) -> None:
     """Add the subcommand."""
-    made = commands.add_parser("scan", help="print the rows that pass a filter", description=__doc__)
+    made = commands.add_parser(
+        "scan", help="print the rows that pass a filter", description=__doc__
+    )
     add_source(made)
-    made.add_argument("--limit", type=count, metavar="N", help=f"at most N rows (default: {SHOWN}; --json: all)")
+    made.add_argument(
+        "--limit", type=count, metavar="N", help=f"at most N rows (default: {SHOWN}; --json: all)"
+    )
     made.add_argument("--json", action="store_true", help="one JSON object a row, one row a line")
     made.set_defaults(run=run)
 
@@ -27,9 +31,15 @@ def add_parser(commands: Any) -> None:
 def add_source(made: argparse.ArgumentParser) -> None:
     """Add what `scan` and `explain` both take."""
     made.add_argument("source", help="file, directory, glob or URL")
-    made.add_argument("--columns", type=names, metavar="A,B", help="columns of the result (default: all)")
     made.add_argument(
-        "--where", action="append", default=[], metavar="TERM", help="such as \"a > 35\"; several are joined by AND"
+        "--columns", type=names, metavar="A,B", help="columns of the result (default: all)"
+    )
+    made.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="TERM",
+        help='such as "a > 35"; several are joined by AND',
     )
 
 
@@ -75,7 +85,11 @@ def _print(reader: pa.RecordBatchReader, limit: int) -> None:
     if not head:
         print(f"{sum(batch.num_rows for batch in reader):,} rows, no columns")
         return
-    rows = (row for batch in reader for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    rows = (
+        row
+        for batch in reader
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    )
     cells = ([text.shown(value, 40) for value in row] for row in itertools.islice(rows, limit))
     for i, block in enumerate(_blocks(cells)):
         lines = text.table(head, block, numbers)

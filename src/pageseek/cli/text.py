@@ -17,7 +17,9 @@ __all__ = ["encode", "place", "shown", "size", "strip", "table"]
 STRIP = 40  # characters that stand for the whole range of a column
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
+) -> list[str]:
     """Lines of an aligned table; `right` are the columns that are flushed right."""
     cells = [list(head), *(list(row) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
@@ -67,7 +69,9 @@ def place(scalar: pa.Scalar) -> float | None:
     return None
 
 
-def strip(low: float | None, high: float | None, least: float, most: float, width: int = STRIP) -> str:
+def strip(
+    low: float | None, high: float | None, least: float, most: float, width: int = STRIP
+) -> str:
     """[low .. high] drawn at its place within [least .. most]; `?` throughout where it is not known."""
     if low is None or high is None:
         return "?" * width
@@ -90,7 +94,9 @@ def encode(value: Any) -> Any:
 
 def to_json(value: Any, indent: int | None = 1) -> str:
     """JSON of plain data; NaN and infinities become text, which JSON has no numbers for."""
-    return json.dumps(_finite(value), default=encode, indent=indent, ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        _finite(value), default=encode, indent=indent, ensure_ascii=False, allow_nan=False
+    )
 
 
 def _finite(value: Any) -> Any:

@@ -25,7 +25,9 @@ _TERM = re.compile(
 _TEXT = re.compile(r"'((?:[^']|'')*)'\Z", re.DOTALL)
 _TYPED = re.compile(r"(date|timestamp)\s*'([^']*)'\Z", re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?\d+\Z", re.ASCII)
-_FLOAT = re.compile(r"[+-]?(?:(?:\d+\.\d*|\.\d+|\d+)(?:e[+-]?\d+)?|inf|nan)\Z", re.IGNORECASE | re.ASCII)
+_FLOAT = re.compile(
+    r"[+-]?(?:(?:\d+\.\d*|\.\d+|\d+)(?:e[+-]?\d+)?|inf|nan)\Z", re.IGNORECASE | re.ASCII
+)
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
 FORMS = "35, 3.5, 'text', date '2024-01-31', timestamp '2024-01-31 12:00:00', true, false or null"
 
@@ -57,10 +59,14 @@ def parse_term(text: str) -> Expression:
     value = parse_literal(match["literal"], text)
     if op in ("is", "is not"):
         if value is not None:
-            raise PredicateError(f"--where {text!r}: only null may stand after {op}; write = or != for a value")
+            raise PredicateError(
+                f"--where {text!r}: only null may stand after {op}; write = or != for a value"
+            )
         return col(name).is_null() if op == "is" else col(name).is_not_null()
     if value is None:
-        raise PredicateError(f"--where {text!r}: a comparison with null is never true; write 'is null' or 'is not null'")
+        raise PredicateError(
+            f"--where {text!r}: a comparison with null is never true; write 'is null' or 'is not null'"
+        )
     made = from_dnf([(name, "!=" if op == "<>" else op, value)])
     assert made is not None
     return made
@@ -82,4 +88,6 @@ def parse_literal(text: str, where: str) -> Any:
             return kind.fromisoformat(match[2])
         except ValueError as error:
             raise PredicateError(f"--where {where!r}: {error}; write it as in ISO 8601") from error
-    raise PredicateError(f"--where {where!r}: {text} is no literal; write {FORMS} (AND: a further --where)")
+    raise PredicateError(
+        f"--where {where!r}: {text} is no literal; write {FORMS} (AND: a further --where)"
+    )
