@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pageseek.bench import generate
 
 import pageseek as ps
-from pageseek.cli import text
+from pageseek.report import format_size
 
 ROWS = 3_000_000
 
@@ -57,7 +57,7 @@ def _demo(options: argparse.Namespace) -> int:
         path = generate.lookup_file(options.folder, options.rows, max(options.rows // 3, 1))
     with ps.open(path) as file:
         print(
-            f"{path}: {file.num_rows:,} rows, {file.num_row_groups} row groups, {text.size(file.store.size)}"
+            f"{path}: {file.num_rows:,} rows, {file.num_row_groups} row groups, {format_size(file.store.size)}"
         )
         column = options.column or _column(file)
     if column is None:
@@ -114,14 +114,13 @@ def _value(path: Path, column: str) -> Any:
     return values[len(values) // 2].as_py()
 
 
-def _show(found: pa.Table, most: int = 5) -> None:
-    rows = [
-        [text.shown(value, 30) for value in row.values()]
-        for row in found.slice(0, most).to_pylist()
-    ]
-    print("\n".join(text.table(found.schema.names, rows)))
-    if found.num_rows > most:
-        print(f"... {found.num_rows:,} rows in all")
+def _show(found: pa.Table) -> None:
+    """Print the first row, a column a line."""
+    width = max(len(name) for name in found.schema.names)
+    for name, value in (found.slice(0, 1).to_pylist() or [{}])[0].items():
+        print(f"  {name:<{width}}  {value}")
+    if found.num_rows != 1:
+        print(f"  ... {found.num_rows:,} rows in all")
 
 
 def _spark(path: str, condition: ps.Expression, expected: pa.Table, rows: int) -> None:
