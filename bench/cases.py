@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-
 from pageseek.bench import generate
 
 Term = tuple[str, str, Any]  # column, operator, value; a filter joins its terms by AND
@@ -99,7 +98,9 @@ def _keys(files: Files, n: int) -> np.ndarray[Any, Any]:
 
 def _lookup_warm(files: Files) -> Case:
     filters = tuple((("key", "=", key),) for key in _keys(files, 40).tolist())
-    return Case("lookup-warm", "one row by the sorted key, metadata at hand", "lookup", None, filters)
+    return Case(
+        "lookup-warm", "one row by the sorted key, metadata at hand", "lookup", None, filters
+    )
 
 
 def _lookup_cold(files: Files) -> Case:

@@ -24,19 +24,22 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pageseek.bench.peers import arrow_expression
 
 import pageseek as ps
-from pageseek.bench.cases import Case, Filter
-from pageseek.bench.peers import arrow_expression
 from pageseek.metadata import CODECS, chunk_range, page_header
-from pageseek.schema import Leaf
+
+if TYPE_CHECKING:
+    from pageseek.bench.cases import Case, Filter
+
+    from pageseek.schema import Leaf
 
 Mask = npt.NDArray[np.bool_]
 DATA_PAGE_V2 = 3
@@ -68,7 +71,7 @@ class Floor:
         self._path = str(path)
         self._cold = case.cold
         planner = _Planner(self._path, case)
-        self.plans = [planner.plan(filter) for filter in case.filters]
+        self.plans = [planner.plan(terms) for terms in case.filters]
         largest = max((size for plan in self.plans for *_, size in plan.bodies), default=0)
         self._decompress, self.method = _decompressor(planner.codec, largest)
         self._descriptor = os.open(self._path, os.O_RDONLY)
@@ -117,53 +120,56 @@ class _Planner:
         self.codec = CODECS[self._file.chunk(0, first).codec]
         self._starts = np.cumsum([0, *(group.num_rows for group in self._file.row_groups)])
 
-    def plan(self, filter: Filter) -> Reads:
+    def plan(self, terms: Filter) -> Reads:
         plan = Reads()
         file = self._file
         footer = int.from_bytes(os.pread(file.store._fd, 4, file.store.size - 8), "little") + 8  # type: ignore[attr-defined]
         plan.metadata.append((file.store.size - footer, footer))
-        passed = self._passed(filter)
+        passed = self._passed(terms)
         pages: list[tuple[int, int, Any]] = []  # offset, bytes, header
         for group in range(file.num_row_groups):
             rows = None
             if passed is not None:
                 rows = passed[self._starts[group] : self._starts[group + 1]]
-            self._plan_group(plan, pages, group, filter, rows)
+            self._plan_group(plan, pages, group, terms, rows)
         _bodies(plan, sorted(pages, key=lambda page: page[0]))
         return plan
 
-    def _passed(self, filter: Filter) -> Mask | None:
-        if not filter or self._values is None:
+    def _passed(self, terms: Filter) -> Mask | None:
+        if not terms or self._values is None:
             return None
         import pyarrow.dataset as ds
 
-        table = self._values.select(list(dict.fromkeys(name for name, _, _ in filter)))
+        table = self._values.select(list(dict.fromkeys(name for name, _, _ in terms)))
         n = table.num_rows
         table = table.append_column("", pa.array(np.arange(n)))
-        kept = ds.dataset(table).to_table(filter=arrow_expression(filter), columns=[""])
+        kept = ds.dataset(table).to_table(filter=arrow_expression(terms), columns=[""])
         mask = np.zeros(n, np.bool_)
         mask[kept.column(0).to_numpy()] = True
         return mask
 
     def _plan_group(
-        self, plan: Reads, pages: list[tuple[int, int, Any]], group: int, filter: Filter, rows: Mask | None
+        self,
+        plan: Reads,
+        pages: list[tuple[int, int, Any]],
+        group: int,
+        terms: Filter,
+        rows: Mask | None,
     ) -> None:
-        tested = list(dict.fromkeys(name for name, _, _ in filter))
+        tested = list(dict.fromkeys(name for name, _, _ in terms))
         names = list(dict.fromkeys([*tested, *self._payload]))
-        admitted: dict[str, Mask] = {}
         left = np.ones(self._file.row_groups[group].num_rows, np.bool_)
         for name in tested:
-            terms = [term for term in filter if term[0] == name]
-            if not self._group_admits(group, name, terms):
+            own = [term for term in terms if term[0] == name]
+            if not self._group_admits(group, name, own):
                 return
-            left &= self._rows_admitted(group, name, terms)
+            left &= self._rows_admitted(group, name, own)
         if not left.any():
             return
         for name in names:
             leaf = self._leaves[name]
             need = left if name in tested else rows
             chosen = self._pages(group, leaf, need)
-            admitted[name] = chosen
             for which in ("offset", "column") if name in tested else ("offset",):
                 at = self._file.index_range(which, group, leaf) if rows is not None else None
                 if at is not None:
@@ -187,13 +193,17 @@ class _Planner:
         """The pages that hold one of the rows (all rows, if None)."""
         offsets = self._file.offset_index(group, leaf)
         if offsets is None:
-            message = f"{self._path}: column {leaf.name!r} has no offset index, and the floor needs one"
+            message = (
+                f"{self._path}: column {leaf.name!r} has no offset index, and the floor needs one"
+            )
             raise ValueError(message)
         if rows is None:
             return np.ones(offsets.num_pages, np.bool_)
         return np.logical_or.reduceat(rows, offsets.first_row[:-1])
 
-    def _headers(self, plan: Reads, group: int, leaf: Leaf, chosen: Mask) -> list[tuple[int, int, Any]]:
+    def _headers(
+        self, plan: Reads, group: int, leaf: Leaf, chosen: Mask
+    ) -> list[tuple[int, int, Any]]:
         offsets = self._file.offset_index(group, leaf)
         assert offsets is not None
         found: list[tuple[int, int, Any]] = []
@@ -279,7 +289,7 @@ def _decompressor(codec: str, largest: int) -> tuple[Decompress, str]:
     into = ctypes.addressof(output)
 
     def decompress(data: bytes, start: int, stop: int, size: int) -> None:
-        source = ctypes.cast(data, ctypes.c_void_p).value
+        source = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
         assert source is not None
         if call(context, into, size, source + start, stop - start) != size:
             raise ValueError("a page does not decompress to its size")

@@ -51,7 +51,9 @@ def lookup_file(folder: Path, rows: int = 10_000_000, group_rows: int = 1_000_00
     return _once(path, lambda at: _write_lookup(at, rows, group_rows))
 
 
-def wide_file(folder: Path, columns: int = 5_000, row_groups: int = 20, group_rows: int = 10) -> Path:
+def wide_file(
+    folder: Path, columns: int = 5_000, row_groups: int = 20, group_rows: int = 10
+) -> Path:
     """File whose footer describes `columns` x `row_groups` chunks, each with statistics."""
     path = folder / f"wide-{columns}-{row_groups}-{group_rows}.parquet"
     return _once(path, lambda at: _write_wide(at, columns, row_groups, group_rows))
@@ -104,8 +106,38 @@ def lookup_table(rows: int, first_key: int = 0, seed: int = SEED) -> pa.Table:
 
 def _notes(random: np.random.Generator, rows: int) -> pa.Array:
     words = np.array(
-        "blue box cold door early fox green hill ice jar keen lamp mild north oak plain quiet river "
-        "stone tall under vast warm yard zinc parcel damaged delivered returned express".split()
+        [
+            "blue",
+            "box",
+            "cold",
+            "door",
+            "early",
+            "fox",
+            "green",
+            "hill",
+            "ice",
+            "jar",
+            "keen",
+            "lamp",
+            "mild",
+            "north",
+            "oak",
+            "plain",
+            "quiet",
+            "river",
+            "stone",
+            "tall",
+            "under",
+            "vast",
+            "warm",
+            "yard",
+            "zinc",
+            "parcel",
+            "damaged",
+            "delivered",
+            "returned",
+            "express",
+        ]
     )
     pool = [
         " ".join(random.choice(words, size)) for size in random.integers(1, 12, 20_000).tolist()

@@ -11,12 +11,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 import pageseek as ps
-from pageseek.bench.cases import Case, Filter
+
+if TYPE_CHECKING:
+    from pageseek.bench.cases import Case, Filter
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read once, when polars is imported
 
@@ -31,24 +33,24 @@ class Peer(ABC):
         self.path = str(path)
         self.open()
 
-    def open(self) -> None:
+    def open(self) -> None:  # noqa: B027 (an engine may keep nothing)
         """Take up the file, metadata and all; what this does is kept between warm rounds."""
 
     def answers(self, case: Case) -> bool:
-        """Can the engine be asked this question?"""
+        """Whether the engine can be asked this question."""
         return not case.footer
 
-    def run(self, case: Case, filter: Filter) -> Any:
+    def run(self, case: Case, terms: Filter) -> Any:
         """Answer, which is what is timed."""
         if case.footer:
             assert case.columns is not None
             return self.bounds(case.columns[0])
         if case.cold:
             self.open()
-        return self.rows(case.columns, filter)
+        return self.rows(case.columns, terms)
 
     @abstractmethod
-    def rows(self, columns: Sequence[str] | None, filter: Filter) -> Any:
+    def rows(self, columns: Sequence[str] | None, terms: Filter) -> Any:
         """Rows that pass the filter, in file order."""
 
     def bounds(self, column: str) -> list[tuple[Any, Any]]:
@@ -67,7 +69,7 @@ class Peer(ABC):
 
 
 class Pageseek(Peer):
-    """This package."""
+    """The package that is measured."""
 
     name = "pageseek"
     needs = "pageseek"
@@ -78,8 +80,8 @@ class Pageseek(Peer):
     def answers(self, case: Case) -> bool:
         return True
 
-    def rows(self, columns: Sequence[str] | None, filter: Filter) -> pa.Table:
-        return ps.read_table(self.path, columns, list(filter) or None)
+    def rows(self, columns: Sequence[str] | None, terms: Filter) -> pa.Table:
+        return ps.read_table(self.path, columns, list(terms) or None)
 
     def bounds(self, column: str) -> list[tuple[Any, Any]]:
         with ps.open(self.path) as file:
@@ -96,18 +98,24 @@ class PyArrow(Peer):
     def open(self) -> None:
         import pyarrow.dataset as ds
 
-        self._dataset = ds.dataset(self.path)
+        made = ds.dataset(self.path)
+        if pa.string_view() in made.schema.types:  # its filters have no kernels for views
+            plain = [
+                f.with_type(pa.string()) if f.type == pa.string_view() else f for f in made.schema
+            ]
+            made = ds.dataset(self.path, schema=pa.schema(plain))
+        self._dataset = made
 
     def answers(self, case: Case) -> bool:
         return True
 
-    def rows(self, columns: Sequence[str] | None, filter: Filter) -> pa.Table:
+    def rows(self, columns: Sequence[str] | None, terms: Filter) -> pa.Table:
         names = None if columns is None else list(columns)
-        if not filter:
+        if not terms:
             import pyarrow.parquet as pq
 
             return pq.read_table(self.path, columns=names, use_threads=False)
-        condition = arrow_expression(filter)
+        condition = arrow_expression(terms)
         return self._dataset.to_table(columns=names, filter=condition, use_threads=False)
 
     def bounds(self, column: str) -> list[tuple[Any, Any]]:
@@ -122,11 +130,11 @@ class PyArrow(Peer):
         return found
 
 
-def arrow_expression(filter: Filter) -> Any:
+def arrow_expression(terms: Filter) -> Any:
     """The terms of a filter as an expression of pyarrow.compute."""
     import pyarrow.compute as pc
 
-    return _joined([_compare(pc.field(column), op, value) for column, op, value in filter])
+    return _joined([_compare(pc.field(column), op, value) for column, op, value in terms])
 
 
 def _compare(column: Any, op: str, value: Any) -> Any:
@@ -161,21 +169,25 @@ class DataFusion(Peer):
         self._context = SessionContext(config)
         self._table = self._context.read_parquet(self.path)
 
-    def rows(self, columns: Sequence[str] | None, filter: Filter) -> Any:
+    def rows(self, columns: Sequence[str] | None, terms: Filter) -> Any:
         from datafusion import col, lit
 
         frame = self._table
-        if filter:
+        if terms:
             # names are quoted, or they would be folded to lower case
-            terms = [_compare(col(f'"{name}"'), op, lit(value)) for name, op, value in filter]
-            frame = frame.filter(_joined(terms))
+            tests = [_compare(col(f'"{name}"'), op, lit(value)) for name, op, value in terms]
+            frame = frame.filter(_joined(tests))
         if columns is not None:
             frame = frame.select(*[col(f'"{name}"') for name in columns])
         return frame.schema(), frame.collect()
 
     def to_arrow(self, answer: Any) -> pa.Table:
         schema, batches = answer
-        return pa.Table.from_batches(batches, schema) if not batches else pa.Table.from_batches(batches)
+        return (
+            pa.Table.from_batches(batches, schema)
+            if not batches
+            else pa.Table.from_batches(batches)
+        )
 
 
 class DuckDB(Peer):
@@ -193,13 +205,14 @@ class DuckDB(Peer):
     def answers(self, case: Case) -> bool:
         return True
 
-    def rows(self, columns: Sequence[str] | None, filter: Filter) -> Any:
+    def rows(self, columns: Sequence[str] | None, terms: Filter) -> Any:
         names = "*" if columns is None else ", ".join(f'"{name}"' for name in columns)
         text = f"SELECT {names} FROM read_parquet(?)"
-        if filter:
-            text += " WHERE " + " AND ".join(f'"{name}" {op} ?' for name, op, _ in filter)
-        values = [self.path, *(value for _, _, value in filter)]
-        return self._connection.execute(text, values).to_arrow_table()
+        if terms:
+            text += " WHERE " + " AND ".join(f'"{name}" {op} ?' for name, op, _ in terms)
+        values = [self.path, *(value for _, _, value in terms)]
+        relation = self._connection.sql(text, params=values)
+        return relation.to_arrow_table()
 
     def bounds(self, column: str) -> list[tuple[Any, Any]]:
         self.open()
@@ -216,11 +229,11 @@ class Polars(Peer):
     name = "polars"
     needs = "polars"
 
-    def rows(self, columns: Sequence[str] | None, filter: Filter) -> Any:
+    def rows(self, columns: Sequence[str] | None, terms: Filter) -> Any:
         import polars as pl
 
         frame = pl.scan_parquet(self.path)
-        for name, op, value in filter:
+        for name, op, value in terms:
             frame = frame.filter(_compare(pl.col(name), op, value))
         if columns is not None:
             frame = frame.select(*columns)

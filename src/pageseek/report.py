@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Count", "LeafReport", "Report"]
+__all__ = ["Count", "LeafReport", "Report", "format_size"]
 
 BYTE_KINDS = ("metadata", "index", "data")
 
@@ -25,10 +25,12 @@ class Count:
     pruned_by: dict[str, int] = field(default_factory=dict)
 
     def prune(self, mechanism: str, n: int) -> None:
+        """Count `n` units that a mechanism proved away."""
         if n:
             self.pruned_by[mechanism] = self.pruned_by.get(mechanism, 0) + n
 
     def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
         return {"total": self.total, "read": self.read, "pruned_by": dict(self.pruned_by)}
 
 
@@ -43,6 +45,7 @@ class LeafReport:
     dictionary_pages: int = 0
 
     def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
         return {
             "pages": {"total": self.pages_total, "read": self.pages_read},
             "bytes": self.bytes,
@@ -74,17 +77,20 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def leaf(self, path: str) -> LeafReport:
+        """Find the counts of a column, new ones where there are none."""
         found = self.leaves.get(path)
         if found is None:
             found = self.leaves[path] = LeafReport()
         return found
 
     def note(self, text: str) -> None:
+        """Keep a remark, once."""
         if text not in self.notes:
             self.notes.append(text)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
+        """Add the time of the block to a stage."""
         start = time.perf_counter()
         try:
             yield
@@ -116,62 +122,84 @@ class Report:
 
     def _lines(self) -> Iterator[str]:
         verb = "was read" if self.analyzed else "would be read"
-        yield f"What {verb}" + (f" for {self.filter}" if self.filter else " (no filter)")
-        for name, count in (
-            ("files", self.files),
-            ("row groups", self.row_groups),
-            ("pages", self.pages),
-            ("rows", self.rows),
-        ):
-            yield f"  {name:<11}{_bar(count.read, count.total)} {count.read:>13,} of {count.total:,}{_why(count)}"
-        if self.analyzed:
-            yield f"  {'rows out':<11}{' ' * 22} {self.rows_out:>13,}"
+        wanted = f" where {self.filter}" if self.filter else ", no filter"
+        columns = f"{len(self.columns)} {_plural('column', len(self.columns))}"
+        yield f"What {verb}: {columns}{wanted}"
         total = sum(self.bytes.values())
-        parts = ", ".join(f"{kind} {_size(n)}" for kind, n in self.bytes.items() if n)
+        steps = [
+            ("files", self.files, "file"),
+            ("row groups", self.row_groups, "row group"),
+            ("pages", self.pages, "page"),
+            ("rows", self.rows, "row"),
+        ]
+        for name, count, unit in steps:
+            if name == "pages" and not count.total:
+                yield f"  {name:<10}  not counted: no page index was needed, or there is none"
+                continue
+            yield f"  {name:<10}  {_bar(count.read, count.total)}  {_part(count.read, count.total)}"
+            for mechanism, n in count.pruned_by.items():
+                yield f"  {'':<10}  {'':<20}  {n:,} {_plural(unit, n)} less: {_MECHANISMS.get(mechanism, mechanism)}"
+        parts = ", ".join(f"{kind} {format_size(n)}" for kind, n in self.bytes.items() if n)
         yield (
-            f"  {'bytes':<11}{_bar(total, self.file_bytes)} {_size(total):>13} of {_size(self.file_bytes)}"
-            + (f"  ({parts})" if parts else "")
+            f"  {'bytes':<10}  {_bar(total, self.file_bytes)}  {format_size(total)} of "
+            f"{format_size(self.file_bytes)}" + (f" ({parts})" if parts else "")
         )
-        yield f"  {'requests':<11}{' ' * 22} {self.requests:>13,} in {self.waves} waves, one after another"
-        if self.leaves:
-            width = max(len(path) for path in self.leaves)
-            yield f"  {'column':<{width}}  {'pages':>15}  {'bytes':>10}  {'rows decoded':>13}  dictionaries"
-            for path, leaf in self.leaves.items():
-                pages = f"{leaf.pages_read:,} of {leaf.pages_total:,}"
-                yield (
-                    f"  {path:<{width}}  {pages:>15}  {_size(leaf.bytes):>10}  {leaf.rows_decoded:>13,}"
-                    f"  {leaf.dictionary_pages:>12,}"
-                )
+        if self.analyzed:
+            yield f"  {'answer':<10}  {'':<20}  {self.rows_out:,} {_plural('row', self.rows_out)}"
+        waves = (
+            f" in {self.waves} {_plural('wave', self.waves)}, one after another"
+            if self.waves
+            else ""
+        )
+        so_far = "" if self.analyzed else " so far, for metadata and index"
+        yield f"  {'requests':<10}  {'':<20}  {self.requests:,}{waves}{so_far}"
         if self.seconds:
-            yield "  time       " + ", ".join(
-                f"{stage} {s * 1000:.1f} ms" for stage, s in self.seconds.items()
-            )
+            stages = ", ".join(f"{stage} {s * 1000:.1f} ms" for stage, s in self.seconds.items())
+            yield f"  {'time':<10}  {'':<20}  {stages}"
+        yield from self._leaf_lines()
         if self.nan != "ieee":
-            yield f"  NaN        compared as {self.nan} does: equal to itself, above every number"
+            yield f"  NaN: compared as {self.nan} does, equal to itself and above every number"
         if self.version != "strong":
-            yield f"  version    {self.version}: the store has no better proof that the file stayed the same"
+            yield f"  version: {self.version}; the store has no better proof that the file stayed the same"
         for note in self.notes:
-            yield f"  note       {note}"
+            yield f"  note: {note}"
+
+    def _leaf_lines(self) -> Iterator[str]:
+        if not self.leaves:
+            return
+        width = max(len("column"), *(len(path) for path in self.leaves))
+        yield ""
+        yield f"  {'column':<{width}}  {'pages':>16}  {'bytes':>9}  {'rows decoded':>13}  dictionaries"
+        for path, leaf in self.leaves.items():
+            pages = f"{leaf.pages_read:,} of {leaf.pages_total:,}" if leaf.pages_total else "-"
+            yield (
+                f"  {path:<{width}}  {pages:>16}  {format_size(leaf.bytes):>9}  {leaf.rows_decoded:>13,}"
+                f"  {leaf.dictionary_pages:>12,}"
+            )
+
+
+_MECHANISMS = {
+    "statistics": "the statistics in the footer prove that no row in them matches",
+    "column_index": "the bounds in the column index prove that no row in them matches",
+    "late_materialization": "no row in them passed the filter, once its columns were decoded",
+}
 
 
 def _bar(part: int, whole: int, width: int = 20) -> str:
-    if whole <= 0:
-        return "[" + " " * width + "]"
-    filled = min(width, -(-part * width // whole))
-    return "[" + "#" * filled + "." * (width - filled) + "]"
+    filled = min(width, -(-part * width // whole)) if whole > 0 else 0
+    return "#" * filled + "." * (width - filled)
 
 
-def _why(count: Count) -> str:
-    if not count.pruned_by:
-        return ""
-    return (
-        "  ("
-        + ", ".join(f"{mechanism} ruled out {n:,}" for mechanism, n in count.pruned_by.items())
-        + ")"
-    )
+def _part(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,}"
 
 
-def _size(n: int) -> str:
+def _plural(noun: str, n: int) -> str:
+    return noun if n == 1 else noun + "s"
+
+
+def format_size(n: int) -> str:
+    """A number of bytes in at most four digits and a unit."""
     value = float(n)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000 or unit == "GB":

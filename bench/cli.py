@@ -1,0 +1,133 @@
+"""The command `pageseek-bench`, which is `pageseek bench` as well."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pageseek.bench import generate
+from pageseek.bench.cases import CASES, QUICK, TINY, Files, Sizes, make
+from pageseek.bench.peers import PEERS, available
+from pageseek.bench.run import Result, WrongAnswer, machine, plot, run_case, table
+
+SIZES = {"full": Sizes(), "quick": QUICK, "tiny": TINY}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Options of the command."""
+    made = argparse.ArgumentParser(
+        prog="pageseek-bench",
+        description="Times pageseek, other engines and the floor on the same questions, one thread each.",
+    )
+    size = made.add_mutually_exclusive_group()
+    size.add_argument(
+        "--quick",
+        action="store_const",
+        const="quick",
+        dest="size",
+        default="full",
+        help="small files",
+    )
+    size.add_argument(
+        "--size", choices=SIZES, default="full", help="size of the files (default: %(default)s)"
+    )
+    made.add_argument(
+        "--cases",
+        type=_names(CASES),
+        default=list(CASES),
+        metavar="A,B",
+        help=f"of: {', '.join(CASES)}",
+    )
+    made.add_argument(
+        "--peers",
+        type=_names(PEERS),
+        default=list(PEERS),
+        metavar="A,B",
+        help=f"of: {', '.join(PEERS)}",
+    )
+    made.add_argument("--no-floor", action="store_true", help="leave the floor out")
+    made.add_argument(
+        "--folder", type=Path, default=generate.default_folder(), help="where the files are kept"
+    )
+    made.add_argument(
+        "--budget", type=float, metavar="SECONDS", help="time of a case (default: 60, quick: 5)"
+    )
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the results")
+    made.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw the medians (needs matplotlib)"
+    )
+    return made
+
+
+def _names(known: Iterable[str]) -> Callable[[str], list[str]]:
+    names = list(known)
+
+    def parse(text: str) -> list[str]:
+        chosen = [name.strip() for name in text.split(",") if name.strip()]
+        unknown = [name for name in chosen if name not in names]
+        if unknown or not chosen:
+            raise argparse.ArgumentTypeError(
+                f"{', '.join(unknown) or text!r}: choose from {', '.join(names)}"
+            )
+        return chosen
+
+    return parse
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmarks: 0, or 1 when peers disagree."""
+    options = parser().parse_args(arguments)
+    budget = (
+        options.budget if options.budget is not None else (60.0 if options.size == "full" else 5.0)
+    )
+    pa.set_cpu_count(1)
+    found, missing = available(options.peers)
+    versions = {name: peer.version() for name, peer in found.items()}
+    print("peers: " + ", ".join(f"{name} {version}" for name, version in versions.items()))
+    for name, why in missing.items():
+        print(f"left out: {name}: {why}")
+    files = Files(options.folder, SIZES[options.size])
+    results: list[Result] = []
+    failed = False
+    for name, case, why in make(options.cases, files):
+        if case is None:
+            print(f"left out: case {name}: {why}")
+            continue
+        print(f"{name}: {case.question}", flush=True)
+        try:
+            result = run_case(case, files.path(case.file), found, not options.no_floor, budget)
+        except WrongAnswer as error:
+            failed = True
+            print(f"pageseek-bench: {error}", file=sys.stderr)
+            continue
+        results.append(result)
+        for note in result.notes:
+            print(f"  {note}")
+    names = [*found, *([] if options.no_floor else ["floor"])]
+    print("\nmedians; in brackets the median in units of pageseek's\n")
+    print(table(results, names))
+    if options.json is not None:
+        record = {
+            "date": dt.date.today().isoformat(),
+            "size": options.size,
+            "machine": machine(),
+            "versions": versions,
+            "missing": missing,
+            "results": [result.to_dict() for result in results],
+        }
+        options.json.write_text(json.dumps(record, indent=1) + "\n")
+    if options.plot is not None:
+        try:
+            plot(results, names, options.plot)
+        except ImportError as error:
+            print(f"no plot: {error}; pip install matplotlib")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,299 @@
+"""`pageseek inspect FILE`: draws a file, its row groups, column chunks and pages."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.cli import text
+from pageseek.errors import CorruptFileError
+from pageseek.metadata import CODECS, ParquetFile
+from pageseek.scan import open_file
+from pageseek.schema import ABSENT, PHYSICAL_NAMES, Leaf, Options
+
+ENCODINGS = {
+    0: "PLAIN",
+    2: "PLAIN_DICTIONARY",
+    3: "RLE",
+    4: "BIT_PACKED",
+    5: "DELTA_BINARY_PACKED",
+    6: "DELTA_LENGTH_BYTE_ARRAY",
+    7: "DELTA_BYTE_ARRAY",
+    8: "RLE_DICTIONARY",
+    9: "BYTE_STREAM_SPLIT",
+}
+LEVELS_ONLY = (
+    3,
+    4,
+)  # listed for the levels by nearly every writer: shown only where nothing else is
+MOST_CHUNKS = 400  # lines of the table of chunks before it is cut short
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    made = commands.add_parser(
+        "inspect", help="draw a file: row groups, chunks, pages", description=__doc__
+    )
+    made.add_argument("file", help="one Parquet file")
+    made.add_argument(
+        "--column",
+        action="append",
+        metavar="NAME",
+        help="only this column, with its pages; repeatable",
+    )
+    made.add_argument("--pages", action="store_true", help="the pages of every column")
+    made.add_argument("--json", action="store_true", help="the same as JSON")
+    made.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draw the file."""
+    with open_file(options.file) as file:
+        leaves = file.leaves
+        if options.column:
+            leaves = [file.schema_tree.find((name,)) for name in options.column]
+        pages = bool(options.pages or options.column)
+        found = describe(file, leaves, pages)
+        if options.json:
+            print(text.to_json(found))
+        else:
+            print("\n".join(draw(file, leaves, found, pages)))
+    return 0
+
+
+# -- facts ------------------------------------------------------------------------------------
+
+
+def describe(file: ParquetFile, leaves: Sequence[Leaf], pages: bool) -> dict[str, Any]:
+    """The file as plain data."""
+    columns = [_column(file, leaf, pages) for leaf in leaves]
+    chunks = [chunk for column in columns for chunk in column["chunks"]]
+    return {
+        "file": file.name,
+        "bytes": file.store.size,
+        "rows": file.num_rows,
+        "row_groups": [
+            {
+                "rows": group.num_rows,
+                "bytes": None
+                if group.total_compressed_size == ABSENT
+                else group.total_compressed_size,
+            }
+            for group in file.row_groups
+        ],
+        "created_by": file.created_by,
+        "leaves": file.num_leaves,
+        "chunks_with": {
+            "statistics": sum(chunk["statistics"] for chunk in chunks),
+            "column_index": sum(chunk["column_index"] for chunk in chunks),
+            "offset_index": sum(chunk["offset_index"] for chunk in chunks),
+            "bloom_filter": sum(chunk["bloom_filter"] for chunk in chunks),
+            "total": len(chunks),
+        },
+        "columns": columns,
+    }
+
+
+def _type(file: ParquetFile, leaf: Leaf) -> str:
+    if leaf.flat:
+        return str(file.schema_tree.form(leaf, Options()).type)
+    return f"{PHYSICAL_NAMES[leaf.element.type]} (nested)"
+
+
+def _column(file: ParquetFile, leaf: Leaf, pages: bool) -> dict[str, Any]:
+    lower, upper = _bounds(file, leaf)
+    chunks = []
+    for group, chunk in enumerate(file.chunks(leaf)):
+        offsets = _offset_index(file, group, leaf)
+        made: dict[str, Any] = {
+            "row_group": group,
+            "codec": CODECS[chunk.codec] if 0 <= chunk.codec < len(CODECS) else str(chunk.codec),
+            "encodings": _encodings(chunk.encodings),
+            "bytes": chunk.total_compressed_size,
+            "uncompressed": chunk.total_uncompressed_size,
+            "nulls": None if chunk.statistics_null_count == ABSENT else chunk.statistics_null_count,
+            "min": lower[group].as_py(),
+            "max": upper[group].as_py(),
+            "statistics": chunk.statistics_present == 1,
+            "column_index": file.index_range("column", group, leaf) is not None,
+            "offset_index": offsets is not None,
+            "bloom_filter": chunk.bloom_filter_offset != ABSENT,
+            "page_count": None if offsets is None else offsets.num_pages,
+        }
+        if pages:
+            made["pages"] = _pages(file, group, leaf)
+        chunks.append(made)
+    return {"name": leaf.name, "type": _type(file, leaf), "chunks": chunks}
+
+
+def _bounds(file: ParquetFile, leaf: Leaf) -> tuple[pa.Array, pa.Array]:
+    if leaf.flat:
+        return file.statistics(leaf)
+    return pa.nulls(file.num_row_groups), pa.nulls(file.num_row_groups)
+
+
+def _encodings(bits: int) -> list[str]:
+    listed = [e for e in range(62) if bits >= 0 and bits >> e & 1]
+    chosen = [e for e in listed if e not in LEVELS_ONLY] or listed
+    return [ENCODINGS.get(e, str(e)) for e in chosen]
+
+
+def _offset_index(file: ParquetFile, group: int, leaf: Leaf) -> Any:
+    try:
+        return file.offset_index(group, leaf)
+    except CorruptFileError:
+        return None
+
+
+def _pages(file: ParquetFile, group: int, leaf: Leaf) -> list[dict[str, Any]]:
+    offsets = _offset_index(file, group, leaf)
+    if offsets is None:
+        return []
+    index = file.column_index(group, leaf) if leaf.flat else None
+    made = []
+    for page in range(offsets.num_pages):
+        first = int(offsets.first_row[page])
+        found: dict[str, Any] = {
+            "page": page,
+            "first_row": first,
+            "rows": int(offsets.first_row[page + 1]) - first,
+            "offset": int(offsets.offset[page]),
+            "bytes": int(offsets.compressed_size[page]),
+            "nulls": None,
+            "min": None,
+            "max": None,
+        }
+        if index is not None:
+            if index.null_counts is not None:
+                found["nulls"] = int(index.null_counts[page])
+            found["min"], found["max"] = index.lower[page].as_py(), index.upper[page].as_py()
+        made.append(found)
+    return made
+
+
+# -- drawing ----------------------------------------------------------------------------------
+
+
+def draw(
+    file: ParquetFile, leaves: Sequence[Leaf], found: dict[str, Any], pages: bool
+) -> Iterator[str]:
+    """The lines that the command prints."""
+    yield found["file"]
+    groups = found["row_groups"]
+    yield (
+        f"  {found['rows']:,} rows, {len(groups):,} row groups, {found['leaves']:,} columns, "
+        f"{text.size(found['bytes'])}"
+    )
+    yield f"  written by {found['created_by'] or 'an unnamed writer'}"
+    have = found["chunks_with"]
+    what = ", ".join(
+        f"{name.replace('_', ' ')} {_share(have[name], have['total'])}"
+        for name in ("statistics", "column_index", "offset_index", "bloom_filter")
+    )
+    yield f"  {what}"
+    if not have["column_index"] and have["total"]:
+        yield "  without a column index, whole column chunks are read; write the file with a page index to skip pages"
+    yield ""
+    yield from _draw_chunks(groups, found["columns"])
+    if pages:
+        for leaf, column in zip(leaves, found["columns"], strict=True):
+            yield ""
+            yield from _draw_pages(file, leaf, column)
+
+
+def _share(part: int, whole: int) -> str:
+    if part == 0:
+        return "none"
+    return "all" if part == whole else f"{part:,} of {whole:,} chunks"
+
+
+def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> Iterator[str]:
+    head = [
+        "group",
+        "rows",
+        "column",
+        "type",
+        "codec",
+        "encodings",
+        "bytes",
+        "pages",
+        "nulls",
+        "min",
+        "max",
+    ]
+    rows: list[list[str]] = []
+    for group, facts in enumerate(groups):
+        for place, column in enumerate(columns):
+            if len(rows) == MOST_CHUNKS:
+                break
+            chunk = column["chunks"][group]
+            rows.append(
+                [
+                    f"{group}" if place == 0 else "",
+                    f"{facts['rows']:,}" if place == 0 else "",
+                    column["name"],
+                    column["type"],
+                    chunk["codec"],
+                    "+".join(chunk["encodings"]),
+                    text.size(chunk["bytes"]),
+                    "?" if chunk["page_count"] is None else f"{chunk['page_count']:,}",
+                    "?" if chunk["nulls"] is None else f"{chunk['nulls']:,}",
+                    text.shown(chunk["min"]),
+                    text.shown(chunk["max"]),
+                ]
+            )
+    yield from text.table(head, rows, right=(0, 1, 6, 7, 8))
+    left = len(groups) * len(columns) - len(rows)
+    if left:
+        yield f"... and {left:,} more chunks; --column NAME shows one column, --json all"
+
+
+def _draw_pages(file: ParquetFile, leaf: Leaf, column: dict[str, Any]) -> Iterator[str]:
+    yield f"pages of {column['name']} ({column['type']})"
+    if not any(chunk["pages"] for chunk in column["chunks"]):
+        yield "  not known: the file has no offset index"
+        return
+    places = _places(file, leaf)
+    known = [value for at in places.values() for value in at if value is not None]
+    least, most = (min(known), max(known)) if known else (0.0, 0.0)
+    ranged = bool(known) and most > least
+    head = ["group", "page", "first row", "rows", "bytes", "nulls", "min", "max"]
+    if ranged:
+        head.append("from least to greatest value of the column")
+    rows = []
+    for chunk in column["chunks"]:
+        for page in chunk["pages"]:
+            row = [
+                str(chunk["row_group"]) if page["page"] == 0 else "",
+                str(page["page"]),
+                f"{page['first_row']:,}",
+                f"{page['rows']:,}",
+                text.size(page["bytes"]),
+                "?" if page["nulls"] is None else f"{page['nulls']:,}",
+                text.shown(page["min"]),
+                text.shown(page["max"]),
+            ]
+            if ranged:
+                low, high = places[chunk["row_group"], page["page"]]
+                row.append("|" + text.strip(low, high, least, most) + "|")
+            rows.append(row)
+    yield from text.table(head, rows, right=(0, 1, 2, 3, 4, 5))
+
+
+def _places(
+    file: ParquetFile, leaf: Leaf
+) -> dict[tuple[int, int], tuple[float | None, float | None]]:
+    """(row group, page) -> where its bounds lie on a line of numbers."""
+    found: dict[tuple[int, int], tuple[float | None, float | None]] = {}
+    for group in range(file.num_row_groups):
+        offsets = _offset_index(file, group, leaf)
+        index = file.column_index(group, leaf) if leaf.flat else None
+        for page in range(0 if offsets is None else offsets.num_pages):
+            if index is None:
+                found[group, page] = None, None
+            else:
+                found[group, page] = text.place(index.lower[page]), text.place(index.upper[page])
+    return found

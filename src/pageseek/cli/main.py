@@ -1,0 +1,86 @@
+"""Arguments, exit codes and errors of the command.
+
+Exit codes: 0 done, 1 a file or a request that cannot be served, 2 wrong arguments, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from pageseek.cli import explain, inspect, scan
+from pageseek.errors import (
+    CorruptFileError,
+    FileChangedError,
+    LimitError,
+    PageseekError,
+    PredicateError,
+    UnsupportedError,
+)
+
+REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
+    (PredicateError, "`pageseek inspect FILE` lists the columns and their types"),
+    (CorruptFileError, "write or copy the file again"),
+    (FileChangedError, "run the command again"),
+    (UnsupportedError, "choose other columns with --columns, or read the file with pyarrow"),
+    (LimitError, "read fewer columns or rows"),
+    (FileNotFoundError, "check the path"),
+)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of every subcommand."""
+    made = argparse.ArgumentParser(
+        prog="pageseek", description="Reads from Parquet files only the pages that an answer needs."
+    )
+    made.add_argument("--version", action="version", version=f"pageseek {_version()}")
+    commands = made.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True
+    )
+    for room in (inspect, explain, scan):
+        room.add_parser(commands)
+    commands.add_parser(
+        "bench", add_help=False, help="time pageseek beside other engines (pageseek-bench)"
+    )
+    return made
+
+
+def _version() -> str:
+    from pageseek import __version__
+
+    return __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with the given arguments, or those of the process; return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if given[:1] == ["bench"]:
+            # looked up, not imported: the command works without the benchmarks, and no room knows another
+            benched: int = importlib.import_module("pageseek.bench.cli").main(given[1:])
+            return benched
+        options = parser().parse_args(given)
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader of the output, `head` say, has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (PageseekError, OSError, ValueError, TypeError, pa.ArrowException) as error:
+        print(f"pageseek: {_line(error)}", file=sys.stderr)
+        return 1
+
+
+def _line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    if text.startswith("--where"):  # says itself what to write
+        return text
+    remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)
+    return text if remedy is None else f"{text} ({remedy})"

@@ -1,0 +1,111 @@
+"""`pageseek scan SOURCE`: prints rows."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.cli import text, where
+from pageseek.scan import Scan
+from pageseek.scan import scan as make_scan
+
+SHOWN = 20  # rows that fix the widths of the columns, and rows without --limit
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    made = commands.add_parser(
+        "scan", help="print the rows that pass a filter", description=__doc__
+    )
+    add_source(made)
+    made.add_argument(
+        "--limit", type=count, metavar="N", help=f"at most N rows (default: {SHOWN}; --json: all)"
+    )
+    made.add_argument("--json", action="store_true", help="one JSON object a row, one row a line")
+    made.set_defaults(run=run)
+
+
+def add_source(made: argparse.ArgumentParser) -> None:
+    """Add what `scan` and `explain` both take."""
+    made.add_argument("source", help="file, directory, glob or URL")
+    made.add_argument(
+        "--columns", type=names, metavar="A,B", help="columns of the result (default: all)"
+    )
+    made.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="TERM",
+        help='such as "a > 35"; several are joined by AND',
+    )
+
+
+def names(value: str) -> list[str]:
+    """A list of names, written with commas."""
+    return [name.strip() for name in value.split(",") if name.strip()]
+
+
+def count(value: str) -> int:
+    """A number of rows."""
+    try:
+        n = int(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{value!r} is no number of rows") from error
+    if n < 0:
+        raise argparse.ArgumentTypeError(f"{value}: not negative")
+    return n
+
+
+def lazy(options: argparse.Namespace) -> Scan:
+    """The scan that the arguments ask for."""
+    return make_scan(options.source, columns=options.columns, filter=where.parse(options.where))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the rows."""
+    scan = lazy(options)
+    if options.json:
+        scan = scan if options.limit is None else scan.limit(options.limit)
+        for batch in scan.to_batches():
+            for row in batch.to_pylist():
+                print(text.to_json(row, indent=None))
+        return 0
+    limit = SHOWN if options.limit is None else options.limit
+    reader = scan.limit(limit + 1 if options.limit is None else limit).to_reader()
+    _print(reader, limit)
+    return 0
+
+
+def _print(reader: pa.RecordBatchReader, limit: int) -> None:
+    head = reader.schema.names
+    numbers = [i for i, field in enumerate(reader.schema) if _is_number(field.type)]
+    if not head:
+        print(f"{sum(batch.num_rows for batch in reader):,} rows, no columns")
+        return
+    rows = (
+        row
+        for batch in reader
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    )
+    cells = ([text.shown(value, 40) for value in row] for row in itertools.islice(rows, limit))
+    for i, block in enumerate(_blocks(cells)):
+        lines = text.table(head, block, numbers)
+        print("\n".join(lines if i == 0 else lines[2:]))
+    if next(rows, None) is not None:
+        print(f"... the first {limit} rows; --limit N shows more")
+
+
+def _blocks(cells: Any) -> Any:
+    """Rows in blocks, each aligned by itself; one empty block where there is no row."""
+    block = list(itertools.islice(cells, 1_000))
+    yield block
+    while block := list(itertools.islice(cells, 1_000)):
+        yield block
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))

@@ -1,0 +1,109 @@
+"""Text for terminals: aligned tables, sizes, values, range strips."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.report import format_size as size
+
+__all__ = ["encode", "place", "shown", "size", "strip", "table"]
+
+STRIP = 40  # characters that stand for the whole range of a column
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
+) -> list[str]:
+    """Lines of an aligned table; `right` are the columns that are flushed right."""
+    cells = [list(head), *(list(row) for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    lines = []
+    for row in cells:
+        made = (
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join(made).rstrip())
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return lines
+
+
+def shown(value: Any, longest: int = 24) -> str:
+    """A value in few characters, on one line."""
+    if value is None:
+        return "-"
+    if isinstance(value, bytes):
+        text = value.hex()
+    elif isinstance(value, float):
+        text = f"{value:.6g}"
+    elif isinstance(value, dt.datetime):
+        text = value.isoformat(" ").removesuffix("+00:00")
+    else:
+        text = str(value)
+    if not text.isprintable():
+        text = text.encode("unicode_escape").decode("ascii")
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def place(scalar: pa.Scalar) -> float | None:
+    """Where a value lies on a line of numbers; None for null and for what is no number or time."""
+    if not scalar.is_valid:
+        return None
+    kind = scalar.type
+    if pa.types.is_temporal(kind):
+        try:
+            wide = pa.int32() if kind.bit_width == 32 else pa.int64()
+            return float(scalar.cast(wide).as_py())
+        except (pa.ArrowException, AttributeError):
+            return None
+    value = scalar.as_py()
+    if isinstance(value, (bool, int, float, decimal.Decimal)):
+        number = float(value)
+        return number if abs(number) != float("inf") and number == number else None
+    return None
+
+
+def strip(
+    low: float | None, high: float | None, least: float, most: float, width: int = STRIP
+) -> str:
+    """[low .. high] drawn at its place within [least .. most]; `?` throughout where it is not known."""
+    if low is None or high is None:
+        return "?" * width
+    span = most - least
+    if span <= 0:
+        return "#" * width
+    first = min(width - 1, max(0, int((low - least) / span * width)))
+    last = min(width - 1, max(first, int((high - least) / span * width)))
+    return "." * first + "#" * (last - first + 1) + "." * (width - 1 - last)
+
+
+def encode(value: Any) -> Any:
+    """What JSON lacks, as text; for `json.dumps(default=...)`."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, (dt.date, dt.time)):
+        return value.isoformat()
+    return str(value)
+
+
+def to_json(value: Any, indent: int | None = 1) -> str:
+    """JSON of plain data; NaN and infinities become text, which JSON has no numbers for."""
+    return json.dumps(
+        _finite(value), default=encode, indent=indent, ensure_ascii=False, allow_nan=False
+    )
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value

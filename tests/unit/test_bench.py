@@ -1,0 +1,199 @@
+"""The benchmarks at tiny sizes: files, floor, answers compared, the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pageseek.bench import cli, demo, generate
+from pageseek.bench.cases import CASES, TINY, Case, Files, make
+from pageseek.bench.floor import Floor
+from pageseek.bench.peers import PEERS, Pageseek, Peer, PyArrow, available
+from pageseek.bench.run import Result, WrongAnswer, interleave, run_case, table
+
+import pageseek as ps
+
+OURS: dict[str, type[Peer]] = {"pageseek": Pageseek, "pyarrow": PyArrow}
+PLAIN_CASES = [name for name in CASES if not name.startswith("lineitem")]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return Files(tmp_path_factory.mktemp("bench"), TINY)
+
+
+def test_pages_of_the_lookup_file_do_not_line_up(tmp_path: Path) -> None:
+    path = generate.lookup_file(tmp_path, 60_000, 60_000)
+    with ps.open(path) as file:
+        assert [leaf.name for leaf in file.leaves] == list(generate.LOOKUP_COLUMNS)
+        starts: list[tuple[int, ...]] = []
+        for name in ("key", "quantity", "note", "city", "amount"):
+            offsets = file.offset_index(0, name)
+            assert offsets is not None
+            starts.append(tuple(offsets.first_row.tolist()))
+        index = file.column_index(0, "key")
+    assert len(set(starts)) == len(starts)
+    assert index is not None
+    assert index.boundary_order == "ascending"
+    assert np.diff(starts[0])[:-1].tolist() == [20_000] * (len(starts[0]) - 2)
+
+
+def test_a_file_is_made_once(files: Files) -> None:
+    path = files.path("lookup")
+    before = path.stat().st_mtime_ns
+    assert files.path("lookup") == path
+    assert path.stat().st_mtime_ns == before
+    assert not [
+        other for other in path.parent.iterdir() if other.name.endswith(tuple("0123456789"))
+    ]
+
+
+@pytest.mark.parametrize("name", PLAIN_CASES)
+def test_every_case_runs_and_answers_agree(name: str, files: Files) -> None:
+    case = CASES[name](files)
+    result = run_case(case, files.path(case.file), OURS, budget=0.5)
+    assert set(result.seconds) == {"pageseek", "pyarrow"} | (set() if case.footer else {"floor"})
+    assert json.loads(json.dumps(result.to_dict()))["case"] == name
+    assert name in table([result], ["pageseek", "pyarrow", "floor"])
+
+
+def test_every_installed_peer_agrees(files: Files) -> None:
+    found, _ = available([name for name in PEERS if name not in OURS])
+    if not found:
+        pytest.skip("no other engine is installed")
+    for name in ("lookup-warm", "range", "scan-two"):
+        case = CASES[name](files)
+        result = run_case(case, files.path(case.file), {**OURS, **found}, floor=False, budget=0.1)
+        assert set(result.seconds) == {*OURS, *found}, result.notes
+
+
+class _Wrong(Pageseek):
+    def rows(self, columns: Any, terms: Any) -> pa.Table:
+        return super().rows(columns, terms).slice(1)
+
+
+class _Failing(PyArrow):
+    def rows(self, columns: Any, terms: Any) -> pa.Table:
+        raise RuntimeError("no such kernel")
+
+
+def test_a_wrong_answer_is_no_benchmark(files: Files) -> None:
+    case = CASES["lookup-warm"](files)
+    with pytest.raises(WrongAnswer, match="pageseek and pyarrow differ"):
+        run_case(case, files.path("lookup"), {"pageseek": _Wrong, "pyarrow": PyArrow})
+
+
+def test_an_engine_that_fails_is_left_out(files: Files) -> None:
+    case = CASES["lookup-warm"](files)
+    peers: dict[str, type[Peer]] = {"pageseek": Pageseek, "pyarrow": _Failing}
+    result = run_case(case, files.path("lookup"), peers, floor=False, budget=0.1)
+    assert set(result.seconds) == {"pageseek"}
+    assert "no such kernel" in result.notes[0]
+
+
+def test_the_floor_reads_what_a_lookup_needs(tmp_path: Path) -> None:
+    path = generate.lookup_file(tmp_path, 60_000, 60_000)
+    key = pq.read_table(path, columns=["key"])["key"][30_000].as_py()
+    floor = Floor(path, Case("one", "", "lookup", None, ((("key", "=", key),),)))
+    (plan,) = floor.plans
+    floor.run(0)
+    floor.close()
+    report = ps.scan(path, filter=ps.col("key") == key).explain(analyze=True).to_dict()
+    pages = sum(
+        leaf["pages"]["read"] + leaf["dictionary_pages"] for leaf in report["leaves"].values()
+    )
+    assert plan.pages == len(plan.bodies) == pages
+    assert plan.bytes == report["bytes"]["data"]
+
+
+def test_the_floor_of_an_absent_key_is_one_page(files: Files) -> None:
+    path = files.path("lookup")
+    keys = pq.read_table(path, columns=["key"])["key"].to_numpy()
+    absent = int(np.setdiff1d(np.arange(keys[0], keys[-1]), keys)[50])
+    floor = Floor(path, Case("none", "", "lookup", None, ((("key", "=", absent),),)))
+    floor.close()
+    assert floor.plans[0].pages == 1
+
+
+def test_rounds_are_interleaved_and_budgeted() -> None:
+    order: list[str] = []
+
+    def slow(turn: int) -> None:
+        order.append("slow")
+        sum(range(200_000))
+
+    times = interleave({"quick": lambda turn: order.append("quick"), "slow": slow}, 8, 1e-6)
+    assert order[:4] == ["quick", "slow", "slow", "quick"]
+    assert len(times["slow"]) == 3
+
+
+def test_the_table_keeps_losing_and_silent_peers() -> None:
+    result = Result(Case("c", "", "lookup"), {"pageseek": [0.2], "other": [0.1]})
+    assert table([result], ["pageseek", "other", "silent"]).splitlines()[1].split() == [
+        "c", "200", "ms", "100", "ms", "(0.50x)", "-",
+    ]  # fmt: skip
+
+
+def test_missing_peers_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PEERS["duckdb"], "needs", "no_such_engine")
+    found, missing = available(["pageseek", "duckdb"])
+    assert list(found) == ["pageseek"]
+    assert "pip install" in missing["duckdb"]
+
+
+def test_a_case_without_its_generator_is_reported(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generate, "tpchgen", lambda: None)
+    ((name, case, why),) = make(["lineitem-key"], files)
+    assert (name, case) == ("lineitem-key", None)
+    assert "pip install tpchgen-cli" in why
+
+
+def test_the_command_writes_json(
+    files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.json"
+    arguments = [
+        "--size",
+        "tiny",
+        "--cases",
+        "lookup-warm,wide-footer",
+        "--peers",
+        "pageseek,pyarrow",
+    ]
+    threads = pa.cpu_count()
+    try:
+        code = cli.main(
+            [*arguments, "--folder", str(files.folder), "--budget", "0.2", "--json", str(out)]
+        )
+    finally:
+        pa.set_cpu_count(threads)
+    assert code == 0
+    assert "lookup-warm" in capsys.readouterr().out
+    record = json.loads(out.read_text())
+    assert [result["case"] for result in record["results"]] == ["lookup-warm", "wide-footer"]
+
+
+def test_the_demonstration_runs_without_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "spark_missing", lambda: ["Java is not installed: install a JRE"])
+    assert demo.main(["--rows", "9000", "--folder", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "Looking up key = " in out
+    assert "left out: Java is not installed" in out
+
+
+def test_the_demonstration_takes_any_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "given.parquet"
+    pq.write_table(pa.table({"flag": [True] * 10, "word": [f"w{i}" for i in range(10)]}), path)
+    assert demo.main([str(path), "--no-spark"]) == 0
+    assert "word = 'w5'" in capsys.readouterr().out

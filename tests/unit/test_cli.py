@@ -1,0 +1,234 @@
+"""The command: what it prints, its exit codes, its errors."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.cli import main, text, where
+
+N = 4_000
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    table = pa.table(
+        {
+            "id": range(N),
+            "scattered": [i * 7919 % N for i in range(N)],
+            "name": [None if i % 100 == 0 else f"n{i:05d}" for i in range(N)],
+            "day": [dt.date(2024, 1, 1) + dt.timedelta(days=i // 100) for i in range(N)],
+            "odd name": [i % 2 == 1 for i in range(N)],
+        }
+    )
+    made = tmp_path_factory.mktemp("cli") / "made.parquet"
+    pq.write_table(
+        table, made, write_page_index=True, row_group_size=N // 2, data_page_size=1_000, write_batch_size=100,
+        use_dictionary=False,
+    )  # fmt: skip
+    return str(made)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments))
+    seen = capsys.readouterr()
+    return code, seen.out, seen.err
+
+
+def test_inspect_draws_groups_and_chunks(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "inspect", path)
+    assert code == 0
+    assert "4,000 rows, 2 row groups, 5 columns" in out
+    assert "column index all" in out
+    assert out.count("scattered") == 2
+    assert "first row" not in out
+
+
+def test_inspect_draws_sorted_and_scattered_pages_apart(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def strips(column: str) -> list[str]:
+        out = run(capsys, "inspect", path, "--column", column)[1]
+        return [line.split("|")[1] for line in out.splitlines() if line.endswith("|")]
+
+    ordered, scattered = strips("id"), strips("scattered")
+    assert all(strip.count("#") < 4 for strip in ordered)
+    assert [strip.index("#") for strip in ordered] == sorted(strip.index("#") for strip in ordered)
+    assert all(strip.count("#") > 35 for strip in scattered)
+
+
+def test_inspect_json_holds_pages(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(run(capsys, "inspect", path, "--pages", "--json")[1])
+    pages = found["columns"][0]["chunks"][1]["pages"]
+    assert sum(page["rows"] for page in pages) == N // 2
+    assert pages[0]["min"] == N // 2
+    assert found["columns"][3]["chunks"][0]["min"] == "2024-01-01"
+
+
+def test_inspect_knows_a_file_without_page_index(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tmp_path / "plain.parquet"
+    pq.write_table(pa.table({"a": [1, 2], "nested": [{"x": 1}, {"x": 2}]}), made)
+    code, out, _ = run(capsys, "inspect", str(made), "--pages")
+    assert code == 0
+    assert "column index none" in out
+    assert "no offset index" in out
+    assert "nested.x" in out
+
+
+def test_explain_counts_pages(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "explain", path, "--where", "id = 3000", "--analyze")
+    assert code == 0
+    assert "1 of 2" in out
+    assert "1 row\n" in out
+    report = json.loads(
+        run(capsys, "explain", path, "--where", "id = 3000", "--analyze", "--json")[1]
+    )
+    assert report["rows"]["out"] == 1
+    assert report["leaves"]["id"]["pages"]["read"] == 1
+
+
+def test_scan_prints_a_table_and_json_lines(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    terms = ["--columns", "id,name", "--where", "id >= 99", "--where", "id < 103"]
+    out = run(capsys, "scan", path, *terms)[1].splitlines()
+    assert out[0].split() == ["id", "name"]
+    assert [line.split() for line in out[2:]] == [
+        ["99", "n00099"],
+        ["100", "-"],
+        ["101", "n00101"],
+        ["102", "n00102"],
+    ]
+    rows = [
+        json.loads(line)
+        for line in run(capsys, "scan", path, *terms, "--json", "--limit", "2")[1].splitlines()
+    ]
+    assert rows == [{"id": 99, "name": "n00099"}, {"id": 100, "name": None}]
+
+
+def test_scan_says_when_there_are_more_rows(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "the first 20 rows" in run(capsys, "scan", path)[1]
+    out = run(capsys, "scan", path, "--limit", "3")[1]
+    assert len(out.splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        ("id > 35", ps.col("id") > 35),
+        ("id<=-4", ps.col("id") <= -4),
+        ("x = 1.5e3", ps.col("x") == 1500.0),
+        ("name = 'it''s'", ps.col("name") == "it's"),
+        ("name != 'a = b'", ps.col("name") != "a = b"),
+        ("day >= date '2024-01-31'", ps.col("day") >= dt.date(2024, 1, 31)),
+        ("at < TIMESTAMP '2024-01-31 12:00:00'", ps.col("at") < dt.datetime(2024, 1, 31, 12)),
+        ("flag == true", ps.col("flag") == True),  # noqa: E712
+        ('"odd name" = false', ps.col("odd name") == False),  # noqa: E712
+        ("name is null", ps.col("name").is_null()),
+        ("name is not null", ps.col("name").is_not_null()),
+        ("a.b <> 3", ps.col("a.b") != 3),
+    ],
+)
+def test_terms(term: str, expected: Any) -> None:
+    assert repr(where.parse_term(term)) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        "",
+        "id",
+        "id >",
+        "> 3",
+        "id = x",
+        "id = null",
+        "id is 3",
+        "day = date 'tomorrow'",
+        "id = 1 or id = 2",
+    ],
+)
+def test_bad_terms_are_one_line_with_a_remedy(
+    term: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, "scan", path, "--where", term)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "write" in err or "ISO 8601" in err
+
+
+def test_terms_select_what_the_same_filter_selects(path: str) -> None:
+    found = ps.read_table(
+        path, filter=where.parse(['"odd name" = true', "day = date '2024-01-03'"])
+    )
+    assert found["id"].to_pylist() == list(range(201, 300, 2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["scan", "{path}", "--where", "nope = 3"], "no column 'nope'"),
+        (["scan", "missing.parquet"], "check the path"),
+        (["inspect", "{here}"], "Parquet"),
+    ],
+)
+def test_errors_are_one_line_on_stderr(
+    arguments: list[str], words: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, *(part.format(path=path, here=__file__) for part in arguments))
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("pageseek: ")
+    assert words in err
+
+
+def test_wrong_arguments_exit_with_two(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        main(["scan", "x.parquet", "--limit", "-1"])
+    assert error.value.code == 2
+    assert "not negative" in capsys.readouterr().err
+
+
+def test_module_runs_as_a_command(path: str) -> None:
+    command = [sys.executable, "-m", "pageseek"]
+    shown = subprocess.run([*command, "--version"], check=True, capture_output=True, text=True)
+    assert shown.stdout.strip() == f"pageseek {ps.__version__}"
+    counted = subprocess.run(
+        [*command, "scan", path, "--limit", "1"], check=True, capture_output=True
+    )
+    assert counted.stdout.splitlines()[2].startswith(b" 0")
+
+
+def test_strip_draws_at_its_place() -> None:
+    assert text.strip(0, 1, 0, 10, 10) == "##........"
+    assert text.strip(9, 10, 0, 10, 10) == ".........#"
+    assert text.strip(0, 10, 0, 10, 10) == "#" * 10
+    assert text.strip(None, 3, 0, 10, 4) == "????"
+    assert text.strip(5, 5, 5, 5, 4) == "####"
+
+
+def test_places_of_temporal_values_grow_with_time() -> None:
+    kinds = [pa.date32(), pa.timestamp("us"), pa.timestamp("ns", "UTC")]
+    for kind in kinds:
+        low, high = (
+            pa.scalar(day, pa.date32()).cast(kind)
+            for day in (dt.date(2024, 1, 1), dt.date(2024, 1, 2))
+        )
+        low_at, high_at = text.place(low), text.place(high)
+        assert low_at is not None
+        assert high_at is not None
+        assert low_at < high_at
+    assert text.place(pa.scalar("a")) is None
+    assert text.place(pa.scalar(float("nan"))) is None
+    assert text.place(pa.scalar(None, pa.int32())) is None
+
+
+def test_json_takes_what_json_lacks() -> None:
+    made = text.to_json({"a": b"\x01", "b": dt.date(2024, 1, 1), "c": float("nan")}, indent=None)
+    assert json.loads(made) == {"a": "01", "b": "2024-01-01", "c": "nan"}
