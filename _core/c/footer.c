@@ -8,6 +8,8 @@ typedef struct footer_reader {
     const uint8_t *row_groups; /* the list's elements, if they come before the schema */
     size_t n_row_groups;
     bool has_schema;
+    uint8_t *leaf_layouts; /* of each leaf's chunk, in the row group before */
+    ps_layouts layouts;
 } footer_reader;
 
 static ps_footer *footer_of(const ps_thrift *t) {
@@ -160,7 +162,8 @@ static ps_status read_schema(ps_thrift *t, size_t count, int64_t *record) {
 /* ---- RowGroup ---------------------------------------------------------------------------- */
 
 static ps_status read_columns(ps_thrift *t, size_t count, int64_t *record) {
-    ps_footer *out = footer_of(t);
+    footer_reader *r = t->context;
+    ps_footer *out = r->out;
     size_t group = (size_t)((ps_row_group *)(void *)record - out->row_groups);
     uint64_t *offsets = out->chunk_offsets + group * out->n_leaves;
     if (count != out->n_leaves)
@@ -168,8 +171,9 @@ static ps_status read_columns(ps_thrift *t, size_t count, int64_t *record) {
                        "row group %zu has %zu column chunks, the schema %zu leaves", group,
                        count, out->n_leaves);
     for (size_t i = 0; i < count; i++) {
+        if (group == 0 && i > 0) r->leaf_layouts[i] = r->leaf_layouts[i - 1];
         offsets[i] = ps_thrift_at(t);
-        PS_TRY(ps_thrift_skip(t, PS_T_STRUCT));
+        PS_TRY(ps_thrift_skip_alike(t, &r->layouts, &r->leaf_layouts[i]));
     }
     return PS_OK;
 }
@@ -188,8 +192,9 @@ static const ps_struct_spec row_group_spec =
     PS_STRUCT("RowGroup", row_group_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
 
 static ps_status read_row_group_list(ps_thrift *t, size_t count) {
-    ps_footer *out = footer_of(t);
-    void *groups, *offsets;
+    footer_reader *r = t->context;
+    ps_footer *out = r->out;
+    void *groups, *offsets, *layouts;
     if (out->n_leaves && count > ps_thrift_left(t) / out->n_leaves)
         return ps_fail(t->err, PS_TRUNCATED, ps_thrift_at(t),
                        "%zu row groups of %zu column chunks in %zu bytes", count, out->n_leaves,
@@ -197,6 +202,8 @@ static ps_status read_row_group_list(ps_thrift *t, size_t count) {
     PS_TRY(ps_arena_take(&out->arena, count, sizeof(ps_row_group), &groups, t->err));
     PS_TRY(
         ps_arena_take(&out->arena, count * out->n_leaves, sizeof(uint64_t), &offsets, t->err));
+    PS_TRY(ps_arena_take(&out->arena, count ? out->n_leaves : 0, 1, &layouts, t->err));
+    r->leaf_layouts = layouts;
     out->row_groups = groups;
     out->chunk_offsets = offsets;
     out->n_row_groups = count;
@@ -293,7 +300,11 @@ ps_status ps_footer_read(const uint8_t *data, size_t length, size_t max_arena, p
     memset(out, 0, sizeof *out);
     out->arena.cap = max_arena;
     file_record file;
-    footer_reader r = {.out = out};
+    footer_reader r;
+    r.out = out;
+    r.row_groups = NULL;
+    r.has_schema = false;
+    r.layouts.n = 0; /* the layouts behind it are large and need not be cleared */
     ps_thrift t = ps_thrift_open(data, length, &r, err);
     ps_record_clear(&file, sizeof file);
     ps_status status = ps_thrift_struct(&t, &file_spec, (int64_t *)&file);

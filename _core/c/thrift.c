@@ -31,7 +31,7 @@ ps_status ps_thrift_varint(ps_thrift *t, uint64_t *out) {
 }
 
 ps_status ps_thrift_i64(ps_thrift *t, int64_t *out) {
-    uint64_t v;
+    uint64_t v = 0;
     PS_TRY(ps_thrift_varint(t, &v));
     *out = (int64_t)((v >> 1) ^ (0 - (v & 1)));
     return PS_OK;
@@ -55,7 +55,7 @@ ps_status ps_thrift_int(ps_thrift *t, int type, int64_t *out) {
 
 ps_status ps_thrift_binary(ps_thrift *t, int64_t *offset, int64_t *length) {
     const uint8_t *at = t->p;
-    uint64_t n;
+    uint64_t n = 0;
     PS_TRY(ps_thrift_varint(t, &n));
     if (PS_UNLIKELY(n > INT32_MAX))
         return corrupt(t, at, "a byte string of more than 2^31 - 1 bytes");
@@ -111,67 +111,9 @@ ps_status ps_thrift_bool(ps_thrift *t, uint8_t *out) {
 
 /* ---- skipping ---------------------------------------------------------------------------- */
 
-/* Nearly all of a footer is skipped, in short fields. The walk below looks at the bounds once per
- * field, finds the end of an integer in one word, and knows only what writers emit. NULL says that
- * it cannot go on, and nothing about the input: the caller begins again with the careful version.
- * Where the walk succeeds, the two agree.
- *
- * Reads stay inside [p, end): at the head of every field WALK_ROOM bytes are left, and until the
- * next look a field takes at most two headers, 14 integers of 8 bytes, and a word. */
-#define WALK_ROOM  128
-#define WALK_DEPTH 4 /* ColumnChunk, ColumnMetaData, encoding_stats, PageEncodingStats */
-
-PS_INLINE const uint8_t *walk_varint(const uint8_t *p) {
-    uint64_t last = ~ps_load64(p) & UINT64_C(0x8080808080808080);
-    return PS_LIKELY(last) ? p + (ps_ctz64(last) >> 3) + 1 : NULL;
-}
-
-PS_INLINE const uint8_t *walk_binary(const uint8_t *p, const uint8_t *end) {
-    ptrdiff_t n = p[0], width = 1;
-    if (n >= 0x80) {
-        if (p[1] >= 0x80) return NULL;
-        n = (n & 0x7f) | (ptrdiff_t)p[1] << 7;
-        width = 2;
-    }
-    return PS_LIKELY(n <= end - p - width) ? p + width + n : NULL;
-}
-
-static const uint8_t *walk_struct(const uint8_t *p, const uint8_t *end, int depth) {
-    for (;;) {
-        if (PS_UNLIKELY(end - p < WALK_ROOM)) return NULL;
-        unsigned header = *p++, n, element;
-        if (header == PS_T_STOP) return p;
-        if (PS_UNLIKELY(header < 16)) return NULL;
-        switch (header & 15) {
-        case PS_T_TRUE:
-        case PS_T_FALSE: continue;
-        case PS_T_I16:
-        case PS_T_I32:
-        case PS_T_I64: p = walk_varint(p); break;
-        case PS_T_BINARY: p = walk_binary(p, end); break;
-        case PS_T_STRUCT: p = depth ? walk_struct(p, end, depth - 1) : NULL; break;
-        case PS_T_LIST:
-            element = *p & 15;
-            n = *p++ >> 4;
-            if (n == 15) return NULL;
-            if (element == PS_T_I32 || element == PS_T_I64)
-                while (p && n--) p = walk_varint(p);
-            else if (element == PS_T_BINARY)
-                while (p && n--) p = end - p < WALK_ROOM ? NULL : walk_binary(p, end);
-            else if (element == PS_T_STRUCT && depth)
-                while (p && n--) p = walk_struct(p, end, depth - 1);
-            else
-                return NULL;
-            break;
-        default: return NULL;
-        }
-        if (PS_UNLIKELY(!p)) return NULL;
-    }
-}
-
 /* A value as it stands in a list, where a bool has a byte. */
 static ps_status skip_element(ps_thrift *t, int type, int depth) {
-    uint64_t n;
+    uint64_t n = 0;
     int64_t where, length;
     size_t count, size = 1;
     int key, value;
@@ -225,14 +167,13 @@ ps_status ps_thrift_skip_carefully(ps_thrift *t, int type) {
 }
 
 ps_status ps_thrift_skip(ps_thrift *t, int type) {
-    if (type == PS_T_STRUCT) {
-        const uint8_t *p = walk_struct(t->p, t->end, WALK_DEPTH - 1);
-        if (PS_LIKELY(p != NULL)) {
-            t->p = p;
-            return PS_OK;
-        }
-    }
+    if (type == PS_T_STRUCT && PS_LIKELY(ps_thrift_walk(t))) return PS_OK;
     return ps_thrift_skip_carefully(t, type);
+}
+
+ps_status ps_thrift_skip_alike(ps_thrift *t, ps_layouts *known, uint8_t *layout) {
+    if (PS_LIKELY(ps_thrift_walk_alike(t, known, layout))) return PS_OK;
+    return ps_thrift_skip_carefully(t, PS_T_STRUCT);
 }
 
 /* ---- tables ------------------------------------------------------------------------------ */

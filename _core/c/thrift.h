@@ -65,6 +65,35 @@ ps_status ps_thrift_skip(ps_thrift *t, int type);
 /* The same without the short cut for structs; the oracle of its tests. */
 ps_status ps_thrift_skip_carefully(ps_thrift *t, int type);
 
+/* ---- structs that are alike (walk.c) ----------------------------------------------------- */
+
+#define PS_LAYOUTS      16
+#define PS_LAYOUT_BYTES 256
+#define PS_LAYOUT_RUNS  32
+
+/* What structs of a list have in common: the bytes that decide where the next ones are. */
+typedef struct ps_layout {
+    uint8_t byte[PS_LAYOUT_BYTES], mask[PS_LAYOUT_BYTES]; /* equal bits: the same way on */
+    uint8_t start[PS_LAYOUT_BYTES]; /* where the integer begins that a byte belongs to */
+    uint8_t stop[PS_LAYOUT_RUNS];   /* a byte string follows, except on the last run */
+    size_t n, n_runs, misfits;      /* misfits: integers that were of another length */
+    bool failed;
+} ps_layout;
+
+typedef struct ps_layouts {
+    size_t n;                     /* start with 0; the rest need not be initialised */
+    ps_layout at[PS_LAYOUTS + 1]; /* the one behind those known is learned next */
+} ps_layouts;
+
+/* ps_thrift_skip of a struct, with the same result for any input, but quick when its layout is
+ * among those known; if not it is added, if there is room. *layout is a guess, any number will do:
+ * best that of a struct which is probably alike. It is set to the layout that fits, if one does. */
+ps_status ps_thrift_skip_alike(ps_thrift *t, ps_layouts *known, uint8_t *layout);
+
+/* What the skips try first. False says that the walk cannot go on, and nothing about the input. */
+bool ps_thrift_walk(ps_thrift *t);
+bool ps_thrift_walk_alike(ps_thrift *t, ps_layouts *known, uint8_t *layout);
+
 /* ---- tables ------------------------------------------------------------------------------ */
 
 typedef enum ps_field_kind {

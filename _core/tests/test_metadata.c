@@ -1,61 +1,5 @@
-#include <stdlib.h>
-
-#include "../c/thrift.h"
 #include "check.h"
-
-/* ---- a Thrift writer that can lie -------------------------------------------------------- */
-
-typedef struct bytes {
-    uint8_t at[1 << 16];
-    size_t n;
-} bytes;
-
-static void byte(bytes *b, int v) {
-    b->at[b->n++] = (uint8_t)v;
-}
-static void varint(bytes *b, uint64_t v) {
-    for (; v >= 0x80; v >>= 7) byte(b, (int)(v & 0x7f) | 0x80);
-    byte(b, (int)v);
-}
-static void zigzag(bytes *b, int64_t v) {
-    varint(b, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
-}
-static void field(bytes *b, int delta, int type) {
-    byte(b, delta << 4 | type);
-}
-static void long_field(bytes *b, int id, int type) {
-    byte(b, type);
-    zigzag(b, id);
-}
-static void integer(bytes *b, int delta, int type, int64_t v) {
-    field(b, delta, type);
-    zigzag(b, v);
-}
-static void string(bytes *b, const char *s) {
-    varint(b, strlen(s));
-    while (*s) byte(b, *s++);
-}
-static void list(bytes *b, size_t n, int type) {
-    if (n < 15) {
-        byte(b, (int)n << 4 | type);
-    } else {
-        byte(b, 0xf0 | type);
-        varint(b, n);
-    }
-}
-
-/* The input at the very end of a heap block, so that a sanitizer sees one byte too many. */
-typedef struct copy {
-    uint8_t *block;
-    const uint8_t *data;
-} copy;
-static copy exact(const void *data, size_t n) {
-    copy c = {malloc(n ? n : 1), NULL};
-    if (!c.block) abort();
-    memcpy(c.block, data, n);
-    c.data = c.block;
-    return c;
-}
+#include "thrift_writer.h"
 
 static ps_error err;
 
@@ -71,40 +15,6 @@ static void element(bytes *b, const char *name, int type, int children) {
     field(b, type >= 0 ? 3 : 4, PS_T_BINARY);
     string(b, name);
     if (children >= 0) integer(b, 1, PS_T_I32, children);
-    byte(b, 0);
-}
-
-static void statistics(bytes *b) {
-    field(b, 1, PS_T_BINARY), string(b, "max");
-    field(b, 1, PS_T_BINARY), string(b, "min");
-    integer(b, 1, PS_T_I64, 7);
-    field(b, 2, PS_T_BINARY), string(b, "max value");
-    field(b, 1, PS_T_BINARY), string(b, "");
-    field(b, 1, PS_T_TRUE);
-    field(b, 1, PS_T_FALSE);
-    integer(b, 1, PS_T_I64, 2);
-    byte(b, 0);
-}
-
-static void chunk(bytes *b) {
-    integer(b, 2, PS_T_I64, 4);
-    field(b, 1, PS_T_STRUCT);
-    integer(b, 1, PS_T_I32, 2);
-    field(b, 1, PS_T_LIST), list(b, 3, PS_T_I32), zigzag(b, 0), zigzag(b, 8), zigzag(b, 99);
-    field(b, 1, PS_T_LIST), list(b, 1, PS_T_BINARY), string(b, "column");
-    integer(b, 1, PS_T_I32, 6);
-    integer(b, 1, PS_T_I64, 1000);
-    integer(b, 1, PS_T_I64, INT64_MAX);
-    integer(b, 1, PS_T_I64, 3000);
-    integer(b, 2, PS_T_I64, 4);
-    field(b, 3, PS_T_STRUCT), statistics(b);
-    field(b, 1, PS_T_LIST), list(b, 2, PS_T_STRUCT);
-    integer(b, 1, PS_T_I32, 0), integer(b, 1, PS_T_I32, 8), integer(b, 1, PS_T_I32, 5),
-        byte(b, 0);
-    integer(b, 1, PS_T_I32, 3), integer(b, 1, PS_T_I32, 0), integer(b, 1, PS_T_I32, 2),
-        byte(b, 0);
-    byte(b, 0);
-    integer(b, 1, PS_T_I64, 5000), integer(b, 1, PS_T_I32, 50);
     byte(b, 0);
 }
 
@@ -377,97 +287,6 @@ static void test_known_field_rules(void) {
     CHECK(strcmp(err.message, "FileMetaData.num_rows is negative: -1") == 0);
 }
 
-/* ---- skipping ---------------------------------------------------------------------------- */
-
-static ps_status skip(const bytes *b, int type, bool carefully, size_t *end) {
-    copy c = exact(b->at, b->n);
-    ps_thrift t = {c.data, c.data, c.data + b->n, &err, NULL};
-    ps_status status =
-        carefully ? ps_thrift_skip_carefully(&t, type) : ps_thrift_skip(&t, type);
-    *end = (size_t)ps_thrift_at(&t);
-    free(c.block);
-    return status;
-}
-
-static void test_skip_of_every_type(void) {
-    static bytes b;
-    size_t end;
-    const size_t sizes[] = {[PS_T_BYTE] = 1, [PS_T_DOUBLE] = 8, [PS_T_UUID] = 16};
-    for (int type = 0; type <= PS_T_UUID; type++) {
-        if (!sizes[type]) continue;
-        for (size_t n = 0; n < 20; n++) {
-            memset(b.at, 0xff, n);
-            b.n = n;
-            CHECK_INT(skip(&b, type, true, &end), n < sizes[type] ? PS_TRUNCATED : PS_OK);
-            if (n >= sizes[type]) CHECK_INT(end, sizes[type]);
-        }
-    }
-    b.n = 0; /* an integer of 10 bytes, of 10 bytes and 65 bits, of 11 bytes */
-    varint(&b, UINT64_MAX);
-    CHECK_INT(skip(&b, PS_T_I64, true, &end), PS_OK);
-    CHECK_INT(end, 10);
-    b.at[9] = 2;
-    CHECK_INT(skip(&b, PS_T_I64, true, &end), PS_CORRUPT);
-    b.at[9] = 0x81, byte(&b, 0);
-    CHECK_INT(skip(&b, PS_T_I64, true, &end), PS_CORRUPT);
-    b.n = 0; /* a map of bools to lists of bools */
-    varint(&b, 2), byte(&b, PS_T_TRUE << 4 | PS_T_LIST);
-    byte(&b, 1), list(&b, 2, PS_T_TRUE), byte(&b, 1), byte(&b, 0);
-    byte(&b, 2), list(&b, 0, 0);
-    CHECK_INT(skip(&b, PS_T_MAP, true, &end), PS_OK);
-    CHECK_INT(end, b.n);
-    b.n = 0;
-    list(&b, INT32_MAX, PS_T_STRUCT), byte(&b, 0);
-    CHECK_INT(skip(&b, PS_T_LIST, true, &end), PS_TRUNCATED);
-    b.n = 0;
-    list(&b, UINT64_C(1) << 32, PS_T_BYTE), byte(&b, 0);
-    CHECK_INT(skip(&b, PS_T_LIST, true, &end), PS_CORRUPT);
-    b.n = 0;
-    varint(&b, UINT64_C(1) << 63);
-    CHECK_INT(skip(&b, PS_T_BINARY, true, &end), PS_CORRUPT);
-    CHECK_INT(skip(&b, 14, true, &end), PS_CORRUPT);
-}
-
-static void test_skip_limits_depth(void) {
-    static bytes b;
-    size_t end;
-    for (int depth = 60; depth < 70; depth++) {
-        b.n = 0;
-        for (int i = 1; i < depth; i++) field(&b, 1, PS_T_STRUCT);
-        for (int i = 0; i < depth; i++) byte(&b, 0);
-        CHECK_INT(skip(&b, PS_T_STRUCT, false, &end),
-                  depth <= PS_THRIFT_DEPTH ? PS_OK : PS_LIMIT);
-    }
-    memset(b.at, 0x19, sizeof b.at); /* lists of one list */
-    b.n = sizeof b.at;
-    CHECK_INT(skip(&b, PS_T_LIST, false, &end), PS_LIMIT);
-}
-
-/* The short walk and the careful skip on chunks with random damage, and behind each other. */
-static void test_walk_agrees_with_careful_skip(void) {
-    static bytes b;
-    uint64_t seed = 88172645463325252u;
-    size_t agreed = 0, ok = 0;
-    for (int round = 0; round < 40000; round++) {
-        size_t end[2];
-        b.n = 0;
-        chunk(&b);
-        size_t n = b.n;
-        for (int i = 0; i < 200; i++) byte(&b, i % 7 ? 0 : 0x15);
-        for (int i = 0; i < round % 4; i++) {
-            seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-            b.at[(seed >> 8) % n] =
-                (uint8_t)((seed >> 40) % 3 ? seed >> 50 : (seed >> 50) & 0x1f);
-        }
-        ps_status quick = skip(&b, PS_T_STRUCT, false, &end[0]);
-        ps_status careful = skip(&b, PS_T_STRUCT, true, &end[1]);
-        agreed += quick == careful && (quick != PS_OK || end[0] == end[1]);
-        ok += quick == PS_OK;
-    }
-    CHECK_INT(agreed, 40000);
-    CHECK(ok > 10000 && ok < 40000);
-}
-
 /* ---- page index -------------------------------------------------------------------------- */
 
 static void column_index(bytes *b, size_t n, size_t maxima, size_t counts, int64_t null_count,
@@ -696,9 +515,6 @@ int main(void) {
     test_logical_types();
     test_row_groups_before_schema_and_wrong_chunk_count();
     test_known_field_rules();
-    test_skip_of_every_type();
-    test_skip_limits_depth();
-    test_walk_agrees_with_careful_skip();
     test_column_index();
     test_offset_index_check();
     test_page_header();
