@@ -23,7 +23,7 @@ typedef enum ps_status {
     PS_LIMIT = 3,       /* a size or depth beyond what the caller allows */
     PS_UNSUPPORTED = 4, /* legal, and not implemented */
     PS_NOMEM = 5,
-    PS_INVALID = 6      /* the caller's own argument is wrong */
+    PS_INVALID = 6 /* the caller's own argument is wrong */
 } ps_status;
 
 typedef struct ps_error {
@@ -58,7 +58,8 @@ typedef struct ps_schema_element {
     int64_t name_offset, name_length;
     int64_t num_children;
     int64_t converted_type, scale, precision, field_id;
-    int64_t logical; /* field id of the LogicalType union, 0 = a member unknown to us, absent = none */
+    int64_t
+        logical; /* field id of the LogicalType union, 0 = a member unknown to us, absent = none */
     /* DECIMAL scale, precision | TIME, TIMESTAMP is_utc, unit (1 ms, 2 us, 3 ns; 0 unknown) |
      * INTEGER bit width, is_signed | VARIANT version | GEOMETRY, GEOGRAPHY crs offset, crs length, algorithm */
     int64_t logical_a, logical_b, logical_c;
@@ -75,65 +76,69 @@ typedef struct ps_footer {
     ps_arena arena;
     int64_t version, num_rows;
     int64_t created_by_offset, created_by_length;
-    int64_t encryption;                  /* field id of EncryptionAlgorithm, absent = plaintext */
+    int64_t encryption; /* field id of EncryptionAlgorithm, absent = plaintext */
     size_t n_schema;
     ps_schema_element *schema;
-    size_t n_leaves;                     /* schema elements without children */
+    size_t n_leaves; /* schema elements without children */
     size_t n_row_groups;
     ps_row_group *row_groups;
-    uint64_t *chunk_offsets;             /* [n_row_groups][n_leaves]: byte of each ColumnChunk struct */
+    uint64_t *chunk_offsets; /* [n_row_groups][n_leaves]: byte of each ColumnChunk struct */
     size_t n_key_values;
-    int64_t *key_values;                 /* 4 each: key offset, length, value offset, length (absent = no value) */
+    int64_t
+        *key_values; /* 4 each: key offset, length, value offset, length (absent = no value) */
     size_t n_column_orders;
-    int64_t *column_orders;              /* field id of the ColumnOrder union; 0 = a member unknown to us */
+    int64_t *column_orders; /* field id of the ColumnOrder union; 0 = a member unknown to us */
 } ps_footer;
 
 /* One pass over a FileMetaData struct at data[0..length): schema and row groups are decoded, column
  * chunks are only walked, and their bytes recorded. A row group whose chunk count is not n_leaves is
  * PS_CORRUPT. Depth, counts and arena are limited by what `length` bytes can hold and by max_arena. */
-ps_status ps_footer_read(const uint8_t *data, size_t length, size_t max_arena, ps_footer *out, ps_error *err);
+ps_status ps_footer_read(const uint8_t *data, size_t length, size_t max_arena, ps_footer *out,
+                         ps_error *err);
 void ps_footer_clear(ps_footer *footer);
 
 /* The statistics of a chunk or of a page header. Byte strings: (offset, length) into the input. */
 typedef struct ps_statistics {
     int64_t present;
-    int64_t max_offset, max_length, min_offset, min_length;             /* deprecated pair, fields 1 and 2 */
+    int64_t max_offset, max_length, min_offset,
+        min_length; /* deprecated pair, fields 1 and 2 */
     int64_t null_count, distinct_count;
     int64_t max_value_offset, max_value_length, min_value_offset, min_value_length;
     int64_t is_max_exact, is_min_exact, nan_count;
 } ps_statistics;
 
 typedef struct ps_chunk {
-    int64_t end;                                  /* byte after the ColumnChunk struct */
+    int64_t end; /* byte after the ColumnChunk struct */
     int64_t file_path_offset, file_path_length, file_offset;
-    int64_t has_metadata;                         /* 0: only encrypted metadata, or none */
-    int64_t crypto;                               /* field id of ColumnCryptoMetaData, absent = plaintext */
+    int64_t has_metadata; /* 0: only encrypted metadata, or none */
+    int64_t crypto;       /* field id of ColumnCryptoMetaData, absent = plaintext */
     int64_t offset_index_offset, offset_index_length, column_index_offset, column_index_length;
     int64_t type, codec, num_values, total_uncompressed_size, total_compressed_size;
     int64_t data_page_offset, index_page_offset, dictionary_page_offset;
     int64_t bloom_filter_offset, bloom_filter_length;
-    int64_t encodings;                            /* bit e set: encoding e is listed (e < 62; bit 62: another) */
-    int64_t encoding_stats;                       /* 1 when encoding_stats is there */
-    int64_t dictionary_data_pages, other_data_pages; /* its data page counts, dictionary-encoded and not */
-    int64_t key_values_offset;                    /* byte of the chunk's key_value_metadata list, or absent */
+    int64_t encodings;      /* bit e set: encoding e is listed (e < 62; bit 62: another) */
+    int64_t encoding_stats; /* 1 when encoding_stats is there */
+    int64_t dictionary_data_pages,
+        other_data_pages;      /* its data page counts, dictionary-encoded and not */
+    int64_t key_values_offset; /* byte of the chunk's key_value_metadata list, or absent */
     ps_statistics statistics;
 } ps_chunk;
 
 /* n chunks whose structs begin at `at[i]`. *failed is the index of the bad one. */
-ps_status ps_chunks_read(const uint8_t *data, size_t length, const uint64_t *at, size_t n, ps_chunk *out,
-                         size_t *failed, ps_error *err);
+ps_status ps_chunks_read(const uint8_t *data, size_t length, const uint64_t *at, size_t n,
+                         ps_chunk *out, size_t *failed, ps_error *err);
 
 typedef struct ps_column_index {
     ps_arena arena;
     size_t n_pages;
-    int64_t boundary_order;                                       /* 0 unordered, 1 ascending, 2 descending */
-    uint8_t *null_pages;                                          /* n_pages bytes, 0 or 1 */
-    int64_t *min_offset, *min_length, *max_offset, *max_length;   /* n_pages each */
-    int64_t *null_counts, *nan_counts;                            /* n_pages, or NULL when absent */
+    int64_t boundary_order; /* 0 unordered, 1 ascending, 2 descending */
+    uint8_t *null_pages;    /* n_pages bytes, 0 or 1 */
+    int64_t *min_offset, *min_length, *max_offset, *max_length; /* n_pages each */
+    int64_t *null_counts, *nan_counts; /* n_pages, or NULL when absent */
 } ps_column_index;
 /* Lists of different lengths, an unknown boundary order or a negative count are PS_CORRUPT. */
-ps_status ps_column_index_read(const uint8_t *data, size_t length, size_t max_arena, ps_column_index *out,
-                               ps_error *err);
+ps_status ps_column_index_read(const uint8_t *data, size_t length, size_t max_arena,
+                               ps_column_index *out, ps_error *err);
 void ps_column_index_clear(ps_column_index *index);
 
 typedef struct ps_offset_index {
@@ -143,44 +148,54 @@ typedef struct ps_offset_index {
     int64_t *unencoded_bytes;                      /* n_pages, or NULL when absent */
 } ps_offset_index;
 /* Structure only: whether the locations make sense is ps_offset_index_check's question. */
-ps_status ps_offset_index_read(const uint8_t *data, size_t length, size_t max_arena, ps_offset_index *out,
-                               ps_error *err);
+ps_status ps_offset_index_read(const uint8_t *data, size_t length, size_t max_arena,
+                               ps_offset_index *out, ps_error *err);
 /* first_row[0] = 0, strictly increasing or equal only for empty pages, < num_rows; offsets increasing,
  * not overlapping, inside [chunk_start, chunk_end). PS_CORRUPT with the page named otherwise. */
-ps_status ps_offset_index_check(const ps_offset_index *index, int64_t num_rows, int64_t chunk_start,
-                                int64_t chunk_end, ps_error *err);
+ps_status ps_offset_index_check(const ps_offset_index *index, int64_t num_rows,
+                                int64_t chunk_start, int64_t chunk_end, ps_error *err);
 void ps_offset_index_clear(ps_offset_index *index);
 
 typedef struct ps_page_header {
-    int64_t header_length;                 /* bytes of the struct itself */
-    int64_t type;                          /* 0 data, 1 index, 2 dictionary, 3 data V2, others unknown: skip */
+    int64_t header_length; /* bytes of the struct itself */
+    int64_t type;          /* 0 data, 1 index, 2 dictionary, 3 data V2, others unknown: skip */
     int64_t uncompressed_size, compressed_size, crc;
-    int64_t num_values, encoding;          /* data, V2 and dictionary pages */
-    int64_t def_encoding, rep_encoding;    /* V1 */
+    int64_t num_values, encoding;       /* data, V2 and dictionary pages */
+    int64_t def_encoding, rep_encoding; /* V1 */
     int64_t num_nulls, num_rows, def_length, rep_length, is_compressed; /* V2 */
-    int64_t is_sorted;                     /* dictionary */
+    int64_t is_sorted;                                                  /* dictionary */
     ps_statistics statistics;
 } ps_page_header;
 /* PS_TRUNCATED when `length` ends inside the header: the caller may come again with more bytes.
  * Negative sizes and counts, and a data or dictionary page without its own header, are PS_CORRUPT. */
-ps_status ps_page_header_read(const uint8_t *data, size_t length, ps_page_header *out, ps_error *err);
+ps_status ps_page_header_read(const uint8_t *data, size_t length, ps_page_header *out,
+                              ps_error *err);
 
 /* ---- values: one representation for rows, dictionaries and bounds -------------------------- */
 
-typedef enum ps_kind { /* Arrow layouts, little endian */
-    PS_BOOL = 0,       /* bitmap, least significant bit first */
-    PS_I8, PS_I16, PS_I32, PS_I64,
-    PS_U8, PS_U16, PS_U32, PS_U64,
-    PS_F16, PS_F32, PS_F64,
-    PS_D128, PS_D256,  /* two's complement integers of 16 and 32 bytes */
-    PS_BYTES,          /* int32 offsets (n + 1) and data; unsigned bytewise order */
-    PS_LARGE_BYTES,    /* int64 offsets */
-    PS_FIXED           /* `width` bytes each, unsigned bytewise order */
+typedef enum ps_kind {              /* Arrow layouts, little endian */
+                       PS_BOOL = 0, /* bitmap, least significant bit first */
+                       PS_I8,
+                       PS_I16,
+                       PS_I32,
+                       PS_I64,
+                       PS_U8,
+                       PS_U16,
+                       PS_U32,
+                       PS_U64,
+                       PS_F16,
+                       PS_F32,
+                       PS_F64,
+                       PS_D128,
+                       PS_D256,  /* two's complement integers of 16 and 32 bytes */
+                       PS_BYTES, /* int32 offsets (n + 1) and data; unsigned bytewise order */
+                       PS_LARGE_BYTES, /* int64 offsets */
+                       PS_FIXED        /* `width` bytes each, unsigned bytewise order */
 } ps_kind;
 
 typedef struct ps_values {
-    int32_t kind;            /* ps_kind */
-    int32_t width;           /* PS_FIXED: bytes of a value */
+    int32_t kind;  /* ps_kind */
+    int32_t width; /* PS_FIXED: bytes of a value */
     int64_t n;
     const uint8_t *validity; /* bitmap of n bits, 1 = valid; NULL = all valid */
     const uint8_t *values;   /* values, or the data of byte strings */
@@ -189,54 +204,64 @@ typedef struct ps_values {
 } ps_values;
 
 typedef enum ps_op {
-    PS_EQ, PS_NE, PS_LT, PS_LE, PS_GT, PS_GE,
-    PS_IN,        /* literals sorted and distinct by ps_literals_sort */
-    PS_PREFIX,    /* byte strings that start with the literal */
-    PS_IS_NULL, PS_IS_NAN,
-    PS_ALWAYS,    /* TRUE for every value, NULL for null: what x < 300 is for an int8 column */
-    PS_NEVER      /* FALSE for every value, NULL for null */
+    PS_EQ,
+    PS_NE,
+    PS_LT,
+    PS_LE,
+    PS_GT,
+    PS_GE,
+    PS_IN,     /* literals sorted and distinct by ps_literals_sort */
+    PS_PREFIX, /* byte strings that start with the literal */
+    PS_IS_NULL,
+    PS_IS_NAN,
+    PS_ALWAYS, /* TRUE for every value, NULL for null: what x < 300 is for an int8 column */
+    PS_NEVER   /* FALSE for every value, NULL for null */
 } ps_op;
 
 typedef enum ps_nan {
-    PS_NAN_IEEE = 0,  /* every comparison with NaN is FALSE but != */
-    PS_NAN_SPARK = 1  /* NaN = NaN, NaN above all numbers; both: -0.0 = 0.0 */
+    PS_NAN_IEEE = 0, /* every comparison with NaN is FALSE but != */
+    PS_NAN_SPARK = 1 /* NaN = NaN, NaN above all numbers; both: -0.0 = 0.0 */
 } ps_nan;
 
 /* Sort and drop duplicates in the order of the kind (floats: NaN last, one zero, one NaN).
  * `order` receives the indices of the n literals that remain, *kept their number. */
-ps_status ps_literals_sort(const ps_values *literals, int64_t *order, size_t *kept, ps_error *err);
+ps_status ps_literals_sort(const ps_values *literals, int64_t *order, size_t *kept,
+                           ps_error *err);
 
 /* mask bit i = 1 where `values[i] op literals` is TRUE, or where it is FALSE when negate is set;
  * a null value gives 0 either way, except for PS_IS_NULL, which is never NULL itself.
  * mask has (n + 7) / 8 bytes, tail bits zero. *count receives the number of ones. */
-ps_status ps_compare(const ps_values *values, ps_op op, bool negate, const ps_values *literals, ps_nan nan,
-                     uint8_t *mask, int64_t *count, ps_error *err);
+ps_status ps_compare(const ps_values *values, ps_op op, bool negate, const ps_values *literals,
+                     ps_nan nan, uint8_t *mask, int64_t *count, ps_error *err);
 
 /* ---- search ------------------------------------------------------------------------------ */
 
 /* First index whose value is >= (lower) or > (upper) the literal, in an ascending array without nulls
  * or NaN. Branch-free inner loop. */
-ps_status ps_lower_bound(const ps_values *sorted, const ps_values *literal, int64_t *out, ps_error *err);
-ps_status ps_upper_bound(const ps_values *sorted, const ps_values *literal, int64_t *out, ps_error *err);
+ps_status ps_lower_bound(const ps_values *sorted, const ps_values *literal, int64_t *out,
+                         ps_error *err);
+ps_status ps_upper_bound(const ps_values *sorted, const ps_values *literal, int64_t *out,
+                         ps_error *err);
 
 /* Zones: row groups of a file or pages of a chunk, with what is known of each. */
-#define PS_MAY_TRUE 1
+#define PS_MAY_TRUE  1
 #define PS_MAY_FALSE 2
-#define PS_MAY_NULL 4
+#define PS_MAY_NULL  4
 typedef struct ps_zones {
     size_t n;
-    ps_values lower, upper;      /* n values each; read only where known[i] */
-    const uint8_t *known;        /* n bytes: 1 = both bounds may be trusted */
-    const uint8_t *all_null;     /* n bytes or NULL: 1 = a null page */
-    const int64_t *null_counts;  /* n or NULL; negative = unknown */
-    const int64_t *nan_counts;   /* n or NULL; negative = unknown; floats only */
-    const int64_t *counts;       /* n or NULL; rows in the zone; negative = unknown */
-    int32_t order;               /* what ps_zones_order verified: 0, 1 ascending, 2 descending */
+    ps_values lower, upper;     /* n values each; read only where known[i] */
+    const uint8_t *known;       /* n bytes: 1 = both bounds may be trusted */
+    const uint8_t *all_null;    /* n bytes or NULL: 1 = a null page */
+    const int64_t *null_counts; /* n or NULL; negative = unknown */
+    const int64_t *nan_counts;  /* n or NULL; negative = unknown; floats only */
+    const int64_t *counts;      /* n or NULL; rows in the zone; negative = unknown */
+    int32_t order;              /* what ps_zones_order verified: 0, 1 ascending, 2 descending */
 } ps_zones;
 
 /* Is the claimed order true? Checked over the known zones; *order = claimed if so and if every zone
  * that is not known is all_null, else 0. NaN bounds or lower > upper clear `known` of that zone. */
-ps_status ps_zones_order(ps_zones *zones, uint8_t *known, int32_t claimed, int32_t *order, ps_error *err);
+ps_status ps_zones_order(ps_zones *zones, uint8_t *known, int32_t claimed, int32_t *order,
+                         ps_error *err);
 
 /* verdict[i] = the set of PS_MAY_* that some row of zone i may have for the predicate: a proof by
  * omission. Ordered zones are searched, others are tested one by one. */
@@ -257,16 +282,18 @@ typedef struct ps_selection {
     int64_t base, length;
 } ps_selection;
 
-ps_status ps_selection_check(const ps_selection *selection, ps_error *err); /* sorted, disjoint, not empty, not negative */
+ps_status ps_selection_check(const ps_selection *selection,
+                             ps_error *err); /* sorted, disjoint, not empty, not negative */
 int64_t ps_selection_count(const ps_selection *selection);
 
 /* Runs of selected rows in order. Zero-initialise, or seek first. */
 typedef struct ps_run_cursor {
-    size_t index;    /* range, or bit */
-    int64_t row;     /* rows before this one are done */
+    size_t index; /* range, or bit */
+    int64_t row;  /* rows before this one are done */
 } ps_run_cursor;
 /* The next maximal run at or after cursor->row, cut at `limit`; false when none begins below limit. */
-bool ps_selection_next(const ps_selection *selection, ps_run_cursor *cursor, int64_t limit, ps_range *run);
+bool ps_selection_next(const ps_selection *selection, ps_run_cursor *cursor, int64_t limit,
+                       ps_range *run);
 
 /* Algebra. Ranges in, ranges out: `out` has room for a->n_ranges + b->n_ranges (and, or) or
  * n_ranges + 1 (not, within [start, stop)). Bitmaps are turned into ranges by ps_selection_next
@@ -277,7 +304,8 @@ size_t ps_ranges_not(const ps_range *a, size_t na, int64_t start, int64_t stop, 
 /* Any ranges, in any order, into sorted ones that neither overlap nor touch, in place; empty ones are dropped,
  * negative rows and stop < start are PS_INVALID. From row numbers: `out` has room for n. */
 ps_status ps_ranges_normalise(ps_range *ranges, size_t n, size_t *kept, ps_error *err);
-ps_status ps_ranges_from_rows(const int64_t *rows, size_t n, ps_range *out, size_t *kept, ps_error *err);
+ps_status ps_ranges_from_rows(const int64_t *rows, size_t n, ps_range *out, size_t *kept,
+                              ps_error *err);
 /* Bitmaps of the same base: into = into op other, `size` bytes. */
 typedef enum ps_set_op { PS_SET_AND, PS_SET_OR, PS_SET_SUB, PS_SET_XOR } ps_set_op;
 void ps_bitmap_combine(uint8_t *into, const uint8_t *other, size_t size, ps_set_op op);
@@ -287,14 +315,17 @@ int64_t ps_selection_nth(const ps_selection *selection, int64_t k);
 size_t ps_selection_runs(const ps_selection *selection);
 void ps_selection_to_ranges(const ps_selection *selection, ps_range *out);
 /* bit i of bitmap (length bits, (length + 7) / 8 bytes, overwritten) = row base + i is selected */
-void ps_selection_to_bitmap(const ps_selection *selection, int64_t base, int64_t length, uint8_t *bitmap);
+void ps_selection_to_bitmap(const ps_selection *selection, int64_t base, int64_t length,
+                            uint8_t *bitmap);
 /* Keep the k-th selected row where bit k of mask is set; the result as ranges (two-call: out NULL
  * counts the ranges). mask has ps_selection_count bits. */
 size_t ps_selection_refine(const ps_selection *selection, const uint8_t *mask, ps_range *out);
 /* Rows of zones whose verdict has `bit`; zone i is rows first[i] .. first[i + 1] (first has n + 1). */
-size_t ps_zones_to_ranges(const uint8_t *verdict, uint8_t bit, const int64_t *first, size_t n, ps_range *out);
+size_t ps_zones_to_ranges(const uint8_t *verdict, uint8_t bit, const int64_t *first, size_t n,
+                          ps_range *out);
 /* Pages touched: mask[i] = 1 where rows first[i] .. first[i + 1] meet the selection. */
-void ps_pages_touched(const ps_selection *selection, const int64_t *first, size_t n, uint8_t *mask);
+void ps_pages_touched(const ps_selection *selection, const int64_t *first, size_t n,
+                      uint8_t *mask);
 
 /* ---- codecs ------------------------------------------------------------------------------ */
 
@@ -305,11 +336,13 @@ uint32_t ps_crc32(uint32_t crc, const uint8_t *data, size_t length);
  * bytes and use all its input; without, decoding stops as soon as `size` bytes are out (a prefix).
  * Bytes beyond out[size) are never written; on failure the content of out is unspecified but was written
  * only by this call. */
-ps_status ps_snappy_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size, bool exact, ps_error *err);
-ps_status ps_lz4_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size, bool exact, ps_error *err);
+ps_status ps_snappy_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
+                           bool exact, ps_error *err);
+ps_status ps_lz4_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
+                        bool exact, ps_error *err);
 /* Hadoop framing (be32 decompressed size, be32 compressed size, block, repeated), else one raw block. */
-ps_status ps_lz4_hadoop_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size, bool exact,
-                               ps_error *err);
+ps_status ps_lz4_hadoop_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
+                               bool exact, ps_error *err);
 
 /* ---- decoding: pages and a selection in, Arrow memory out ------------------------------------ */
 
@@ -329,15 +362,15 @@ typedef enum ps_unit { PS_UNIT_NONE = 0, PS_UNIT_MS, PS_UNIT_US, PS_UNIT_NS } ps
 typedef struct ps_leaf_spec {
     int32_t physical;    /* parquet Type */
     int32_t type_length; /* FIXED_LEN_BYTE_ARRAY width */
-    int32_t kind;        /* ps_kind that comes out; see ps_convert_check for the pairs that exist */
-    int32_t width;       /* PS_FIXED: bytes of a value */
-    int32_t unit;        /* ps_unit of an INT96 that becomes PS_I64 */
-    int32_t utf8;        /* 1: byte strings must be UTF-8 */
-    int32_t lsb_levels;  /* 1: BIT_PACKED levels begin at the low bit, as Impala wrote them */
+    int32_t kind;  /* ps_kind that comes out; see ps_convert_check for the pairs that exist */
+    int32_t width; /* PS_FIXED: bytes of a value */
+    int32_t unit;  /* ps_unit of an INT96 that becomes PS_I64 */
+    int32_t utf8;  /* 1: byte strings must be UTF-8 */
+    int32_t lsb_levels; /* 1: BIT_PACKED levels begin at the low bit, as Impala wrote them */
     int32_t max_def, max_rep;
     int32_t n_rungs;
     ps_rung rungs[64];
-    size_t max_output;   /* bytes of output that one read may hold */
+    size_t max_output; /* bytes of output that one read may hold */
 } ps_leaf_spec;
 
 /* Which (physical, kind) pairs can be decoded. */
@@ -347,22 +380,22 @@ ps_status ps_convert_check(const ps_leaf_spec *spec, ps_error *err);
  * spec's kind. known[i] = 0 where the bytes cannot be such a value; its slot is zero or empty.
  * Fixed kinds: values has n * width bytes (PS_BOOL: a bitmap). Byte strings: offsets n + 1 and values
  * has room for the sum of the lengths. */
-ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t length, const int64_t *offset,
-                           const int64_t *size, int64_t n, uint8_t *values, void *offsets, uint8_t *known,
-                           ps_error *err);
+ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t length,
+                           const int64_t *offset, const int64_t *size, int64_t n,
+                           uint8_t *values, void *offsets, uint8_t *known, ps_error *err);
 
 typedef struct ps_page {
-    int32_t version;                /* 1 or 2 */
+    int32_t version; /* 1 or 2 */
     int32_t encoding, def_encoding, rep_encoding;
-    int64_t num_values;             /* levels in the page */
-    int64_t num_nulls;              /* V2, else -1 */
-    int64_t num_rows;               /* V2, else -1 */
-    int64_t first_row;              /* row, counted in the row group, at which the page begins */
-    const uint8_t *levels;          /* V2: repetition then definition levels */
-    size_t rep_length, def_length;  /* V2 */
-    const uint8_t *body;            /* decompressed; V1: levels and values, V2: values */
-    size_t length;                  /* bytes of body that are there */
-    bool partial;                   /* body is a prefix, enough for the rows that will be taken */
+    int64_t num_values;            /* levels in the page */
+    int64_t num_nulls;             /* V2, else -1 */
+    int64_t num_rows;              /* V2, else -1 */
+    int64_t first_row;             /* row, counted in the row group, at which the page begins */
+    const uint8_t *levels;         /* V2: repetition then definition levels */
+    size_t rep_length, def_length; /* V2 */
+    const uint8_t *body;           /* decompressed; V1: levels and values, V2: values */
+    size_t length;                 /* bytes of body that are there */
+    bool partial; /* body is a prefix, enough for the rows that will be taken */
 } ps_page;
 
 /* A leaf of one row group. Not shared between threads. */
@@ -371,19 +404,21 @@ ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err);
 void ps_leaf_free(ps_leaf *leaf);
 
 /* A dictionary page: n PLAIN values. The bytes stay borrowed until the next dictionary or free. */
-ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n, ps_error *err);
+ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
+                             ps_error *err);
 
 /* What the next take calls fill: the selected rows from where the leaf stands, at most max_rows.
  * The selection stays borrowed until finish. bytes_hint: expected bytes of byte-string data, or 0. */
-ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows, size_t bytes_hint,
-                        ps_error *err);
+ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
+                        size_t bytes_hint, ps_error *err);
 /* The next page that holds a selected row (pages between may be left out). Borrowed until the next. */
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err);
 
 typedef enum ps_take {
     PS_TAKE_PAGE = 0, /* the page is used up: hand the next one */
     PS_TAKE_DONE = 1, /* the selection is used up */
-    PS_TAKE_FULL = 2  /* max_rows reached, or offsets of the kind exhausted: finish, begin, take again */
+    PS_TAKE_FULL =
+        2 /* max_rows reached, or offsets of the kind exhausted: finish, begin, take again */
 } ps_take;
 ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err);
 int64_t ps_leaf_row(const ps_leaf *leaf); /* rows before this one are done */

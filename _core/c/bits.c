@@ -15,7 +15,7 @@ void ps_bits_copy(uint8_t *to, size_t to_bit, const uint8_t *from, size_t from_b
         if (ps_bit_get(from, from_bit)) {
             ps_bit_set(to, to_bit);
         } else {
-            to[to_bit >> 3] &= (uint8_t) ~(1u << (to_bit & 7));
+            to[to_bit >> 3] &= (uint8_t)~(1u << (to_bit & 7));
         }
         to_bit++, from_bit++, n--;
     }
@@ -40,7 +40,7 @@ void ps_bits_fill(uint8_t *to, size_t to_bit, size_t n, bool value) {
         if (value) {
             ps_bit_set(to, to_bit);
         } else {
-            to[to_bit >> 3] &= (uint8_t) ~(1u << (to_bit & 7));
+            to[to_bit >> 3] &= (uint8_t)~(1u << (to_bit & 7));
         }
     }
     uint8_t *out = to + (to_bit >> 3);

@@ -85,10 +85,10 @@ static const ps_field_spec column_metadata_fields[] = {
     [15] = {"bloom_filter_length", PS_FIELD_I32,
             .slot = PS_SLOT(ps_chunk, bloom_filter_length)},
 };
-static const ps_struct_spec column_metadata_spec =
-    PS_STRUCT("ColumnMetaData", column_metadata_fields,
-              PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3) | PS_FIELD(4) | PS_FIELD(5) |
-                  PS_FIELD(6) | PS_FIELD(7) | PS_FIELD(9));
+static const ps_struct_spec column_metadata_spec = PS_STRUCT(
+    "ColumnMetaData", column_metadata_fields,
+    PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3) | PS_FIELD(4) | PS_FIELD(5) | PS_FIELD(6) |
+        PS_FIELD(7) | PS_FIELD(9));
 
 static const ps_field_spec crypto_fields[] = {
     [1] = {"ENCRYPTION_WITH_FOOTER_KEY", .kind = PS_FIELD_STRUCT},

@@ -54,8 +54,8 @@ enum { FEW_LITERALS = 8 };
             int64_t base = 0;                                                                  \
             for (int64_t n = s->n_literals; n > 1;) { /* the last one that is <= x */          \
                 int64_t half = n >> 1;                                                         \
-                base +=                                                                        \
-                    half & -(int64_t)!ps_less_##name(x, ps_load_##name(sorted, base + half));  \
+                base += half &                                                                 \
+                        -(int64_t)!ps_less_##name(x, ps_load_##name(sorted, base + half));     \
                 n -= half;                                                                     \
             }                                                                                  \
             flags[i] = (uint8_t)ps_equal_##name(x, ps_load_##name(sorted, base));              \
@@ -164,8 +164,8 @@ static uint64_t bytes_in(const scan *s, int64_t first, int count) {
     uint64_t word = 0;
     for (int i = 0; i < count; i++) {
         int64_t at = ps_value_search(s->literals, s->values, first + i, false);
-        bool found =
-            at < s->n_literals && ps_value_order(s->literals, at, s->values, first + i) == 0;
+        bool found = at < s->n_literals &&
+                     ps_value_order(s->literals, at, s->values, first + i) == 0;
         word |= (uint64_t)found << i;
     }
     return word;
@@ -188,7 +188,7 @@ static uint64_t bool_any(const scan *s, int64_t first, int count) {
 
 typedef struct plan {
     scan scan;
-    size_t size; /* of a number */
+    size_t size;         /* of a number */
     number_block number; /* one of these two, or none: all bits are 0 before `invert` */
     span_block span;
     number_block extra; /* its bits are added */

@@ -2,64 +2,69 @@
 
 size_t ps_plain_width(const ps_leaf_spec *spec) {
     switch (spec->physical) {
-        case PQ_INT32:
-        case PQ_FLOAT: return 4;
-        case PQ_INT64:
-        case PQ_DOUBLE: return 8;
-        case PQ_INT96: return 12;
-        case PQ_FIXED: return (size_t)spec->type_length;
-        default: return 0;
+    case PQ_INT32:
+    case PQ_FLOAT: return 4;
+    case PQ_INT64:
+    case PQ_DOUBLE: return 8;
+    case PQ_INT96: return 12;
+    case PQ_FIXED: return (size_t)spec->type_length;
+    default: return 0;
     }
 }
 
 size_t ps_kind_width(const ps_leaf_spec *spec) {
     switch (spec->kind) {
-        case PS_I8:
-        case PS_U8: return 1;
-        case PS_I16:
-        case PS_U16:
-        case PS_F16: return 2;
-        case PS_I32:
-        case PS_U32:
-        case PS_F32: return 4;
-        case PS_I64:
-        case PS_U64:
-        case PS_F64: return 8;
-        case PS_D128: return 16;
-        case PS_D256: return 32;
-        case PS_FIXED: return (size_t)spec->width;
-        default: return 0;
+    case PS_I8:
+    case PS_U8: return 1;
+    case PS_I16:
+    case PS_U16:
+    case PS_F16: return 2;
+    case PS_I32:
+    case PS_U32:
+    case PS_F32: return 4;
+    case PS_I64:
+    case PS_U64:
+    case PS_F64: return 8;
+    case PS_D128: return 16;
+    case PS_D256: return 32;
+    case PS_FIXED: return (size_t)spec->width;
+    default: return 0;
     }
 }
 
-bool ps_kind_is_bytes(int32_t kind) { return kind == PS_BYTES || kind == PS_LARGE_BYTES; }
+bool ps_kind_is_bytes(int32_t kind) {
+    return kind == PS_BYTES || kind == PS_LARGE_BYTES;
+}
 
 ps_status ps_convert_check(const ps_leaf_spec *spec, ps_error *err) {
     const int32_t k = spec->kind;
     bool decimal = k == PS_D128 || k == PS_D256, ok = false;
     switch (spec->physical) {
-        case PQ_BOOLEAN: ok = k == PS_BOOL; break;
-        case PQ_INT32:
-            ok = k == PS_I8 || k == PS_I16 || k == PS_I32 || k == PS_I64 || k == PS_U8 || k == PS_U16 ||
-                 k == PS_U32 || decimal;
-            break;
-        case PQ_INT64: ok = k == PS_I64 || k == PS_U64 || decimal; break;
-        case PQ_INT96: ok = k == PS_I64 && spec->unit >= PS_UNIT_MS && spec->unit <= PS_UNIT_NS; break;
-        case PQ_FLOAT: ok = k == PS_F32; break;
-        case PQ_DOUBLE: ok = k == PS_F64; break;
-        case PQ_BYTE_ARRAY: ok = ps_kind_is_bytes(k) || decimal; break;
-        case PQ_FIXED:
-            if (spec->type_length < 0 || spec->type_length > (1 << 27)) {
-                return ps_fail(err, PS_LIMIT, PS_NOWHERE, "type_length %d is out of range", spec->type_length);
-            }
-            ok = (k == PS_FIXED && spec->width == spec->type_length) ||
-                 (k == PS_F16 && spec->type_length == 2) || (decimal && spec->type_length > 0);
-            break;
-        default: break;
+    case PQ_BOOLEAN: ok = k == PS_BOOL; break;
+    case PQ_INT32:
+        ok = k == PS_I8 || k == PS_I16 || k == PS_I32 || k == PS_I64 || k == PS_U8 ||
+             k == PS_U16 || k == PS_U32 || decimal;
+        break;
+    case PQ_INT64: ok = k == PS_I64 || k == PS_U64 || decimal; break;
+    case PQ_INT96:
+        ok = k == PS_I64 && spec->unit >= PS_UNIT_MS && spec->unit <= PS_UNIT_NS;
+        break;
+    case PQ_FLOAT: ok = k == PS_F32; break;
+    case PQ_DOUBLE: ok = k == PS_F64; break;
+    case PQ_BYTE_ARRAY: ok = ps_kind_is_bytes(k) || decimal; break;
+    case PQ_FIXED:
+        if (spec->type_length < 0 || spec->type_length > (1 << 27)) {
+            return ps_fail(err, PS_LIMIT, PS_NOWHERE, "type_length %d is out of range",
+                           spec->type_length);
+        }
+        ok = (k == PS_FIXED && spec->width == spec->type_length) ||
+             (k == PS_F16 && spec->type_length == 2) || (decimal && spec->type_length > 0);
+        break;
+    default: break;
     }
     if (ok) return PS_OK;
-    return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE, "physical type %d cannot become a value of kind %d",
-                   spec->physical, k);
+    return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE,
+                   "physical type %d cannot become a value of kind %d", spec->physical, k);
 }
 
 bool ps_convert_decimal(const uint8_t *in, size_t length, uint8_t *out, size_t width) {
@@ -73,14 +78,15 @@ bool ps_convert_decimal(const uint8_t *in, size_t length, uint8_t *out, size_t w
     return true;
 }
 
-#define NARROW(type)                                                \
-    for (size_t i = 0; i < n; i++) {                                \
-        type v = (type)ps_load32(in + 4 * i);                       \
-        memcpy(out + i * sizeof v, &v, sizeof v);                   \
-    }                                                               \
+#define NARROW(type)                                                                           \
+    for (size_t i = 0; i < n; i++) {                                                           \
+        type v = (type)ps_load32(in + 4 * i);                                                  \
+        memcpy(out + i * sizeof v, &v, sizeof v);                                              \
+    }                                                                                          \
     return PS_OK;
 
-static void widen(const uint8_t *in, size_t in_width, uint8_t *out, size_t out_width, size_t n) {
+static void widen(const uint8_t *in, size_t in_width, uint8_t *out, size_t out_width,
+                  size_t n) {
     for (size_t i = 0; i < n; i++, in += in_width, out += out_width) {
         int64_t v = in_width == 4 ? (int32_t)ps_load32(in) : (int64_t)ps_load64(in);
         ps_store64(out, (uint64_t)v);
@@ -89,7 +95,8 @@ static void widen(const uint8_t *in, size_t in_width, uint8_t *out, size_t out_w
 }
 
 /* INT96: nanoseconds of the day (8 bytes), Julian day (4 bytes); day 2,440,588 is 1970-01-01. */
-static ps_status int96(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out, size_t n, ps_error *err) {
+static ps_status int96(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out, size_t n,
+                       ps_error *err) {
     const int64_t per_day = spec->unit == PS_UNIT_NS   ? INT64_C(86400000000000)
                             : spec->unit == PS_UNIT_US ? INT64_C(86400000000)
                                                        : INT64_C(86400000);
@@ -105,9 +112,10 @@ static ps_status int96(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out
                     (day < 0 ? ps_add_i64((day + 1) * per_day, part - per_day, &v)
                              : ps_add_i64(day * per_day, part, &v));
         if (!fits) {
-            return ps_fail(err, PS_LIMIT, 12 * (uint64_t)i,
-                           "an INT96 timestamp of day %lld does not fit 64 bits of %s",
-                           (long long)day, spec->unit == PS_UNIT_NS ? "nanoseconds; use int96_unit=\"us\"" : "its unit");
+            return ps_fail(
+                err, PS_LIMIT, 12 * (uint64_t)i,
+                "an INT96 timestamp of day %lld does not fit 64 bits of %s", (long long)day,
+                spec->unit == PS_UNIT_NS ? "nanoseconds; use int96_unit=\"us\"" : "its unit");
         }
         ps_store64(out + 8 * i, (uint64_t)v);
     }
@@ -119,16 +127,16 @@ ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t 
     const size_t from = ps_plain_width(spec), to = ps_kind_width(spec);
     if (spec->physical == PQ_INT32) {
         switch (spec->kind) {
-            case PS_I8:
-            case PS_U8: NARROW(uint8_t)
-            case PS_I16:
-            case PS_U16: NARROW(uint16_t)
-            case PS_I64:
-                for (size_t i = 0; i < n; i++) {
-                    ps_store64(out + 8 * i, (uint64_t)(int64_t)(int32_t)ps_load32(in + 4 * i));
-                }
-                return PS_OK;
-            default: break;
+        case PS_I8:
+        case PS_U8: NARROW(uint8_t)
+        case PS_I16:
+        case PS_U16: NARROW(uint16_t)
+        case PS_I64:
+            for (size_t i = 0; i < n; i++) {
+                ps_store64(out + 8 * i, (uint64_t)(int64_t)(int32_t)ps_load32(in + 4 * i));
+            }
+            return PS_OK;
+        default: break;
         }
     }
     if (spec->physical == PQ_INT96) return int96(spec, in, out, n, err);
@@ -139,8 +147,8 @@ ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t 
         }
         for (size_t i = 0; i < n; i++) {
             if (!ps_convert_decimal(in + i * from, from, out + i * to, to)) {
-                return ps_fail(err, PS_CORRUPT, (uint64_t)(i * from), "a decimal of %zu bytes does not fit %zu",
-                               from, to);
+                return ps_fail(err, PS_CORRUPT, (uint64_t)(i * from),
+                               "a decimal of %zu bytes does not fit %zu", from, to);
             }
         }
         return PS_OK;
@@ -154,20 +162,21 @@ static bool in_kind(const ps_leaf_spec *spec, const uint8_t *p) {
     if (spec->physical != PQ_INT32) return true;
     const int32_t v = (int32_t)ps_load32(p);
     switch (spec->kind) {
-        case PS_I8: return v >= INT8_MIN && v <= INT8_MAX;
-        case PS_U8: return v >= 0 && v <= UINT8_MAX;
-        case PS_I16: return v >= INT16_MIN && v <= INT16_MAX;
-        case PS_U16: return v >= 0 && v <= UINT16_MAX;
-        default: return true;
+    case PS_I8: return v >= INT8_MIN && v <= INT8_MAX;
+    case PS_U8: return v >= 0 && v <= UINT8_MAX;
+    case PS_I16: return v >= INT16_MIN && v <= INT16_MAX;
+    case PS_U16: return v >= 0 && v <= UINT16_MAX;
+    default: return true;
     }
 }
 
-ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t length, const int64_t *offset,
-                           const int64_t *size, int64_t n, uint8_t *values, void *offsets, uint8_t *known,
-                           ps_error *err) {
+ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t length,
+                           const int64_t *offset, const int64_t *size, int64_t n,
+                           uint8_t *values, void *offsets, uint8_t *known, ps_error *err) {
     PS_TRY(ps_convert_check(spec, err));
     const size_t from = ps_plain_width(spec), to = ps_kind_width(spec);
-    const bool bytes = ps_kind_is_bytes(spec->kind), decimal = spec->kind == PS_D128 || spec->kind == PS_D256;
+    const bool bytes = ps_kind_is_bytes(spec->kind),
+               decimal = spec->kind == PS_D128 || spec->kind == PS_D256;
     int64_t end = 0;
     if (spec->kind == PS_BOOL) memset(values, 0, (size_t)(n + 7) / 8);
     if (bytes) memset(offsets, 0, spec->kind == PS_BYTES ? 4 : 8);
@@ -178,7 +187,8 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
         if (offset[i] != PS_ABSENT) {
             if (offset[i] < 0 || size[i] < 0 || (uint64_t)offset[i] > length ||
                 (uint64_t)size[i] > length - (uint64_t)offset[i]) {
-                return ps_fail(err, PS_INVALID, PS_NOWHERE, "bound %lld lies outside its buffer", (long long)i);
+                return ps_fail(err, PS_INVALID, PS_NOWHERE,
+                               "bound %lld lies outside its buffer", (long long)i);
             }
             p += offset[i], have = (size_t)size[i];
             if (bytes) {

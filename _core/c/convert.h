@@ -5,14 +5,14 @@
 #include "base.h"
 
 enum { /* parquet.thrift Type */
-    PQ_BOOLEAN = 0,
-    PQ_INT32 = 1,
-    PQ_INT64 = 2,
-    PQ_INT96 = 3,
-    PQ_FLOAT = 4,
-    PQ_DOUBLE = 5,
-    PQ_BYTE_ARRAY = 6,
-    PQ_FIXED = 7
+       PQ_BOOLEAN = 0,
+       PQ_INT32 = 1,
+       PQ_INT64 = 2,
+       PQ_INT96 = 3,
+       PQ_FLOAT = 4,
+       PQ_DOUBLE = 5,
+       PQ_BYTE_ARRAY = 6,
+       PQ_FIXED = 7
 };
 
 /* Bytes of a PLAIN value; 0 for BOOLEAN and BYTE_ARRAY. */

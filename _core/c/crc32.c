@@ -21,7 +21,9 @@ static uint32_t by_tables(uint32_t crc, const uint8_t *p, size_t n) {
 
 enum { LANES = 4, STRIDE = 16 * LANES };
 
-FOLDING PS_INLINE __m128i load(const uint8_t *p) { return _mm_loadu_si128((const __m128i *)p); }
+FOLDING PS_INLINE __m128i load(const uint8_t *p) {
+    return _mm_loadu_si128((const __m128i *)p);
+}
 
 /* block, moved ahead as far as the multipliers say, onto next */
 FOLDING PS_INLINE __m128i fold(__m128i block, __m128i multipliers, __m128i next) {
@@ -46,10 +48,14 @@ FOLDING static uint32_t by_folding(uint32_t crc, const uint8_t *p, size_t n) {
     return by_tables(by_tables(0, rest, sizeof rest), p, n);
 }
 
-static bool can_fold(size_t n) { return n >= STRIDE && __builtin_cpu_supports("pclmul"); }
+static bool can_fold(size_t n) {
+    return n >= STRIDE && __builtin_cpu_supports("pclmul");
+}
 #else
 #define by_folding by_tables
-static bool can_fold(size_t n) { return (void)n, false; }
+static bool can_fold(size_t n) {
+    return (void)n, false;
+}
 #endif
 
 uint32_t ps_crc32(uint32_t crc, const uint8_t *data, size_t length) {

@@ -10,14 +10,16 @@ void ps_dictionary_clear(ps_dictionary *dictionary) {
     *dictionary = (ps_dictionary){0};
 }
 
-static ps_status load_strings(ps_leaf *leaf, const uint8_t *data, size_t length, ps_error *err) {
+static ps_status load_strings(ps_leaf *leaf, const uint8_t *data, size_t length,
+                              ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     PS_TRY(ps_leaf_room(leaf, &d->slices, (size_t)d->n * sizeof(ps_slice), err));
     ps_slice *slices = (ps_slice *)(void *)d->slices.data;
     size_t at = 0, bad;
     for (uint32_t i = 0; i < d->n; i++) {
         if (length - at < 4 || ps_load32(data + at) > length - at - 4) {
-            return ps_fail(err, PS_TRUNCATED, at, "dictionary page ends inside value %u of %u", i, d->n);
+            return ps_fail(err, PS_TRUNCATED, at, "dictionary page ends inside value %u of %u",
+                           i, d->n);
         }
         slices[i] = (ps_slice){.offset = (uint32_t)at + 4, .length = ps_load32(data + at)};
         if (d->checked && leaf->spec.utf8 &&
@@ -29,18 +31,22 @@ static ps_status load_strings(ps_leaf *leaf, const uint8_t *data, size_t length,
     return PS_OK;
 }
 
-ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n, ps_error *err) {
+ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
+                             ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     if (leaf->spec.kind == PS_BOOL) {
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "a BOOLEAN column cannot have a dictionary");
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                       "a BOOLEAN column cannot have a dictionary");
     }
     if (n < 0 || n > INT32_MAX || length > UINT32_MAX) {
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "dictionary page claims %lld values", (long long)n);
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "dictionary page claims %lld values",
+                       (long long)n);
     }
     const size_t least = leaf->spec.physical == PQ_BYTE_ARRAY ? 4 : leaf->in_width;
     if (least && (uint64_t)n > length / least) {
-        return ps_fail(err, PS_TRUNCATED, length, "dictionary page of %zu bytes cannot hold %lld values",
-                       length, (long long)n);
+        return ps_fail(err, PS_TRUNCATED, length,
+                       "dictionary page of %zu bytes cannot hold %lld values", length,
+                       (long long)n);
     }
     d->loaded = false;
     d->n = (uint32_t)n;
@@ -55,12 +61,15 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
             size_t at = 0;
             for (int64_t i = 0; i < n; i++) {
                 if (length - at < 4 || ps_load32(data + at) > length - at - 4) {
-                    return ps_fail(err, PS_TRUNCATED, at, "dictionary page ends inside value %lld", (long long)i);
+                    return ps_fail(err, PS_TRUNCATED, at,
+                                   "dictionary page ends inside value %lld", (long long)i);
                 }
                 size_t size = ps_load32(data + at);
-                if (!ps_convert_decimal(data + at + 4, size, d->values.data + (size_t)i * leaf->out_width,
+                if (!ps_convert_decimal(data + at + 4, size,
+                                        d->values.data + (size_t)i * leaf->out_width,
                                         leaf->out_width)) {
-                    return ps_fail(err, PS_CORRUPT, at, "a decimal of %zu bytes does not fit %zu", size,
+                    return ps_fail(err, PS_CORRUPT, at,
+                                   "a decimal of %zu bytes does not fit %zu", size,
                                    leaf->out_width);
                 }
                 at += 4 + size;
@@ -75,12 +84,14 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
 
 ps_status ps_dictionary_open(ps_leaf *leaf, ps_error *err) {
     if (!leaf->dictionary.loaded) {
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "dictionary-encoded page in a chunk without a dictionary page");
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                       "dictionary-encoded page in a chunk without a dictionary page");
     }
     if (leaf->values_length == 0) { /* a page of nulls may leave out even the bit width */
         return ps_rle_open(&leaf->codes, leaf->values, 0, 1, err);
     }
-    return ps_rle_open(&leaf->codes, leaf->values + 1, leaf->values_length - 1, leaf->values[0], err);
+    return ps_rle_open(&leaf->codes, leaf->values + 1, leaf->values_length - 1, leaf->values[0],
+                       err);
 }
 
 /* Up to BATCH codes, each proven to be inside the dictionary. */
@@ -100,8 +111,9 @@ static ps_status read_codes(ps_leaf *leaf, uint32_t *codes, size_t n, ps_error *
     return PS_OK;
 }
 
-#define GATHER(bytes)                                                                             \
-    for (size_t i = 0; i < batch; i++) memcpy(out + i * (bytes), dictionary + (size_t)codes[i] * (bytes), (bytes));
+#define GATHER(bytes)                                                                          \
+    for (size_t i = 0; i < batch; i++)                                                         \
+        memcpy(out + i * (bytes), dictionary + (size_t)codes[i] * (bytes), (bytes));
 
 ps_status ps_dictionary_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err) {
     uint32_t codes[BATCH];
@@ -111,19 +123,20 @@ ps_status ps_dictionary_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *e
         size_t batch = n < BATCH ? (size_t)n : BATCH;
         PS_TRY(read_codes(leaf, codes, batch, err));
         switch (width) {
-            case 1: GATHER(1) break;
-            case 2: GATHER(2) break;
-            case 4: GATHER(4) break;
-            case 8: GATHER(8) break;
-            case 16: GATHER(16) break;
-            default: GATHER(width) break;
+        case 1: GATHER(1) break;
+        case 2: GATHER(2) break;
+        case 4: GATHER(4) break;
+        case 8: GATHER(8) break;
+        case 16: GATHER(16) break;
+        default: GATHER(width) break;
         }
         out += batch * width, n -= (int64_t)batch;
     }
     return PS_OK;
 }
 
-ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done, ps_error *err) {
+ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
+                                     ps_error *err) {
     uint32_t codes[BATCH];
     const ps_dictionary *d = &leaf->dictionary;
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
@@ -140,7 +153,8 @@ ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, in
         bool full = sum > limit - size;
         if (full) { /* keep the codes that still fit */
             size_t fit = 0;
-            for (sum = 0; sum + slices[codes[fit]].length <= limit - size; fit++) sum += slices[codes[fit]].length;
+            for (sum = 0; sum + slices[codes[fit]].length <= limit - size; fit++)
+                sum += slices[codes[fit]].length;
             leaf->codes = before;
             PS_TRY(ps_rle_skip(&leaf->codes, fit, err));
             batch = fit;

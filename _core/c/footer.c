@@ -24,8 +24,8 @@ static const ps_field_spec decimal_fields[] = {
     [1] = {"scale", PS_FIELD_I32, .slot = SLOT(logical_a)},
     [2] = {"precision", PS_FIELD_I32, .slot = SLOT(logical_b)},
 };
-static const ps_struct_spec decimal_spec =
-    PS_STRUCT("DecimalType", decimal_fields, PS_FIELD(1) | PS_FIELD(2));
+static const ps_struct_spec decimal_spec = PS_STRUCT("DecimalType", decimal_fields,
+                                                     PS_FIELD(1) | PS_FIELD(2));
 
 static const ps_field_spec unit_fields[] = {
     [1] = {"MILLIS", .kind = PS_FIELD_STRUCT},
@@ -39,17 +39,17 @@ static const ps_field_spec time_fields[] = {
     [1] = {"isAdjustedToUTC", PS_FIELD_BOOL, .slot = SLOT(logical_a)},
     [2] = {"unit", PS_FIELD_UNION, .slot = SLOT(logical_b), .nested = &unit_spec},
 };
-static const ps_struct_spec time_spec =
-    PS_STRUCT("TimeType", time_fields, PS_FIELD(1) | PS_FIELD(2));
-static const ps_struct_spec timestamp_spec =
-    PS_STRUCT("TimestampType", time_fields, PS_FIELD(1) | PS_FIELD(2));
+static const ps_struct_spec time_spec = PS_STRUCT("TimeType", time_fields,
+                                                  PS_FIELD(1) | PS_FIELD(2));
+static const ps_struct_spec timestamp_spec = PS_STRUCT("TimestampType", time_fields,
+                                                       PS_FIELD(1) | PS_FIELD(2));
 
 static const ps_field_spec int_fields[] = {
     [1] = {"bitWidth", PS_FIELD_I8, .slot = SLOT(logical_a)},
     [2] = {"isSigned", PS_FIELD_BOOL, .slot = SLOT(logical_b)},
 };
-static const ps_struct_spec int_spec =
-    PS_STRUCT("IntType", int_fields, PS_FIELD(1) | PS_FIELD(2));
+static const ps_struct_spec int_spec = PS_STRUCT("IntType", int_fields,
+                                                 PS_FIELD(1) | PS_FIELD(2));
 
 static const ps_field_spec variant_fields[] = {
     [1] = {"specification_version", PS_FIELD_I8, .slot = SLOT(logical_a)},
@@ -98,8 +98,8 @@ static const ps_field_spec schema_fields[] = {
     [9] = {"field_id", PS_FIELD_I32, .slot = SLOT(field_id)},
     [10] = {"logicalType", PS_FIELD_UNION, .slot = SLOT(logical), .nested = &logical_spec},
 };
-static const ps_struct_spec schema_spec =
-    PS_STRUCT("SchemaElement", schema_fields, PS_FIELD(4));
+static const ps_struct_spec schema_spec = PS_STRUCT("SchemaElement", schema_fields,
+                                                    PS_FIELD(4));
 
 #undef SLOT
 
@@ -188,8 +188,8 @@ static const ps_field_spec row_group_fields[] = {
            .slot = PS_SLOT(ps_row_group, total_compressed_size)},
     [7] = {"ordinal", PS_FIELD_I16, .slot = PS_SLOT(ps_row_group, ordinal)},
 };
-static const ps_struct_spec row_group_spec =
-    PS_STRUCT("RowGroup", row_group_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
+static const ps_struct_spec row_group_spec = PS_STRUCT("RowGroup", row_group_fields,
+                                                       PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
 
 static ps_status read_row_group_list(ps_thrift *t, size_t count) {
     footer_reader *r = t->context;
@@ -234,8 +234,8 @@ static const ps_field_spec key_value_fields[] = {
     [1] = {"key", PS_FIELD_BINARY, .slot = 0},
     [2] = {"value", PS_FIELD_BINARY, .slot = 2},
 };
-static const ps_struct_spec key_value_spec =
-    PS_STRUCT("KeyValue", key_value_fields, PS_FIELD(1));
+static const ps_struct_spec key_value_spec = PS_STRUCT("KeyValue", key_value_fields,
+                                                       PS_FIELD(1));
 
 static ps_status read_key_values(ps_thrift *t, size_t count, int64_t *record) {
     ps_footer *out = footer_of(t);
@@ -273,8 +273,8 @@ static const ps_field_spec algorithm_fields[] = {
     [1] = {"AES_GCM_V1", .kind = PS_FIELD_STRUCT},
     [2] = {"AES_GCM_CTR_V1", .kind = PS_FIELD_STRUCT},
 };
-static const ps_struct_spec algorithm_spec =
-    PS_STRUCT("EncryptionAlgorithm", algorithm_fields, 0);
+static const ps_struct_spec algorithm_spec = PS_STRUCT("EncryptionAlgorithm", algorithm_fields,
+                                                       0);
 
 typedef struct file_record {
     int64_t version, num_rows, created_by_offset, created_by_length, encryption;

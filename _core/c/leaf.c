@@ -8,7 +8,8 @@
 ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error *err) {
     if (size <= grow->capacity && grow->data) return PS_OK;
     if (size > leaf->spec.max_output) {
-        return ps_fail(err, PS_LIMIT, PS_NOWHERE, "%zu bytes of output are beyond the limit of %zu", size,
+        return ps_fail(err, PS_LIMIT, PS_NOWHERE,
+                       "%zu bytes of output are beyond the limit of %zu", size,
                        leaf->spec.max_output);
     }
     size_t capacity = size;
@@ -17,7 +18,8 @@ ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error
     }
     capacity = (capacity + 63) & ~(size_t)63;
     if (capacity == 0) capacity = 64;
-    uint8_t *data = grow->data ? ps_buffer_grow(grow->data, grow->capacity, capacity) : ps_buffer_new(capacity);
+    uint8_t *data = grow->data ? ps_buffer_grow(grow->data, grow->capacity, capacity)
+                               : ps_buffer_new(capacity);
     if (!data) return ps_fail_nomem(err, capacity);
     grow->data = data;
     grow->capacity = capacity;
@@ -60,10 +62,12 @@ void ps_leaf_free(ps_leaf *leaf) {
     free(leaf);
 }
 
-int64_t ps_leaf_row(const ps_leaf *leaf) { return leaf->next_row; }
+int64_t ps_leaf_row(const ps_leaf *leaf) {
+    return leaf->next_row;
+}
 
-ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows, size_t bytes_hint,
-                        ps_error *err) {
+ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
+                        size_t bytes_hint, ps_error *err) {
     PS_TRY(ps_selection_check(selection, err));
     drop_output(leaf);
     leaf->selection = *selection;
@@ -99,40 +103,46 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
 
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
     leaf->has_page = false;
-    if (page->num_values < 0 || page->first_row < 0 || page->num_values > INT64_MAX - page->first_row) {
+    if (page->num_values < 0 || page->first_row < 0 ||
+        page->num_values > INT64_MAX - page->first_row) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page of %lld values at row %lld",
                        (long long)page->num_values, (long long)page->first_row);
     }
     if (page->first_row + page->num_values < leaf->next_row) {
-        return ps_fail(err, PS_INVALID, PS_NOWHERE, "page ends at row %lld, the decoder stands at row %lld",
-                       (long long)(page->first_row + page->num_values), (long long)leaf->next_row);
+        return ps_fail(err, PS_INVALID, PS_NOWHERE,
+                       "page ends at row %lld, the decoder stands at row %lld",
+                       (long long)(page->first_row + page->num_values),
+                       (long long)leaf->next_row);
     }
     leaf->page = *page;
     leaf->row = leaf->value = 0;
     PS_TRY(ps_leaf_levels(leaf, err));
     switch (page->encoding) {
-        case PQ_PLAIN: break;
-        case PQ_RLE:
-            if (leaf->spec.physical != PQ_BOOLEAN) {
-                return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "encoding RLE is for BOOLEAN values");
-            }
-            break;
-        case PQ_PLAIN_DICTIONARY:
-        case PQ_RLE_DICTIONARY: break;
-        case PQ_BIT_PACKED:
-            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "encoding BIT_PACKED is for levels, not for values");
-        default:
-            return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE, "encoding %d of physical type %d", page->encoding,
-                           leaf->spec.physical);
+    case PQ_PLAIN: break;
+    case PQ_RLE:
+        if (leaf->spec.physical != PQ_BOOLEAN) {
+            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "encoding RLE is for BOOLEAN values");
+        }
+        break;
+    case PQ_PLAIN_DICTIONARY:
+    case PQ_RLE_DICTIONARY: break;
+    case PQ_BIT_PACKED:
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                       "encoding BIT_PACKED is for levels, not for values");
+    default:
+        return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE, "encoding %d of physical type %d",
+                       page->encoding, leaf->spec.physical);
     }
     bool codes = page->encoding == PQ_PLAIN_DICTIONARY || page->encoding == PQ_RLE_DICTIONARY;
-    if (page->num_values) PS_TRY(codes ? ps_dictionary_open(leaf, err) : ps_plain_open(leaf, err));
+    if (page->num_values)
+        PS_TRY(codes ? ps_dictionary_open(leaf, err) : ps_plain_open(leaf, err));
     leaf->has_page = true;
     return PS_OK;
 }
 
 static bool is_coded(const ps_leaf *leaf) {
-    return leaf->page.encoding == PQ_PLAIN_DICTIONARY || leaf->page.encoding == PQ_RLE_DICTIONARY;
+    return leaf->page.encoding == PQ_PLAIN_DICTIONARY ||
+           leaf->page.encoding == PQ_RLE_DICTIONARY;
 }
 
 static int64_t count_values(const ps_leaf *leaf, int64_t rows) {
@@ -142,40 +152,44 @@ static int64_t count_values(const ps_leaf *leaf, int64_t rows) {
 
 static ps_status skip_rows(ps_leaf *leaf, int64_t rows, ps_error *err) {
     int64_t n = count_values(leaf, rows);
-    PS_TRY(is_coded(leaf) ? ps_rle_skip(&leaf->codes, (uint64_t)n, err) : ps_plain_skip(leaf, n, err));
+    PS_TRY(is_coded(leaf) ? ps_rle_skip(&leaf->codes, (uint64_t)n, err)
+                          : ps_plain_skip(leaf, n, err));
     leaf->row += rows;
     leaf->value += n;
     return PS_OK;
 }
 
 /* The first n of `rows` slots hold values; move each to its row, from the back, and clear the nulls. */
-#define EXPAND(bytes)                                                                       \
-    for (int64_t i = rows - 1; i >= n; i--) {                                               \
-        if (ps_bit_get(bits, (size_t)(bit + i))) {                                          \
-            n--;                                                                            \
-            memcpy(out + (size_t)i * (bytes), out + (size_t)n * (bytes), (bytes));          \
-        } else {                                                                            \
-            memset(out + (size_t)i * (bytes), 0, (bytes));                                  \
-        }                                                                                   \
+#define EXPAND(bytes)                                                                          \
+    for (int64_t i = rows - 1; i >= n; i--) {                                                  \
+        if (ps_bit_get(bits, (size_t)(bit + i))) {                                             \
+            n--;                                                                               \
+            memcpy(out + (size_t)i * (bytes), out + (size_t)n * (bytes), (bytes));             \
+        } else {                                                                               \
+            memset(out + (size_t)i * (bytes), 0, (bytes));                                     \
+        }                                                                                      \
     }
 
-static void expand_fixed(uint8_t *out, size_t width, const uint8_t *bits, int64_t bit, int64_t rows, int64_t n) {
+static void expand_fixed(uint8_t *out, size_t width, const uint8_t *bits, int64_t bit,
+                         int64_t rows, int64_t n) {
     switch (width) {
-        case 0: break;
-        case 4: EXPAND(4) break;
-        case 8: EXPAND(8) break;
-        default: EXPAND(width) break;
+    case 0: break;
+    case 4: EXPAND(4) break;
+    case 8: EXPAND(8) break;
+    default: EXPAND(width) break;
     }
 }
 
-static void expand_bits(uint8_t *out, size_t at, const uint8_t *bits, int64_t bit, int64_t rows, int64_t n) {
+static void expand_bits(uint8_t *out, size_t at, const uint8_t *bits, int64_t bit, int64_t rows,
+                        int64_t n) {
     for (int64_t i = rows - 1; i >= n; i--) {
         bool valid = ps_bit_get(bits, (size_t)(bit + i));
         ps_bits_fill(out, at + (size_t)i, 1, valid && ps_bit_get(out, at + (size_t)--n));
     }
 }
 
-static void expand_offsets(ps_leaf *leaf, const uint8_t *bits, int64_t bit, int64_t rows, int64_t n) {
+static void expand_offsets(ps_leaf *leaf, const uint8_t *bits, int64_t bit, int64_t rows,
+                           int64_t n) {
     const int64_t base = leaf->out_rows;
     for (int64_t i = rows - 1; i >= n; i--) {
         ps_offset_set(leaf, base + i + 1, ps_offset_get(leaf, base + n));
@@ -200,7 +214,8 @@ static ps_status add_validity(ps_leaf *leaf, int64_t rows, int64_t n, ps_error *
     }
     if (!leaf->out_validity.data) return PS_OK;
     if (n < rows) {
-        ps_bits_copy(leaf->out_validity.data, at, leaf->levels.data, (size_t)leaf->row, (size_t)rows);
+        ps_bits_copy(leaf->out_validity.data, at, leaf->levels.data, (size_t)leaf->row,
+                     (size_t)rows);
         leaf->null_count += rows - n;
     } else {
         ps_bits_fill(leaf->out_validity.data, at, (size_t)rows, true);
@@ -223,10 +238,12 @@ static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error 
     } else if (leaf->spec.kind == PS_BOOL) {
         uint8_t *out = leaf->out_values.data;
         PS_TRY(ps_plain_read_bits(leaf, out, (size_t)leaf->out_rows, n, err));
-        if (n < rows) expand_bits(out, (size_t)leaf->out_rows, leaf->levels.data, leaf->row, rows, n);
+        if (n < rows)
+            expand_bits(out, (size_t)leaf->out_rows, leaf->levels.data, leaf->row, rows, n);
     } else {
         uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
-        PS_TRY(is_coded(leaf) ? ps_dictionary_read(leaf, out, n, err) : ps_plain_read(leaf, out, n, err));
+        PS_TRY(is_coded(leaf) ? ps_dictionary_read(leaf, out, n, err)
+                              : ps_plain_read(leaf, out, n, err));
         if (n < rows) expand_fixed(out, leaf->out_width, leaf->levels.data, leaf->row, rows, n);
     }
     PS_TRY(add_validity(leaf, rows, n, err));
@@ -268,7 +285,8 @@ ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
         }
         int64_t here = leaf->page.first_row + leaf->row;
         if (run.start < here) {
-            return ps_fail(err, PS_INVALID, PS_NOWHERE, "row %lld is selected, but the page handed begins at row %lld",
+            return ps_fail(err, PS_INVALID, PS_NOWHERE,
+                           "row %lld is selected, but the page handed begins at row %lld",
                            (long long)run.start, (long long)here);
         }
         int64_t done = 0, want = run.stop - run.start;
@@ -277,8 +295,9 @@ ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
         leaf->cursor.row = leaf->next_row = run.start + done;
         if (done < want) {
             if (leaf->out_rows == 0) {
-                return ps_fail(err, PS_LIMIT, PS_NOWHERE,
-                               "a byte string does not fit 32-bit offsets; use string_type=\"large\"");
+                return ps_fail(
+                    err, PS_LIMIT, PS_NOWHERE,
+                    "a byte string does not fit 32-bit offsets; use string_type=\"large\"");
             }
             *state = PS_TAKE_FULL;
             return PS_OK;
@@ -291,7 +310,8 @@ static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
     if (!leaf->spec.utf8 || !leaf->unchecked || !leaf->bytes) return PS_OK;
     int64_t bad = 0;
     if (leaf->spec.kind == PS_BYTES) {
-        if (ps_utf8_check_offsets32(leaf->out_values.data, (const int32_t *)(const void *)leaf->out_offsets.data,
+        if (ps_utf8_check_offsets32(leaf->out_values.data,
+                                    (const int32_t *)(const void *)leaf->out_offsets.data,
                                     leaf->out_rows, &bad) == PS_OK) {
             return PS_OK;
         }
@@ -299,15 +319,19 @@ static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
         for (; bad < leaf->out_rows; bad++) {
             int64_t start = ps_offset_get(leaf, bad), stop = ps_offset_get(leaf, bad + 1);
             size_t at;
-            if (ps_utf8_check(leaf->out_values.data + start, (size_t)(stop - start), &at) != PS_OK) break;
+            if (ps_utf8_check(leaf->out_values.data + start, (size_t)(stop - start), &at) !=
+                PS_OK)
+                break;
         }
         if (bad == leaf->out_rows) return PS_OK;
     }
-    return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "value %lld of the selected rows is not UTF-8", (long long)bad);
+    return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "value %lld of the selected rows is not UTF-8",
+                   (long long)bad);
 }
 
 /* A buffer that keeps more than it needs is copied: small results stay small. */
-static ps_status hand_over(ps_grow *grow, size_t size, uint8_t **data, size_t *capacity, ps_error *err) {
+static ps_status hand_over(ps_grow *grow, size_t size, uint8_t **data, size_t *capacity,
+                           ps_error *err) {
     if (grow->capacity > 4096 && size < grow->capacity / 2) {
         size_t fit = size ? (size + 63) & ~(size_t)63 : 64;
         uint8_t *copy = ps_buffer_new(fit);
@@ -332,15 +356,18 @@ ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
     if (leaf->bytes) {
         out->offsets_size = (n + 1) * (leaf->spec.kind == PS_BYTES ? 4 : 8);
         out->values_size = (size_t)ps_offset_get(leaf, leaf->out_rows);
-        PS_TRY(hand_over(&leaf->out_offsets, out->offsets_size, &out->offsets, &out->offsets_capacity, err));
+        PS_TRY(hand_over(&leaf->out_offsets, out->offsets_size, &out->offsets,
+                         &out->offsets_capacity, err));
     } else {
         out->values_size = leaf->spec.kind == PS_BOOL ? (n + 7) / 8 : n * leaf->out_width;
     }
     if (leaf->out_validity.data) {
         out->validity_size = (n + 7) / 8;
-        PS_TRY(hand_over(&leaf->out_validity, out->validity_size, &out->validity, &out->validity_capacity, err));
+        PS_TRY(hand_over(&leaf->out_validity, out->validity_size, &out->validity,
+                         &out->validity_capacity, err));
     }
-    PS_TRY(hand_over(&leaf->out_values, out->values_size, &out->values, &out->values_capacity, err));
+    PS_TRY(hand_over(&leaf->out_values, out->values_size, &out->values, &out->values_capacity,
+                     err));
     leaf->begun = false;
     return PS_OK;
 }

@@ -8,11 +8,11 @@
 #include "rle.h"
 
 enum { /* parquet.thrift Encoding */
-    PQ_PLAIN = 0,
-    PQ_PLAIN_DICTIONARY = 2,
-    PQ_RLE = 3,
-    PQ_BIT_PACKED = 4,
-    PQ_RLE_DICTIONARY = 8
+       PQ_PLAIN = 0,
+       PQ_PLAIN_DICTIONARY = 2,
+       PQ_RLE = 3,
+       PQ_BIT_PACKED = 4,
+       PQ_RLE_DICTIONARY = 8
 };
 
 typedef struct ps_grow { /* an output buffer */
@@ -26,38 +26,41 @@ typedef struct ps_slice { /* a byte string of the dictionary */
 
 typedef struct ps_dictionary {
     bool loaded;
-    bool checked;        /* its strings are UTF-8, or need not be */
+    bool checked; /* its strings are UTF-8, or need not be */
     uint32_t n;
     const uint8_t *data; /* borrowed: the strings of slices */
     size_t data_length;
-    ps_grow slices;      /* byte strings: ps_slice[n] */
-    ps_grow values;      /* other kinds: n converted values; PS_BOOL never has one */
+    ps_grow slices; /* byte strings: ps_slice[n] */
+    ps_grow values; /* other kinds: n converted values; PS_BOOL never has one */
 } ps_dictionary;
 
 struct ps_leaf {
     ps_leaf_spec spec;
-    size_t in_width, out_width; /* bytes of a PLAIN value and of an output value; 0: bits or byte strings */
-    bool bytes;                 /* output has offsets */
+    size_t in_width,
+        out_width; /* bytes of a PLAIN value and of an output value; 0: bits or byte strings */
+    bool bytes;    /* output has offsets */
     ps_dictionary dictionary;
 
     /* the current page */
     bool has_page;
     ps_page page;
-    int64_t n_rows, row;        /* rows in the page, rows of it that are done */
+    int64_t n_rows, row; /* rows in the page, rows of it that are done */
     bool has_nulls;
     ps_grow levels;             /* validity of the page's rows, when has_nulls */
     int64_t value;              /* values (not nulls) of the page that are done */
     const uint8_t *values, *at; /* values section, and the next value in it (byte strings) */
     size_t values_length;
-    ps_rle codes;               /* dictionary codes, or RLE booleans */
+    ps_rle codes; /* dictionary codes, or RLE booleans */
 
     /* the selection and the output */
     ps_selection selection;
     ps_run_cursor cursor;
-    int64_t next_row;           /* rows of the row group before this one are done */
-    bool begun, unchecked;      /* unchecked: bytes in the output that have not been shown to be UTF-8 */
+    int64_t next_row; /* rows of the row group before this one are done */
+    bool begun,
+        unchecked; /* unchecked: bytes in the output that have not been shown to be UTF-8 */
     int64_t out_rows, max_rows, null_count;
-    ps_grow out_validity, out_values, out_offsets; /* out_validity is empty until a null is seen */
+    ps_grow out_validity, out_values,
+        out_offsets; /* out_validity is empty until a null is seen */
 };
 
 /* Make room for `size` bytes; PS_LIMIT beyond the leaf's max_output. */
@@ -71,20 +74,24 @@ ps_status ps_plain_open(ps_leaf *leaf, ps_error *err);
 ps_status ps_plain_skip(ps_leaf *leaf, int64_t n, ps_error *err);
 ps_status ps_plain_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err);
 /* Bits to out_bit of the bitmap: BOOLEAN, PLAIN or RLE. */
-ps_status ps_plain_read_bits(ps_leaf *leaf, uint8_t *out, size_t out_bit, int64_t n, ps_error *err);
+ps_status ps_plain_read_bits(ps_leaf *leaf, uint8_t *out, size_t out_bit, int64_t n,
+                             ps_error *err);
 /* Byte strings after the `dense` values that offsets already hold; *done < n when offsets would overflow. */
-ps_status ps_plain_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done, ps_error *err);
+ps_status ps_plain_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
+                                ps_error *err);
 
 /* dictionary.c */
 ps_status ps_dictionary_open(ps_leaf *leaf, ps_error *err);
 ps_status ps_dictionary_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err);
-ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done, ps_error *err);
+ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
+                                     ps_error *err);
 void ps_dictionary_clear(ps_dictionary *dictionary);
 
 /* Offsets of either width. */
 PS_INLINE int64_t ps_offset_get(const ps_leaf *leaf, int64_t i) {
     const uint8_t *p = leaf->out_offsets.data;
-    return leaf->spec.kind == PS_BYTES ? (int32_t)ps_load32(p + 4 * i) : (int64_t)ps_load64(p + 8 * i);
+    return leaf->spec.kind == PS_BYTES ? (int32_t)ps_load32(p + 4 * i)
+                                       : (int64_t)ps_load64(p + 8 * i);
 }
 PS_INLINE void ps_offset_set(ps_leaf *leaf, int64_t i, int64_t v) {
     uint8_t *p = leaf->out_offsets.data;

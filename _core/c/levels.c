@@ -8,8 +8,8 @@ static uint8_t reverse_bits(uint8_t v) {
 }
 
 /* Levels of one bit: nothing is written when a single run says that every row has a value. */
-static ps_status read_validity(ps_leaf *leaf, const uint8_t *data, size_t length, int32_t encoding,
-                               ps_error *err) {
+static ps_status read_validity(ps_leaf *leaf, const uint8_t *data, size_t length,
+                               int32_t encoding, ps_error *err) {
     const uint64_t n = (uint64_t)leaf->page.num_values;
     ps_rle rle;
     if (encoding == PQ_RLE) {
@@ -36,7 +36,8 @@ ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
     leaf->has_nulls = false;
     leaf->n_rows = page->num_values;
     if (page->version == 2 && page->num_rows >= 0 && page->num_rows != page->num_values) {
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page of a flat column has %lld values in %lld rows",
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                       "page of a flat column has %lld values in %lld rows",
                        (long long)page->num_values, (long long)page->num_rows);
     }
     if (leaf->spec.max_def && page->num_values) {
@@ -47,10 +48,12 @@ ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
             levels = page->levels + page->rep_length;
             levels_length = page->def_length;
         } else if (encoding == PQ_RLE) {
-            if (length < 4) return ps_fail(err, PS_TRUNCATED, 0, "page ends before its definition levels");
+            if (length < 4)
+                return ps_fail(err, PS_TRUNCATED, 0, "page ends before its definition levels");
             levels_length = ps_load32(body);
             if (levels_length > length - 4) {
-                return ps_fail(err, PS_TRUNCATED, 0, "definition levels claim %zu bytes, the page has %zu",
+                return ps_fail(err, PS_TRUNCATED, 0,
+                               "definition levels claim %zu bytes, the page has %zu",
                                levels_length, length - 4);
             }
             levels = body + 4;
@@ -63,13 +66,15 @@ ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
             levels = body;
             body += levels_length, length -= levels_length;
         } else {
-            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "definition levels in encoding %d", encoding);
+            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "definition levels in encoding %d",
+                           encoding);
         }
         PS_TRY(read_validity(leaf, levels, levels_length, encoding, err));
     }
     /* the levels decide: writers have counted no nulls, or all, in the header */
     if (page->version == 2 && page->num_nulls > page->num_values) {
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page header counts %lld nulls in %lld values",
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                       "page header counts %lld nulls in %lld values",
                        (long long)page->num_nulls, (long long)page->num_values);
     }
     leaf->values = leaf->at = body;

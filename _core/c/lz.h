@@ -20,9 +20,14 @@ PS_INLINE void ps_lz_copy16(uint8_t *to, const uint8_t *from) {
 PS_INLINE void ps_lz_repeat_wide(uint8_t *to, size_t offset, size_t n) {
     /* A period below 8 is spread over a word in a register: reading back what was just stored
      * would stall. `step` is the largest multiple of the period that the word holds. */
-    static const uint64_t spread[8] = {
-        0, 0x0101010101010101, 0x0001000100010001, 0x0001000001000001,
-        0x0000000100000001, 0x0000010000000001, 0x0001000000000001, 0x0100000000000001};
+    static const uint64_t spread[8] = {0,
+                                       0x0101010101010101,
+                                       0x0001000100010001,
+                                       0x0001000001000001,
+                                       0x0000000100000001,
+                                       0x0000010000000001,
+                                       0x0001000000000001,
+                                       0x0100000000000001};
     static const uint8_t step[8] = {0, 8, 8, 6, 8, 5, 6, 7};
     const uint8_t *from = to - offset, *end = to + n;
     if (PS_LIKELY(offset >= 16)) {
@@ -37,7 +42,8 @@ PS_INLINE void ps_lz_repeat_wide(uint8_t *to, size_t offset, size_t n) {
             to += 8, from += 8;
         } while (to < end);
     } else {
-        uint64_t word = (ps_load64(from) & ((UINT64_C(1) << (8 * offset)) - 1)) * spread[offset];
+        uint64_t word = (ps_load64(from) & ((UINT64_C(1) << (8 * offset)) - 1)) *
+                        spread[offset];
         do {
             ps_store64(to, word);
             to += step[offset];

@@ -17,7 +17,9 @@ typedef struct decoder {
     uint8_t *out, *to, *to_end;
 } decoder;
 
-static uint64_t position(const decoder *d, const uint8_t *at) { return (uint64_t)(at - d->data); }
+static uint64_t position(const decoder *d, const uint8_t *at) {
+    return (uint64_t)(at - d->data);
+}
 
 /* The bytes that follow a nibble of 15: each adds to *n, and one below 255 is the last. False when
  * they reach `last` or make more than `room`. */
@@ -119,7 +121,8 @@ static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
     if (*last) return PS_OK;
 
     if (left < 2)
-        return ps_fail(err, PS_TRUNCATED, position(d, d->in), "lz4: input ends inside an offset");
+        return ps_fail(err, PS_TRUNCATED, position(d, d->in),
+                       "lz4: input ends inside an offset");
     const size_t offset = ps_load16(d->in), written = (size_t)(d->to - d->out);
     if (offset == 0 || offset > written)
         return ps_fail(err, PS_CORRUPT, position(d, d->in),
@@ -158,11 +161,12 @@ static ps_status block(const uint8_t *data, size_t length, uint8_t *out, size_t 
 }
 
 static ps_status wrong_size(size_t got, size_t size, size_t length, ps_error *err) {
-    return ps_fail(err, PS_TRUNCATED, length, "lz4: %zu bytes of output, %zu expected", got, size);
+    return ps_fail(err, PS_TRUNCATED, length, "lz4: %zu bytes of output, %zu expected", got,
+                   size);
 }
 
-ps_status ps_lz4_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size, bool exact,
-                        ps_error *err) {
+ps_status ps_lz4_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
+                        bool exact, ps_error *err) {
     size_t got;
     PS_TRY(block(data, length, out, size, !exact, &got, err));
     return got == size ? PS_OK : wrong_size(got, size, length, err);
@@ -174,8 +178,8 @@ static uint32_t load_be32(const uint8_t *p) {
 
 /* Frames of: be32 size, then until blocks have yielded that many bytes: be32 length, block.
  * Most writers put one block in a frame; Hadoop's BlockCompressorStream as many as it needs. */
-static ps_status frames(const uint8_t *data, size_t length, uint8_t *out, size_t size, bool exact,
-                        ps_error *err) {
+static ps_status frames(const uint8_t *data, size_t length, uint8_t *out, size_t size,
+                        bool exact, ps_error *err) {
     size_t at = 0, done = 0;
     do {
         if (length - at < 4)

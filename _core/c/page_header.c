@@ -27,8 +27,8 @@ static const ps_field_spec dictionary_fields[] = {
     [2] = {"encoding", PS_FIELD_I32, .slot = SLOT(encoding)},
     [3] = {"is_sorted", PS_FIELD_BOOL, .slot = SLOT(is_sorted)},
 };
-static const ps_struct_spec dictionary_spec =
-    PS_STRUCT("DictionaryPageHeader", dictionary_fields, PS_FIELD(1) | PS_FIELD(2));
+static const ps_struct_spec dictionary_spec = PS_STRUCT(
+    "DictionaryPageHeader", dictionary_fields, PS_FIELD(1) | PS_FIELD(2));
 
 /* num_nulls is not a COUNT: writers exist that put -1 for unknown, and no decoder needs it. */
 static const ps_field_spec data_v2_fields[] = {
@@ -57,8 +57,8 @@ static const ps_field_spec page_fields[] = {
     [8] = {"data_page_header_v2", PS_FIELD_STRUCT, .slot = PS_SLOT(page_record, data_v2),
            .nested = &data_v2_spec},
 };
-static const ps_struct_spec page_spec =
-    PS_STRUCT("PageHeader", page_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
+static const ps_struct_spec page_spec = PS_STRUCT("PageHeader", page_fields,
+                                                  PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
 
 ps_status ps_page_header_read(const uint8_t *data, size_t length, ps_page_header *out,
                               ps_error *err) {

@@ -144,8 +144,8 @@ static const ps_field_spec page_location_fields[] = {
            .slot = PS_SLOT(page_location, compressed_size)},
     [3] = {"first_row_index", PS_FIELD_I64, .slot = PS_SLOT(page_location, first_row)},
 };
-static const ps_struct_spec page_location_spec =
-    PS_STRUCT("PageLocation", page_location_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
+static const ps_struct_spec page_location_spec = PS_STRUCT(
+    "PageLocation", page_location_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
 
 static ps_status read_page_locations(ps_thrift *t, size_t count, int64_t *record) {
     ps_offset_index *out = ((offset_index_reader *)t->context)->out;
@@ -181,8 +181,8 @@ static const ps_field_spec offset_index_fields[] = {
     [2] = {"unencoded_byte_array_data_bytes", PS_FIELD_LIST, .element = PS_T_I64,
            .read = read_unencoded},
 };
-static const ps_struct_spec offset_index_spec =
-    PS_STRUCT("OffsetIndex", offset_index_fields, PS_FIELD(1));
+static const ps_struct_spec offset_index_spec = PS_STRUCT("OffsetIndex", offset_index_fields,
+                                                          PS_FIELD(1));
 
 ps_status ps_offset_index_read(const uint8_t *data, size_t length, size_t max_arena,
                                ps_offset_index *out, ps_error *err) {

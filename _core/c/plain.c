@@ -1,7 +1,9 @@
 /* plain.c - PLAIN values, and booleans in RLE (Encodings.md, "Plain"). */
 #include "leaf.h"
 
-static uint64_t page_byte(const ps_leaf *leaf, const uint8_t *p) { return (uint64_t)(p - leaf->page.body); }
+static uint64_t page_byte(const ps_leaf *leaf, const uint8_t *p) {
+    return (uint64_t)(p - leaf->page.body);
+}
 
 static ps_status short_page(const ps_leaf *leaf, int64_t n, ps_error *err) {
     return ps_fail(err, PS_TRUNCATED, page_byte(leaf, leaf->values) + leaf->values_length,
@@ -39,9 +41,11 @@ ps_status ps_plain_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err) {
             if ((size_t)(end - p) < 4) return short_page(leaf, i, err);
             size_t length = ps_load32(p);
             if (length > (size_t)(end - p) - 4) return short_page(leaf, i, err);
-            if (!ps_convert_decimal(p + 4, length, out + (size_t)i * leaf->out_width, leaf->out_width)) {
-                return ps_fail(err, PS_CORRUPT, page_byte(leaf, p), "a decimal of %zu bytes does not fit %zu",
-                               length, leaf->out_width);
+            if (!ps_convert_decimal(p + 4, length, out + (size_t)i * leaf->out_width,
+                                    leaf->out_width)) {
+                return ps_fail(err, PS_CORRUPT, page_byte(leaf, p),
+                               "a decimal of %zu bytes does not fit %zu", length,
+                               leaf->out_width);
             }
             p += 4 + length;
         }
@@ -57,7 +61,8 @@ ps_status ps_plain_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err) {
     return status;
 }
 
-ps_status ps_plain_read_bits(ps_leaf *leaf, uint8_t *out, size_t out_bit, int64_t n, ps_error *err) {
+ps_status ps_plain_read_bits(ps_leaf *leaf, uint8_t *out, size_t out_bit, int64_t n,
+                             ps_error *err) {
     if (leaf->page.encoding == PQ_RLE) {
         return ps_rle_read_bits(&leaf->codes, out, out_bit, (uint64_t)n, err);
     }
@@ -68,7 +73,8 @@ ps_status ps_plain_read_bits(ps_leaf *leaf, uint8_t *out, size_t out_bit, int64_
     return PS_OK;
 }
 
-ps_status ps_plain_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done, ps_error *err) {
+ps_status ps_plain_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
+                                ps_error *err) {
     const uint8_t *p = leaf->at, *end = leaf->values + leaf->values_length;
     const int64_t limit = ps_offset_limit(leaf);
     int64_t size = ps_offset_get(leaf, dense), i = 0;

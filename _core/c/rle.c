@@ -2,9 +2,11 @@
 
 #include "bits.h"
 
-ps_status ps_rle_open(ps_rle *rle, const uint8_t *data, size_t length, int width, ps_error *err) {
+ps_status ps_rle_open(ps_rle *rle, const uint8_t *data, size_t length, int width,
+                      ps_error *err) {
     if (width < 0 || width > 32) {
-        return ps_fail(err, PS_CORRUPT, 0, "bit width %d of a run-length run is beyond 32", width);
+        return ps_fail(err, PS_CORRUPT, 0, "bit width %d of a run-length run is beyond 32",
+                       width);
     }
     *rle = (ps_rle){.start = data, .p = data, .end = data + length, .width = width};
     return PS_OK;
@@ -15,9 +17,11 @@ static ps_status next_run(ps_rle *rle, ps_error *err) {
         uint64_t header = 0, at = (uint64_t)(rle->p - rle->start);
         for (int shift = 0;; shift += 7) {
             if (rle->p == rle->end) {
-                return ps_fail(err, PS_TRUNCATED, at, "run-length data ends before the last value");
+                return ps_fail(err, PS_TRUNCATED, at,
+                               "run-length data ends before the last value");
             }
-            if (shift > 28) return ps_fail(err, PS_CORRUPT, at, "run header is longer than 32 bits");
+            if (shift > 28)
+                return ps_fail(err, PS_CORRUPT, at, "run header is longer than 32 bits");
             uint8_t byte = *rle->p++;
             header |= (uint64_t)(byte & 0x7f) << shift;
             if (!(byte & 0x80)) break;
@@ -38,7 +42,8 @@ static ps_status next_run(ps_rle *rle, ps_error *err) {
         } else {
             size_t bytes = (size_t)(rle->width + 7) / 8;
             if (bytes > room) {
-                return ps_fail(err, PS_TRUNCATED, at, "run-length data ends inside a repeated value");
+                return ps_fail(err, PS_TRUNCATED, at,
+                               "run-length data ends inside a repeated value");
             }
             rle->value = 0;
             memcpy(&rle->value, rle->p, bytes);
@@ -58,20 +63,19 @@ PS_INLINE void unpack_groups(const uint8_t *in, uint32_t *out, size_t groups, co
     }
 }
 
-#define UNPACK_CASE(w)                       \
-    case w:                                  \
-        unpack_groups(in, out, groups, w);   \
-        break;
+#define UNPACK_CASE(w)                                                                         \
+    case w: unpack_groups(in, out, groups, w); break;
 static void unpack_switch(const uint8_t *in, uint32_t *out, size_t groups, int width) {
     switch (width) {
-        UNPACK_CASE(1) UNPACK_CASE(2) UNPACK_CASE(3) UNPACK_CASE(4) UNPACK_CASE(5) UNPACK_CASE(6)
-        UNPACK_CASE(7) UNPACK_CASE(8) UNPACK_CASE(9) UNPACK_CASE(10) UNPACK_CASE(11)
-        UNPACK_CASE(12) UNPACK_CASE(13) UNPACK_CASE(14) UNPACK_CASE(15) UNPACK_CASE(16)
-        UNPACK_CASE(17) UNPACK_CASE(18) UNPACK_CASE(19) UNPACK_CASE(20) UNPACK_CASE(21)
-        UNPACK_CASE(22) UNPACK_CASE(23) UNPACK_CASE(24) UNPACK_CASE(25) UNPACK_CASE(26)
-        UNPACK_CASE(27) UNPACK_CASE(28) UNPACK_CASE(29) UNPACK_CASE(30) UNPACK_CASE(31)
-        UNPACK_CASE(32)
-        default: break;
+        UNPACK_CASE(1)
+        UNPACK_CASE(2) UNPACK_CASE(3) UNPACK_CASE(4) UNPACK_CASE(5) UNPACK_CASE(6)
+            UNPACK_CASE(7) UNPACK_CASE(8) UNPACK_CASE(9) UNPACK_CASE(10) UNPACK_CASE(11)
+                UNPACK_CASE(12) UNPACK_CASE(13) UNPACK_CASE(14) UNPACK_CASE(15) UNPACK_CASE(16)
+                    UNPACK_CASE(17) UNPACK_CASE(18) UNPACK_CASE(19) UNPACK_CASE(20)
+                        UNPACK_CASE(21) UNPACK_CASE(22) UNPACK_CASE(23) UNPACK_CASE(24)
+                            UNPACK_CASE(25) UNPACK_CASE(26) UNPACK_CASE(27) UNPACK_CASE(28)
+                                UNPACK_CASE(29) UNPACK_CASE(30) UNPACK_CASE(31)
+                                    UNPACK_CASE(32) default : break;
     }
 }
 
@@ -88,7 +92,8 @@ static void unpack(const ps_rle *rle, uint32_t *out, size_t n) {
     const uint8_t *in = rle->bits, *end = rle->end;
     const int width = rle->width;
     uint64_t bit = rle->bit;
-    for (; n && (bit & 7); n--, bit += (uint64_t)width) *out++ = unpack_one(in, end, bit, width);
+    for (; n && (bit & 7); n--, bit += (uint64_t)width)
+        *out++ = unpack_one(in, end, bit, width);
     const uint8_t *p = in + (bit >> 3);
     size_t room = (size_t)(end - p), groups = n / 8;
     /* the last load of a group reads up to 8 bytes from byte 7 * width / 8 of it */
@@ -131,7 +136,8 @@ ps_status ps_rle_skip(ps_rle *rle, uint64_t n, ps_error *err) {
     return PS_OK;
 }
 
-ps_status ps_rle_read_bits(ps_rle *rle, uint8_t *out, size_t out_bit, uint64_t n, ps_error *err) {
+ps_status ps_rle_read_bits(ps_rle *rle, uint8_t *out, size_t out_bit, uint64_t n,
+                           ps_error *err) {
     while (n) {
         if (rle->left == 0) PS_TRY(next_run(rle, err));
         size_t take = (size_t)(rle->left < n ? rle->left : n);

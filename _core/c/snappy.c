@@ -127,7 +127,7 @@ ps_status ps_snappy_decode(const uint8_t *data, size_t length, uint8_t *out, siz
         PS_TRY(element(&d, exact, err));
     }
     if (exact && d.in != d.in_end)
-        return ps_fail(err, PS_CORRUPT, (uint64_t)(d.in - data), "snappy: %zu bytes after the end",
-                       (size_t)(d.in_end - d.in));
+        return ps_fail(err, PS_CORRUPT, (uint64_t)(d.in - data),
+                       "snappy: %zu bytes after the end", (size_t)(d.in_end - d.in));
     return PS_OK;
 }

@@ -2,7 +2,9 @@
 
 #define HIGH_BITS UINT64_C(0x8080808080808080)
 
-static bool continues(uint8_t byte) { return (byte & 0xc0) == 0x80; }
+static bool continues(uint8_t byte) {
+    return (byte & 0xc0) == 0x80;
+}
 
 /* Length of the sequence at p, which has `left` >= 1 bytes; 0 when it is none. */
 static size_t sequence(const uint8_t *p, size_t left) {

@@ -305,9 +305,9 @@ ps_status ps_zones_probe(const ps_zones *zones, ps_op op, const ps_values *liter
         uint8_t of_number = !needs_bounds                      ? constant
                             : bounded(z, i) && !(held & DOUBT) ? verdict[i]
                                                                : (uint8_t)ANY;
-        verdict[i] =
-            (uint8_t)((held & HAS_NULL ? PS_MAY_NULL : 0) | (held & HAS_NAN ? of_nan : 0) |
-                      (held & HAS_NUMBER ? of_number : 0));
+        verdict[i] = (uint8_t)((held & HAS_NULL ? PS_MAY_NULL : 0) |
+                               (held & HAS_NAN ? of_nan : 0) |
+                               (held & HAS_NUMBER ? of_number : 0));
     }
     return PS_OK;
 }

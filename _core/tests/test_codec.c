@@ -8,12 +8,12 @@
 
 static int passed, failed;
 
-#define CHECK(condition)                                                                  \
-    do {                                                                                  \
-        if (condition)                                                                    \
-            passed++;                                                                     \
-        else                                                                              \
-            failed++, printf("%s:%d: %s: %s\n", __FILE__, __LINE__, __func__, #condition); \
+#define CHECK(condition)                                                                       \
+    do {                                                                                       \
+        if (condition)                                                                         \
+            passed++;                                                                          \
+        else                                                                                   \
+            failed++, printf("%s:%d: %s: %s\n", __FILE__, __LINE__, __func__, #condition);     \
     } while (0)
 
 typedef ps_status decode_fn(const uint8_t *, size_t, uint8_t *, size_t, bool, ps_error *);
@@ -47,13 +47,16 @@ static ps_status decode(decode_fn *fn, const void *data, size_t length, size_t s
     return status;
 }
 
-#define DECODE(fn, text, size, exact) decode(fn, text, sizeof(text) - 1, size, exact, NULL, NULL)
+#define DECODE(fn, text, size, exact)                                                          \
+    decode(fn, text, sizeof(text) - 1, size, exact, NULL, NULL)
 
 static void push(bytes *b, const void *from, size_t n) {
     memcpy(b->data + b->n, from, n);
     b->n += n;
 }
-static void put(bytes *b, unsigned byte) { b->data[b->n++] = (uint8_t)byte; }
+static void put(bytes *b, unsigned byte) {
+    b->data[b->n++] = (uint8_t)byte;
+}
 
 static void repeat(bytes *plain, size_t offset, size_t n) {
     for (; n > 0; n--) put(plain, plain->data[plain->n - offset]);
@@ -86,7 +89,8 @@ static void write_snappy(bytes *block, bytes *plain, size_t target) {
         size_t offset = some_offset(plain->n, kind == 1 ? 2047 : 65535);
         put(block, kind == 1 ? (unsigned)(1 | (n - 4) << 2 | (offset >> 8) << 5)
                              : (unsigned)(kind | (n - 1) << 2));
-        for (unsigned i = 0; i < (1u << (kind - 1)); i++) put(block, (offset >> (8 * i)) & 0xff);
+        for (unsigned i = 0; i < (1u << (kind - 1)); i++)
+            put(block, (offset >> (8 * i)) & 0xff);
         repeat(plain, offset, n);
     }
 }
@@ -99,7 +103,9 @@ static void put_more(bytes *block, size_t n) {
 static void write_lz4(bytes *block, bytes *plain, size_t target) {
     for (size_t start = plain->n;;) {
         bool last = plain->n >= target;
-        size_t lit = last || plain->n == start ? 1 + below(20) : below(4) ? below(18) : below(600);
+        size_t lit = last || plain->n == start ? 1 + below(20)
+                     : below(4)                ? below(18)
+                                               : below(600);
         size_t n = last ? 0 : below(4) ? below(18) : below(900);
         put(block, (unsigned)((lit < 15 ? lit : 15) << 4 | (n < 15 ? n : 15)));
         if (lit >= 15) put_more(block, lit - 15);
@@ -113,7 +119,8 @@ static void write_lz4(bytes *block, bytes *plain, size_t target) {
     }
 }
 
-static void random_blocks(decode_fn *fn, void (*write)(bytes *, bytes *, size_t), bool preamble) {
+static void random_blocks(decode_fn *fn, void (*write)(bytes *, bytes *, size_t),
+                          bool preamble) {
     int wrong = 0, wrong_prefix = 0, wrong_size = 0, cut_accepted = 0;
     bytes block = {exactly(NULL, 1 << 20), 0}, body = {exactly(NULL, 1 << 20), 0};
     bytes plain = {exactly(NULL, 1 << 20), 0};
@@ -132,7 +139,8 @@ static void random_blocks(decode_fn *fn, void (*write)(bytes *, bytes *, size_t)
         wrong_size += decode(fn, block.data, block.n, plain.n + 1, false, NULL, NULL) == PS_OK;
         size_t step = plain.n < 2000 ? 1 : 997;
         for (size_t n = 0; n <= plain.n; n += step)
-            wrong_prefix += decode(fn, block.data, block.n, n, false, plain.data, NULL) != PS_OK;
+            wrong_prefix += decode(fn, block.data, block.n, n, false, plain.data, NULL) !=
+                            PS_OK;
         step = block.n < 2000 ? 1 : 997;
         for (size_t n = 0; n < block.n; n += step)
             cut_accepted += decode(fn, block.data, n, plain.n, true, NULL, NULL) == PS_OK;
@@ -163,11 +171,26 @@ static void snappy_nothing(void) {
 }
 
 static void snappy_preamble_lies(void) {
-    CHECK(DECODE(ps_snappy_decode, "\x05\x10" "hello", 5, true) == PS_OK);
-    CHECK(DECODE(ps_snappy_decode, "\x06\x10" "hello", 5, true) == PS_CORRUPT);
-    CHECK(DECODE(ps_snappy_decode, "\x06\x10" "hello", 5, false) == PS_OK);
-    CHECK(DECODE(ps_snappy_decode, "\x04\x10" "hello", 5, false) == PS_CORRUPT);
-    CHECK(DECODE(ps_snappy_decode, "\x04\x10" "hello", 4, true) == PS_CORRUPT);
+    CHECK(DECODE(ps_snappy_decode,
+                 "\x05\x10"
+                 "hello",
+                 5, true) == PS_OK);
+    CHECK(DECODE(ps_snappy_decode,
+                 "\x06\x10"
+                 "hello",
+                 5, true) == PS_CORRUPT);
+    CHECK(DECODE(ps_snappy_decode,
+                 "\x06\x10"
+                 "hello",
+                 5, false) == PS_OK);
+    CHECK(DECODE(ps_snappy_decode,
+                 "\x04\x10"
+                 "hello",
+                 5, false) == PS_CORRUPT);
+    CHECK(DECODE(ps_snappy_decode,
+                 "\x04\x10"
+                 "hello",
+                 4, true) == PS_CORRUPT);
     CHECK(DECODE(ps_snappy_decode, "\xff\xff\xff\xff\x1f", 5, false) == PS_CORRUPT);
     CHECK(DECODE(ps_snappy_decode, "\x80\x80\x80\x80\x80\x01", 5, false) == PS_CORRUPT);
     CHECK(DECODE(ps_snappy_decode, "\x85\x80", 5, true) == PS_TRUNCATED);
@@ -192,15 +215,30 @@ static void snappy_copy_before_the_start(void) {
 static void snappy_truncated_literal_length(void) {
     CHECK(DECODE(ps_snappy_decode, "\x64\xf0", 100, true) == PS_TRUNCATED);
     CHECK(DECODE(ps_snappy_decode, "\x64\xfc\x63\0\0", 100, true) == PS_TRUNCATED);
-    CHECK(DECODE(ps_snappy_decode, "\x64\xf0\x63" "abc", 100, true) == PS_TRUNCATED);
-    CHECK(DECODE(ps_snappy_decode, "\x64\xfc\xff\xff\xff\xff" "a", 100, false) == PS_TRUNCATED);
+    CHECK(DECODE(ps_snappy_decode,
+                 "\x64\xf0\x63"
+                 "abc",
+                 100, true) == PS_TRUNCATED);
+    CHECK(DECODE(ps_snappy_decode,
+                 "\x64\xfc\xff\xff\xff\xff"
+                 "a",
+                 100, false) == PS_TRUNCATED);
 }
 
 static void snappy_output_overrun(void) {
-    CHECK(DECODE(ps_snappy_decode, "\x03\x10" "hello", 3, true) == PS_CORRUPT);
+    CHECK(DECODE(ps_snappy_decode,
+                 "\x03\x10"
+                 "hello",
+                 3, true) == PS_CORRUPT);
     CHECK(DECODE(ps_snappy_decode, "\x04\0a\x01\x01", 4, true) == PS_CORRUPT);
-    CHECK(DECODE(ps_snappy_decode, "\x03\xfc\xff\xff\xff\xff" "abc", 3, true) == PS_CORRUPT);
-    CHECK(DECODE(ps_snappy_decode, "\x03\x08" "abc\x01\x01", 3, true) == PS_CORRUPT);
+    CHECK(DECODE(ps_snappy_decode,
+                 "\x03\xfc\xff\xff\xff\xff"
+                 "abc",
+                 3, true) == PS_CORRUPT);
+    CHECK(DECODE(ps_snappy_decode,
+                 "\x03\x08"
+                 "abc\x01\x01",
+                 3, true) == PS_CORRUPT);
 }
 
 /* ---- LZ4 --------------------------------------------------------------------------------- */
@@ -213,49 +251,99 @@ static void lz4_nothing(void) {
 }
 
 static void lz4_bad_offset(void) {
-    CHECK(DECODE(ps_lz4_decode, "\x10" "a\x01\0\0", 5, true) == PS_OK);
-    CHECK(DECODE(ps_lz4_decode, "\x10" "a\0\0\0", 5, true) == PS_CORRUPT);
-    CHECK(DECODE(ps_lz4_decode, "\x10" "a\x02\0\0", 5, true) == PS_CORRUPT);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x10"
+                 "a\x01\0\0",
+                 5, true) == PS_OK);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x10"
+                 "a\0\0\0",
+                 5, true) == PS_CORRUPT);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x10"
+                 "a\x02\0\0",
+                 5, true) == PS_CORRUPT);
     CHECK(DECODE(ps_lz4_decode, "\0\x01\0\0", 4, true) == PS_CORRUPT);
 }
 
 static void lz4_truncated_length(void) {
     CHECK(DECODE(ps_lz4_decode, "\xf0", 99, true) == PS_TRUNCATED);
     CHECK(DECODE(ps_lz4_decode, "\xf0\xff\xff", 99, false) == PS_TRUNCATED);
-    CHECK(DECODE(ps_lz4_decode, "\x1f" "a\x01\0\xff", 99, true) == PS_TRUNCATED);
-    CHECK(DECODE(ps_lz4_decode, "\x1f" "a\x01", 99, true) == PS_TRUNCATED);
-    CHECK(DECODE(ps_lz4_decode, "\x50" "hell", 5, true) == PS_TRUNCATED);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x1f"
+                 "a\x01\0\xff",
+                 99, true) == PS_TRUNCATED);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x1f"
+                 "a\x01",
+                 99, true) == PS_TRUNCATED);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x50"
+                 "hell",
+                 5, true) == PS_TRUNCATED);
 }
 
 static void lz4_ends_in_a_match(void) {
-    CHECK(DECODE(ps_lz4_decode, "\x10" "a\x01\0", 5, true) == PS_TRUNCATED);
-    CHECK(DECODE(ps_lz4_decode, "\x10" "a\x01\0", 5, false) == PS_OK);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x10"
+                 "a\x01\0",
+                 5, true) == PS_TRUNCATED);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x10"
+                 "a\x01\0",
+                 5, false) == PS_OK);
 }
 
 static void lz4_output_overrun(void) {
-    CHECK(DECODE(ps_lz4_decode, "\x50" "hello", 4, true) == PS_CORRUPT);
-    CHECK(DECODE(ps_lz4_decode, "\x50" "hello", 4, false) == PS_OK);
-    CHECK(DECODE(ps_lz4_decode, "\x50" "hello", 6, true) == PS_TRUNCATED);
-    CHECK(DECODE(ps_lz4_decode, "\x10" "a\x01\0\0", 4, true) == PS_CORRUPT);
-    CHECK(DECODE(ps_lz4_decode, "\x1f" "a\x01\0\xff\xff\xff\0\0", 9, true) == PS_CORRUPT);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x50"
+                 "hello",
+                 4, true) == PS_CORRUPT);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x50"
+                 "hello",
+                 4, false) == PS_OK);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x50"
+                 "hello",
+                 6, true) == PS_TRUNCATED);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x10"
+                 "a\x01\0\0",
+                 4, true) == PS_CORRUPT);
+    CHECK(DECODE(ps_lz4_decode,
+                 "\x1f"
+                 "a\x01\0\xff\xff\xff\0\0",
+                 9, true) == PS_CORRUPT);
 }
 
-#define AB "\0\0\0\x02\0\0\0\x03\x20" "ab"
+#define AB                                                                                     \
+    "\0\0\0\x02\0\0\0\x03\x20"                                                                 \
+    "ab"
 
 static void hadoop_frames(void) {
     decode_fn *fn = ps_lz4_hadoop_decode;
     const uint8_t *want = (const uint8_t *)"ababab";
     CHECK(decode(fn, AB AB AB, 33, 6, true, want, NULL) == PS_OK);
-    const char *two_blocks = "\0\0\0\x04\0\0\0\x03\x20" "ab\0\0\0\x03\x20" "ab" AB;
+    const char *two_blocks = "\0\0\0\x04\0\0\0\x03\x20"
+                             "ab\0\0\0\x03\x20"
+                             "ab" AB;
     CHECK(decode(fn, two_blocks, 29, 6, true, want, NULL) == PS_OK);
     CHECK(decode(fn, AB AB AB "\0\0\0\0", 37, 6, true, want, NULL) == PS_OK);
-    CHECK(decode(fn, "\x60" "ababab", 7, 6, true, want, NULL) == PS_OK);
+    CHECK(decode(fn,
+                 "\x60"
+                 "ababab",
+                 7, 6, true, want, NULL) == PS_OK);
     for (size_t n = 0; n <= 6; n++) {
         CHECK(decode(fn, AB AB AB, 33, n, false, want, NULL) == PS_OK);
-        CHECK(decode(fn, "\x60" "ababab", 7, n, false, want, NULL) == PS_OK);
+        CHECK(decode(fn,
+                     "\x60"
+                     "ababab",
+                     7, n, false, want, NULL) == PS_OK);
         CHECK(n == 6 || decode(fn, AB AB AB, 33, n, true, want, NULL) != PS_OK);
     }
-    for (size_t n = 0; n < 33; n++) CHECK(decode(fn, AB AB AB, n, 6, true, NULL, NULL) != PS_OK);
+    for (size_t n = 0; n < 33; n++)
+        CHECK(decode(fn, AB AB AB, n, 6, true, NULL, NULL) != PS_OK);
     CHECK(decode(fn, AB AB AB, 33, 7, false, NULL, NULL) != PS_OK);
 }
 
@@ -268,11 +356,21 @@ static void hadoop_empty(void) {
 
 static void hadoop_lies(void) {
     decode_fn *fn = ps_lz4_hadoop_decode;
-    const char *bad_offset = AB "\0\0\0\x05\0\0\0\x05\x10" "a\0\0\0";
+    const char *bad_offset = AB "\0\0\0\x05\0\0\0\x05\x10"
+                                "a\0\0\0";
     ps_error err;
-    CHECK(DECODE(fn, "\0\0\0\x03\0\0\0\x03\x20" "ab", 3, true) == PS_TRUNCATED);
-    CHECK(DECODE(fn, "\0\0\0\x01\0\0\0\x03\x20" "ab", 1, true) == PS_CORRUPT);
-    CHECK(DECODE(fn, "\0\0\0\x02\xff\xff\xff\xff\x20" "ab", 2, true) == PS_TRUNCATED);
+    CHECK(DECODE(fn,
+                 "\0\0\0\x03\0\0\0\x03\x20"
+                 "ab",
+                 3, true) == PS_TRUNCATED);
+    CHECK(DECODE(fn,
+                 "\0\0\0\x01\0\0\0\x03\x20"
+                 "ab",
+                 1, true) == PS_CORRUPT);
+    CHECK(DECODE(fn,
+                 "\0\0\0\x02\xff\xff\xff\xff\x20"
+                 "ab",
+                 2, true) == PS_TRUNCATED);
     CHECK(DECODE(fn, AB "x", 2, true) == PS_TRUNCATED);
     CHECK(decode(fn, bad_offset, 24, 7, true, NULL, &err) == PS_CORRUPT);
     CHECK(err.offset == 21); /* the offset of the match, counted from the start of the input */
@@ -326,7 +424,11 @@ static void utf8_limits(void) {
     CHECK(BAD("\xe0\x9f\xbf") == 0 && BAD("\xf0\x8f\xbf\xbf") == 0);
     CHECK(BAD("a\xed\xa0\x80") == 1 && BAD("a\xed\xbf\xbf") == 1);
     CHECK(BAD("\xf4\x90\x80\x80") == 0 && BAD("\xf5\x80\x80\x80") == 0 && BAD("\xff") == 0);
-    CHECK(BAD("ab\x80") == 2 && BAD("\xc2" "a") == 0 && BAD("\xe2\x82" "a") == 0);
+    CHECK(BAD("ab\x80") == 2 &&
+          BAD("\xc2"
+              "a") == 0 &&
+          BAD("\xe2\x82"
+              "a") == 0);
     CHECK(BAD("a\xc2") == 1 && BAD("a\xe2\x82") == 1 && BAD("a\xf0\x90\x80") == 1);
 }
 
@@ -343,7 +445,8 @@ static void utf8_at_every_place(void) {
 }
 
 static void utf8_strings(void) {
-    const uint8_t *text = (const uint8_t *)"ab\xc3\xa9" "cd";
+    const uint8_t *text = (const uint8_t *)"ab\xc3\xa9"
+                                           "cd";
     int64_t bad = -1;
     CHECK(ps_utf8_check_offsets32(text, (int32_t[]){0, 2, 4, 4, 6}, 4, &bad) == PS_OK);
     CHECK(ps_utf8_check_offsets32(text, (int32_t[]){4, 6, 6}, 2, &bad) == PS_OK);

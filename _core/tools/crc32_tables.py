@@ -5,7 +5,7 @@ SLICES = 8
 
 
 def times_x(value: int, n: int) -> int:
-    """value * x^n modulo the polynomial, all reflected."""
+    """Value * x^n modulo the polynomial, all reflected."""
     for _ in range(n):
         value = (value >> 1) ^ (POLYNOMIAL if value & 1 else 0)
     return value

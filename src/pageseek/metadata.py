@@ -488,15 +488,21 @@ class ParquetFile:
             try:
                 if not 0 <= start <= stop <= self.store.size:
                     raise _Contradiction("its chunk lies outside the file")
-                n, offset, size, first, _ = core.offset_index(data, num_rows, start, stop, max_arena=MAX_ARENA)
+                n, offset, size, first, _ = core.offset_index(
+                    data, num_rows, start, stop, max_arena=MAX_ARENA
+                )
                 if n:
                     found = OffsetIndex(
                         _int64(offset), _int64(size), np.append(_int64(first), num_rows)
                     )
             except core.CoreError as error:
-                report.note(f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error.message}")
+                report.note(
+                    f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error.message}"
+                )
             except _Contradiction as error:
-                report.note(f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error}")
+                report.note(
+                    f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error}"
+                )
         self._offset_indexes[row_group, leaf.index] = found
         return found
 
@@ -587,7 +593,8 @@ class ParquetFile:
 
     def statistics(self, leaf: Leaf | str) -> tuple[pa.Array, pa.Array]:
         """The least and greatest value of a column in each row group, as the Parquet schema types them;
-        null where nothing can be trusted."""
+        null where nothing can be trusted.
+        """
         leaf = self._resolve(leaf)
         form = self.schema_tree.parquet_form(leaf)
         chunks = self.chunks(leaf)

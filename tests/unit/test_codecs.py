@@ -6,7 +6,6 @@ import zlib
 
 import pyarrow as pa
 import pytest
-
 from pageseek._core import decode
 
 SIZES = [1, 2, 7, 8, 15, 16, 17, 63, 64, 65, 255, 270, 1000, 4096]
@@ -124,7 +123,7 @@ def test_hadoop_frames():
                 decompress("lz4", packed[:cut], len(plain))
 
 
-@pytest.mark.parametrize("size", [*range(0, 300), BIG])
+@pytest.mark.parametrize("size", [*range(300), BIG])
 def test_crc32(size):
     data = PATTERNS["random"](size)
     assert decode.crc32(data) == zlib.crc32(data)

@@ -11,7 +11,6 @@ import numpy as np
 from pageseek.errors import FileChangedError
 from pageseek.storage.base import Buffer, Version
 
-
 LARGE = (
     4 << 20
 )  # bytes from which numpy's memory comes in huge pages, so that it is not faulted in page by page

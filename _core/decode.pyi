@@ -1,0 +1,61 @@
+from collections.abc import Buffer
+from typing import Final, final
+
+Form = tuple[int, int, int, int, int, int]
+
+TAKE_PAGE: Final[int]
+TAKE_DONE: Final[int]
+TAKE_FULL: Final[int]
+KIND_WIDTH: Final[tuple[int, ...]]
+
+class CoreError(Exception):
+    status: int
+    offset: int | None
+    message: str
+    def __init__(self, status: int, offset: int | None, message: str) -> None: ...
+
+@final
+class Block(Buffer):
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def crc32(data: Buffer, crc: int = 0) -> int: ...
+def decompress(codec: str, data: Buffer, size: int, exact: bool = True) -> Block: ...
+def convert_plain(
+    form: Form, data: Buffer, offset: Buffer, size: Buffer, n: int
+) -> tuple[Block, Block | None, Block]: ...
+
+@final
+class LeafDecoder:
+    def __init__(
+        self,
+        form: Form,
+        max_def: int,
+        max_rep: int,
+        max_output: int = ...,
+        lsb_levels: bool = False,
+    ) -> None: ...
+    @property
+    def has_dictionary(self) -> bool: ...
+    @property
+    def row(self) -> int: ...
+    def dictionary(self, data: Buffer, n: int) -> None: ...
+    def begin(self, ranges: Buffer, max_rows: int = ..., bytes_hint: int = 0) -> None: ...
+    def page(
+        self,
+        body: Buffer,
+        levels: Buffer | None,
+        version: int,
+        encoding: int,
+        def_encoding: int,
+        rep_encoding: int,
+        num_values: int,
+        num_nulls: int,
+        num_rows: int,
+        rep_length: int,
+        def_length: int,
+        first_row: int,
+        partial: bool = False,
+    ) -> int: ...
+    def resume(self) -> int: ...
+    def finish(self) -> tuple[int, int, Block | None, Block | None, Block]: ...
