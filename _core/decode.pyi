@@ -1,7 +1,8 @@
-from collections.abc import Buffer
-from typing import Final, final
+from typing import Final, Self, TypeAlias, final
 
-Form = tuple[int, int, int, int, int, int]
+from typing_extensions import Buffer
+
+_Form: TypeAlias = tuple[int, int, int, int, int, int]
 
 TAKE_PAGE: Final[int]
 TAKE_DONE: Final[int]
@@ -22,19 +23,19 @@ class Block(Buffer):
 def crc32(data: Buffer, crc: int = 0) -> int: ...
 def decompress(codec: str, data: Buffer, size: int, exact: bool = True) -> Block: ...
 def convert_plain(
-    form: Form, data: Buffer, offset: Buffer, size: Buffer, n: int
+    form: _Form, data: Buffer, offset: Buffer, size: Buffer, n: int
 ) -> tuple[Block, Block | None, Block]: ...
 
 @final
 class LeafDecoder:
-    def __init__(
-        self,
-        form: Form,
+    def __new__(
+        cls,
+        form: _Form,
         max_def: int,
         max_rep: int,
         max_output: int = ...,
         lsb_levels: bool = False,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def has_dictionary(self) -> bool: ...
     @property

@@ -3,10 +3,9 @@
 
 Every function takes buffers, runs one block without the GIL and turns a status into CoreError.
 """
-from cpython.buffer cimport PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 
 cdef extern from "pageseek.h" nogil:
@@ -183,7 +182,6 @@ def convert_plain(tuple form, data, offset, size, int64_t n):
     cdef ps_status status
     cdef Py_buffer view, at, sizes
     cdef size_t total = 0
-    cdef int64_t i
     cdef void *offsets_data = NULL
     fill_spec(&spec, form, <size_t>-1)
     width = KIND_WIDTH[spec.kind]

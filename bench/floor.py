@@ -223,7 +223,7 @@ class _Planner:
 
     def _header(self, at: int, size: int) -> Any:
         (data,) = self._file.store.read([(at, size)])
-        return page_header(memoryview(data), 0, self._path, at)
+        return page_header(memoryview(data), 0, lambda: self._path, at)
 
 
 def _admits(lower: pa.Array, upper: pa.Array, terms: Sequence[Any]) -> Mask:

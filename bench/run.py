@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OURS = "pageseek"
 
 
-class WrongAnswer(AssertionError):  # noqa: N818
+class WrongAnswer(AssertionError):
     """Two peers answer the same question differently."""
 
 

@@ -65,6 +65,7 @@ PS_INLINE void unpack_groups(const uint8_t *in, uint32_t *out, size_t groups, co
 
 #define UNPACK_CASE(w)                                                                         \
     case w: unpack_groups(in, out, groups, w); break;
+/* clang-format off */
 static void unpack_switch(const uint8_t *in, uint32_t *out, size_t groups, int width) {
     switch (width) {
         UNPACK_CASE(1)
@@ -78,6 +79,7 @@ static void unpack_switch(const uint8_t *in, uint32_t *out, size_t groups, int w
                                     UNPACK_CASE(32) default : break;
     }
 }
+/* clang-format on */
 
 /* One value near the end of the data: only the bytes that are there. */
 static uint32_t unpack_one(const uint8_t *in, const uint8_t *end, uint64_t bit, int width) {

@@ -210,8 +210,8 @@ class LeafReader:
             elif header.type in (DATA_PAGE, DATA_PAGE_V2):
                 stop = row + header.num_values
                 if stop > self._num_rows:
-                    raise CorruptFileError(
-                        f"{where} at byte {self._start + at}: its rows {row} to {stop} go beyond the {self._num_rows} of the row group"
+                    raise self._corrupt(
+                        f"its rows {row} to {stop} go beyond the {self._num_rows} of the row group"
                     )
                 while wanted is not None and wanted[1] <= row:
                     wanted = next(bounds, None)

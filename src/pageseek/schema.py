@@ -387,7 +387,7 @@ class Schema:
                 if element.num_children > 0:
                     open_groups.append([element.num_children, path, level, repeated])
             else:
-                leaves.append(Leaf(len(leaves), path, element, level, repeated, len(fields) - 1))  # type: ignore[arg-type]
+                leaves.append(Leaf(len(leaves), path, element, level, repeated, len(fields) - 1))
         stops = [*(f.first_leaf for f in fields[1:]), len(leaves)][: len(fields)]
         return [
             Field(f.name, f.element, f.first_leaf, stop)

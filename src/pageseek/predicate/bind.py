@@ -167,7 +167,7 @@ class _Binder:
             raise PredicateError(f"{e!r}: column of type {form.type} has no prefix")
         prefix = exact(e.prefix, form, repr(e.column))
         return BoundLeaf(
-            leaf, form, rows.OP_PREFIX, _literals([prefix], form), negate, self._nan, repr(e)
+            leaf, form, rows.OP_PREFIX, _literals([prefix], form), negate, self._nan, e
         )
 
 

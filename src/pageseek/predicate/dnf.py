@@ -9,9 +9,9 @@ from pageseek.errors import PredicateError
 from pageseek.predicate.expression import And, Column, Expression, Or
 
 _OPS: dict[str, Callable[[Column, Any], Expression]] = {
-    "=": lambda c, v: c == v,  # type: ignore[return-value]
-    "==": lambda c, v: c == v,  # type: ignore[return-value]
-    "!=": lambda c, v: c != v,  # type: ignore[return-value]
+    "=": lambda c, v: c == v,
+    "==": lambda c, v: c == v,
+    "!=": lambda c, v: c != v,
     "<": lambda c, v: c < v,
     "<=": lambda c, v: c <= v,
     ">": lambda c, v: c > v,

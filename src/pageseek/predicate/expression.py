@@ -101,7 +101,7 @@ class Column:
 
     def between(self, low: Any, high: Any) -> Expression:
         """`low <= column <= high`."""
-        return (self >= low) & (self <= high)
+        return And((self >= low, self <= high))
 
     def is_null(self) -> Expression:
         """TRUE where there is no value."""

@@ -137,7 +137,7 @@ def _number(value: Any, scale: int) -> Fraction | float | None:
     if isinstance(value, (float, Decimal)) and not math.isfinite(value):
         return float(value)
     if isinstance(value, (int, float, Decimal, Fraction)):
-        return Fraction(value) * 10**scale
+        return Fraction(value) * Fraction(10**scale)
     return None
 
 
@@ -173,15 +173,13 @@ def _timestamp(value: Any, made: pa.DataType) -> Fraction | None:
         if (value.tzinfo is None) != (made.tz is None):
             return None
         nanosecond = Fraction(int(getattr(value, "nanosecond", 0)), 10**9)
-        if (
-            value.tzinfo is not None
-        ):  # pandas keeps its nanoseconds apart, and astimezone drops them
+        if value.tzinfo is not None:  # pandas' nanoseconds are kept apart: astimezone drops them
             value = dt.datetime.astimezone(value, dt.UTC).replace(tzinfo=None)
         seconds = _naive_seconds(value) + nanosecond
         return seconds * ticks
     if made.tz is None and isinstance(value, np.datetime64):
-        seconds = _numpy_time(value, 1)
-        return None if seconds is None else seconds * ticks
+        since = _numpy_time(value, 1)
+        return None if since is None else since * ticks
     if made.tz is None and isinstance(value, dt.date):
         return Fraction((value.toordinal() - _EPOCH) * 86400 * ticks)
     return None

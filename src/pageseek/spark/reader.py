@@ -26,7 +26,7 @@ def read(
     spark: SparkSession,
     source: Any,
     columns: Sequence[str] | None = None,
-    filter: Any = None,  # noqa: A002
+    filter: Any = None,
     *,
     limit: int | None = None,
     tasks: int | None = None,
