@@ -85,6 +85,8 @@ class Scan:
         tables = list(plan.tables())
         if len(tables) == 1:
             return tables[0]
+        if not plan.schema.names:
+            return table_of(plan.schema, sum(table.num_rows for table in tables), [])
         return (
             pa.concat_tables(tables)
             if tables
