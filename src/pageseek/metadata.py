@@ -410,6 +410,18 @@ class ParquetFile:
             return None
         if not any(chunk.statistics_present == 1 for chunk in chunks):
             return None
+        bounds = self._chunk_bounds(leaf, form)
+        nulls = np.array([c.statistics_null_count for c in chunks], np.int64)
+        nans = np.array([c.statistics_nan_count for c in chunks], np.int64)
+        counts = np.array([g.num_rows for g in self.row_groups], np.int64)
+        zones, _, _ = _zones(
+            form, self._footer, bounds, None, np.maximum(nulls, -1), np.maximum(nans, -1), counts, 0
+        )
+        return zones
+
+    def _chunk_bounds(self, leaf: Leaf, form: Form) -> npt.NDArray[np.int64]:
+        """(offset, length) of min, then of max, in the footer for each chunk; absent where not trusted."""
+        chunks = self.chunks(leaf)
         trusted, signed = _trusted_order(leaf, self._orders), _signed_order(leaf, form)
         bounds = np.full((4, len(chunks)), ABSENT, np.int64)
         for i, chunk in enumerate(chunks):
@@ -432,13 +444,7 @@ class ParquetFile:
                     chunk.statistics_max_offset,
                     chunk.statistics_max_length,
                 )
-        nulls = np.array([c.statistics_null_count for c in chunks], np.int64)
-        nans = np.array([c.statistics_nan_count for c in chunks], np.int64)
-        counts = np.array([g.num_rows for g in self.row_groups], np.int64)
-        zones, _, _ = _zones(
-            form, self._footer, bounds, None, np.maximum(nulls, -1), np.maximum(nans, -1), counts, 0
-        )
-        return zones
+        return bounds
 
     # -- page index -----------------------------------------------------------------------------
 
@@ -597,16 +603,7 @@ class ParquetFile:
         """
         leaf = self._resolve(leaf)
         form = self.schema_tree.parquet_form(leaf)
-        chunks = self.chunks(leaf)
-        bounds = np.full((4, len(chunks)), ABSENT, np.int64)
-        if _trusted_order(leaf, self._orders):
-            for i, c in enumerate(chunks):
-                bounds[:, i] = (
-                    c.statistics_min_value_offset,
-                    c.statistics_min_value_length,
-                    c.statistics_max_value_offset,
-                    c.statistics_max_value_length,
-                )
+        bounds = self._chunk_bounds(leaf, form)
         counts = np.array([g.num_rows for g in self.row_groups], np.int64)
         return _zones(form, self._footer, bounds, None, None, None, counts, 0)[1:]
 
