@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Final, Self, TypeAlias, final
 
 from typing_extensions import Buffer
@@ -7,6 +8,11 @@ _Form: TypeAlias = tuple[int, int, int, int, int, int]
 TAKE_PAGE: Final[int]
 TAKE_DONE: Final[int]
 TAKE_FULL: Final[int]
+TAKE_DICTIONARY: Final[int]
+DATA_PAGE: Final[int]
+INDEX_PAGE: Final[int]
+DICTIONARY_PAGE: Final[int]
+DATA_PAGE_V2: Final[int]
 KIND_WIDTH: Final[tuple[int, ...]]
 
 class CoreError(Exception):
@@ -14,6 +20,9 @@ class CoreError(Exception):
     offset: int | None
     message: str
     def __init__(self, status: int, offset: int | None, message: str) -> None: ...
+
+class HeaderError(CoreError): ...
+class PageMismatch(CoreError): ...
 
 @final
 class Block(Buffer):
@@ -35,6 +44,8 @@ class LeafDecoder:
         max_rep: int,
         max_output: int = ...,
         lsb_levels: bool = False,
+        codec: str = "uncompressed",
+        decompress: Callable[[memoryview, int], Buffer] | None = None,
     ) -> Self: ...
     @property
     def has_dictionary(self) -> bool: ...
@@ -58,5 +69,12 @@ class LeafDecoder:
         first_row: int,
         partial: bool = False,
     ) -> int: ...
+    def head(self, data: Buffer, at: int = 0, index_rows: int = -1) -> int: ...
+    @property
+    def num_values(self) -> int: ...
+    @property
+    def stop(self) -> int: ...
+    def take(self, first_row: int) -> int: ...
+    def take_dictionary(self) -> None: ...
     def resume(self) -> int: ...
     def finish(self) -> tuple[int, int, Block | None, Block | None, Block]: ...

@@ -4,13 +4,14 @@
 Every function takes buffers, runs one block without the GIL and turns a status into CoreError.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport INT64_MAX, UINT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 
 cdef extern from "pageseek.h" nogil:
     ctypedef enum ps_status:
         PS_OK
+        PS_CORRUPT
         PS_NOMEM
     ctypedef struct ps_error:
         uint64_t offset
@@ -51,6 +52,10 @@ cdef extern from "pageseek.h" nogil:
         size_t validity_size, values_size, offsets_size
     ctypedef struct ps_leaf:
         pass
+    ctypedef struct ps_page_header:
+        int64_t header_length, type, uncompressed_size, compressed_size, crc, num_values, encoding
+        int64_t def_encoding, rep_encoding, num_nulls, num_rows, def_length, rep_length, is_compressed
+    ps_status ps_page_header_read(const uint8_t *, size_t, ps_page_header *, ps_error *)
     void *ps_buffer_new(size_t size)
     void ps_buffer_free(void *buffer, size_t size)
     uint32_t ps_crc32(uint32_t crc, const uint8_t *data, size_t length)
@@ -66,6 +71,7 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_leaf_page(ps_leaf *, const ps_page *, ps_error *)
     ps_status ps_leaf_take(ps_leaf *, ps_take *, ps_error *)
     int64_t ps_leaf_row(const ps_leaf *)
+    size_t ps_leaf_reach(const ps_leaf *, const ps_page *, size_t)
     ps_status ps_leaf_finish(ps_leaf *, ps_column *, ps_error *)
 
 
@@ -79,7 +85,18 @@ class CoreError(Exception):
         self.message = message
 
 
+class HeaderError(CoreError):
+    """There is no page header where one should be."""
+
+
+class PageMismatch(CoreError):
+    """The page is not the one that the offset index tells of."""
+
+
 TAKE_PAGE, TAKE_DONE, TAKE_FULL = PS_TAKE_PAGE, PS_TAKE_DONE, PS_TAKE_FULL
+TAKE_DICTIONARY = 16
+DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = range(4)  # parquet.thrift, PageType
+cdef int DATA = 0, DICTIONARY = 2, DATA_V2 = 3
 
 
 cdef int check(ps_status status, ps_error *err) except -1:
@@ -136,6 +153,31 @@ def crc32(data, uint32_t crc=0):
     return crc
 
 
+cdef int OWN_SNAPPY = 1, OWN_LZ4_RAW = 2, OWN_LZ4 = 3
+cdef dict OWN = {"snappy": OWN_SNAPPY, "lz4_raw": OWN_LZ4_RAW, "lz4": OWN_LZ4}
+
+
+cdef int inflate(int codec, const uint8_t *data, size_t length, uint8_t *out, size_t size, bint exact) except -1:
+    cdef ps_error err
+    cdef ps_status status
+    with nogil:
+        if codec == OWN_SNAPPY:
+            status = ps_snappy_decode(data, length, out, size, exact, &err)
+        elif codec == OWN_LZ4_RAW:
+            status = ps_lz4_decode(data, length, out, size, exact, &err)
+        else:
+            status = ps_lz4_hadoop_decode(data, length, out, size, exact, &err)
+    check(status, &err)
+    return 0
+
+
+cdef int can_hold(size_t length, size_t size) except -1:
+    # a block expands at most 255-fold (LZ4) or about 22-fold (Snappy): refuse before allocating
+    if length * 256 + 64 < size:
+        raise CoreError(2, None, f"{length} compressed bytes cannot hold {size}")
+    return 0
+
+
 def decompress(str codec, data, size_t size, bint exact=True):
     """Decode a block of codec "snappy", "lz4_raw" or "lz4" (Hadoop framing, else raw) into a new Block.
 
@@ -143,23 +185,11 @@ def decompress(str codec, data, size_t size, bint exact=True):
     the rest is left. Raises CoreError where the block does not hold them.
     """
     cdef Py_buffer view
-    cdef ps_error err
-    cdef ps_status status
-    cdef int which = {"snappy": 0, "lz4_raw": 1, "lz4": 2}[codec]
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
-        # a block expands at most 255-fold (LZ4) or about 22-fold (Snappy): refuse before allocating
-        if <size_t>view.len * 256 + 64 < size:
-            raise CoreError(2, None, f"{view.len} compressed bytes cannot hold {size}")
+        can_hold(<size_t>view.len, size)
         block = allocate(size)
-        with nogil:
-            if which == 0:
-                status = ps_snappy_decode(<const uint8_t *>view.buf, <size_t>view.len, (<Block>block).data, size, exact, &err)
-            elif which == 1:
-                status = ps_lz4_decode(<const uint8_t *>view.buf, <size_t>view.len, (<Block>block).data, size, exact, &err)
-            else:
-                status = ps_lz4_hadoop_decode(<const uint8_t *>view.buf, <size_t>view.len, (<Block>block).data, size, exact, &err)
-        check(status, &err)
+        inflate(OWN[codec], <const uint8_t *>view.buf, <size_t>view.len, (<Block>block).data, size, exact)
     finally:
         PyBuffer_Release(&view)
     return block
@@ -241,18 +271,30 @@ cdef class LeafDecoder:
         Bytes that the output of one read may hold.
     lsb_levels : bool
         BIT_PACKED levels begin at the low bit (Impala), not at the high one (Encodings.md).
+    codec : str
+        "uncompressed", "snappy", "lz4", "lz4_raw", or any other, of which `decompress` is in charge.
+    decompress : callable
+        (memoryview, size) to a buffer of exactly so many bytes, or CoreError.
 
-    Use: `dictionary` if the chunk has one; `begin(selection)`; for each page that holds a selected row
-    `page(...)`, which answers TAKE_PAGE (hand the next one), TAKE_DONE or TAKE_FULL; `finish()` gives the
-    buffers. After TAKE_FULL go on with finish, begin, `resume`. Rows count from the row group's first.
-    Raises CoreError.
+    Use: `begin(selection)`; for each page that holds a selected row `head(bytes)` and `take(first_row)`,
+    which answers TAKE_PAGE (hand the next one), TAKE_DONE, TAKE_FULL, or TAKE_DICTIONARY (hand the
+    dictionary page by `head` and `take_dictionary`, then this page again); `finish()` gives the buffers.
+    After TAKE_FULL go on with finish, begin, `resume`. Rows count from the row group's first.
+    `dictionary` and `page` take what is decompressed already. Raises CoreError.
     """
 
     cdef ps_leaf *leaf
     cdef Py_buffer page_view, levels_view, dictionary_view, ranges_view
-    cdef bint has_page, has_levels, dictionary_held, has_ranges
+    cdef Py_buffer head_view
+    cdef ps_page_header header
+    cdef size_t body  # byte of the buffer of `head` after the header
+    cdef object source, other_codec
+    cdef int codec  # 0: none, OWN_...: ours, -1: other_codec
+    cdef Block scratch
+    cdef bint has_page, has_levels, dictionary_held, has_ranges, has_head
 
-    def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False):
+    def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
+                  str codec="uncompressed", decompress=None):
         cdef ps_leaf_spec spec
         cdef ps_error err
         fill_spec(&spec, form, max_output)
@@ -260,10 +302,13 @@ cdef class LeafDecoder:
         spec.n_rungs = 1 if max_def == 1 and max_rep == 0 else max_def + max_rep
         spec.rungs[0].def_level = 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
+        self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
+        self.other_codec = decompress
 
     def __dealloc__(self):
         ps_leaf_free(self.leaf)
         self.release_page()
+        self.release_head()
         if self.dictionary_held:
             PyBuffer_Release(&self.dictionary_view)
         if self.has_ranges:
@@ -275,6 +320,11 @@ cdef class LeafDecoder:
         if self.has_levels:
             PyBuffer_Release(&self.levels_view)
         self.has_page = self.has_levels = False
+
+    cdef void release_head(self):
+        if self.has_head:
+            PyBuffer_Release(&self.head_view)
+        self.has_head = False
 
     @property
     def has_dictionary(self):
@@ -350,6 +400,148 @@ cdef class LeafDecoder:
                 status = ps_leaf_take(self.leaf, &state, &err)
         check(status, &err)
         return <int>state
+
+    def head(self, data, size_t at=0, int64_t index_rows=-1):
+        """Read the page header at byte `at` of a buffer, whose page is then the one to take; give its type.
+
+        `index_rows`: the buffer is what the offset index calls one data page of so many rows. Raises
+        HeaderError where no header is, PageMismatch where it is another page than that.
+        """
+        cdef ps_error err
+        cdef ps_status status
+        cdef ps_page_header *h = &self.header
+        cdef size_t length
+        self.release_head()
+        PyObject_GetBuffer(data, &self.head_view, PyBUF_SIMPLE)
+        self.has_head, self.source = True, data
+        length = <size_t>self.head_view.len
+        if at > length:
+            raise HeaderError(<int>PS_CORRUPT, None, f"byte {at} lies outside of {length}")
+        status = ps_page_header_read(<const uint8_t *>self.head_view.buf + at, length - at, h, &err)
+        if status != PS_OK:
+            byte = None if err.offset == UINT64_MAX else at + err.offset
+            raise HeaderError(<int>status, byte, err.message.decode("utf-8", "replace"))
+        self.body = at + <size_t>h.header_length
+        if index_rows >= 0:
+            if h.type != DATA and h.type != DATA_V2:
+                raise PageMismatch(<int>PS_CORRUPT, None, f"is of type {h.type}, not a data page")
+            if self.body + <size_t>h.compressed_size != length:
+                raise PageMismatch(<int>PS_CORRUPT, None,
+                                   f"has {self.body + <size_t>h.compressed_size} bytes, not {length}")
+            if h.num_values != index_rows:
+                raise PageMismatch(<int>PS_CORRUPT, None, f"has {h.num_values} rows, not {index_rows}")
+        elif <size_t>h.compressed_size > length - self.body:
+            raise CoreError(<int>PS_CORRUPT, None, f"{h.compressed_size} bytes reach beyond their place")
+        return h.type
+
+    @property
+    def num_values(self):
+        """Of the page whose header was read."""
+        return self.header.num_values
+
+    @property
+    def stop(self):
+        """The byte after the page whose header was read, in the buffer of `head`."""
+        return self.body + <size_t>self.header.compressed_size
+
+    cdef int check_crc(self) except -1:
+        cdef const uint8_t *body = <const uint8_t *>self.head_view.buf + self.body
+        cdef size_t length = <size_t>self.header.compressed_size
+        cdef uint32_t crc
+        if self.header.crc != INT64_MIN:
+            with nogil:
+                crc = ps_crc32(0, body, length)
+            if crc != <uint32_t>self.header.crc:
+                raise CoreError(<int>PS_CORRUPT, None, "the checksum of the page does not match its bytes")
+        return 0
+
+    cdef object plain(self, size_t at, size_t length, size_t size, size_t reach):
+        """`size` bytes, or the first `reach` of them, of which `length` compressed ones lie at byte `at`."""
+        cdef Block block
+        if self.codec < 0:
+            return self.other_codec(memoryview(self.source)[at:at + length], size)
+        if self.codec == 0:
+            if length != size:
+                raise CoreError(<int>PS_CORRUPT, None, f"the page declares {size} bytes and has {length}")
+            return memoryview(self.source)[at:at + length]
+        can_hold(length, size)
+        block = self.scratch
+        if block is None or block.capacity < reach:
+            block = self.scratch = None
+            block = self.scratch = allocate(reach)
+        block.size = reach
+        inflate(self.codec, <const uint8_t *>self.head_view.buf + at, length, block.data, reach, reach == size)
+        return block
+
+    def take(self, int64_t first_row):
+        """Decompress the page at hand, no further than needed where the codec allows, and take its selected rows."""
+        cdef ps_page_header *h = &self.header
+        cdef ps_page page
+        cdef size_t levels = 0, length = <size_t>h.compressed_size, size = <size_t>h.uncompressed_size, reach
+        cdef const uint8_t *fetched = <const uint8_t *>self.head_view.buf
+        if (h.encoding == 2 or h.encoding == 8) and not self.dictionary_held:
+            return TAKE_DICTIONARY
+        self.check_crc()
+        self.release_page()
+        memset(&page, 0, sizeof(page))
+        page.version, page.encoding = 1 if h.type == DATA else 2, <int32_t>h.encoding
+        page.num_values, page.first_row = h.num_values, first_row
+        if h.type == DATA:
+            page.def_encoding, page.rep_encoding = <int32_t>h.def_encoding, <int32_t>h.rep_encoding
+            page.num_nulls = page.num_rows = -1
+        else:
+            levels = <size_t>(h.rep_length + h.def_length)
+            if levels > length or levels > size:
+                raise CoreError(<int>PS_CORRUPT, None, f"levels of {levels} bytes in a page of {length}")
+            page.def_encoding = page.rep_encoding = 3
+            page.num_nulls = -1 if h.num_nulls == INT64_MIN else h.num_nulls
+            page.num_rows = h.num_rows
+            page.levels = fetched + self.body
+            page.rep_length, page.def_length = <size_t>h.rep_length, <size_t>h.def_length
+            length -= levels
+            size -= levels
+        if h.type != DATA and (h.is_compressed == 0 or (length == 0 and size == 0)):
+            if length != size:
+                raise CoreError(<int>PS_CORRUPT, None, f"{length} bytes of values, {size} declared")
+            page.body, page.length = fetched + self.body + levels, length
+            return self.take_from(&page)
+        reach = ps_leaf_reach(self.leaf, &page, size) if self.codec > 0 else size
+        if reach < size:
+            try:
+                return self.take_plain(&page, self.plain(self.body + levels, length, size, reach), True)
+            except CoreError:
+                pass  # a guess too short, or a page with a fault: decoding all of it tells which
+        return self.take_plain(&page, self.plain(self.body + levels, length, size, size), False)
+
+    cdef int take_plain(self, ps_page *page, body, bint partial) except -1:
+        PyObject_GetBuffer(body, &self.page_view, PyBUF_SIMPLE)
+        self.has_page = True
+        page.body, page.length, page.partial = <const uint8_t *>self.page_view.buf, <size_t>self.page_view.len, partial
+        return self.take_from(page)
+
+    cdef int take_from(self, ps_page *page) except -1:
+        cdef ps_error err
+        cdef ps_status status
+        cdef ps_take state = PS_TAKE_PAGE
+        with nogil:
+            status = ps_leaf_page(self.leaf, page, &err)
+            if status == PS_OK:
+                status = ps_leaf_take(self.leaf, &state, &err)
+        check(status, &err)
+        return <int>state
+
+    def take_dictionary(self):
+        """The page at hand is the dictionary: decompress and keep it."""
+        cdef ps_page_header *h = &self.header
+        if h.type != DICTIONARY:
+            raise CoreError(<int>PS_CORRUPT, None, f"page of type {h.type}, not a dictionary")
+        if h.encoding != 0 and h.encoding != 2:
+            raise CoreError(<int>PS_CORRUPT, None, f"encoding {h.encoding}, not PLAIN")
+        self.check_crc()
+        size = <size_t>h.uncompressed_size
+        body = self.plain(self.body, <size_t>h.compressed_size, size, size)
+        self.scratch = None  # the dictionary stays
+        self.dictionary(body, h.num_values)
 
     def resume(self):
         """Take on from the page already handed, after finish and begin."""

@@ -411,6 +411,9 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
  * The selection stays borrowed until finish. bytes_hint: expected bytes of byte-string data, or 0. */
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
                         size_t bytes_hint, ps_error *err);
+/* Bytes at the front of the page's body (of `size`) that its selected rows are sure to lie in, short of
+ * levels of an unusual length; `size` where that is not known or would spare little. */
+size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size);
 /* The next page that holds a selected row (pages between may be left out). Borrowed until the next. */
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err);
 

@@ -101,6 +101,30 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     return PS_OK;
 }
 
+size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
+    const ps_selection *selection = &leaf->selection;
+    if (page->encoding != PQ_PLAIN || leaf->in_width == 0 || selection->bitmap) return size;
+    const int64_t end = page->first_row + page->num_values;
+    size_t low = 0, high = selection->n_ranges; /* ranges that begin before the page's end */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (selection->ranges[middle].start < end) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0) return size;
+    const int64_t stop = selection->ranges[low - 1].stop;
+    if (stop <= page->first_row || stop >= end) return size;
+    size_t reach;
+    if (!ps_mul_size((size_t)(stop - page->first_row), leaf->in_width, &reach)) return size;
+    if (page->version == 1 && leaf->spec.max_def) {
+        reach += 64 + (size_t)page->num_values / 4; /* twice what bit-packed levels take */
+    }
+    return reach < size - size / 4 ? reach : size;
+}
+
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
     leaf->has_page = false;
     if (page->num_values < 0 || page->first_row < 0 ||

@@ -7,15 +7,17 @@ Source: Compression.md.
 from __future__ import annotations
 
 import functools
+import threading
 import zlib
 from collections.abc import Callable
 
 import pyarrow as pa
+import zstandard
 
 from pageseek._core import decode as core
 from pageseek.metadata import CODECS
 
-Decompress = Callable[[memoryview, int], "memoryview | pa.Buffer | core.Block | bytes"]
+Decompress = Callable[[memoryview, int], "pa.Buffer | bytes"]
 CORRUPT, LIMIT, UNSUPPORTED = 2, 3, 4  # ps_status of pageseek.h
 
 
@@ -27,29 +29,33 @@ def _no_memory(size: int) -> core.CoreError:
     return core.CoreError(LIMIT, None, f"no memory for {size} bytes")
 
 
-def _own(codec: str, data: memoryview, size: int) -> core.Block:
-    return core.decompress(codec, data, size)
-
-
-def _uncompressed(data: memoryview, size: int) -> memoryview:
-    if data.nbytes != size:
-        raise _corrupt(f"the page declares {size} bytes and has {data.nbytes}")
-    return data
-
-
 @functools.cache
 def _codec(name: str) -> pa.Codec:
     return pa.Codec(name)
 
 
-def _zstd(data: memoryview, size: int) -> pa.Buffer:
+class _Contexts(threading.local):
+    """A decompression context is costly to make and serves one thread at a time."""
+
+    def __init__(self) -> None:
+        self.zstd = zstandard.ZstdDecompressor().decompress
+
+
+_contexts = _Contexts()
+
+
+def _zstd(data: memoryview, size: int) -> pa.Buffer | bytes:
     if size > data.nbytes * 40_000 + 1024:  # a repeated-byte block of 128 KiB takes four bytes
         raise _corrupt(f"{data.nbytes} zstd bytes cannot hold {size}")
     try:
-        out = _codec("zstd").decompress(data, size)
+        if zstandard.frame_content_size(data) in (size, -1):  # -1: streamed, the frame does not say
+            made: bytes = _contexts.zstd(data, size)
+            if len(made) == size:
+                return made
+        out = _codec("zstd").decompress(data, size)  # several frames, or a fault
     except MemoryError as error:
         raise _no_memory(size) from error
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException, zstandard.ZstdError) as error:
         raise _corrupt(f"zstd: {error}") from error
     if len(out) != size:
         raise _corrupt(f"the page declares {size} bytes, zstd holds {len(out)}")
@@ -91,21 +97,14 @@ def _brotli(data: memoryview, size: int) -> bytes:
     return out
 
 
-_BY_NAME: dict[str, Decompress] = {
-    "uncompressed": _uncompressed,
-    "snappy": functools.partial(_own, "snappy"),
-    "lz4": functools.partial(_own, "lz4"),
-    "lz4_raw": functools.partial(_own, "lz4_raw"),
-    "gzip": _gzip,
-    "brotli": _brotli,
-    "zstd": _zstd,
-}
+OWN = ("uncompressed", "snappy", "lz4", "lz4_raw")  # the core decodes these itself
+_BY_NAME: dict[str, Decompress] = {"gzip": _gzip, "brotli": _brotli, "zstd": _zstd}
 
 
-def decompressor(codec: int) -> Decompress:
-    """The function for a CompressionCodec of parquet.thrift."""
+def decompressor(codec: int) -> tuple[str, Decompress | None]:
+    """The name of a CompressionCodec of parquet.thrift, and its function where it is not the core's own."""
     name = CODECS[codec] if 0 <= codec < len(CODECS) else str(codec)
     found = _BY_NAME.get(name)
-    if found is None:
+    if found is None and name not in OWN:
         raise core.CoreError(UNSUPPORTED, None, f"compression codec {name} is not supported")
-    return found
+    return name, found

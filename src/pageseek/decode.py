@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
 import pyarrow as pa
 
 from pageseek._core import decode as core
@@ -12,11 +10,9 @@ from pageseek._core import rows
 from pageseek.codecs import decompressor
 from pageseek.errors import CorruptFileError, from_core
 from pageseek.fetch import Fetcher
-from pageseek.metadata import OffsetIndex, ParquetFile, chunk_range, page_header, to_arrow
-from pageseek.schema import ABSENT, Form, Leaf
+from pageseek.metadata import OffsetIndex, ParquetFile, chunk_range, to_arrow
+from pageseek.schema import Form, Leaf
 
-DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = range(4)
-DICTIONARY_ENCODINGS = (2, 8)
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
 
 
@@ -63,9 +59,10 @@ class LeafReader:
         self._dictionary_at: tuple[int, int] | None = None
         self._dictionary_data: memoryview | None = None
         self._at = 0  # byte in the file of the page at hand, for errors
+        self._base = 0  # byte in the file of the buffer that holds it
         self._page_number: int | None = None  # None: the dictionary page
         try:
-            self._decompress = decompressor(self._chunk.codec)
+            self._codec = decompressor(self._chunk.codec)
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
         if offsets is not None:
@@ -131,39 +128,50 @@ class LeafReader:
         Raises IndexMismatch where the pages are not what the offset index says: the rows asked for may
         themselves have been chosen on its word, so the caller has to begin again without it.
         """
+        decoder = self._chunk_decoder()
         try:
-            return self._decode()
+            return self._decode(decoder)
         except IndexMismatch as mismatch:
             self._fetcher.report.note(f"{self._where()}: offset index ignored: {mismatch}")
             raise
+        except core.HeaderError as error:
+            base = None if error.offset is None else self._base
+            raise from_core(error, f"{self._where_page()}: page header", base) from error
+        except core.CoreError as error:
+            raise from_core(error, self._where_page()) from error
         finally:
             self._buffers = []
             self._dictionary_data = None
 
-    def _decode(self) -> list[pa.Array]:
-        try:
-            decoder = core.LeafDecoder(
-                self.form.core, 1 if self.leaf.max_def else 0, 0, lsb_levels=self._file.lsb_levels
-            )
-            pages = self._walk(decoder) if self._pages is None else self._indexed(decoder)
-            arrays: list[pa.Array] = []
-            ranges = self._ranges.ranges
-            decoder.begin(ranges)
-            state: int | None = core.TAKE_PAGE if self._ranges else core.TAKE_DONE
-            while state != core.TAKE_DONE:
-                if state == core.TAKE_FULL:
+    def _chunk_decoder(self) -> core.LeafDecoder:
+        codec, decompress = self._codec
+        return core.LeafDecoder(
+            self.form.core,
+            1 if self.leaf.max_def else 0,
+            0,
+            lsb_levels=self._file.lsb_levels,
+            codec=codec,
+            decompress=decompress,
+        )
+
+    def _decode(self, decoder: core.LeafDecoder) -> list[pa.Array]:
+        arrays: list[pa.Array] = []
+        ranges = self._ranges.ranges
+        decoder.begin(ranges)
+        if self._ranges:
+            states = self._walk(decoder) if self._pages is None else self._indexed(decoder)
+            for state in states:
+                while state == core.TAKE_FULL:
                     arrays.append(to_arrow(self.form, *decoder.finish()))
                     decoder.begin(ranges)
                     state = decoder.resume()
-                    continue
-                state = next(pages, None)
-                if state is None:
-                    raise CorruptFileError(
-                        f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
-                    )
-            arrays.append(to_arrow(self.form, *decoder.finish()))
-        except core.CoreError as error:
-            raise from_core(error, self._where_page()) from error
+                if state == core.TAKE_DONE:
+                    break
+            else:
+                raise CorruptFileError(
+                    f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
+                )
+        arrays.append(to_arrow(self.form, *decoder.finish()))
         self._report.rows_decoded += self._ranges.num_rows
         return arrays
 
@@ -171,25 +179,27 @@ class LeafReader:
         """Hand over the fetched pages; each answer of the decoder is yielded."""
         offsets = self._offsets
         assert offsets is not None and self._pages is not None
+        first_row = memoryview(offsets.first_row)
         for data, page in zip(self._buffers, self._pages, strict=True):
             self._page_number, self._at = page, int(offsets.offset[page])
-            first = int(offsets.first_row[page])
+            self._base = self._at
+            first = first_row[page]
             try:
-                header = page_header(data, 0, self._where_page, self._at)
-            except CorruptFileError as error:
+                decoder.head(data, 0, first_row[page + 1] - first)
+                state = decoder.take(first)
+                if state == core.TAKE_DICTIONARY:
+                    self._load_dictionary(decoder)
+                    self._page_number, self._at = page, self._base
+                    decoder.head(data)
+                    state = decoder.take(first)
+            except core.PageMismatch as error:
+                raise IndexMismatch(self.leaf, f"page {page} {error}") from error
+            except core.HeaderError as error:
                 raise IndexMismatch(
                     self.leaf, f"no page header at byte {self._at}: {error}"
                 ) from error
-            size = header.header_length + header.compressed_size
-            if header.type not in (DATA_PAGE, DATA_PAGE_V2):
-                raise IndexMismatch(
-                    self.leaf, f"page {page} is of type {header.type}, not a data page"
-                )
-            if size != data.nbytes:
-                raise IndexMismatch(self.leaf, f"page {page} has {size} bytes, not {data.nbytes}")
-            if header.num_values != int(offsets.first_row[page + 1]) - first:
-                raise IndexMismatch(self.leaf, f"page {page} has {header.num_values} rows")
-            yield self._page(decoder, data[header.header_length :], header, first)
+            self._report.pages_read += 1
+            yield state
 
     def _walk(self, decoder: core.LeafDecoder) -> Iterator[int]:
         """Go through the chunk header by header; pages without a selected row are not decompressed."""
@@ -197,18 +207,16 @@ class LeafReader:
         at, row, page = 0, 0, 0
         bounds = iter(self._ranges)
         wanted = next(bounds, None)
+        self._base = self._start
         while row < self._num_rows and at < data.nbytes:
             self._page_number, self._at = page, self._start + at
-            header = page_header(data, at, self._where_page, self._start)
-            body_at = at + header.header_length
-            stop_at = body_at + header.compressed_size
-            if stop_at > data.nbytes:
-                raise self._corrupt(f"{header.compressed_size} bytes reach beyond the chunk")
-            if header.type == DICTIONARY_PAGE:
+            kind = decoder.head(data, at)
+            stop_at = decoder.stop
+            if kind == core.DICTIONARY_PAGE:
                 self._dictionary_data = data[at:stop_at]
                 self._dictionary_at = self._start + at, stop_at - at
-            elif header.type in (DATA_PAGE, DATA_PAGE_V2):
-                stop = row + header.num_values
+            elif kind in (core.DATA_PAGE, core.DATA_PAGE_V2):
+                stop = row + decoder.num_values
                 if stop > self._num_rows:
                     raise self._corrupt(
                         f"its rows {row} to {stop} go beyond the {self._num_rows} of the row group"
@@ -216,46 +224,18 @@ class LeafReader:
                 while wanted is not None and wanted[1] <= row:
                     wanted = next(bounds, None)
                 if wanted is not None and wanted[0] < stop:
-                    yield self._page(decoder, data[body_at:stop_at], header, row)
+                    state = decoder.take(row)
+                    if state == core.TAKE_DICTIONARY:
+                        self._load_dictionary(decoder)
+                        self._page_number, self._at, self._base = page, self._start + at, self._start
+                        decoder.head(data, at)
+                        state = decoder.take(row)
+                    self._report.pages_read += 1
+                    yield state
                 if self._offsets is None:
                     self._report.pages_total += 1
                 row, page = stop, page + 1
             at = stop_at
-
-    def _page(
-        self, decoder: core.LeafDecoder, body: memoryview, header: Any, first_row: int
-    ) -> int:
-        if header.crc != ABSENT:
-            self._check(body, header.crc)
-        if header.encoding in DICTIONARY_ENCODINGS and not decoder.has_dictionary:
-            here = self._page_number, self._at
-            self._load_dictionary(decoder)
-            self._page_number, self._at = here
-        self._report.pages_read += 1
-        if header.type == DATA_PAGE:
-            plain = self._decompress(body, header.uncompressed_size)
-            return decoder.page(
-                plain, None, 1, header.encoding, header.def_encoding, header.rep_encoding,
-                header.num_values, -1, -1, 0, 0, first_row,
-            )  # fmt: skip
-        levels = header.rep_length + header.def_length
-        if levels > body.nbytes or levels > header.uncompressed_size:
-            raise self._corrupt(f"levels of {levels} bytes in a page of {body.nbytes}")
-        values: Any = body[levels:]
-        size = header.uncompressed_size - levels
-        if header.is_compressed != 0 and not (size == 0 and values.nbytes == 0):
-            values = self._decompress(values, size)
-        elif values.nbytes != size:
-            raise self._corrupt(f"{values.nbytes} bytes of values, {size} declared")
-        nulls = -1 if header.num_nulls == ABSENT else header.num_nulls
-        return decoder.page(
-            values, body[:levels], 2, header.encoding, 3, 3, header.num_values, nulls,
-            header.num_rows, header.rep_length, header.def_length, first_row,
-        )  # fmt: skip
-
-    def _check(self, body: memoryview, crc: int) -> None:
-        if core.crc32(body) != crc & 0xFFFFFFFF:
-            raise self._corrupt("the checksum of the page does not match its bytes")
 
     def _load_dictionary(self, decoder: core.LeafDecoder) -> None:
         if self._dictionary_at is None:
@@ -264,17 +244,10 @@ class LeafReader:
         if self._dictionary_data is None:
             (self._dictionary_data,) = self._fetcher.read([(at, length)], "data")
             self._report.bytes += length
-        data = self._dictionary_data
-        self._page_number, self._at = None, at
-        header = page_header(data, 0, self._where_page, at)
-        if header.type != DICTIONARY_PAGE:
-            raise self._corrupt(f"page of type {header.type}, not a dictionary")
-        if header.encoding not in (0, 2):
-            raise self._corrupt(f"encoding {header.encoding}, not PLAIN")
-        body = data[header.header_length : header.header_length + header.compressed_size]
-        if body.nbytes != header.compressed_size:
-            raise self._corrupt(f"{header.compressed_size} bytes reach beyond its place")
-        if header.crc != ABSENT:
-            self._check(body, header.crc)
+        self._page_number, self._at, self._base = None, at, at
+        try:
+            decoder.head(self._dictionary_data)
+        except core.HeaderError as error:  # the index does not speak of this page
+            raise from_core(error, f"{self._where_page()}: page header", at) from error
+        decoder.take_dictionary()
         self._report.dictionary_pages += 1
-        decoder.dictionary(self._decompress(body, header.uncompressed_size), header.num_values)

@@ -686,9 +686,17 @@ class FileCache:
 
     def open(self, source: Source, report: Report) -> ParquetFile:
         """The file, with what was already parsed of it if its version is the same."""
-        store = source.open()
         if source.data is not None:
-            return ParquetFile(source, store, report)
+            return ParquetFile(source, source.open(), report)
+        key = source.key
+        version = source.version()
+        if version is not None:
+            with self._lock:
+                known = self._files.get(key)
+                if known is not None and known.store.version == version:
+                    self._files.move_to_end(key)
+                    return known
+        store = source.open()
         with self._lock:
             known = self._files.get(source.key)
             if known is not None and known.store.version == store.version:

@@ -108,22 +108,20 @@ class ScanPlan:
         for table in self.tables(report):
             yield from batches_of(table, self.request.batch_size)
 
-    def tables(self, report: Report | None = None) -> Iterator[pa.Table]:
-        """The rows of the plan, a table for each row group that has some."""
+    def tables(
+        self, report: Report | None = None, opened: Sequence[Opened] = ()
+    ) -> Iterator[pa.Table]:
+        """The rows of the plan, a table for each row group that has some. `opened`: its files, if they were
+        opened for it a moment ago.
+        """
         report = report if report is not None else Report()
         left = self.request.limit
-        for file_plan in self.files:
+        for i, file_plan in enumerate(self.files):
             if left == 0:
                 return
-            file = cache.open(file_plan.source, report)
-            if file.store.version != file_plan.version:
-                raise FileChangedError(
-                    f"{file.name}: the file changed after it was planned "
-                    f"({file_plan.version.tag} -> {file.store.version.tag}); plan again"
-                )
-            scope = Scope.of(file, self.request)
+            file, scope = opened[i] if opened else self._open(file_plan, report)
             fetcher = Fetcher(file.store, report, file.tail)
-            if scope.bound is not None:
+            if scope.bound is not None and not opened:
                 _load_offsets(file, scope, file_plan.groups, fetcher)
             for group in file_plan.groups:
                 if left == 0:
@@ -135,6 +133,15 @@ class ScanPlan:
                 if n:
                     yield table_of(self.schema, n, arrays)
             file.store.check()
+
+    def _open(self, file_plan: FilePlan, report: Report) -> Opened:
+        file = cache.open(file_plan.source, report)
+        if file.store.version != file_plan.version:
+            raise FileChangedError(
+                f"{file.name}: the file changed after it was planned "
+                f"({file_plan.version.tag} -> {file.store.version.tag}); plan again"
+            )
+        return file, Scope.of(file, self.request)
 
     def _read_group(
         self, file: ParquetFile, group: GroupPlan, scope: Scope, fetcher: Fetcher, left: int | None
@@ -180,6 +187,9 @@ class Scope:
         return list(found.values())
 
 
+Opened = tuple[ParquetFile, Scope]
+
+
 def _load_offsets(
     file: ParquetFile, scope: Scope, groups: Sequence[GroupPlan], fetcher: Fetcher
 ) -> None:
@@ -213,8 +223,15 @@ def drive(
         return done.value
 
 
-def make_plan(sources: Sequence[Source], request: Request, account: bool = True) -> ScanPlan:
-    """Open the files and prune; reads footers, and of the page index what the filter needs.
+def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
+    """Open the files and prune; reads footers, and of the page index what the filter needs."""
+    return prepare(sources, request)[0]
+
+
+def prepare(
+    sources: Sequence[Source], request: Request, account: bool = True
+) -> tuple[ScanPlan, list[Opened]]:
+    """A plan, and its file, open, where it is a single one: many would use up the descriptors.
 
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`.
     """
@@ -222,6 +239,7 @@ def make_plan(sources: Sequence[Source], request: Request, account: bool = True)
     if account and request.filter is not None:
         report.filter = repr(request.filter)
     files: list[FilePlan] = []
+    opened: list[Opened] = []
     schema: pa.Schema | None = None
     for source in sources:
         with report.timed("open"):
@@ -241,10 +259,12 @@ def make_plan(sources: Sequence[Source], request: Request, account: bool = True)
         if groups:
             report.files.read += 1
             files.append(FilePlan(source, file.store.version, tuple(groups)))
+            if len(sources) == 1:
+                opened.append((file, scope))
         else:
             report.files.prune(STATISTICS, 1)
     assert schema is not None
-    return ScanPlan(request, schema, tuple(files), report)
+    return ScanPlan(request, schema, tuple(files), report), opened
 
 
 def _same_schema(schema: pa.Schema, other: pa.Schema, name: str) -> None:

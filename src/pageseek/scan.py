@@ -11,7 +11,7 @@ import pyarrow as pa
 from pageseek.errors import PredicateError
 from pageseek.execute import table_of
 from pageseek.metadata import ParquetFile, cache
-from pageseek.plan import Request, ScanPlan, make_plan
+from pageseek.plan import Request, ScanPlan, make_plan, prepare
 from pageseek.predicate.expression import And, Expression, to_expression
 from pageseek.report import Report
 from pageseek.schema import Options
@@ -81,8 +81,8 @@ class Scan:
 
     def to_table(self) -> pa.Table:
         """The rows as a table."""
-        plan = make_plan(self._sources, self._request, account=False)
-        tables = list(plan.tables())
+        plan, opened = prepare(self._sources, self._request, account=False)
+        tables = list(plan.tables(opened=opened))
         if len(tables) == 1:
             return tables[0]
         if not plan.schema.names:

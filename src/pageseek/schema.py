@@ -318,6 +318,7 @@ class Schema:
         self._key_value = key_value
         self._source = source
         self._forms: dict[tuple[int, Options], Form] = {}
+        self._found: dict[tuple[str, ...], Leaf] = {}
         children = SchemaElement._fields.index("num_children")
         self._all_flat = bool((self._table[1:, children] <= 0).all()) and bool(
             (self._table[1:, 0] != ABSENT).all()
@@ -431,6 +432,12 @@ class Schema:
 
     def find(self, parts: tuple[str, ...]) -> Leaf:
         """The leaf at a path; a single part is an exact top-level name first, else a dotted path."""
+        leaf = self._found.get(parts)
+        if leaf is None:
+            leaf = self._found[parts] = self._find(parts)
+        return leaf
+
+    def _find(self, parts: tuple[str, ...]) -> Leaf:
         if len(parts) == 1:
             if "." not in parts[0] or self._positions(parts[0]):
                 field = self.field(self.field_index(parts[0]))

@@ -130,7 +130,7 @@ class _Binder:
 
     def _compare(self, e: ex.Compare, negate: bool) -> Bound:
         leaf, form = self._find(e.column.path)
-        value = exact(e.value, form, repr(e.column))
+        value = exact(e.value, form, e.column)
         if value is None:
             return BoundConst(False)  # NULL for every row, and so is its negation
         op, fitted = self._fit(e.op, value, form)
@@ -147,7 +147,7 @@ class _Binder:
 
     def _isin(self, e: ex.IsIn, negate: bool) -> Bound:
         leaf, form = self._find(e.column.path)
-        values = [exact(v, form, repr(e.column)) for v in e.values]
+        values = [exact(v, form, e.column) for v in e.values]
         if not values:
             return BoundConst(negate)  # no list holds anything, not even null
         present = [v for v in values if v is not None]
@@ -165,7 +165,7 @@ class _Binder:
         leaf, form = self._find(e.column.path)
         if form.kind not in BYTES_KINDS:
             raise PredicateError(f"{e!r}: column of type {form.type} has no prefix")
-        prefix = exact(e.prefix, form, repr(e.column))
+        prefix = exact(e.prefix, form, e.column)
         return BoundLeaf(
             leaf, form, rows.OP_PREFIX, _literals([prefix], form), negate, self._nan, e
         )

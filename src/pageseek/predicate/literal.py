@@ -37,11 +37,11 @@ from pageseek.schema import (
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 
-Exact = Fraction | float | bytes | bool
+Exact = Fraction | int | float | bytes | bool
 
 
-def exact(value: Any, form: Form, column: str) -> Exact | None:
-    """The literal in the column's own unit: a Fraction, an infinity or NaN, bytes, or a bool; None for null."""
+def exact(value: Any, form: Form, column: object) -> Exact | None:
+    """The literal in the column's own unit: an integer or Fraction, an infinity or NaN, bytes, or a bool; None for null."""
     if isinstance(value, pa.Scalar):
         value = _plain(value)
     if value is None or _not_a_time(value):
@@ -51,7 +51,7 @@ def exact(value: Any, form: Form, column: str) -> Exact | None:
     made = _convert(value, form)
     if made is None:
         raise PredicateError(
-            f"column {column!r} of type {form.type} cannot be compared with {value!r}{_remedy(value, form)}"
+            f"column {repr(column)!r} of type {form.type} cannot be compared with {value!r}{_remedy(value, form)}"
         )
     return made
 
@@ -131,12 +131,14 @@ def _convert(value: Any, form: Form) -> Exact | None:
     return _number(value, made.scale if t.is_decimal(made) else 0)
 
 
-def _number(value: Any, scale: int) -> Fraction | float | None:
+def _number(value: Any, scale: int) -> Fraction | int | float | None:
     if isinstance(value, bool):
         return None
+    if isinstance(value, int):
+        return value * 10**scale
     if isinstance(value, (float, Decimal)) and not math.isfinite(value):
         return float(value)
-    if isinstance(value, (int, float, Decimal, Fraction)):
+    if isinstance(value, (float, Decimal, Fraction)):
         return Fraction(value) * Fraction(10**scale)
     return None
 
@@ -208,7 +210,8 @@ def integer_range(form: Form) -> tuple[int, int]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
 
-def fit_integer(op: str, value: Fraction | float, form: Form, nan_largest: bool) -> tuple[str, int]:
+def fit_integer(
+    op: str, value: Fraction | float, form: Form, nan_largest: bool) -> tuple[str, int]:
     """`x op value` over integers as (op, integer), or ("always" | "never", 0) where every x answers alike."""
     if isinstance(value, float):
         if math.isnan(value) and not nan_largest:

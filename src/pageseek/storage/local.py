@@ -16,6 +16,18 @@ LARGE = (
 )  # bytes from which numpy's memory comes in huge pages, so that it is not faulted in page by page
 
 
+def _version(now: os.stat_result, name: str) -> Version:
+    if not stat.S_ISREG(now.st_mode):
+        raise OSError(f"{name}: not a regular file")
+    # not the device: a network mount has another number on every node, and plans travel
+    return Version(now.st_size, f"{now.st_ino}:{now.st_size}:{now.st_mtime_ns}", True)
+
+
+def version_at(path: str) -> Version:
+    """The version of the file of this name."""
+    return _version(os.stat(path), path)
+
+
 class LocalStore:
     """A file on local disk. The descriptor keeps the file's content even when the name moves on."""
 
@@ -35,11 +47,7 @@ class LocalStore:
         self.size = self.version.size
 
     def _stat(self) -> Version:
-        now = os.fstat(self._fd)
-        if not stat.S_ISREG(now.st_mode):
-            raise OSError(f"{self.name}: not a regular file")
-        # not the device: a network mount has another number on every node, and plans travel
-        return Version(now.st_size, f"{now.st_ino}:{now.st_size}:{now.st_mtime_ns}", True)
+        return _version(os.fstat(self._fd), self.name)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         return [self._read(offset, length) for offset, length in ranges]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from pageseek.storage.arrow import ArrowStore
-from pageseek.storage.base import Store
-from pageseek.storage.local import LocalStore
+from pageseek.storage.base import Store, Version
+from pageseek.storage.local import LocalStore, version_at
 from pageseek.storage.memory import MemoryStore
 
 
@@ -33,6 +34,12 @@ class Source:
         if self.filesystem is not None:
             return ArrowStore(self.filesystem, self.path)
         return LocalStore(self.path)
+
+    def version(self) -> Version | None:
+        """The version that lies there now, where asking costs less than to open it."""
+        if self.data is not None or self.filesystem is not None:
+            return None
+        return version_at(self.path)
 
     @property
     def key(self) -> str:
@@ -55,7 +62,7 @@ def resolve(source: Any) -> list[Source]:
     if isinstance(source, os.PathLike):
         return _local(os.fspath(source))
     if isinstance(source, str):
-        scheme = urlsplit(source).scheme
+        scheme = urlsplit(source).scheme if ":" in source else ""
         if scheme == "file":
             return _local(unquote(urlsplit(source).path))
         if len(scheme) > 1:
@@ -72,17 +79,23 @@ def _is_data(name: str) -> bool:
 
 
 def _local(path: str) -> list[Source]:
-    if os.path.isdir(path):
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        mode = 0
+    if stat.S_ISREG(mode):
+        return [Source(os.path.abspath(path))]
+    if stat.S_ISDIR(mode):
         found = sorted(str(p) for p in Path(path).rglob("*") if _is_data(p.name) and p.is_file())
         if not found:
             raise FileNotFoundError(f"{path}: no .parquet file in this directory")
         return [Source(os.path.abspath(p)) for p in found]
-    if not os.path.exists(path) and glob.has_magic(path):
+    if not mode and glob.has_magic(path):
         found = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
         if not found:
             raise FileNotFoundError(f"{path}: no file matches")
         return [Source(os.path.abspath(p)) for p in found]
-    if not os.path.exists(path):
+    if not mode:
         raise FileNotFoundError(f"{path}: no such file")
     return [Source(os.path.abspath(path))]
 
