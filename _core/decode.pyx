@@ -287,6 +287,8 @@ cdef class LeafDecoder:
     cdef Py_buffer page_view, levels_view, dictionary_view, ranges_view
     cdef Py_buffer head_view
     cdef ps_page_header header
+    cdef ps_page page_now
+    cdef size_t packed_at, packed_length, plain_size  # the compressed part of its body, what it declares to hold
     cdef size_t body  # byte of the buffer of `head` after the header
     cdef object source, other_codec
     cdef int codec  # 0: none, OWN_...: ours, -1: other_codec
@@ -474,16 +476,19 @@ cdef class LeafDecoder:
         return block
 
     def take(self, int64_t first_row):
-        """Decompress the page at hand, no further than needed where the codec allows, and take its selected rows."""
+        """Decompress the page at hand, no further than needed where the codec allows, and take its selected rows.
+
+        `first_row`: the row of the row group at which it begins.
+        """
         cdef ps_page_header *h = &self.header
-        cdef ps_page page
+        cdef ps_page *page = &self.page_now
         cdef size_t levels = 0, length = <size_t>h.compressed_size, size = <size_t>h.uncompressed_size, reach
         cdef const uint8_t *fetched = <const uint8_t *>self.head_view.buf
         if (h.encoding == 2 or h.encoding == 8) and not self.dictionary_held:
             return TAKE_DICTIONARY
         self.check_crc()
         self.release_page()
-        memset(&page, 0, sizeof(page))
+        memset(page, 0, sizeof(ps_page))
         page.version, page.encoding = 1 if h.type == DATA else 2, <int32_t>h.encoding
         page.num_values, page.first_row = h.num_values, first_row
         if h.type == DATA:
@@ -504,20 +509,31 @@ cdef class LeafDecoder:
             if length != size:
                 raise CoreError(<int>PS_CORRUPT, None, f"{length} bytes of values, {size} declared")
             page.body, page.length = fetched + self.body + levels, length
-            return self.take_from(&page)
-        reach = ps_leaf_reach(self.leaf, &page, size) if self.codec > 0 else size
-        if reach < size:
+        else:
+            self.packed_at, self.packed_length, self.plain_size = self.body + levels, length, size
+            reach = ps_leaf_reach(self.leaf, page, size) if self.codec > 0 else size
+            if reach < size:
+                try:
+                    self.unpack(reach)
+                except CoreError:
+                    reach = size  # decoding all of it tells what is wrong
+            if reach == size:
+                self.unpack(size)
+        if page.partial:
             try:
-                return self.take_plain(&page, self.plain(self.body + levels, length, size, reach), True)
-            except CoreError:
-                pass  # a guess too short, or a page with a fault: decoding all of it tells which
-        return self.take_plain(&page, self.plain(self.body + levels, length, size, size), False)
+                return self.take_from(page)
+            except CoreError:  # levels longer than expected, or a fault
+                self.unpack(self.plain_size)
+        return self.take_from(page)
 
-    cdef int take_plain(self, ps_page *page, body, bint partial) except -1:
+    cdef int unpack(self, size_t reach) except -1:
+        self.release_page()
+        body = self.plain(self.packed_at, self.packed_length, self.plain_size, reach)
         PyObject_GetBuffer(body, &self.page_view, PyBUF_SIMPLE)
         self.has_page = True
-        page.body, page.length, page.partial = <const uint8_t *>self.page_view.buf, <size_t>self.page_view.len, partial
-        return self.take_from(page)
+        self.page_now.body, self.page_now.length = <const uint8_t *>self.page_view.buf, <size_t>self.page_view.len
+        self.page_now.partial = reach < self.plain_size
+        return 0
 
     cdef int take_from(self, ps_page *page) except -1:
         cdef ps_error err
@@ -542,6 +558,22 @@ cdef class LeafDecoder:
         body = self.plain(self.body, <size_t>h.compressed_size, size, size)
         self.scratch = None  # the dictionary stays
         self.dictionary(body, h.num_values)
+
+    def read_page(self, data, int64_t first_row, int64_t rows, ranges):
+        """All at once for rows that lie in one page which the offset index knows: begin, head, take, finish.
+
+        Gives what `finish` does, or else the answer of `take`.
+        """
+        self.begin(ranges)
+        self.head(data, 0, rows)
+        state = self.take(first_row)
+        return self.finish() if state == PS_TAKE_DONE else state
+
+    def release(self):
+        """Let go of the pages handed over; their memory is then at once at hand for others, still in the caches."""
+        self.release_page()
+        self.release_head()
+        self.source = self.scratch = None
 
     def resume(self):
         """Take on from the page already handed, after finish and begin."""

@@ -66,6 +66,9 @@ def lower_bound(
 def upper_bound(
     kind: int, width: int, n: int, values: Buffer, offsets: Buffer | None, literal: _Literals
 ) -> int: ...
+def locate(
+    start: int, stop: int, first_row: Buffer, offset: Buffer, compressed_size: Buffer
+) -> list[tuple[int, int, int, int, int]]: ...
 
 @final
 class Zones:

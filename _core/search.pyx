@@ -227,6 +227,43 @@ def upper_bound(int32_t kind, int32_t width, n, values, offsets, literal):
 
 
 @cython.final
+def locate(int64_t start, int64_t stop, first_row, offset, compressed_size):
+    """The data pages that hold the rows [start, stop), which are not empty (parquet.thrift, OffsetIndex).
+
+    `first_row`, `offset` and `compressed_size` are int64 buffers; the first has one entry more, the rows of
+    the row group. Gives a list of (page, offset, compressed size, first row, rows).
+    """
+    cdef Py_buffer rows, at, sizes
+    cdef const int64_t *first
+    cdef int64_t n, low = 0, high, middle
+    cdef list found = []
+    PyObject_GetBuffer(first_row, &rows, PyBUF_SIMPLE)
+    PyObject_GetBuffer(offset, &at, PyBUF_SIMPLE)
+    PyObject_GetBuffer(compressed_size, &sizes, PyBUF_SIMPLE)
+    try:
+        n = at.len // 8
+        if sizes.len != at.len or rows.len != at.len + 8:
+            raise ValueError("n offsets and sizes need n + 1 rows")
+        first = <const int64_t *> rows.buf
+        high = n
+        while low < high:  # the first page that begins after `start`
+            middle = low + (high - low) // 2
+            if first[middle] <= start:
+                low = middle + 1
+            else:
+                high = middle
+        while 0 < low <= n and first[low - 1] < stop:
+            if first[low] > first[low - 1]:
+                found.append((low - 1, (<const int64_t *> at.buf)[low - 1], (<const int64_t *> sizes.buf)[low - 1],
+                              first[low - 1], first[low] - first[low - 1]))
+            low += 1
+    finally:
+        PyBuffer_Release(&rows)
+        PyBuffer_Release(&at)
+        PyBuffer_Release(&sizes)
+    return found
+
+
 cdef class Zones:
     """What is known of n zones: pages of a chunk, or row groups of a file.
 

@@ -294,7 +294,8 @@ ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
     if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "take before begin");
     ps_range run;
     for (;;) {
-        ps_run_cursor peek = leaf->cursor;
+        const ps_run_cursor before = leaf->cursor;
+        ps_run_cursor peek = before;
         if (!ps_selection_next(&leaf->selection, &peek, INT64_MAX, &run)) {
             *state = PS_TAKE_DONE;
             return PS_OK;
@@ -314,8 +315,13 @@ ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
                            (long long)run.start, (long long)here);
         }
         int64_t done = 0, want = run.stop - run.start;
-        if (run.start > here) PS_TRY(skip_rows(leaf, run.start - here, err));
-        PS_TRY(read_rows(leaf, want, &done, err));
+        ps_status status = run.start > here ? skip_rows(leaf, run.start - here, err) : PS_OK;
+        if (status == PS_OK) status = read_rows(leaf, want, &done, err);
+        if (status != PS_OK) {
+            leaf->cursor =
+                before; /* the run is still to be read: from more of the page, perhaps */
+            return status;
+        }
         leaf->cursor.row = leaf->next_row = run.start + done;
         if (done < want) {
             if (leaf->out_rows == 0) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 import pyarrow as pa
 
 from pageseek._core import decode as core
@@ -10,7 +11,7 @@ from pageseek._core import rows
 from pageseek.codecs import decompressor
 from pageseek.errors import CorruptFileError, from_core
 from pageseek.fetch import Fetcher
-from pageseek.metadata import OffsetIndex, ParquetFile, chunk_range, to_arrow
+from pageseek.metadata import OffsetIndex, Page, ParquetFile, chunk_range, to_arrow
 from pageseek.schema import Form, Leaf
 
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
@@ -54,7 +55,7 @@ class LeafReader:
         self._start, self._stop = chunk_range(self._chunk)
         self._report = fetcher.report.leaf(leaf.name)
         self._ranges: rows.RowRanges = _NO_ROWS
-        self._pages: list[int] | None = None  # pages wanted; None: the whole chunk
+        self._pages: list[Page] | None = None  # pages wanted; None: the whole chunk
         self._buffers: list[memoryview] = []
         self._dictionary_at: tuple[int, int] | None = None
         self._dictionary_data: memoryview | None = None
@@ -62,7 +63,15 @@ class LeafReader:
         self._base = 0  # byte in the file of the buffer that holds it
         self._page_number: int | None = None  # None: the dictionary page
         try:
-            self._codec = decompressor(self._chunk.codec)
+            codec, decompress = decompressor(self._chunk.codec)
+            self._decoder = core.LeafDecoder(
+                form.core,
+                1 if leaf.max_def else 0,
+                0,
+                lsb_levels=file.lsb_levels,
+                codec=codec,
+                decompress=decompress,
+            )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
         if offsets is not None:
@@ -86,26 +95,15 @@ class LeafReader:
     def want(self, ranges: rows.RowRanges) -> list[tuple[int, int]]:
         """The (offset, length) of the bytes that these rows need."""
         self._ranges = ranges
-        offsets = self._offsets
-        wanted: list[tuple[int, int]] = []
-        if offsets is None or ranges.num_rows == self._num_rows:
+        if self._offsets is None or ranges.num_rows == self._num_rows:
             self._pages = None
-            wanted.append((self._start, self._stop - self._start))
+            wanted = [(self._start, self._stop - self._start)]
         else:
-            self._pages = offsets.pages_of(ranges)
-            if len(self._pages) == 1:
-                wanted.append(
-                    (
-                        int(offsets.offset[self._pages[0]]),
-                        int(offsets.compressed_size[self._pages[0]]),
-                    )
-                )
-            else:
-                starts, sizes = offsets.offset[self._pages], offsets.compressed_size[self._pages]
-                wanted.extend(zip(starts.tolist(), sizes.tolist(), strict=True))
+            self._pages = self._offsets.pages_of(ranges)
+            wanted = [(offset, length) for _, offset, length, _, _ in self._pages]
             if self._dictionary_at is not None and self._dictionary_is_sure():
                 wanted.append(self._dictionary_at)
-        self._report.bytes += sum(length for _, length in wanted)
+        self._report.bytes += sum([length for _, length in wanted])
         return wanted
 
     def _dictionary_is_sure(self) -> bool:
@@ -128,38 +126,47 @@ class LeafReader:
         Raises IndexMismatch where the pages are not what the offset index says: the rows asked for may
         themselves have been chosen on its word, so the caller has to begin again without it.
         """
-        decoder = self._chunk_decoder()
         try:
-            return self._decode(decoder)
-        except IndexMismatch as mismatch:
-            self._fetcher.report.note(f"{self._where()}: offset index ignored: {mismatch}")
-            raise
-        except core.HeaderError as error:
-            base = None if error.offset is None else self._base
-            raise from_core(error, f"{self._where_page()}: page header", base) from error
+            arrays = self._decode()
         except core.CoreError as error:
-            raise from_core(error, self._where_page()) from error
+            raise self._placed(error) from error
         finally:
             self._buffers = []
             self._dictionary_data = None
+            self._decoder.release()
+        self._report.rows_decoded += self._ranges.num_rows
+        return arrays
 
-    def _chunk_decoder(self) -> core.LeafDecoder:
-        codec, decompress = self._codec
-        return core.LeafDecoder(
-            self.form.core,
-            1 if self.leaf.max_def else 0,
-            0,
-            lsb_levels=self._file.lsb_levels,
-            codec=codec,
-            decompress=decompress,
-        )
+    def _placed(self, error: core.CoreError) -> Exception:
+        """An error of the core with its place, or IndexMismatch where the index led to no such page."""
+        indexed = self._pages is not None and self._page_number is not None
+        if isinstance(error, core.PageMismatch) or (
+            indexed and isinstance(error, core.HeaderError)
+        ):
+            message = f"page {self._page_number} at byte {self._at}: {error}"
+            self._fetcher.report.note(f"{self._where()}: offset index ignored: {message}")
+            return IndexMismatch(self.leaf, message)
+        if isinstance(error, core.HeaderError):
+            base = None if error.offset is None else self._base
+            return from_core(error, f"{self._where_page()}: page header", base)
+        return from_core(error, self._where_page())
 
-    def _decode(self, decoder: core.LeafDecoder) -> list[pa.Array]:
+    def _decode(self) -> list[pa.Array]:
+        decoder, ranges = self._decoder, self._ranges.ranges
+        states: Iterator[int] | None = None
+        if self._pages is not None and len(self._pages) == 1:
+            self._page_number, self._at, _, first, count = self._pages[0]
+            made = decoder.read_page(self._buffers[0], first, count, ranges)
+            if made != core.TAKE_DICTIONARY:
+                self._report.pages_read += 1
+                if not isinstance(made, int):
+                    return [to_arrow(self.form, *made)]
+                states = iter([made])
+        if states is None:
+            decoder.begin(ranges)
+            states = self._walk() if self._pages is None else self._indexed(self._pages)
         arrays: list[pa.Array] = []
-        ranges = self._ranges.ranges
-        decoder.begin(ranges)
         if self._ranges:
-            states = self._walk(decoder) if self._pages is None else self._indexed(decoder)
             for state in states:
                 while state == core.TAKE_FULL:
                     arrays.append(to_arrow(self.form, *decoder.finish()))
@@ -172,38 +179,27 @@ class LeafReader:
                     f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
                 )
         arrays.append(to_arrow(self.form, *decoder.finish()))
-        self._report.rows_decoded += self._ranges.num_rows
         return arrays
 
-    def _indexed(self, decoder: core.LeafDecoder) -> Iterator[int]:
+    def _indexed(self, pages: list[Page]) -> Iterator[int]:
         """Hand over the fetched pages; each answer of the decoder is yielded."""
-        offsets = self._offsets
-        assert offsets is not None and self._pages is not None
-        first_row = memoryview(offsets.first_row)
-        for data, page in zip(self._buffers, self._pages, strict=True):
-            self._page_number, self._at = page, int(offsets.offset[page])
-            self._base = self._at
-            first = first_row[page]
-            try:
-                decoder.head(data, 0, first_row[page + 1] - first)
+        decoder = self._decoder
+        for data, (page, offset, _, first, count) in zip(self._buffers, pages, strict=True):
+            self._page_number, self._at = page, offset
+            decoder.head(data, 0, count)
+            state = decoder.take(first)
+            if state == core.TAKE_DICTIONARY:
+                self._load_dictionary()
+                self._page_number, self._at = page, offset
+                decoder.head(data)
                 state = decoder.take(first)
-                if state == core.TAKE_DICTIONARY:
-                    self._load_dictionary(decoder)
-                    self._page_number, self._at = page, self._base
-                    decoder.head(data)
-                    state = decoder.take(first)
-            except core.PageMismatch as error:
-                raise IndexMismatch(self.leaf, f"page {page} {error}") from error
-            except core.HeaderError as error:
-                raise IndexMismatch(
-                    self.leaf, f"no page header at byte {self._at}: {error}"
-                ) from error
             self._report.pages_read += 1
             yield state
 
-    def _walk(self, decoder: core.LeafDecoder) -> Iterator[int]:
+    def _walk(self) -> Iterator[int]:
         """Go through the chunk header by header; pages without a selected row are not decompressed."""
         (data,) = self._buffers
+        decoder = self._decoder
         at, row, page = 0, 0, 0
         bounds = iter(self._ranges)
         wanted = next(bounds, None)
@@ -226,8 +222,12 @@ class LeafReader:
                 if wanted is not None and wanted[0] < stop:
                     state = decoder.take(row)
                     if state == core.TAKE_DICTIONARY:
-                        self._load_dictionary(decoder)
-                        self._page_number, self._at, self._base = page, self._start + at, self._start
+                        self._load_dictionary()
+                        self._page_number, self._at, self._base = (
+                            page,
+                            self._start + at,
+                            self._start,
+                        )
                         decoder.head(data, at)
                         state = decoder.take(row)
                     self._report.pages_read += 1
@@ -237,7 +237,7 @@ class LeafReader:
                 row, page = stop, page + 1
             at = stop_at
 
-    def _load_dictionary(self, decoder: core.LeafDecoder) -> None:
+    def _load_dictionary(self) -> None:
         if self._dictionary_at is None:
             raise self._corrupt("dictionary-encoded, and the chunk has no dictionary page")
         at, length = self._dictionary_at
@@ -245,9 +245,7 @@ class LeafReader:
             (self._dictionary_data,) = self._fetcher.read([(at, length)], "data")
             self._report.bytes += length
         self._page_number, self._at, self._base = None, at, at
-        try:
-            decoder.head(self._dictionary_data)
-        except core.HeaderError as error:  # the index does not speak of this page
-            raise from_core(error, f"{self._where_page()}: page header", at) from error
+        decoder = self._decoder
+        decoder.head(self._dictionary_data)
         decoder.take_dictionary()
         self._report.dictionary_pages += 1

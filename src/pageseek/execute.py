@@ -83,7 +83,9 @@ class GroupScan:
 
     def _filter(self, ranges: rows.RowRanges, bound: Bound) -> rows.RowRanges:
         """The rows for which the filter is TRUE: conjunct by conjunct, the cheapest first."""
-        parts = sorted(conjuncts(bound), key=self._cost)
+        parts = conjuncts(bound)
+        if len(parts) > 1:
+            parts.sort(key=self._cost)
         needed_later = [
             {t.leaf.index for later in parts[i + 1 :] for t in leaves_of(later)}
             | {column.leaf.index for column in self._columns}

@@ -9,9 +9,8 @@ import functools
 import re
 import struct
 import threading
-from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ import pyarrow as pa
 
 from pageseek._core import decode as core_decode
 from pageseek._core import metadata as core
-from pageseek._core import rows
+from pageseek._core import rows, search
 from pageseek.errors import CorruptFileError, UnsupportedError, from_core
 from pageseek.fetch import Fetcher
 from pageseek.report import Report
@@ -62,6 +61,9 @@ def _int64(data: bytes) -> npt.NDArray[np.int64]:
     return np.frombuffer(data, np.int64)
 
 
+Page = tuple[int, int, int, int, int]  # number, offset, compressed size, first row, rows
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetIndex:
     """Where the data pages of a chunk are. Arrays of int64, one entry a page; `first_row` has one more,
@@ -76,15 +78,23 @@ class OffsetIndex:
     def num_pages(self) -> int:
         return len(self.offset)
 
-    def pages_of(self, ranges: rows.RowRanges) -> list[int]:
+    def pages_of(self, ranges: rows.RowRanges) -> list[Page]:
         """The pages that hold the rows, in order."""
         if ranges.num_ranges == 1:  # a lookup: two searches
-            first_row = memoryview(self.first_row)
             start, stop = ranges.bounds
-            return list(range(bisect_right(first_row, start) - 1, bisect_left(first_row, stop)))
-        return np.flatnonzero(
+            return search.locate(start, stop, self.first_row, self.offset, self.compressed_size)
+        touched = np.flatnonzero(
             np.frombuffer(rows.pages_touched(ranges, self.first_row), np.uint8)
-        ).tolist()
+        )
+        first = self.first_row[touched]
+        columns = (
+            touched,
+            self.offset[touched],
+            self.compressed_size[touched],
+            first,
+            self.first_row[touched + 1] - first,
+        )
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,6 +480,11 @@ class ParquetFile:
     def cached_offset_index(self, row_group: int, leaf: Leaf) -> tuple[bool, OffsetIndex | None]:
         key = row_group, leaf.index
         return key in self._offset_indexes, self._offset_indexes.get(key)
+
+    def without_offset_index(self, row_group: int, leaves: Sequence[Leaf]) -> list[Leaf]:
+        """Those whose offset index was not looked for yet."""
+        known = self._offset_indexes
+        return [leaf for leaf in leaves if (row_group, leaf.index) not in known]
 
     def cached_column_index(
         self, row_group: int, leaf: Leaf, options: Options

@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
@@ -177,9 +177,6 @@ class Scope:
         bound = bind(request.filter, find, request.nan) if request.filter is not None else None
         return cls(columns, schema, bound)
 
-    def payload(self) -> list[Leaf]:
-        return list({column.leaf.index: column.leaf for column in self.columns}.values())
-
     def touched(self) -> list[Leaf]:
         found = {column.leaf.index: column.leaf for column in self.columns}
         if self.bound is not None:
@@ -285,20 +282,18 @@ def _prune_file(
     report.rows.total += sum(counts)
     bound = scope.bound
     if bound is None:
-        kept, must = [i for i, n in enumerate(counts) if n], np.ones(len(counts), np.bool_)
+        kept, must = [i for i, n in enumerate(counts) if n], b"\1" * len(counts)
     else:
         proof = prune_groups(file, bound, request.options)
         must = proof.must
-        kept = [i for i, n in enumerate(counts) if n and proof.may[i]]
-        report.row_groups.prune(STATISTICS, int((~proof.may).sum()))
-        report.rows.prune(
-            STATISTICS, int(sum(n for n, may in zip(counts, proof.may, strict=True) if not may))
-        )
+        kept = [i for i in compress(range(len(counts)), proof.may) if counts[i]]
+        report.row_groups.prune(STATISTICS, proof.may.count(0))
+        report.rows.prune(STATISTICS, sum(counts) - sum(compress(counts, proof.may)))
     doubtful = [i for i in kept if not must[i]]
     ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
     if bound is not None and doubtful:
         fetcher = Fetcher(file.store, report, file.tail)
-        pruner = prune_pages(file, bound, doubtful, scope.payload(), request.options, report)
+        pruner = prune_pages(file, bound, doubtful, scope.touched(), request.options, report)
         for page_proof in drive(pruner, lambda wanted: fetcher.read(wanted, "index")):
             ranges[page_proof.row_group] = page_proof.ranges
             if not page_proof.ranges:
@@ -329,7 +324,7 @@ def _account(
         else:
             touched = offsets.pages_of(ranges)
             n = len(touched)
-            size = int(offsets.compressed_size[touched].sum())
+            size = sum(length for _, _, length, _, _ in touched)
             counts.pages_total += offsets.num_pages
             counts.pages_read += n
             report.pages.total += offsets.num_pages

@@ -135,7 +135,7 @@ def _number(value: Any, scale: int) -> Fraction | int | float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return value * 10**scale
+        return value * int(10**scale)
     if isinstance(value, (float, Decimal)) and not math.isfinite(value):
         return float(value)
     if isinstance(value, (float, Decimal, Fraction)):
@@ -210,8 +210,7 @@ def integer_range(form: Form) -> tuple[int, int]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
 
-def fit_integer(
-    op: str, value: Fraction | float, form: Form, nan_largest: bool) -> tuple[str, int]:
+def fit_integer(op: str, value: Fraction | float, form: Form, nan_largest: bool) -> tuple[str, int]:
     """`x op value` over integers as (op, integer), or ("always" | "never", 0) where every x answers alike."""
     if isinstance(value, float):
         if math.isnan(value) and not nan_largest:

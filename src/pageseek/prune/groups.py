@@ -5,34 +5,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from pageseek._core import rows
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf
 from pageseek.schema import Options
 
+_ANY = rows.MAY_TRUE, rows.MAY_FALSE
+_MAY = {bit: bytes(int(v & bit != 0) for v in range(256)) for bit in _ANY}  # verdict -> 0 or 1
+_MUST = {bit: bytes(int(v == bit) for v in range(256)) for bit in _ANY}
+
 
 @dataclass(frozen=True, slots=True)
 class GroupProof:
-    """One bool a row group. `may`: a row may pass. `must`: every row passes, so nothing need be evaluated."""
+    """One byte a row group, 0 or 1. `may`: a row may pass. `must`: every row passes, nothing need be evaluated."""
 
-    may: npt.NDArray[np.bool_]
-    must: npt.NDArray[np.bool_]
+    may: bytes
+    must: bytes
 
 
 def prune_groups(file: ParquetFile, bound: Bound, options: Options) -> GroupProof:
     """What the footer alone proves of each row group."""
     n = file.num_row_groups
     if isinstance(bound, BoundConst):
-        return GroupProof(np.full(n, bound.value), np.full(n, bound.value))
+        every = bytes([bound.value]) * n
+        return GroupProof(every, every)
     if isinstance(bound, BoundLeaf):
         zones = file.group_zones(bound.leaf, options)
         if zones is None:
-            return GroupProof(np.ones(n, np.bool_), np.zeros(n, np.bool_))
-        verdict = np.frombuffer(zones.probe(bound.op, bound.literals, bound.nan), np.uint8)
+            return GroupProof(b"\1" * n, bytes(n))
+        verdict = zones.probe(bound.op, bound.literals, bound.nan)
         bit = rows.MAY_FALSE if bound.negate else rows.MAY_TRUE
-        return GroupProof((verdict & bit) != 0, verdict == bit)
+        return GroupProof(verdict.translate(_MAY[bit]), verdict.translate(_MUST[bit]))
     proofs = [prune_groups(file, arg, options) for arg in bound.args]
-    join = np.logical_and if isinstance(bound, BoundAnd) else np.logical_or
-    return GroupProof(join.reduce([p.may for p in proofs]), join.reduce([p.must for p in proofs]))
+    join = np.bitwise_and if isinstance(bound, BoundAnd) else np.bitwise_or
+
+    def joined(parts: list[bytes]) -> bytes:
+        return bytes(join.reduce([np.frombuffer(part, np.uint8) for part in parts]))
+
+    return GroupProof(joined([p.may for p in proofs]), joined([p.must for p in proofs]))

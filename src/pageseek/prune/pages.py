@@ -26,15 +26,14 @@ def prune_pages(
     file: ParquetFile,
     bound: Bound,
     row_groups: Sequence[int],
-    payload: Sequence[Leaf],
+    touched: Sequence[Leaf],
     options: Options,
     report: Report,
 ) -> Generator[Wanted, list[memoryview], list[PageProof]]:
     """Prune the given row groups. One wave of requests: the column index of the filter's leaves, and the
-    offset index of every leaf that will be read (`payload` and the filter's).
+    offset index of every leaf that will be read (`touched`).
     """
     tested = {test.leaf.index: test.leaf for test in leaves_of(bound)}
-    touched = tested | {leaf.index: leaf for leaf in payload}
     wanted: Wanted = []
     missing: list[
         tuple[str, int, Leaf, int]
@@ -47,9 +46,8 @@ def prune_pages(
             wanted.append(at)
 
     for group in row_groups:
-        for leaf in touched.values():
-            if not file.cached_offset_index(group, leaf)[0]:
-                want("offset", group, leaf)
+        for leaf in file.without_offset_index(group, touched):
+            want("offset", group, leaf)
         for leaf in tested.values():
             if not file.cached_column_index(group, leaf, options)[0]:
                 want("column", group, leaf)
