@@ -127,7 +127,7 @@ class GroupScan:
 
     def _test(self, test: BoundLeaf, n: int) -> tuple[Bitmap, int]:
         arrays = self._held[test.leaf.index]
-        if pa.types.is_null(test.form.type):  # IS NULL is TRUE for every row, all else NULL
+        if test.form.is_null:  # IS NULL is TRUE for every row, all else NULL
             return _constant(test.op == rows.OP_IS_NULL and not test.negate, n)
         masks: list[tuple[Bitmap, int, int]] = []
         for array in arrays:

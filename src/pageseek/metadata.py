@@ -129,7 +129,7 @@ def to_arrow(
     form: Form, n: int, null_count: int, validity: Any, offsets: Any, values: Any
 ) -> pa.Array:
     """An Arrow array of the form's storage type over buffers of the core."""
-    if pa.types.is_null(form.type):
+    if form.is_null:
         return pa.nulls(n)
     buffers = [pa.py_buffer(validity) if validity is not None else None]
     if offsets is not None:
@@ -161,6 +161,20 @@ def _signed_order(leaf: Leaf, form: Form) -> bool:
         rows.KIND_I64,
         *FLOAT_KINDS,
     ) and (leaf.element.type not in (INT96, FIXED))
+
+
+def _key_values(
+    footer: memoryview, pairs: npt.NDArray[np.int64]
+) -> Iterator[tuple[bytes, bytes | None]]:
+    for key, key_length, value, length in pairs.tolist():
+        yield (
+            bytes(footer[key : key + key_length]),
+            None if value == ABSENT else bytes(footer[value : value + length]),
+        )
+
+
+def _key_value(footer: memoryview, pairs: npt.NDArray[np.int64], wanted: bytes) -> bytes | None:
+    return next((value for key, value in _key_values(footer, pairs) if key == wanted), None)
 
 
 class ParquetFile:
@@ -208,7 +222,8 @@ class ParquetFile:
         self._chunk_at = np.frombuffer(at, np.uint64).reshape(len(self.row_groups), self.num_leaves)
         self._pairs = _int64(pairs).reshape(-1, 4)
         self._orders = _int64(orders)
-        self._chunks: dict[int, list[Any]] = {}
+        self._chunk_tables: dict[int, npt.NDArray[np.int64]] = {}
+        self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], Any] = {}
         self._outputs: dict[
             tuple[tuple[str, ...] | None, Options], tuple[tuple[Column, ...], pa.Schema]
@@ -216,7 +231,8 @@ class ParquetFile:
         self._group_zones: dict[tuple[int, Options], rows.Zones | None] = {}
         self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
-        self.schema_tree = Schema(elements, self._footer, self._key_value, self.name)
+        find = functools.partial(_key_value, self._footer, self._pairs)  # a method would be a cycle
+        self.schema_tree = Schema(elements, self._footer, find, self.name)
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -286,21 +302,11 @@ class ParquetFile:
         """Whether the writer packed BIT_PACKED levels from the low bit."""
         return "impala" in (self.created_by or "").lower()
 
-    def _key_values(self) -> Iterator[tuple[bytes, bytes | None]]:
-        for key, key_length, value, length in self._pairs.tolist():
-            yield (
-                bytes(self._footer[key : key + key_length]),
-                None if value == ABSENT else bytes(self._footer[value : value + length]),
-            )
-
-    def _key_value(self, wanted: bytes) -> bytes | None:
-        return next((value for key, value in self._key_values() if key == wanted), None)
-
     @functools.cached_property
     def key_value_metadata(self) -> Mapping[bytes, bytes | None]:
         """The footer's key-value pairs; of equal keys the first."""
         pairs: dict[bytes, bytes | None] = {}
-        for key, value in self._key_values():
+        for key, value in _key_values(self._footer, self._pairs):
             pairs.setdefault(key, value)
         return pairs
 
@@ -344,28 +350,48 @@ class ParquetFile:
 
     def chunks(self, leaf: Leaf) -> list[Any]:
         """The column chunks of a leaf, one a row group."""
-        found = self._chunks.get(leaf.index)
+        return [Chunk._make(row) for row in self._chunk_table(leaf).tolist()]
+
+    def _chunk_table(self, leaf: Leaf) -> npt.NDArray[np.int64]:
+        """The column chunks of a leaf, a row for each row group, a column for each of CHUNK_FIELDS."""
+        found = self._chunk_tables.get(leaf.index)
         if found is None:
-            at = np.ascontiguousarray(self._chunk_at[:, leaf.index])
-            try:
-                found = _records(Chunk, core.chunks(self._footer, at))
-            except core.CoreError as error:
-                base = self.store.size - 8 - self._footer.nbytes
-                raise from_core(
-                    error, f"{self.name}: column {leaf.name!r}: chunk metadata", base
-                ) from error
-            if self._understates_chunks:
-                end = self.store.size - 8 - self._footer.nbytes
-                found = [
-                    c._replace(
-                        total_compressed_size=min(
-                            c.total_compressed_size + 100, end - chunk_range(c)[0]
-                        )
-                    )
-                    for c in found
-                ]
-            self._chunks[leaf.index] = found
+            found = self._read_chunks(leaf, self._chunk_at[:, leaf.index])
+            self._chunk_tables[leaf.index] = found
         return found
+
+    def _chunk(self, row_group: int, leaf: Leaf) -> Any:
+        """One column chunk, as the footer has it."""
+        key = row_group, leaf.index
+        found = self._chunks.get(key)
+        if found is None:
+            table = self._chunk_tables.get(leaf.index)
+            if table is None:  # a lookup needs one row group of many
+                table = self._read_chunks(
+                    leaf, self._chunk_at[row_group : row_group + 1, leaf.index]
+                )
+                row = table[0]
+            else:
+                row = table[row_group]
+            found = self._chunks[key] = Chunk._make(row.tolist())
+        return found
+
+    def _read_chunks(self, leaf: Leaf, at: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        try:
+            data = core.chunks(self._footer, np.ascontiguousarray(at))
+        except core.CoreError as error:
+            base = self.store.size - 8 - self._footer.nbytes
+            raise from_core(
+                error, f"{self.name}: column {leaf.name!r}: chunk metadata", base
+            ) from error
+        table = _int64(data).reshape(-1, len(Chunk._fields))
+        if self._understates_chunks:
+            table = table.copy()
+            end = self.store.size - 8 - self._footer.nbytes
+            starts = np.array([chunk_range(Chunk._make(row))[0] for row in table.tolist()])
+            size = table[:, _FIELD["total_compressed_size"]]
+            size[:] = np.minimum(size + 100, end - starts)
+        return table
 
     @functools.cached_property
     def _understates_chunks(self) -> bool:
@@ -378,7 +404,7 @@ class ParquetFile:
         found = self._checked.get((row_group, leaf.index))
         if found is not None:
             return found
-        chunk = self.chunks(leaf)[row_group]
+        chunk = self._chunk(row_group, leaf)
         where = f"{self.name}: column {leaf.name!r}, row group {row_group}"
         if chunk.crypto != ABSENT or not chunk.has_metadata:
             raise UnsupportedError(
@@ -415,14 +441,12 @@ class ParquetFile:
         return self._group_zones[key]
 
     def _make_group_zones(self, leaf: Leaf, form: Form) -> rows.Zones | None:
-        chunks = self.chunks(leaf)
-        if pa.types.is_null(form.type):
-            return None
-        if not any(chunk.statistics_present == 1 for chunk in chunks):
+        table = self._chunk_table(leaf)
+        if form.is_null or not (table[:, _FIELD["statistics_present"]] == 1).any():
             return None
         bounds = self._chunk_bounds(leaf, form)
-        nulls = np.array([c.statistics_null_count for c in chunks], np.int64)
-        nans = np.array([c.statistics_nan_count for c in chunks], np.int64)
+        nulls = table[:, _FIELD["statistics_null_count"]]
+        nans = table[:, _FIELD["statistics_nan_count"]]
         counts = np.array([g.num_rows for g in self.row_groups], np.int64)
         zones, _, _ = _zones(
             form, self._footer, bounds, None, np.maximum(nulls, -1), np.maximum(nans, -1), counts, 0
@@ -431,36 +455,22 @@ class ParquetFile:
 
     def _chunk_bounds(self, leaf: Leaf, form: Form) -> npt.NDArray[np.int64]:
         """(offset, length) of min, then of max, in the footer for each chunk; absent where not trusted."""
-        chunks = self.chunks(leaf)
-        trusted, signed = _trusted_order(leaf, self._orders), _signed_order(leaf, form)
-        bounds = np.full((4, len(chunks)), ABSENT, np.int64)
-        for i, chunk in enumerate(chunks):
-            if chunk.statistics_present != 1 or chunk.crypto != ABSENT:
-                continue
-            if (
-                trusted
-                and chunk.statistics_min_value_offset != ABSENT != chunk.statistics_max_value_offset
-            ):
-                bounds[:, i] = (
-                    chunk.statistics_min_value_offset,
-                    chunk.statistics_min_value_length,
-                    chunk.statistics_max_value_offset,
-                    chunk.statistics_max_value_length,
-                )
-            elif signed and chunk.statistics_min_offset != ABSENT != chunk.statistics_max_offset:
-                bounds[:, i] = (
-                    chunk.statistics_min_offset,
-                    chunk.statistics_min_length,
-                    chunk.statistics_max_offset,
-                    chunk.statistics_max_length,
-                )
+        table = self._chunk_table(leaf)
+        plain = (table[:, _FIELD["statistics_present"]] == 1) & (
+            table[:, _FIELD["crypto"]] == ABSENT
+        )
+        bounds = np.full((4, len(table)), ABSENT, np.int64)
+        if _signed_order(leaf, form):
+            _fill_bounds(bounds, table, plain, _DEPRECATED_BOUNDS)
+        if _trusted_order(leaf, self._orders):
+            _fill_bounds(bounds, table, plain, _BOUNDS)
         return bounds
 
     # -- page index -----------------------------------------------------------------------------
 
     def index_range(self, which: str, row_group: int, leaf: Leaf) -> tuple[int, int] | None:
         """Where the "column" or "offset" index of a chunk lies; None where the file has none."""
-        chunk = self.chunks(leaf)[row_group]
+        chunk = self._chunk(row_group, leaf)
         if chunk.crypto != ABSENT:
             return None
         if which == "column":
@@ -504,7 +514,7 @@ class ParquetFile:
         """Parse, check and keep an offset index; None, with a note, where it cannot be trusted."""
         found = None
         if data is not None:
-            chunk, num_rows = self.chunks(leaf)[row_group], self.row_groups[row_group].num_rows
+            chunk, num_rows = self._chunk(row_group, leaf), self.row_groups[row_group].num_rows
             start, stop = chunk_range(chunk)
             try:
                 if not 0 <= start <= stop <= self.store.size:
@@ -621,6 +631,24 @@ class ParquetFile:
         bounds = self._chunk_bounds(leaf, form)
         counts = np.array([g.num_rows for g in self.row_groups], np.int64)
         return _zones(form, self._footer, bounds, None, None, None, counts, 0)[1:]
+
+
+_FIELD = {name: i for i, name in enumerate(Chunk._fields)}
+_SIDES = ("{}_offset", "{}_length")
+_BOUNDS = [_FIELD["statistics_" + s.format(b)] for b in ("min_value", "max_value") for s in _SIDES]
+_DEPRECATED_BOUNDS = [_FIELD["statistics_" + s.format(b)] for b in ("min", "max") for s in _SIDES]
+
+
+def _fill_bounds(
+    bounds: npt.NDArray[np.int64],
+    table: npt.NDArray[np.int64],
+    plain: npt.NDArray[np.bool_],
+    fields: list[int],
+) -> None:
+    """Take (offset, length) of min and max from the chunks that have both."""
+    found = table[:, fields].T
+    usable = plain & (found[0] != ABSENT) & (found[2] != ABSENT)
+    bounds[:, usable] = found[:, usable]
 
 
 class _Contradiction(Exception):

@@ -90,6 +90,11 @@ class Form:
     type: pa.DataType
 
     @property
+    def is_null(self) -> bool:
+        """Every value is null."""
+        return pa.types.is_null(self.type)
+
+    @property
     def kind(self) -> int:
         return self.core[2]
 
@@ -198,19 +203,21 @@ def _decimal(scale: int, precision: int) -> tuple[int, pa.DataType] | None:
     )
 
 
+_PLAIN = {
+    BOOLEAN: (K_BOOL, pa.bool_()),
+    INT32: (K_I32, pa.int32()),
+    INT64: (K_I64, pa.int64()),
+    FLOAT: (K_F32, pa.float32()),
+    DOUBLE: (K_F64, pa.float64()),
+}
+
+
 def _natural(
     element: SchemaElement, options: Options
 ) -> tuple[int, pa.DataType, pa.DataType, bool]:
     """(kind, storage type, type, is text) without regard to a stored Arrow schema."""
     logical, a, b = logical_of(element)
     physical = element.type
-    plain = {
-        BOOLEAN: (K_BOOL, pa.bool_()),
-        INT32: (K_I32, pa.int32()),
-        INT64: (K_I64, pa.int64()),
-        FLOAT: (K_F32, pa.float32()),
-        DOUBLE: (K_F64, pa.float64()),
-    }
     found: tuple[int, pa.DataType] | None = None
     if logical == L_DECIMAL and physical in (INT32, INT64, BYTE_ARRAY, FIXED):
         found = _decimal(a, b)
@@ -228,8 +235,8 @@ def _natural(
         found = K_I64, pa.timestamp(options.int96_unit)
     elif physical == FIXED and logical == L_FLOAT16 and element.type_length == 2:
         found = K_F16, pa.float16()
-    if found is None and physical in plain:
-        found = plain[physical]
+    if found is None:
+        found = _PLAIN.get(physical)
     if found is not None:
         return *found, found[1], False
     if physical == FIXED:
@@ -319,6 +326,7 @@ class Schema:
         self._source = source
         self._forms: dict[tuple[int, Options], Form] = {}
         self._found: dict[tuple[str, ...], Leaf] = {}
+        self._flat: dict[int, Leaf] = {}  # of a schema without groups, those asked for
         children = SchemaElement._fields.index("num_children")
         self._all_flat = bool((self._table[1:, children] <= 0).all()) and bool(
             (self._table[1:, 0] != ABSENT).all()
@@ -353,17 +361,21 @@ class Schema:
         """A top-level field."""
         if not self._all_flat:
             return self.fields[index]
-        element = self._element(index + 1)
-        return Field(self._name(element), element, index, index + 1)
+        leaf = self.leaf(index)
+        return Field(leaf.path[0], leaf.element, index, index + 1)
 
     def leaf(self, index: int) -> Leaf:
         """A primitive column."""
         if not self._all_flat:
             return self.leaves[index]
-        element = self._element(index + 1)
-        repeated = element.repetition == 2
-        levels = int(element.repetition in (1, 2))
-        return Leaf(index, (self._name(element),), element, levels, int(repeated), index)
+        leaf = self._flat.get(index)
+        if leaf is None:
+            element = self._element(index + 1)
+            repeated = element.repetition == 2
+            levels = int(element.repetition in (1, 2))
+            leaf = Leaf(index, (self._name(element),), element, levels, int(repeated), index)
+            self._flat[index] = leaf
+        return leaf
 
     @functools.cached_property
     def _tree(self) -> tuple[list[Field], list[Leaf]]:
@@ -476,6 +488,14 @@ class Schema:
         except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
             return None
 
+    def _stored_field(self, index: int) -> pa.Field | None:
+        """What the writer's schema says of a top-level field, where it speaks of the same one."""
+        stored = self._stored
+        if stored is None or len(stored) != self.num_fields:
+            return None
+        found = stored.field(index)
+        return found if found.name == self.field(index).name else None
+
     def parquet_form(self, leaf: Leaf) -> Form:
         """How the leaf's values are typed by the Parquet schema alone."""
         return leaf_form(leaf, Options())
@@ -489,14 +509,8 @@ class Schema:
                 raise UnsupportedError(
                     f"{self._source}: column {leaf.name!r} is nested, which is not supported yet"
                 )
-            stored = self._stored
-            original = None
-            if (
-                stored is not None
-                and len(stored) == self.num_fields
-                and stored.field(leaf.top).name == leaf.path[0]
-            ):
-                original = stored.field(leaf.top).type
+            stored = self._stored_field(leaf.top)
+            original = None if stored is None else stored.type
             form = self._forms[key] = leaf_form(leaf, options, original)
         return form
 
@@ -510,13 +524,9 @@ class Schema:
             )
         form = self.form(leaf, options)
         metadata = {}
-        stored = self._stored
-        if (
-            stored is not None
-            and len(stored) == self.num_fields
-            and stored.field(index).name == field.name
-        ):
-            kept = stored.field(index).metadata or {}
+        stored = self._stored_field(index)
+        if stored is not None:
+            kept = stored.metadata or {}
             metadata.update(
                 {k: v for k, v in kept.items() if not k.startswith(b"PSEEK:extension:")}
             )
@@ -525,6 +535,6 @@ class Schema:
         return pa.field(
             field.name,
             form.type,
-            nullable=field.element.repetition != 0 or pa.types.is_null(form.type),
+            nullable=field.element.repetition != 0 or form.is_null,
             metadata=metadata or None,
         )
