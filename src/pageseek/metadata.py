@@ -633,7 +633,7 @@ class ParquetFile:
         return _zones(form, self._footer, bounds, None, None, None, counts, 0)[1:]
 
 
-_FIELD = {name: i for i, name in enumerate(Chunk._fields)}
+_FIELD = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
 _SIDES = ("{}_offset", "{}_length")
 _BOUNDS = [_FIELD["statistics_" + s.format(b)] for b in ("min_value", "max_value") for s in _SIDES]
 _DEPRECATED_BOUNDS = [_FIELD["statistics_" + s.format(b)] for b in ("min", "max") for s in _SIDES]

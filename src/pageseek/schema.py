@@ -92,7 +92,7 @@ class Form:
     @property
     def is_null(self) -> bool:
         """Every value is null."""
-        return pa.types.is_null(self.type)
+        return bool(pa.types.is_null(self.type))
 
     @property
     def kind(self) -> int:
