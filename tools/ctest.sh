@@ -1,33 +1,45 @@
 #!/usr/bin/env bash
 # Builds every C test with the whole core under the address and undefined-behaviour sanitizers,
-# warnings as errors, and runs it. Arguments choose tests: ctest.sh thrift snappy.
+# warnings as errors, and runs it: with gcc and with clang, whichever are there, as each sees what
+# the other does not; with $CC alone where that is set. Arguments choose tests: ctest.sh thrift snappy.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cc=${CC:-gcc}
-out=build/ctest
 flags=(-std=c11 -g -O1 -Wall -Wextra -Wshadow -Werror -fno-omit-frame-pointer
     -fsanitize=address,undefined -fno-sanitize-recover=all -I_core -I_core/c -I_core/tests)
-mkdir -p "$out"
-rm -f "$out"/*.o "$out"/*.a
-
-# A static library, compiled once: a test links what it calls, and may include a .c to see inside.
-printf '%s\n' _core/c/*.c | xargs -P "$(nproc 2> /dev/null || echo 2)" -I{} \
-    sh -c '"$0" "$@" -c "{}" -o "'"$out"'/$(basename "{}" .c).o"' "$cc" "${flags[@]}"
-ar rcs "$out/libcore.a" "$out"/*.o
-
-passed=0 failed=0
 export ASAN_OPTIONS=allocator_may_return_null=1:${ASAN_OPTIONS-} UBSAN_OPTIONS=print_stacktrace=1
-for source in _core/tests/test_*.c; do
-    name=$(basename "$source" .c)
-    if [[ $# -gt 0 && " $* " != *" ${name#test_} "* ]]; then continue; fi
-    echo "-- $name"
-    if [[ -f $source ]] && "$cc" "${flags[@]}" "$source" "$out/libcore.a" -lm -o "$out/$name" &&
-        timeout 300 "$out/$name"; then
-        passed=$((passed + 1))
-    else
-        echo "-- $name FAILED"
-        failed=$((failed + 1))
-    fi
+
+sanitizes() { # sanitizes COMPILER: it is there, with the libraries of the sanitizers
+    command -v "$1" > /dev/null &&
+        echo 'int main(void) { return 0; }' |
+        "$1" -fsanitize=address,undefined -x c - -o build/ctest/empty 2> /dev/null
+}
+
+mkdir -p build/ctest
+compilers=()
+for cc in ${CC:-gcc clang}; do if sanitizes "$cc"; then compilers+=("$cc"); fi; done
+[[ ${#compilers[@]} -gt 0 ]] || { echo "no compiler with sanitizers: ${CC:-gcc or clang}"; exit 1; }
+
+passed=0 failures=()
+for cc in "${compilers[@]}"; do
+    out=build/ctest/$(basename "$cc")
+    mkdir -p "$out"
+    rm -f "$out"/*.o "$out"/*.a
+    # A static library, compiled once: a test links what it calls, and may include a .c to see inside.
+    printf '%s\n' _core/c/*.c | xargs -P "$(nproc 2> /dev/null || echo 2)" -I{} \
+        sh -c '"$0" "$@" -c "{}" -o "'"$out"'/$(basename "{}" .c).o"' "$cc" "${flags[@]}"
+    ar rcs "$out/libcore.a" "$out"/*.o
+    for source in _core/tests/test_*.c; do
+        name=$(basename "$source" .c)
+        if [[ $# -gt 0 && " $* " != *" ${name#test_} "* ]]; then continue; fi
+        echo "-- $name ($cc)"
+        if [[ -f $source ]] && "$cc" "${flags[@]}" "$source" "$out/libcore.a" -lm -o "$out/$name" &&
+            timeout 300 "$out/$name"; then
+            passed=$((passed + 1))
+        else
+            failures+=("$name ($cc)")
+        fi
+    done
 done
-echo "C tests: $passed passed, $failed failed"
-[[ $failed == 0 && $passed -gt 0 ]]
+for failure in ${failures[@]+"${failures[@]}"}; do echo "-- $failure FAILED"; done
+echo "C tests: $passed passed, ${#failures[@]} failed"
+[[ ${#failures[@]} == 0 && $passed -gt 0 ]]

@@ -1,4 +1,8 @@
-"""Runs named commands one after the other, times them, and says at the end which failed."""
+"""Runs named commands one after the other, times them, and says at the end which failed and how.
+
+Of a long log often only the end is kept, so the last lines of each command that failed are said once
+more, behind the table of times.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 SCRIPTS = Path(PYTHON).parent  # console scripts of the environment that runs this file
+KEPT_LINES, KEPT_COLUMNS = 40, 240  # of a command that failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +36,47 @@ def script(name: str, *args: str) -> list[str]:
     return [str(SCRIPTS / name), *args]
 
 
+def echo(command: Sequence[str], env: Mapping[str, str]) -> tuple[int, list[str]]:
+    """Run a command in the root, pass its output on as it comes; exit code and last lines."""
+    last: deque[str] = deque(maxlen=KEPT_LINES)
+    with subprocess.Popen(
+        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None
+        for raw in process.stdout:
+            line = raw.decode(errors="replace")
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            last.append(line.rstrip()[:KEPT_COLUMNS])
+    return process.returncode, list(last)
+
+
 def run(title: str, steps: Sequence[Step]) -> int:
-    """Run every step, print a table of times and a closing line; 1 when a step failed."""
+    """Run every step, print a table of times, why steps failed, and a closing line.
+
+    Returns 1 when a step failed.
+    """
     path = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", os.defpath)])
-    lines, failed, began = [], 0, time.monotonic()
+    base = os.environ | {"PATH": path, "PYTHONUNBUFFERED": "1"}
+    lines, reasons, failed, began = [], [], 0, time.monotonic()
     for number, step in enumerate(steps):
         print(f"==> {title}: {step.name}", flush=True)
         start = time.monotonic()
-        code = subprocess.run(
-            step.command, cwd=ROOT, env=os.environ | {"PATH": path} | dict(step.env)
-        ).returncode
-        failed += code != 0
+        code, last = echo(step.command, base | dict(step.env))
         outcome = "ok" if code == 0 else f"FAILED (exit {code})"
         lines.append(f"{time.monotonic() - start:8.1f} s  {step.name:16} {outcome}")
         print(f"<== {title}: {lines[-1].strip()}", flush=True)
+        if code:
+            failed += 1
+            reasons += [f"\n{title}: {step.name} {outcome}, the end of what it printed:"]
+            reasons += [f"| {line}" for line in last]
         if code and step.needed:
             failed += len(steps) - number - 1
             lines += [f"{'-':>8}    {rest.name:16} not run" for rest in steps[number + 1 :]]
             break
     print(f"\n{title}:", *lines, sep="\n")
     print(f"{time.monotonic() - began:8.1f} s  in all")
+    if reasons:
+        print(*reasons, "", sep="\n")
     print(f"{len(steps) - failed} passed, {failed} failed", flush=True)
     return int(failed > 0)

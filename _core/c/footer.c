@@ -165,11 +165,12 @@ static ps_status read_columns(ps_thrift *t, size_t count, int64_t *record) {
     footer_reader *r = t->context;
     ps_footer *out = r->out;
     size_t group = (size_t)((ps_row_group *)(void *)record - out->row_groups);
-    uint64_t *offsets = out->chunk_offsets + group * out->n_leaves;
     if (count != out->n_leaves)
         return ps_fail(t->err, PS_CORRUPT, ps_thrift_at(t),
                        "row group %zu has %zu column chunks, the schema %zu leaves", group,
                        count, out->n_leaves);
+    if (count == 0) return PS_OK; /* no leaves: there are no offsets to point to */
+    uint64_t *offsets = out->chunk_offsets + group * count;
     for (size_t i = 0; i < count; i++) {
         if (group == 0 && i > 0) r->leaf_layouts[i] = r->leaf_layouts[i - 1];
         offsets[i] = ps_thrift_at(t);

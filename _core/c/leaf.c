@@ -104,6 +104,9 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
     const ps_selection *selection = &leaf->selection;
     if (page->encoding != PQ_PLAIN || leaf->in_width == 0 || selection->bitmap) return size;
+    if (page->num_values < 0 || page->first_row < 0 ||
+        page->num_values > INT64_MAX - page->first_row)
+        return size; /* ps_leaf_page will say so */
     const int64_t end = page->first_row + page->num_values;
     size_t low = 0, high = selection->n_ranges; /* ranges that begin before the page's end */
     while (low < high) {

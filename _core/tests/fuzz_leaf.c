@@ -117,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         }
         body = part(&in, size, &page.length);
         page.body = body;
+        require(ps_leaf_reach(leaf, &page, page.length) <= page.length);
         status = ps_leaf_page(leaf, &page, &err);
         ps_take state = PS_TAKE_PAGE;
         if (status == PS_OK) status = ps_leaf_take(leaf, &state, &err);
