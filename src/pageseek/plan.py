@@ -18,12 +18,12 @@ from pageseek.fetch import Fetcher
 from pageseek.metadata import Column, ParquetFile, cache, chunk_range
 from pageseek.predicate.bind import Bound, bind, leaves_of
 from pageseek.predicate.expression import Expression
-from pageseek.prune import prune_groups, prune_pages
+from pageseek.prune import load_indexes, prune_groups, prune_pages
 from pageseek.report import Report
 from pageseek.schema import Form, Leaf, Options
 from pageseek.storage import Source, Version
 
-STATISTICS, COLUMN_INDEX = "statistics", "column_index"
+STATISTICS, COLUMN_INDEX, LIMIT = "statistics", "column_index", "limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class ScanPlan:
                 return
             file, scope = opened[i] if opened else self._open(file_plan, report)
             fetcher = Fetcher(file.store, report, file.tail)
-            if scope.bound is not None and not opened:
+            if not opened:
                 _load_offsets(file, scope, file_plan.groups, fetcher)
             for group in file_plan.groups:
                 if left == 0:
@@ -152,15 +152,16 @@ class ScanPlan:
             try:
                 return scan.run(ranges, None if group.proven else scope.bound, left)
             except IndexMismatch as mismatch:
-                # rows may have been ruled out on the word of this index: without it, from the first row
                 file.drop_index(group.row_group, mismatch.leaf)
-                ranges = rows.RowRanges.all(file.row_groups[group.row_group].num_rows)
+                if not group.proven:  # rows may have been ruled out on the word of this index
+                    ranges = rows.RowRanges.all(file.row_groups[group.row_group].num_rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """A request bound to one file: the columns to give, the filter, the leaves that either touches."""
 
+    request: Request
     columns: tuple[Column, ...]
     schema: pa.Schema
     bound: Bound | None
@@ -175,7 +176,7 @@ class Scope:
             return leaf, tree.form(leaf, request.options)
 
         bound = bind(request.filter, find, request.nan) if request.filter is not None else None
-        return cls(columns, schema, bound)
+        return cls(request, columns, schema, bound)
 
     def touched(self) -> list[Leaf]:
         found = {column.leaf.index: column.leaf for column in self.columns}
@@ -194,17 +195,15 @@ def _load_offsets(
 
     They are when this process made the plan; they are not in another, or when the file was opened anew.
     """
-    missing = [
-        (group.row_group, leaf, file.index_range("offset", group.row_group, leaf))
-        for group in groups
-        if not group.proven
-        for leaf in scope.touched()
-        if not file.cached_offset_index(group.row_group, leaf)[0]
-    ]
-    if missing:
-        answers = iter(fetcher.read([at for *_, at in missing if at], "index"))
-        for number, leaf, at in missing:
-            file.load_offset_index(number, leaf, next(answers) if at else None, fetcher.report)
+    parts = [g.row_group for g in groups if _is_part(file, g.row_group, g.ranges)]
+    drive(
+        load_indexes(file, parts, scope.touched(), (), scope.request.options, fetcher.report),
+        lambda wanted: fetcher.read(wanted, "index"),
+    )
+
+
+def _is_part(file: ParquetFile, row_group: int, ranges: rows.RowRanges) -> bool:
+    return bool(ranges.num_rows < file.row_groups[row_group].num_rows)
 
 
 def drive(
@@ -238,7 +237,12 @@ def prepare(
     files: list[FilePlan] = []
     opened: list[Opened] = []
     schema: pa.Schema | None = None
-    for source in sources:
+    left = request.limit
+    report.files.total = len(sources)
+    for at, source in enumerate(sources):
+        if left == 0 and schema is not None:
+            report.files.prune(LIMIT, len(sources) - at)
+            break
         with report.timed("open"):
             file = cache.open(source, report)
             scope = Scope.of(file, request)
@@ -249,10 +253,11 @@ def prepare(
             _same_schema(schema, scope.schema, file.name)
         if not file.store.version.strong:
             report.version = "weak"
-        report.files.total += 1
         report.file_bytes += file.store.size
         with report.timed("prune"):
-            groups = _prune_file(file, scope, request, report, account)
+            groups = _prune_file(file, scope, left, report, account)
+        if left is not None:
+            left -= sum(group.ranges.num_rows for group in groups if group.proven)
         if groups:
             report.files.read += 1
             files.append(FilePlan(source, file.store.version, tuple(groups)))
@@ -275,39 +280,60 @@ def _same_schema(schema: pa.Schema, other: pa.Schema, name: str) -> None:
 
 
 def _prune_file(
-    file: ParquetFile, scope: Scope, request: Request, report: Report, account: bool
+    file: ParquetFile, scope: Scope, limit: int | None, report: Report, account: bool
 ) -> list[GroupPlan]:
     counts = [group.num_rows for group in file.row_groups]
     report.row_groups.total += len(counts)
     report.rows.total += sum(counts)
-    bound = scope.bound
+    bound, options = scope.bound, scope.request.options
     if bound is None:
         kept, must = [i for i, n in enumerate(counts) if n], b"\1" * len(counts)
     else:
-        proof = prune_groups(file, bound, request.options)
+        proof = prune_groups(file, bound, options)
         must = proof.must
         kept = [i for i in compress(range(len(counts)), proof.may) if counts[i]]
         report.row_groups.prune(STATISTICS, proof.may.count(0))
         report.rows.prune(STATISTICS, sum(counts) - sum(compress(counts, proof.may)))
-    doubtful = [i for i in kept if not must[i]]
     ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
-    if bound is not None and doubtful:
-        fetcher = Fetcher(file.store, report, file.tail)
-        pruner = prune_pages(file, bound, doubtful, scope.touched(), request.options, report)
+    if limit is not None:
+        kept = _cut(ranges, must, limit, report)
+    fetcher = Fetcher(file.store, report, file.tail)
+    doubtful = [i for i in kept if not must[i]]
+    if doubtful:
+        assert bound is not None
+        pruner = prune_pages(file, bound, doubtful, scope.touched(), options, report)
         for page_proof in drive(pruner, lambda wanted: fetcher.read(wanted, "index")):
             ranges[page_proof.row_group] = page_proof.ranges
             if not page_proof.ranges:
                 report.row_groups.prune(COLUMN_INDEX, 1)
             gone = counts[page_proof.row_group] - page_proof.ranges.num_rows
             report.rows.prune(COLUMN_INDEX, gone)
-    plans = []
-    for i in kept:
-        cost = _account(file, scope, i, ranges[i], report) if account else 0
-        if ranges[i]:
-            plans.append(GroupPlan(i, ranges[i], bool(must[i]), cost))
-            report.row_groups.read += 1
-            report.rows.read += ranges[i].num_rows
-    return plans
+    plans = [GroupPlan(i, ranges[i], bool(must[i]), 0) for i in kept if ranges[i]]
+    if limit is not None:
+        _load_offsets(file, scope, plans, fetcher)
+    for plan in plans:
+        report.row_groups.read += 1
+        report.rows.read += plan.ranges.num_rows
+    if not account:
+        return plans
+    costs = {i: _account(file, scope, i, ranges[i], report) for i in kept}
+    return [replace(plan, cost=costs[plan.row_group]) for plan in plans]
+
+
+def _cut(ranges: dict[int, rows.RowRanges], must: bytes, limit: int, report: Report) -> list[int]:
+    """The row groups before the limit is surely reached; the ranges of the last are cut."""
+    kept, left = [], limit
+    for i, found in ranges.items():
+        if left == 0:
+            report.row_groups.prune(LIMIT, 1)
+            report.rows.prune(LIMIT, found.num_rows)
+            continue
+        kept.append(i)
+        if must[i]:
+            ranges[i] = found.head(left)
+            report.rows.prune(LIMIT, found.num_rows - ranges[i].num_rows)
+            left -= ranges[i].num_rows
+    return kept
 
 
 def _account(

@@ -181,6 +181,7 @@ class Report:
 _MECHANISMS = {
     "statistics": "the statistics in the footer prove that no row in them matches",
     "column_index": "the bounds in the column index prove that no row in them matches",
+    "limit": "the limit is reached before them",
     "late_materialization": "no row in them passed the filter, once its columns were decoded",
 }
 

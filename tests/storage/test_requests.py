@@ -255,7 +255,8 @@ def test_a_scan_without_filter_asks_for_no_index_and_parses_none(
     assert ps.read_table(big.path).num_rows == ROWS
     assert all(at >= tail or at + n <= big.index_start for at, n in log.ranges)
     log.clear()
-    assert ps.read_table(big.path, columns=["e"], limit=10).num_rows == 10
+    assert ps.read_table(big.path, columns=["e"]).num_rows == ROWS
+    assert ps.scan(big.path, limit=10).count_rows() == 10
     assert ps.scan(big.path).count_rows() == ROWS
     assert all(at >= tail or at + n <= big.index_start for at, n in log.ranges)
 
@@ -460,3 +461,40 @@ def test_pages_of_pyarrow_files_are_found_too(tmp_path: Path, log: Log) -> None:
             == table.slice(key, 1).to_pylist()
         )
         assert sum(n for _, n in log.ranges) < size / 8
+
+
+def test_a_limit_reads_the_pages_of_the_first_rows(big: File, log: Log) -> None:
+    for n in (1, 8_000, 8_001, 70_000):
+        log.clear()
+        assert ps.read_table(big.path, limit=n).equals(big.table.slice(0, n))
+        expect(log, big, dict.fromkeys(COLUMNS, range(n)))
+    log.clear()
+    assert ps.read_table(big.path, limit=0).num_rows == 0
+    assert log.touched([(0, big.index_start)]) == []
+
+
+def test_a_limit_leaves_row_groups_and_files_behind_it_alone(tmp_path: Path, log: Log) -> None:
+    table = pa.table({"k": list(range(1000)), "v": [i % 7 for i in range(1000)]})
+    paths = [tmp_path / f"{i}.parquet" for i in range(3)]
+    for path in paths:
+        pq.write_table(table, path, row_group_size=100, write_page_index=True)
+    many = ps.scan([str(path) for path in paths])
+    plan = many.limit(150).plan()
+    assert [(len(f.groups), f.source.path) for f in plan.files] == [(2, str(paths[0]))]
+    assert plan.num_rows == 150
+    counts = many.limit(150).explain().to_dict()
+    assert counts["files"] == {"total": 3, "read": 1, "pruned_by": {"limit": 2}}
+    assert counts["row_groups"]["pruned_by"] == {"limit": 8}
+    assert counts["rows"]["pruned_by"] == {"limit": 850}
+    assert many.limit(1050).to_table()["k"].to_pylist() == [*range(1000), *range(50)]
+    assert many.limit(2999).count_rows() == 2999
+    part = many.filter(ps.col("k") >= 120).limit(
+        100
+    )  # one row group is doubtful, the next ones sure
+    assert [g.row_group for f in part.plan().files for g in f.groups] == [1, 2]
+    assert part.to_table()["k"].to_pylist() == list(range(120, 220))
+    doubtful = many.filter(ps.col("v") == 3).limit(5)
+    assert doubtful.plan().num_rows == 3000
+    assert doubtful.to_table()["k"].to_pylist() == [3, 10, 17, 24, 31]
+    for share in many.limit(150).plan().split(2):
+        assert sum(b.num_rows for b in share.execute()) == share.num_rows

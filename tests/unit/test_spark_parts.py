@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.spark.packing import TASKS_PER_CORE, first_rows, task_count, work
+from pageseek.spark.packing import TASKS_PER_CORE, task_count, work
 from pageseek.spark.task import make_task, pack, run
 from pageseek.spark.types import to_wire, wire_schema, wire_type
 
@@ -174,13 +174,6 @@ def test_large_plans_get_tasks_by_work_up_to_a_multiple_of_the_cores(table_path:
         tasks = task_count(big, lambda: 2)
         assert 1 <= tasks <= TASKS_PER_CORE * 2
         assert work(big) / tasks >= 0.25
-
-
-def test_a_limit_drops_row_groups_behind_rows_that_pass_for_sure(table_path: Path):
-    plan = ps.scan(table_path, limit=150).plan()
-    assert [g.row_group for f in first_rows(plan, 150).files for g in f.groups] == [0, 1]
-    doubtful = ps.scan(table_path, filter=ps.col("k").isin([5, 950])).plan()
-    assert first_rows(doubtful, 1).num_rows == doubtful.num_rows
 
 
 def test_parts_of_a_split_are_never_empty(table_path: Path):

@@ -5,6 +5,6 @@ receives their bytes in order, and returns what it proved.
 """
 
 from pageseek.prune.groups import GroupProof, prune_groups
-from pageseek.prune.pages import PageProof, prune_pages
+from pageseek.prune.pages import PageProof, load_indexes, prune_pages
 
-__all__ = ["GroupProof", "PageProof", "prune_groups", "prune_pages"]
+__all__ = ["GroupProof", "PageProof", "load_indexes", "prune_groups", "prune_pages"]

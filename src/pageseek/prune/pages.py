@@ -30,10 +30,23 @@ def prune_pages(
     options: Options,
     report: Report,
 ) -> Generator[Wanted, list[memoryview], list[PageProof]]:
-    """Prune the given row groups. One wave of requests: the column index of the filter's leaves, and the
-    offset index of every leaf that will be read (`touched`).
-    """
+    """Prune the given row groups; `touched` are the leaves that will be read of them."""
     tested = {test.leaf.index: test.leaf for test in leaves_of(bound)}
+    yield from load_indexes(file, row_groups, touched, list(tested.values()), options, report)
+    return [PageProof(group, _rows_that_may(file, bound, group, options)) for group in row_groups]
+
+
+def load_indexes(
+    file: ParquetFile,
+    row_groups: Sequence[int],
+    touched: Sequence[Leaf],
+    tested: Sequence[Leaf],
+    options: Options,
+    report: Report,
+) -> Generator[Wanted, list[memoryview], None]:
+    """In one wave of requests, what is not at hand: the offset index of every leaf that is touched, the column
+    index of those that are tested.
+    """
     wanted: Wanted = []
     missing: list[
         tuple[str, int, Leaf, int]
@@ -48,7 +61,7 @@ def prune_pages(
     for group in row_groups:
         for leaf in file.without_offset_index(group, touched):
             want("offset", group, leaf)
-        for leaf in tested.values():
+        for leaf in tested:
             if not file.cached_column_index(group, leaf, options)[0]:
                 want("column", group, leaf)
     answers = (yield wanted) if wanted else []
@@ -58,7 +71,6 @@ def prune_pages(
             file.load_offset_index(group, leaf, data, report)
         else:
             file.load_column_index(group, leaf, options, data, report)
-    return [PageProof(group, _rows_that_may(file, bound, group, options)) for group in row_groups]
 
 
 def _rows_that_may(file: ParquetFile, bound: Bound, group: int, options: Options) -> rows.RowRanges:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -60,19 +59,3 @@ def parallelism_of(spark: SparkSession) -> int:
         return int(executors) * int(cores)
     local = re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", master)
     return int(local[1]) if local else UNKNOWN_PARALLELISM
-
-
-def first_rows(plan: ScanPlan, limit: int) -> ScanPlan:
-    """The plan without the row groups that lie behind `limit` rows known to pass."""
-    files, left = [], limit
-    for file in plan.files:
-        if left <= 0:
-            break
-        groups = []
-        for group in file.groups:
-            if left <= 0:
-                break
-            groups.append(group)
-            left -= group.ranges.num_rows if group.proven else 0
-        files.append(replace(file, groups=tuple(groups)))
-    return replace(plan, files=tuple(files))

@@ -12,7 +12,7 @@ from pageseek.errors import UnsupportedError
 from pageseek.metadata import cache
 from pageseek.report import Report
 from pageseek.scan import scan
-from pageseek.spark.packing import first_rows, parallelism_of, task_count
+from pageseek.spark.packing import parallelism_of, task_count
 from pageseek.spark.task import ROWS, make_task, pack
 from pageseek.spark.types import spark_schema, wire_schema
 from pageseek.storage import resolve
@@ -87,8 +87,6 @@ def read(
     name = sources[0].path
     wire = wire_schema(plan.schema, cache.open(sources[0], Report()).schema_tree, name)
     schema = spark_schema(wire, name, spark)
-    if limit is not None:
-        plan = first_rows(plan, limit)
     if not plan.files:
         return _empty(spark, schema)
     if tasks is None:
