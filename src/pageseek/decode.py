@@ -147,13 +147,12 @@ class LeafReader:
             )
             pages = self._walk(decoder) if self._pages is None else self._indexed(decoder)
             arrays: list[pa.Array] = []
-            ranges = self._ranges.ranges
-            decoder.begin(ranges)
+            decoder.begin(self._ranges)
             state: int | None = core.TAKE_PAGE if self._ranges else core.TAKE_DONE
             while state != core.TAKE_DONE:
                 if state == core.TAKE_FULL:
                     arrays.append(to_arrow(self.form, *decoder.finish()))
-                    decoder.begin(ranges)
+                    decoder.begin(self._ranges)
                     state = decoder.resume()
                     continue
                 state = next(pages, None)
@@ -195,8 +194,6 @@ class LeafReader:
         """Go through the chunk header by header; pages without a selected row are not decompressed."""
         (data,) = self._buffers
         at, row, page = 0, 0, 0
-        bounds = iter(self._ranges)
-        wanted = next(bounds, None)
         while row < self._num_rows and at < data.nbytes:
             self._page_number, self._at = page, self._start + at
             header = page_header(data, at, self._where_page, self._start)
@@ -213,9 +210,7 @@ class LeafReader:
                     raise self._corrupt(
                         f"its rows {row} to {stop} go beyond the {self._num_rows} of the row group"
                     )
-                while wanted is not None and wanted[1] <= row:
-                    wanted = next(bounds, None)
-                if wanted is not None and wanted[0] < stop:
+                if self._ranges.meets(row, stop):
                     yield self._page(decoder, data[body_at:stop_at], header, row)
                 if self._offsets is None:
                     self._report.pages_total += 1
