@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from typing import Final, Self, TypeAlias, final
 
+from pageseek._core.rows import RowRanges
 from typing_extensions import Buffer
 
 _Form: TypeAlias = tuple[int, int, int, int, int, int]
@@ -26,6 +27,7 @@ class PageMismatch(CoreError): ...
 
 @final
 class Block(Buffer):
+    def __new__(cls, size: int | None = None) -> Self: ...
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -52,7 +54,12 @@ class LeafDecoder:
     @property
     def row(self) -> int: ...
     def dictionary(self, data: Buffer, n: int) -> None: ...
-    def begin(self, ranges: Buffer, max_rows: int = ..., bytes_hint: int = 0) -> None: ...
+    def begin(
+        self,
+        selection: RowRanges | Buffer | tuple[Buffer, int, int],
+        max_rows: int = ...,
+        bytes_hint: int = 0,
+    ) -> None: ...
     def page(
         self,
         body: Buffer,

@@ -285,6 +285,8 @@ typedef struct ps_selection {
 ps_status ps_selection_check(const ps_selection *selection,
                              ps_error *err); /* sorted, disjoint, not empty, not negative */
 int64_t ps_selection_count(const ps_selection *selection);
+/* Selected rows at or after `row`, as far as they are not more than `most`: at least 0. */
+int64_t ps_selection_count_from(const ps_selection *selection, int64_t row, int64_t most);
 
 /* Runs of selected rows in order. Zero-initialise, or seek first. */
 typedef struct ps_run_cursor {
@@ -320,12 +322,47 @@ void ps_selection_to_bitmap(const ps_selection *selection, int64_t base, int64_t
 /* Keep the k-th selected row where bit k of mask is set; the result as ranges (two-call: out NULL
  * counts the ranges). mask has ps_selection_count bits. */
 size_t ps_selection_refine(const ps_selection *selection, const uint8_t *mask, ps_range *out);
+/* The same as a bitmap of [base, base + length), which no selected row lies outside of; for a selection
+ * that is a bitmap, its own base and length. bitmap has (length + 7) / 8 bytes, overwritten. */
+void ps_selection_refine_bits(const ps_selection *selection, const uint8_t *mask, int64_t base,
+                              int64_t length, uint8_t *bitmap);
+/* The rows [base, base + length) as (length + 63) / 64 words, bits behind the last row zero. *index: the
+ * range from which on to look for them, moved to the first that does not end before base. */
+void ps_selection_words(const ps_selection *selection, size_t *index, int64_t base,
+                        int64_t length, uint64_t *words);
 /* Rows of zones whose verdict has `bit`; zone i is rows first[i] .. first[i + 1] (first has n + 1). */
 size_t ps_zones_to_ranges(const uint8_t *verdict, uint8_t bit, const int64_t *first, size_t n,
                           ps_range *out);
 /* Pages touched: mask[i] = 1 where rows first[i] .. first[i + 1] meet the selection. */
 void ps_pages_touched(const ps_selection *selection, const int64_t *first, size_t n,
                       uint8_t *mask);
+
+/* ---- rows of an Arrow array ---------------------------------------------------------------- */
+
+/* Rows to keep of an array of n: those whose bit is set in mask, bit `start` for the first row; or, where
+ * mask is NULL, the rows at `places`, in that order. Only what ps_gather_check accepts. */
+typedef struct ps_picks {
+    const uint8_t *mask;
+    size_t start;
+    const int64_t *places;
+    int64_t n, count; /* rows of the array; rows to keep */
+} ps_picks;
+
+/* PS_INVALID unless `count` of the n bits are set, or every place is a row of the array. */
+ps_status ps_gather_check(const ps_picks *picks, ps_error *err);
+/* Bits, to bit 0 of out on: validity, or booleans. out has (count + 7) / 8 bytes, tail bits become zero.
+ * The number of ones. */
+int64_t ps_gather_bits(const ps_picks *picks, const uint8_t *bits, uint8_t *out);
+/* Values of `width` bytes; out has count * width bytes. */
+void ps_gather_fixed(const ps_picks *picks, const uint8_t *values, size_t width, uint8_t *out);
+/* Offsets of byte strings, 4 or 8 bytes each, n + 1 to count + 1 of them; the first is 0, the last *total.
+ * PS_CORRUPT where those of a kept row run backwards or leave [0, size]; PS_LIMIT where the total does not
+ * fit the width. */
+ps_status ps_gather_offsets(const ps_picks *picks, const uint8_t *offsets, size_t width,
+                            size_t size, uint8_t *out, size_t *total, ps_error *err);
+/* The bytes that these offsets point to: `total` of `size`. Only after ps_gather_offsets. */
+void ps_gather_strings(const ps_picks *picks, const uint8_t *offsets, size_t width,
+                       const uint8_t *data, size_t size, uint8_t *out, size_t total);
 
 /* ---- codecs ------------------------------------------------------------------------------ */
 
