@@ -11,14 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek._core.gather import gather
 from pageseek.decode import LeafReader
 from pageseek.fetch import Fetcher
-from pageseek.metadata import Column, ParquetFile
+from pageseek.metadata import Column, ParquetFile, to_arrow
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
 from pageseek.report import Report
 from pageseek.schema import Form, Leaf
 
-SPARSE = 64  # of so many rows one is kept: taking by place beats a bitmap
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 
 
@@ -33,9 +33,8 @@ class GroupScan:
         self._columns = columns
         self._fetcher = fetcher
         self._report: Report = fetcher.report
-        self._held: dict[
-            int, list[pa.Array]
-        ] = {}  # leaf -> its storage arrays at the current selection
+        self._held: dict[int, list[pa.Array]] = {}  # leaf -> its rows at the current selection
+        self._forms: dict[int, Form] = {}
 
     def run(
         self, ranges: rows.RowRanges, bound: Bound | None, limit: int | None
@@ -69,6 +68,7 @@ class GroupScan:
         for reader, part in zip(readers, wanted, strict=True):
             reader.give([next(buffers) for _ in part])
         for reader in readers:
+            self._forms[reader.leaf.index] = reader.form
             self._held[reader.leaf.index] = reader.read()
 
     def _reader(self, leaf: Leaf, form: Form) -> LeafReader:
@@ -100,10 +100,11 @@ class GroupScan:
             mask, count = self._evaluate(part, n)
             self._held = {leaf: arrays for leaf, arrays in self._held.items() if leaf in later}
             if count < n:
-                ranges = ranges.refine(mask.tobytes())
+                ranges = ranges.refine(mask)
                 if count:
                     self._held = {
-                        leaf: _take(arrays, mask, n, count) for leaf, arrays in self._held.items()
+                        leaf: _take(self._forms[leaf], arrays, mask, n, count)
+                        for leaf, arrays in self._held.items()
                     }
                 else:
                     self._held.clear()
@@ -158,16 +159,30 @@ def _constant(value: bool, n: int) -> tuple[Bitmap, int]:
     return np.packbits(np.full(n, value), bitorder="little"), n if value else 0
 
 
-def _take(arrays: list[pa.Array], mask: Bitmap, n: int, count: int) -> list[pa.Array]:
+def _take(form: Form, arrays: list[pa.Array], mask: Bitmap, n: int, count: int) -> list[pa.Array]:
     """The `count` rows of a bitmap; the results begin at offset 0, as the kernels need it."""
-    if len(arrays) == 1 and count * SPARSE < n:  # a few rows: by their places
-        places = np.flatnonzero(np.unpackbits(mask, count=n, bitorder="little"))
-        return [arrays[0].take(pa.array(places))]
-    chosen = pa.BooleanArray.from_buffers(pa.bool_(), n, [None, pa.py_buffer(mask)])
+    if form.is_null:
+        return [pa.nulls(count)]
     out, at = [], 0
     for array in arrays:
-        out.append(array.filter(chosen.slice(at, len(array))))
-        at += len(array)
+        rows_in = len(array)
+        if rows_in < n:
+            places = np.unpackbits(mask, count=at + rows_in, bitorder="little")
+            count = int(np.count_nonzero(places[at:]))
+        buffers = array.buffers()
+        made = gather(
+            form.kind,
+            form.width,
+            rows_in,
+            buffers[0] if array.null_count else None,
+            buffers[-1],
+            buffers[1] if len(buffers) == 3 else None,
+            mask,
+            count,
+            start=at,
+        )
+        out.append(to_arrow(form, *made))
+        at += rows_in
     return out
 
 
