@@ -26,12 +26,13 @@ $(BIN)/python:
 	$(PIP) install --upgrade pip "setuptools>=77" "cython>=3.1"
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo "installing into $(VENV), with what the tests need: a few minutes"
 	$(PIP) install --no-build-isolation --editable ".[$(EXTRAS)]"
 	@touch $@
 
 install: | $(BIN)/python ## build the package and install it into $(VENV), as a user would
 	@if [ -e $(VENV)/.dev ]; then $(MAKE) --no-print-directory build; \
-	else echo "installing into $(VENV)" && $(PIP) install ".[spark,cli]"; fi
+	else echo "installing into $(VENV): a minute or two, Spark and pyarrow are large" && $(PIP) install ".[spark,cli]"; fi
 
 build: $(VENV)/.dev ## compile what changed, in place
 	$(BIN)/python setup.py --quiet build_clib build_ext --inplace

@@ -27,12 +27,14 @@ else:
     cflags += ["-O0", "-g3"] if "DEBUG" in chosen else []
     cflags += ["-O0", "--coverage"] if "COVERAGE" in chosen else []
     ldflags += ["--coverage"] if "COVERAGE" in chosen else []
-    cflags += ["-Wall", "-Wextra", "-Werror"] if os.environ.get("PAGESEEK_WERROR") == "1" else []
+strict = os.environ.get("PAGESEEK_WERROR") == "1" and sys.platform != "win32"
+own = ["-Wall", "-Wextra", "-Wshadow", "-Werror"] if strict else []  # not for what Cython writes
 
 build = os.path.join("build", *map(str.lower, chosen))  # each kind of build keeps its own objects
 kernels, headers = sorted(glob("_core/c/*.c")), sorted(glob("_core/**/*.h", recursive=True))
 include, core = ["_core"], "pageseek_core"  # the C files are compiled once, as a static library
-library = {"sources": kernels, "include_dirs": include, "cflags": cflags, "obj_deps": {"": headers}}
+library = {"sources": kernels, "include_dirs": include, "obj_deps": {"": headers}}
+library["cflags"] = cflags + own
 modules = [
     Extension("pageseek._core." + os.path.basename(pyx)[:-4], [pyx], include_dirs=include,
               define_macros=abi3, py_limited_api=not gil_disabled, depends=kernels + headers,

@@ -55,6 +55,7 @@ def steps() -> list[Step]:
         Step("imports", script("lint-imports", "--no-cache"), tree),
         Step("codespell", script("codespell")),
         Step("workflow", script("check-jsonschema", *schema, "wheels.yml")),
+        Step("wheels", [PYTHON, "tools/wheels.py"]),
         Step("zizmor", script("zizmor", "--offline", "--quiet", *zizmor, "wheels.yml")),
     ]
     return checks

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # need.sh WHAT ...: makes sure that the named things are on this machine. What is missing is
 # installed where that is possible (root, apt-get); else the remedy is printed, and the exit is 1.
-# WHAT: cc, venv (for the Python in $PYTHON), clang (with libFuzzer), java.
+# WHAT: cc, venv (and headers, for the Python in $PYTHON), clang (with libFuzzer), java.
 set -uo pipefail
 python=${PYTHON:-python3}
 status=0
@@ -19,9 +19,20 @@ missing() {
     status=1
 }
 
-has_cc() { command -v "${CC:-cc}" > /dev/null; }
+has_cc() { # a compiler alone is not enough: it needs the headers of the C library
+    printf '#include <stdlib.h>\nint main(void) { return 0; }\n' |
+        "${CC:-cc}" -x c -fsyntax-only - 2> /dev/null
+}
+has_headers() {
+    "$python" -c 'import os, sys, sysconfig as s
+sys.exit(not os.path.exists(os.path.join(s.get_path("include"), "Python.h")))'
+}
 has_venv() { "$python" -c 'import ensurepip, venv' 2> /dev/null; }
-has_java() { java -version 2> /dev/null; }
+has_java() { # Spark 4 needs 17; versions before 9 call themselves 1.x
+    local major
+    major=$(java -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1)
+    [[ ${major:-0} -ge 17 ]]
+}
 has_fuzzer() {
     local dir result
     dir=$(mktemp -d)
@@ -45,6 +56,8 @@ for what in "$@"; do
         else
             has_venv || installed python3-venv
             has_venv || missing "$python has no venv module: apt-get install python3-venv"
+            has_headers || installed python3-dev
+            has_headers || missing "$python has no Python.h to compile against: apt-get install python3-dev"
         fi
         ;;
     clang)
@@ -55,7 +68,7 @@ for what in "$@"; do
         ;;
     java)
         has_java || installed openjdk-17-jre-headless
-        has_java || missing "no Java, which Spark needs: apt-get install openjdk-17-jre-headless, or any Java 17 or 21"
+        has_java || missing "no Java 17 or later, which Spark needs: apt-get install openjdk-17-jre-headless, or any Java 17 or 21"
         ;;
     *) missing "unknown: $what" ;;
     esac

@@ -175,9 +175,9 @@ static bool in_kind(const ps_leaf_spec *spec, const uint8_t *p) {
     const int32_t v = (int32_t)ps_load32(p);
     switch (spec->kind) {
     case PS_I8: return v >= INT8_MIN && v <= INT8_MAX;
-    case PS_U8: return v >= 0 && v <= UINT8_MAX;
+    case PS_U8: return v >= 0 && v <= (int32_t)UINT8_MAX;
     case PS_I16: return v >= INT16_MIN && v <= INT16_MAX;
-    case PS_U16: return v >= 0 && v <= UINT16_MAX;
+    case PS_U16: return v >= 0 && v <= (int32_t)UINT16_MAX;
     default: return true;
     }
 }

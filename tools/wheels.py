@@ -1,0 +1,62 @@
+"""Asks cibuildwheel which wheels it would build, prints them, and compares them with wheels.yml.
+
+cibuildwheel takes a selector that matches nothing, or a platform that no job builds, without a word.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from steps import PYTHON, ROOT
+
+ARCHITECTURES = {
+    "linux": ["x86_64", "aarch64"],
+    "macos": ["x86_64", "arm64"],
+    "windows": ["AMD64"],
+}
+
+
+def identifiers(platform: str, architecture: str) -> set[str]:
+    """Wheels that pyproject.toml asks for."""
+    command = [PYTHON, "-m", "cibuildwheel", "--print-build-identifiers", "--platform", platform]
+    done = subprocess.run(
+        [*command, "--archs", architecture], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        sys.exit(f"cibuildwheel: {platform} {architecture}:\n{done.stdout}{done.stderr}")
+    return set(done.stdout.split())
+
+
+def jobs() -> set[str]:
+    """Wheels that the jobs of wheels.yml build."""
+    text = (ROOT / "wheels.yml").read_text()
+    places = re.findall(r'platform: "(-\w+)"', text)
+    line = re.search(r"CIBW_BUILD: (.*)", text)
+    pythons = re.findall(r"(\w+)\$", line.group(1)) if line else []
+    return {python + place for python in pythons for place in places}
+
+
+def main() -> int:
+    """1 when the two disagree, or a platform has not exactly one abi3 wheel."""
+    wanted: set[str] = set()
+    for platform, architectures in ARCHITECTURES.items():
+        for architecture in architectures:
+            found = identifiers(platform, architecture)
+            print(f"{platform:8} {architecture:8}", *sorted(found))
+            wanted |= found
+    built, wrong = jobs(), []
+    wrong += [f"{name}: pyproject.toml asks for it, no job builds it" for name in wanted - built]
+    wrong += [f"{name}: a job builds it, pyproject.toml does not" for name in built - wanted]
+    limited = sorted(name for name in built if re.match(r"cp\d+-", name))  # not free-threaded: abi3
+    places = [name.partition("-")[2] for name in limited]
+    wrong += [
+        f"{place}: more than one abi3 wheel" for place in set(places) if places.count(place) > 1
+    ]
+    print(*sorted(wrong), f"{len(built)} wheels, {len(limited)} of them abi3", sep="\n")
+    return int(bool(wrong) or not built)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
