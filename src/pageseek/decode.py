@@ -11,8 +11,9 @@ from pageseek._core import rows
 from pageseek.codecs import decompressor
 from pageseek.errors import CorruptFileError, from_core
 from pageseek.fetch import Fetcher
-from pageseek.metadata import OffsetIndex, Page, ParquetFile, chunk_range, to_arrow
-from pageseek.schema import Form, Leaf
+from pageseek.metadata import ParquetFile, chunk_range
+from pageseek.page_index import OffsetIndex, Page
+from pageseek.schema import Form, Leaf, to_arrow
 
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
 

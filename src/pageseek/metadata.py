@@ -1,4 +1,4 @@
-"""Footer, column chunks and page index of one file, parsed as they are touched.
+"""One file: its footer, column chunks and page index, parsed as they are touched and kept.
 
 Sources: parquet.thrift (FileMetaData, ColumnChunk, ColumnIndex, OffsetIndex), PageIndex.md.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 import functools
 import re
 import struct
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,21 +16,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pageseek._core import decode as core_decode
 from pageseek._core import metadata as core
-from pageseek._core import rows, search
+from pageseek._core import rows
+from pageseek.bounds import signed_order, trusted_order, zones_of
 from pageseek.errors import CorruptFileError, UnsupportedError, from_core
 from pageseek.fetch import Fetcher
+from pageseek.page_index import (
+    MAX_ARENA,
+    ColumnIndex,
+    Contradiction,
+    OffsetIndex,
+    int64s,
+    parse_column_index,
+    parse_offset_index,
+)
 from pageseek.report import Report
 from pageseek.schema import (
     ABSENT,
-    FIXED,
-    FLOAT_KINDS,
-    INT96,
-    L_GEOGRAPHY,
-    L_GEOMETRY,
     L_UNKNOWN,
-    L_VARIANT,
     PHYSICAL_NAMES,
     Form,
     Leaf,
@@ -43,8 +44,6 @@ from pageseek.schema import (
 from pageseek.storage import Source, Store
 
 TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
-MAX_ARENA = 1 << 30
-TYPE_ORDER, IEEE754_ORDER = 1, 2
 CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
 
 RowGroup = NamedTuple("RowGroup", [(name, int) for name in core.ROW_GROUP_FIELDS])  # type: ignore[misc]
@@ -57,65 +56,6 @@ def _records(kind: Any, data: bytes) -> list[Any]:
     return [kind._make(values) for values in struct.iter_unpack(f"<{width}q", data)]
 
 
-def _int64(data: bytes) -> npt.NDArray[np.int64]:
-    return np.frombuffer(data, np.int64)
-
-
-Page = tuple[int, int, int, int, int]  # number, offset, compressed size, first row, rows
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetIndex:
-    """Where the data pages of a chunk are. Arrays of int64, one entry a page; `first_row` has one more,
-    the number of rows in the row group.
-    """
-
-    offset: npt.NDArray[np.int64]
-    compressed_size: npt.NDArray[np.int64]
-    first_row: npt.NDArray[np.int64]
-
-    @property
-    def num_pages(self) -> int:
-        return len(self.offset)
-
-    def pages_of(self, ranges: rows.RowRanges) -> list[Page]:
-        """The pages that hold the rows, in order."""
-        if ranges.num_ranges == 1:  # a lookup: two searches
-            start, stop = ranges.bounds
-            return search.locate(start, stop, self.first_row, self.offset, self.compressed_size)
-        touched = np.flatnonzero(
-            np.frombuffer(rows.pages_touched(ranges, self.first_row), np.uint8)
-        )
-        first = self.first_row[touched]
-        columns = (
-            touched,
-            self.offset[touched],
-            self.compressed_size[touched],
-            first,
-            self.first_row[touched + 1] - first,
-        )
-        return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnIndex:
-    """What is known of the values of each page of a chunk. `lower` and `upper` are Arrow arrays of the
-    column's type, null where a page has no bounds that may be trusted.
-    """
-
-    null_pages: npt.NDArray[np.uint8]
-    null_counts: npt.NDArray[np.int64] | None
-    nan_counts: npt.NDArray[np.int64] | None
-    boundary_order: str
-    lower: pa.Array
-    upper: pa.Array
-    zones: rows.Zones
-
-    @property
-    def num_pages(self) -> int:
-        return len(self.null_pages)
-
-
 @dataclass(frozen=True, slots=True)
 class Column:
     """An output column: the leaf it is decoded from, and how."""
@@ -123,44 +63,6 @@ class Column:
     name: str
     leaf: Leaf
     form: Form
-
-
-def to_arrow(
-    form: Form, n: int, null_count: int, validity: Any, offsets: Any, values: Any
-) -> pa.Array:
-    """An Arrow array of the form's storage type over buffers of the core."""
-    if form.is_null:
-        return pa.nulls(n)
-    buffers = [pa.py_buffer(validity) if validity is not None else None]
-    if offsets is not None:
-        buffers.append(pa.py_buffer(offsets))
-    buffers.append(pa.py_buffer(values))
-    return pa.Array.from_buffers(form.storage, n, buffers, null_count)
-
-
-def _trusted_order(leaf: Leaf, orders: npt.NDArray[np.int64]) -> bool:
-    """May min_value and max_value be compared by the type's own order (parquet.thrift, ColumnOrder)?"""
-    if leaf.index >= len(orders):
-        return False
-    order, logical = int(orders[leaf.index]), logical_of(leaf.element)[0]
-    if order not in (TYPE_ORDER, IEEE754_ORDER):
-        return False
-    if leaf.element.type == INT96 or leaf.element.converted_type == 21:  # INTERVAL has no order
-        return False
-    return (
-        logical not in (L_VARIANT, L_GEOMETRY, L_GEOGRAPHY, L_UNKNOWN) and leaf.element.logical != 0
-    )
-
-
-def _signed_order(leaf: Leaf, form: Form) -> bool:
-    """The deprecated min and max were always compared as signed (parquet.thrift, Statistics)."""
-    return form.kind in (
-        rows.KIND_I8,
-        rows.KIND_I16,
-        rows.KIND_I32,
-        rows.KIND_I64,
-        *FLOAT_KINDS,
-    ) and (leaf.element.type not in (INT96, FIXED))
 
 
 def _key_values(
@@ -220,8 +122,8 @@ class ParquetFile:
             )
             self.num_rows = sum(group.num_rows for group in self.row_groups)
         self._chunk_at = np.frombuffer(at, np.uint64).reshape(len(self.row_groups), self.num_leaves)
-        self._pairs = _int64(pairs).reshape(-1, 4)
-        self._orders = _int64(orders)
+        self._pairs = int64s(pairs).reshape(-1, 4)
+        self._orders = int64s(orders)
         self._chunk_tables: dict[int, npt.NDArray[np.int64]] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], Any] = {}
@@ -384,7 +286,7 @@ class ParquetFile:
             raise from_core(
                 error, f"{self.name}: column {leaf.name!r}: chunk metadata", base
             ) from error
-        table = _int64(data).reshape(-1, len(Chunk._fields))
+        table = int64s(data).reshape(-1, len(Chunk._fields))
         if self._understates_chunks:
             table = table.copy()
             end = self.store.size - 8 - self._footer.nbytes
@@ -448,7 +350,7 @@ class ParquetFile:
         nulls = table[:, _FIELD["statistics_null_count"]]
         nans = table[:, _FIELD["statistics_nan_count"]]
         counts = np.array([g.num_rows for g in self.row_groups], np.int64)
-        zones, _, _ = _zones(
+        zones, _, _ = zones_of(
             form, self._footer, bounds, None, np.maximum(nulls, -1), np.maximum(nans, -1), counts, 0
         )
         return zones
@@ -460,9 +362,9 @@ class ParquetFile:
             table[:, _FIELD["crypto"]] == ABSENT
         )
         bounds = np.full((4, len(table)), ABSENT, np.int64)
-        if _signed_order(leaf, form):
+        if signed_order(leaf, form):
             _fill_bounds(bounds, table, plain, _DEPRECATED_BOUNDS)
-        if _trusted_order(leaf, self._orders):
+        if trusted_order(leaf, self._orders):
             _fill_bounds(bounds, table, plain, _BOUNDS)
         return bounds
 
@@ -518,19 +420,13 @@ class ParquetFile:
             start, stop = chunk_range(chunk)
             try:
                 if not 0 <= start <= stop <= self.store.size:
-                    raise _Contradiction("its chunk lies outside the file")
-                n, offset, size, first, _ = core.offset_index(
-                    data, num_rows, start, stop, max_arena=MAX_ARENA
-                )
-                if n:
-                    found = OffsetIndex(
-                        _int64(offset), _int64(size), np.append(_int64(first), num_rows)
-                    )
+                    raise Contradiction("its chunk lies outside the file")
+                found = parse_offset_index(data, num_rows, start, stop)
             except core.CoreError as error:
                 report.note(
                     f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error.message}"
                 )
-            except _Contradiction as error:
+            except Contradiction as error:
                 report.note(
                     f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error}"
                 )
@@ -548,53 +444,19 @@ class ParquetFile:
         offsets = self._offset_indexes.get((row_group, leaf.index))
         if data is not None and offsets is not None and logical_of(leaf.element)[0] != L_UNKNOWN:
             try:
-                found = self._parse_column_index(
-                    leaf, self.schema_tree.form(leaf, options), data, offsets
+                found = parse_column_index(
+                    data, leaf, self.schema_tree.form(leaf, options), self._orders, offsets
                 )
             except core.CoreError as error:
                 report.note(
                     f"{self.name}: {leaf.name!r}, row group {row_group}: column index ignored: {error.message}"
                 )
-            except _Contradiction as error:
+            except Contradiction as error:
                 report.note(
                     f"{self.name}: {leaf.name!r}, row group {row_group}: column index ignored: {error}"
                 )
         self._column_indexes[row_group, leaf.index, options] = found
         return found
-
-    def _parse_column_index(
-        self, leaf: Leaf, form: Form, data: memoryview, offsets: OffsetIndex
-    ) -> ColumnIndex:
-        n, order, null_pages, lo, lo_len, hi, hi_len, nulls, nans = core.column_index(
-            data, max_arena=MAX_ARENA
-        )
-        if n != offsets.num_pages:
-            raise _Contradiction(f"{n} pages, the offset index has {offsets.num_pages}")
-        null_page = np.frombuffer(null_pages, np.uint8)
-        counts = np.diff(offsets.first_row)
-        null_counts = _int64(nulls) if nulls is not None else None
-        nan_counts = _int64(nans) if nans is not None else None
-        if null_counts is not None and (
-            (null_counts > counts).any()
-            or (null_counts[null_page == 1] != counts[null_page == 1]).any()
-        ):
-            raise _Contradiction("its null counts do not fit its null pages")
-        bounds = np.stack([_int64(lo), _int64(lo_len), _int64(hi), _int64(hi_len)])
-        bounds[:, null_page == 1] = ABSENT
-        if not _trusted_order(leaf, self._orders):
-            bounds[:] = ABSENT
-        zones, lower, upper = _zones(
-            form, data, bounds, null_page, null_counts, nan_counts, counts, order
-        )
-        return ColumnIndex(
-            null_page,
-            null_counts,
-            nan_counts,
-            ("unordered", "ascending", "descending")[zones.order],
-            lower,
-            upper,
-            zones,
-        )
 
     def _resolve(self, leaf: Leaf | str) -> Leaf:
         return leaf if isinstance(leaf, Leaf) else self.schema_tree.find((leaf,))
@@ -630,7 +492,7 @@ class ParquetFile:
         form = self.schema_tree.parquet_form(leaf)
         bounds = self._chunk_bounds(leaf, form)
         counts = np.array([g.num_rows for g in self.row_groups], np.int64)
-        return _zones(form, self._footer, bounds, None, None, None, counts, 0)[1:]
+        return zones_of(form, self._footer, bounds, None, None, None, counts, 0)[1:]
 
 
 _FIELD = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
@@ -649,51 +511,6 @@ def _fill_bounds(
     found = table[:, fields].T
     usable = plain & (found[0] != ABSENT) & (found[2] != ABSENT)
     bounds[:, usable] = found[:, usable]
-
-
-class _Contradiction(Exception):
-    """An index that contradicts itself or its neighbours."""
-
-
-def _zones(
-    form: Form,
-    data: memoryview,
-    bounds: npt.NDArray[np.int64],
-    null_pages: npt.NDArray[np.uint8] | None,
-    null_counts: npt.NDArray[np.int64] | None,
-    nan_counts: npt.NDArray[np.int64] | None,
-    counts: npt.NDArray[np.int64],
-    order: int,
-) -> tuple[rows.Zones, pa.Array, pa.Array]:
-    """Zones, and their bounds as Arrow arrays, from (offset, length) of min and max in `data`."""
-    n = bounds.shape[1]
-    bounds = np.ascontiguousarray(
-        np.where((bounds[0] == ABSENT) | (bounds[2] == ABSENT), ABSENT, bounds)
-    )
-    sizes = np.maximum(bounds[[1, 3]], 0)
-    lo, lo_offsets, lo_known = core_decode.convert_plain(form.core, data, bounds[0], sizes[0], n)
-    hi, hi_offsets, hi_known = core_decode.convert_plain(form.core, data, bounds[2], sizes[1], n)
-    known = np.frombuffer(lo_known, np.uint8) & np.frombuffer(hi_known, np.uint8)
-    zones = rows.Zones(
-        form.kind,
-        form.width,
-        n,
-        lo,
-        lo_offsets,
-        hi,
-        hi_offsets,
-        known,
-        null_pages,
-        null_counts,
-        nan_counts,
-        counts,
-        order,
-    )
-    validity = np.packbits(known, bitorder="little")
-    missing = int(n - known.sum())
-    lower = to_arrow(form, n, missing, validity, lo_offsets, lo)
-    upper = to_arrow(form, n, missing, validity, hi_offsets, hi)
-    return zones, lower, upper
 
 
 def _physical_name(number: int) -> str:
@@ -717,46 +534,3 @@ def page_header(data: memoryview, at: int, where: Callable[[], str], base: int) 
 
 
 _PAGE_HEADER = struct.Struct(f"<{len(core.PAGE_HEADER_FIELDS)}q").unpack
-
-
-class FileCache:
-    """Open files by source and version, the least recently used dropped first. Safe for threads."""
-
-    def __init__(self, capacity: int = 256) -> None:
-        self._files: OrderedDict[str, ParquetFile] = OrderedDict()
-        self._lock = threading.Lock()
-        self.capacity = capacity
-
-    def open(self, source: Source, report: Report) -> ParquetFile:
-        """The file, with what was already parsed of it if its version is the same."""
-        if source.data is not None:
-            return ParquetFile(source, source.open(), report)
-        key = source.key
-        version = source.version()
-        if version is not None:
-            with self._lock:
-                known = self._files.get(key)
-                if known is not None and known.store.version == version:
-                    self._files.move_to_end(key)
-                    return known
-        store = source.open()
-        with self._lock:
-            known = self._files.get(source.key)
-            if known is not None and known.store.version == store.version:
-                self._files.move_to_end(source.key)
-                store.close()
-                return known
-        file = ParquetFile(source, store, report)
-        with self._lock:
-            self._files[source.key] = file
-            while len(self._files) > self.capacity:
-                self._files.popitem(last=False)
-        return file
-
-    def clear(self) -> None:
-        """Forget every file."""
-        with self._lock:
-            self._files.clear()
-
-
-cache = FileCache()

@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.cache import cache
 from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, UnsupportedError
 from pageseek.execute import GroupScan, batches_of, table_of
 from pageseek.fetch import Fetcher
-from pageseek.metadata import Column, ParquetFile, cache, chunk_range
+from pageseek.metadata import Column, ParquetFile, chunk_range
 from pageseek.predicate.bind import Bound, bind, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import load_indexes, prune_groups, prune_pages

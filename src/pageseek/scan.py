@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from pageseek.cache import cache
 from pageseek.errors import PredicateError
 from pageseek.execute import table_of
-from pageseek.metadata import ParquetFile, cache
+from pageseek.metadata import ParquetFile
 from pageseek.plan import Request, ScanPlan, make_plan, prepare
 from pageseek.predicate.expression import And, Expression, to_expression
 from pageseek.report import Report

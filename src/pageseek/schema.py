@@ -11,7 +11,7 @@ import binascii
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -538,3 +538,16 @@ class Schema:
             nullable=field.element.repetition != 0 or form.is_null,
             metadata=metadata or None,
         )
+
+
+def to_arrow(
+    form: Form, n: int, null_count: int, validity: Any, offsets: Any, values: Any
+) -> pa.Array:
+    """An Arrow array of the form's storage type over buffers of the core."""
+    if form.is_null:
+        return pa.nulls(n)
+    buffers = [pa.py_buffer(validity) if validity is not None else None]
+    if offsets is not None:
+        buffers.append(pa.py_buffer(offsets))
+    buffers.append(pa.py_buffer(values))
+    return pa.Array.from_buffers(form.storage, n, buffers, null_count)

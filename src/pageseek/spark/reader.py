@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import pageseek
+from pageseek.cache import cache
 from pageseek.errors import UnsupportedError
-from pageseek.metadata import cache
 from pageseek.report import Report
 from pageseek.scan import scan
 from pageseek.spark.packing import parallelism_of, task_count
