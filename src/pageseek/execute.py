@@ -14,10 +14,10 @@ from pageseek._core import rows
 from pageseek._core.gather import gather
 from pageseek.decode import LeafReader
 from pageseek.fetch import Fetcher
-from pageseek.metadata import Column, ParquetFile, to_arrow
+from pageseek.metadata import Column, ParquetFile
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
 from pageseek.report import Report
-from pageseek.schema import Form, Leaf
+from pageseek.schema import Form, Leaf, to_arrow
 
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 
