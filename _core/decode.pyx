@@ -13,6 +13,7 @@ cdef extern from "pageseek.h" nogil:
         PS_OK
         PS_CORRUPT
         PS_NOMEM
+        PS_INVALID
     ctypedef struct ps_error:
         uint64_t offset
         char message[200]
@@ -106,10 +107,21 @@ cdef int check(ps_status status, ps_error *err) except -1:
 
 
 cdef class Block:
-    """64-byte-aligned memory of the core, exported through the buffer protocol and freed with this object."""
+    """64-byte-aligned memory of the core, exported through the buffer protocol and freed with this object.
+
+    `Block(size)`: so many bytes, not initialised, for another module of the core to fill.
+    """
 
     cdef uint8_t *data
     cdef size_t size, capacity
+
+    def __cinit__(self, size=None):
+        if size is not None:
+            self.size = size
+            self.capacity = ((self.size + 63) & ~(<size_t>63)) or 64
+            self.data = <uint8_t *>ps_buffer_new(self.capacity)
+            if self.data == NULL:
+                raise CoreError(<int>PS_NOMEM, None, f"no memory for {size} bytes")
 
     def __dealloc__(self):
         if self.data != NULL:
@@ -134,11 +146,7 @@ cdef Block wrap(uint8_t *data, size_t size, size_t capacity):
 
 
 cdef Block allocate(size_t size):
-    cdef size_t capacity = (size + 63) & ~(<size_t>63) if size else 64
-    cdef uint8_t *data = <uint8_t *>ps_buffer_new(capacity)
-    if data == NULL:
-        raise CoreError(<int>PS_NOMEM, None, f"no memory for {size} bytes")
-    return wrap(data, size, capacity)
+    return Block(size)
 
 
 def crc32(data, uint32_t crc=0):
@@ -351,21 +359,33 @@ cdef class LeafDecoder:
         self.dictionary_view, self.dictionary_held = view, True
         check(status, &err)
 
-    def begin(self, ranges, int64_t max_rows=INT64_MAX, size_t bytes_hint=0):
-        """Set the rows to read: `ranges` is an int64 buffer of (start, stop) pairs, sorted and disjoint."""
-        cdef ps_selection selection
+    def begin(self, selection, int64_t max_rows=INT64_MAX, size_t bytes_hint=0):
+        """Set the rows to read: RowRanges, or their `buffers`.
+
+        These are an int64 buffer of (start, stop) pairs, sorted and disjoint, or a tuple (bits, first row,
+        length) of a bitmap, least significant bit first. They are held until the next begin.
+        """
+        cdef ps_selection rows
         cdef ps_error err
         cdef ps_status status
         cdef Py_buffer view
-        PyObject_GetBuffer(ranges, &view, PyBUF_SIMPLE)
+        memset(&rows, 0, sizeof(rows))
+        data = selection if type(selection) is bytes else getattr(selection, "buffers", selection)
+        if isinstance(data, tuple):
+            data, rows.base, rows.length = data
+            PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+            rows.bitmap = <const uint8_t *>view.buf
+            if rows.length < 0 or view.len < rows.length // 8 + (rows.length % 8 != 0):
+                PyBuffer_Release(&view)
+                raise CoreError(<int>PS_INVALID, None, f"{len(data)} bytes for a bitmap of {rows.length} bits")
+        else:
+            PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+            rows.ranges, rows.n_ranges = <const ps_range *>view.buf, <size_t>view.len // 16
         if self.has_ranges:
             PyBuffer_Release(&self.ranges_view)
         self.ranges_view, self.has_ranges = view, True
-        memset(&selection, 0, sizeof(selection))
-        selection.ranges = <const ps_range *>view.buf
-        selection.n_ranges = <size_t>view.len // 16
         with nogil:
-            status = ps_leaf_begin(self.leaf, &selection, max_rows, bytes_hint, &err)
+            status = ps_leaf_begin(self.leaf, &rows, max_rows, bytes_hint, &err)
         check(status, &err)
 
     def page(self, body, levels, int version, int encoding, int def_encoding, int rep_encoding, int64_t num_values,

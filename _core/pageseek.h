@@ -285,6 +285,8 @@ typedef struct ps_selection {
 ps_status ps_selection_check(const ps_selection *selection,
                              ps_error *err); /* sorted, disjoint, not empty, not negative */
 int64_t ps_selection_count(const ps_selection *selection);
+/* Selected rows at or after `row`, as far as they are not more than `most`: at least 0. */
+int64_t ps_selection_count_from(const ps_selection *selection, int64_t row, int64_t most);
 
 /* Runs of selected rows in order. Zero-initialise, or seek first. */
 typedef struct ps_run_cursor {
@@ -309,6 +311,8 @@ ps_status ps_ranges_from_rows(const int64_t *rows, size_t n, ps_range *out, size
 /* Bitmaps of the same base: into = into op other, `size` bytes. */
 typedef enum ps_set_op { PS_SET_AND, PS_SET_OR, PS_SET_SUB, PS_SET_XOR } ps_set_op;
 void ps_bitmap_combine(uint8_t *into, const uint8_t *other, size_t size, ps_set_op op);
+/* The row after the last selected one of [start, stop), or start when there is none. */
+int64_t ps_selection_end(const ps_selection *selection, int64_t start, int64_t stop);
 /* The k-th selected row, counted from 0; -1 when there is none. */
 int64_t ps_selection_nth(const ps_selection *selection, int64_t k);
 /* Number of runs a selection has, and the runs themselves (room for that many). */
@@ -320,6 +324,14 @@ void ps_selection_to_bitmap(const ps_selection *selection, int64_t base, int64_t
 /* Keep the k-th selected row where bit k of mask is set; the result as ranges (two-call: out NULL
  * counts the ranges). mask has ps_selection_count bits. */
 size_t ps_selection_refine(const ps_selection *selection, const uint8_t *mask, ps_range *out);
+/* The same as a bitmap of [base, base + length), which no selected row lies outside of; for a selection
+ * that is a bitmap, its own base and length. bitmap has (length + 7) / 8 bytes, overwritten. */
+void ps_selection_refine_bits(const ps_selection *selection, const uint8_t *mask, int64_t base,
+                              int64_t length, uint8_t *bitmap);
+/* The rows [base, base + length) as (length + 63) / 64 words, bits behind the last row zero. *index: the
+ * range from which on to look for them, moved to the first that does not end before base. */
+void ps_selection_words(const ps_selection *selection, size_t *index, int64_t base,
+                        int64_t length, uint64_t *words);
 /* Rows of zones whose verdict has `bit`; zone i is rows first[i] .. first[i + 1] (first has n + 1). */
 size_t ps_zones_to_ranges(const uint8_t *verdict, uint8_t bit, const int64_t *first, size_t n,
                           ps_range *out);

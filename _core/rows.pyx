@@ -39,6 +39,7 @@ cdef extern from "pageseek.h" nogil:
     void ps_selection_to_ranges(const ps_selection *, ps_range *)
     void ps_selection_to_bitmap(const ps_selection *, int64_t, int64_t, uint8_t *)
     size_t ps_selection_refine(const ps_selection *, const uint8_t *, ps_range *)
+    void ps_selection_refine_bits(const ps_selection *, const uint8_t *, int64_t, int64_t, uint8_t *)
     size_t ps_ranges_and(const ps_range *, size_t, const ps_range *, size_t, ps_range *)
     size_t ps_ranges_or(const ps_range *, size_t, const ps_range *, size_t, ps_range *)
     size_t ps_ranges_not(const ps_range *, size_t, int64_t, int64_t, ps_range *)
@@ -72,10 +73,16 @@ cdef ps_range *pairs_of(bytes data) noexcept:
     return <ps_range *> PyBytes_AsString(data)
 
 
+# A range takes the memory of so many bits of a bitmap. Fewer runs than this are ranges in any case.
+cdef enum:
+    BITS_PER_RANGE = 128
+    FEW = 8
+
+
 cdef class RowRanges  # its methods and these functions call each other
 
 
-cdef RowRanges of_pairs(bytes room, size_t n):
+cdef RowRanges as_pairs(bytes room, size_t n):
     """The first n pairs of room, which are sorted, disjoint and do not touch."""
     cdef RowRanges result = RowRanges.__new__(RowRanges)
     cdef size_t size = n * sizeof(ps_range)
@@ -89,13 +96,34 @@ cdef RowRanges of_pairs(bytes room, size_t n):
     return result
 
 
-cdef RowRanges of_bits(bytes data, int64_t base, int64_t length):
+cdef RowRanges as_bits(bytes data, int64_t base, int64_t length):
     """A bitmap whose tail bits are zero."""
     cdef RowRanges result = RowRanges.__new__(RowRanges)
     result.data, result.dense, result.base, result.length = data, True, base, length
     cdef ps_selection c = result.view()
     with nogil:
         result.count = ps_selection_count(&c)
+    return result
+
+
+cdef RowRanges of_pairs(bytes room, size_t n):
+    """Likewise, in the form that takes less memory."""
+    cdef RowRanges result = as_pairs(room, n)
+    if n > FEW and <int64_t> n > result.length // BITS_PER_RANGE:
+        result = as_bits(window(result.view(), result.base, result.base + result.length),
+                         result.base, result.length)
+    return result
+
+
+cdef RowRanges of_bits(bytes data, int64_t base, int64_t length):
+    """Likewise, in the form that takes less memory."""
+    cdef RowRanges result = as_bits(data, base, length)
+    cdef ps_selection c = result.view()
+    cdef size_t runs
+    with nogil:
+        runs = ps_selection_runs(&c)
+    if runs <= FEW or <int64_t> runs <= length // BITS_PER_RANGE:
+        result = as_pairs(result.ranges, runs)
     return result
 
 
@@ -162,7 +190,7 @@ cdef RowRanges combine(RowRanges a, RowRanges b, ps_set_op op):
 
 @cython.final
 cdef class RowRanges:
-    """Immutable set of row numbers, kept as ranges or as a bitmap.
+    """Immutable set of row numbers, kept as ranges or, where that takes less memory, as a bitmap.
 
     Parameters
     ----------
@@ -193,8 +221,8 @@ cdef class RowRanges:
                  f"pairs of shape {rows.shape} and type {rows.dtype}")
             room = rows.astype(np.int64).tobytes()
         cdef RowRanges other = normalised(room, len(room) // sizeof(ps_range))
-        self.data, self.base, self.length, self.count = (
-            other.data, other.base, other.length, other.count)
+        self.data, self.dense, self.base, self.length, self.count = (
+            other.data, other.dense, other.base, other.length, other.count)
 
     cdef ps_selection view(self) noexcept:
         cdef ps_selection c
@@ -290,26 +318,26 @@ cdef class RowRanges:
         """tuple of (bytes, int, int) or None: bits, first row, length, if that is the form."""
         return (self.data, self.base, self.length) if self.dense else None
 
+    @property
+    def buffers(self):
+        """bytes, or tuple of (bytes, int, int): `ranges` or `bitmap`, whichever form it has.
+
+        What LeafDecoder.begin takes.
+        """
+        return (self.data, self.base, self.length) if self.dense else self.data
+
     def to_numpy(self):
         """int64 array of shape (num_ranges, 2), read-only."""
         return np.frombuffer(self.ranges, np.int64).reshape(-1, 2)
 
     def rows(self):
         """int64 array of shape (num_rows,): every row number, ascending."""
+        if self.dense:
+            bits = np.unpackbits(np.frombuffer(self.data, np.uint8), bitorder="little")
+            return np.flatnonzero(bits) + self.base
         pairs = self.to_numpy()
         sizes = pairs[:, 1] - pairs[:, 0]
         return np.repeat(pairs[:, 0] - np.cumsum(sizes) + sizes, sizes) + np.arange(self.count)
-
-    def compact(self):
-        """The same set in the form that takes less memory."""
-        cdef int64_t size = (self.length + 7) // 8
-        cdef RowRanges other = self
-        if self.dense and self.num_ranges * sizeof(ps_range) < size:
-            other = of_pairs(self.ranges, self.num_ranges)
-        elif not self.dense and size < len(self.data):
-            other = of_bits(window(self.view(), self.base, self.base + self.length),
-                            self.base, self.length)
-        return other
 
     def __and__(RowRanges self, RowRanges other not None):
         return combine(self, other, PS_SET_AND)
@@ -326,6 +354,8 @@ cdef class RowRanges:
     def complement(self, int64_t start, int64_t stop):
         """Rows of [start, stop) that are not in the set."""
         need(0 <= start <= stop, f"rows {start} to {stop}")
+        if self.dense and stop - start <= 2 * self.length:
+            return combine(RowRanges(((start, stop),)), self, PS_SET_SUB)
         cdef bytes x = self.ranges
         cdef size_t n = len(x) // sizeof(ps_range)
         cdef bytes room = blank((n + 1) * sizeof(ps_range))
@@ -358,25 +388,34 @@ cdef class RowRanges:
     def refine(self, mask):
         """The k-th row of the set for each set bit k of mask, which has num_rows bits or more."""
         cdef ps_selection c = self.view()
+        cdef ps_selection chosen
         cdef Py_buffer view
         cdef bytes room
-        cdef ps_range *out
+        cdef char *out
         cdef const uint8_t *bits
         cdef size_t n
+        cdef bint dense
         PyObject_GetBuffer(mask, &view, PyBUF_SIMPLE)
         try:
             need(view.len >= (self.count + 7) // 8,
                  f"mask of {view.len} bytes for {self.count} rows")
             bits = <const uint8_t *> view.buf
+            chosen.bitmap, chosen.base, chosen.length = bits, 0, self.count
             with nogil:
-                n = ps_selection_refine(&c, bits, NULL)
-            room = blank(n * sizeof(ps_range))
-            out = pairs_of(room)
+                n = ps_selection_runs(&chosen)
+                dense = self.dense or (n > FEW and <int64_t> n > self.length // BITS_PER_RANGE)
+                if not dense and c.n_ranges > 1:  # of one range, the runs of the mask are the result
+                    n = ps_selection_refine(&c, bits, NULL)
+            room = blank((self.length + 7) // 8 if dense else <int64_t> (n * sizeof(ps_range)))
+            out = PyBytes_AsString(room)
             with nogil:
-                ps_selection_refine(&c, bits, out)
+                if dense:
+                    ps_selection_refine_bits(&c, bits, self.base, self.length, <uint8_t *> out)
+                else:
+                    ps_selection_refine(&c, bits, <ps_range *> out)
         finally:
             PyBuffer_Release(&view)
-        return of_pairs(room, n)
+        return of_bits(room, self.base, self.length) if dense else of_pairs(room, n)
 
     cdef int64_t place(self, int64_t k) noexcept:
         """Row before which k rows of the set lie."""
@@ -407,6 +446,14 @@ cdef class RowRanges:
         flat = memoryview(self.ranges).cast("q")
         return zip(flat[::2], flat[1::2])
 
+    def meets(self, int64_t start, int64_t stop):
+        """Whether any row of [start, stop) is in the set."""
+        cdef ps_run_cursor cursor
+        cdef ps_range run
+        cdef ps_selection c = self.view()
+        cursor.index, cursor.row = 0, start
+        return ps_selection_next(&c, &cursor, stop, &run)
+
     def __contains__(self, row):
         row = index(row)
         cdef ps_run_cursor cursor
@@ -424,6 +471,8 @@ cdef class RowRanges:
         if not isinstance(other, RowRanges):
             return NotImplemented
         cdef RowRanges o = other
+        if self.dense and o.dense and self.base == o.base and self.length == o.length:
+            return self.data == o.data
         return self.count == o.count and self.ranges == o.ranges
 
     def __hash__(self):

@@ -122,6 +122,18 @@ static ps_status int96(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out
     return PS_OK;
 }
 
+bool ps_convert_is_copy(const ps_leaf_spec *spec) {
+    if (spec->kind == PS_D128 || spec->kind == PS_D256) return false;
+    switch (spec->physical) {
+    case PQ_INT32: return spec->kind == PS_I32 || spec->kind == PS_U32;
+    case PQ_INT64:
+    case PQ_FLOAT:
+    case PQ_DOUBLE:
+    case PQ_FIXED: return true;
+    default: return false;
+    }
+}
+
 ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out, size_t n,
                            ps_error *err) {
     const size_t from = ps_plain_width(spec), to = ps_kind_width(spec);

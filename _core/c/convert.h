@@ -21,6 +21,8 @@ size_t ps_plain_width(const ps_leaf_spec *spec);
 size_t ps_kind_width(const ps_leaf_spec *spec);
 bool ps_kind_is_bytes(int32_t kind);
 
+/* Whether ps_convert_fixed copies bytes, and cannot fail. */
+bool ps_convert_is_copy(const ps_leaf_spec *spec);
 /* n fixed-width PLAIN values at `in` to the kind at `out`. */
 ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out, size_t n,
                            ps_error *err);

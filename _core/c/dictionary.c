@@ -94,7 +94,19 @@ ps_status ps_dictionary_open(ps_leaf *leaf, ps_error *err) {
                        err);
 }
 
-/* Up to BATCH codes, each proven to be inside the dictionary. */
+/* Each code is proven to be inside the dictionary. `at`: byte of the page, for errors. */
+static ps_status check_codes(const ps_leaf *leaf, const uint32_t *codes, size_t n, uint64_t at,
+                             ps_error *err) {
+    uint32_t greatest = 0;
+    for (size_t i = 0; i < n; i++) greatest = codes[i] > greatest ? codes[i] : greatest;
+    if (n && greatest >= leaf->dictionary.n) {
+        return ps_fail(err, PS_CORRUPT, at, "dictionary index %u >= %u", (unsigned)greatest,
+                       (unsigned)leaf->dictionary.n);
+    }
+    return PS_OK;
+}
+
+/* Up to BATCH codes, each of which some row holds. */
 static ps_status read_codes(ps_leaf *leaf, uint32_t *codes, size_t n, ps_error *err) {
     uint64_t at = (uint64_t)(leaf->codes.start - leaf->page.body);
     ps_status status = ps_rle_read(&leaf->codes, codes, n, err);
@@ -102,35 +114,50 @@ static ps_status read_codes(ps_leaf *leaf, uint32_t *codes, size_t n, ps_error *
         if (err && err->offset != PS_NOWHERE) err->offset += at;
         return status;
     }
-    uint32_t greatest = 0;
-    for (size_t i = 0; i < n; i++) greatest = codes[i] > greatest ? codes[i] : greatest;
-    if (greatest >= leaf->dictionary.n) {
-        return ps_fail(err, PS_CORRUPT, at, "dictionary index %u >= %u", (unsigned)greatest,
-                       (unsigned)leaf->dictionary.n);
+    return check_codes(leaf, codes, n, at, err);
+}
+
+/* The codes of a block, and of them the kept ones. */
+static ps_status read_block(ps_leaf *leaf, uint32_t *kept, const ps_block *block,
+                            ps_error *err) {
+    uint32_t codes[PS_BLOCK];
+    uint64_t at = (uint64_t)(leaf->codes.start - leaf->page.body);
+    ps_status status = block->kept ? ps_rle_read(&leaf->codes, codes, block->values, err)
+                                   : ps_rle_skip(&leaf->codes, block->values, err);
+    if (status != PS_OK) {
+        if (err && err->offset != PS_NOWHERE) err->offset += at;
+        return status;
     }
-    return PS_OK;
+    ps_compact((uint8_t *)kept, PS_BLOCK, (const uint8_t *)codes, sizeof *codes, block->mask,
+               block->end);
+    return check_codes(leaf, kept, block->kept, at, err);
 }
 
 #define GATHER(bytes)                                                                          \
-    for (size_t i = 0; i < batch; i++)                                                         \
-        memcpy(out + i * (bytes), dictionary + (size_t)codes[i] * (bytes), (bytes));
+    for (size_t i = 0; i < n; i++)                                                             \
+        memcpy(out + i * (bytes), dictionary + (size_t)codes[i] * (bytes), (bytes));           \
+    break;
+
+static void gather(const ps_leaf *leaf, const uint32_t *codes, uint8_t *out, size_t n) {
+    const uint8_t *dictionary = leaf->dictionary.values.data;
+    const size_t width = leaf->out_width;
+    switch (width) {
+    case 1: GATHER(1)
+    case 2: GATHER(2)
+    case 4: GATHER(4)
+    case 8: GATHER(8)
+    case 16: GATHER(16)
+    default: GATHER(width)
+    }
+}
 
 ps_status ps_dictionary_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err) {
     uint32_t codes[BATCH];
-    const uint8_t *dictionary = leaf->dictionary.values.data;
-    const size_t width = leaf->out_width;
     while (n) {
         size_t batch = n < BATCH ? (size_t)n : BATCH;
         PS_TRY(read_codes(leaf, codes, batch, err));
-        switch (width) {
-        case 1: GATHER(1) break;
-        case 2: GATHER(2) break;
-        case 4: GATHER(4) break;
-        case 8: GATHER(8) break;
-        case 16: GATHER(16) break;
-        default: GATHER(width) break;
-        }
-        out += batch * width, n -= (int64_t)batch;
+        gather(leaf, codes, out, batch);
+        out += batch * leaf->out_width, n -= (int64_t)batch;
     }
     return PS_OK;
 }
@@ -178,5 +205,28 @@ ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, in
         leaf->out_values.size = (size_t)size;
         if (full) break;
     }
+    return PS_OK;
+}
+
+ps_status ps_dictionary_read_block(ps_leaf *leaf, uint8_t *out, const ps_block *block,
+                                   ps_error *err) {
+    uint32_t codes[PS_BLOCK];
+    PS_TRY(read_block(leaf, codes, block, err));
+    gather(leaf, codes, out, block->kept);
+    return PS_OK;
+}
+
+ps_status ps_dictionary_find_block(ps_leaf *leaf, const uint8_t **at, uint32_t *length,
+                                   const ps_block *block, ps_error *err) {
+    uint32_t codes[PS_BLOCK];
+    const ps_dictionary *d = &leaf->dictionary;
+    const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
+    PS_TRY(read_block(leaf, codes, block, err));
+    for (size_t i = 0; i < block->kept; i++) {
+        const ps_slice slice = slices[codes[i]];
+        at[i] = d->data + slice.offset;
+        length[i] = slice.length;
+    }
+    if (!d->checked) leaf->unchecked = true;
     return PS_OK;
 }

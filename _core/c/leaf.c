@@ -43,6 +43,7 @@ ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     leaf->in_width = ps_plain_width(spec);
     leaf->out_width = ps_kind_width(spec);
     leaf->bytes = ps_kind_is_bytes(spec->kind);
+    leaf->copies = ps_convert_is_copy(spec);
     *out = leaf;
     return PS_OK;
 }
@@ -68,20 +69,15 @@ int64_t ps_leaf_row(const ps_leaf *leaf) {
 
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
                         size_t bytes_hint, ps_error *err) {
+    drop_output(leaf); /* also forgets a selection that may be gone when this call fails */
     PS_TRY(ps_selection_check(selection, err));
-    drop_output(leaf);
     leaf->selection = *selection;
     leaf->cursor = (ps_run_cursor){.row = leaf->next_row};
+    leaf->run = (ps_range){0};
+    leaf->judged = 0;
     leaf->out_rows = leaf->null_count = 0;
     leaf->unchecked = false;
-    int64_t rows = 0;
-    ps_run_cursor cursor = leaf->cursor;
-    ps_range run;
-    while (rows < max_rows && ps_selection_next(selection, &cursor, INT64_MAX, &run)) {
-        rows += run.stop - run.start;
-        cursor.row = run.stop;
-    }
-    if (rows > max_rows) rows = max_rows;
+    const int64_t rows = ps_selection_count_from(selection, leaf->next_row, max_rows);
     leaf->max_rows = rows;
     size_t n = (size_t)rows, size;
     if (leaf->bytes) {
@@ -103,22 +99,12 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
 
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
     const ps_selection *selection = &leaf->selection;
-    if (page->encoding != PQ_PLAIN || leaf->in_width == 0 || selection->bitmap) return size;
+    if (page->encoding != PQ_PLAIN || leaf->in_width == 0) return size;
     if (page->num_values < 0 || page->first_row < 0 ||
         page->num_values > INT64_MAX - page->first_row)
         return size; /* ps_leaf_page will say so */
     const int64_t end = page->first_row + page->num_values;
-    size_t low = 0, high = selection->n_ranges; /* ranges that begin before the page's end */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (selection->ranges[middle].start < end) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low == 0) return size;
-    const int64_t stop = selection->ranges[low - 1].stop;
+    const int64_t stop = ps_selection_end(selection, page->first_row, end);
     if (stop <= page->first_row || stop >= end) return size;
     size_t reach;
     if (!ps_mul_size((size_t)(stop - page->first_row), leaf->in_width, &reach)) return size;
@@ -143,6 +129,7 @@ ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
     }
     leaf->page = *page;
     leaf->row = leaf->value = 0;
+    leaf->judged = 0;
     PS_TRY(ps_leaf_levels(leaf, err));
     switch (page->encoding) {
     case PQ_PLAIN: break;
@@ -167,11 +154,6 @@ ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
     return PS_OK;
 }
 
-static bool is_coded(const ps_leaf *leaf) {
-    return leaf->page.encoding == PQ_PLAIN_DICTIONARY ||
-           leaf->page.encoding == PQ_RLE_DICTIONARY;
-}
-
 static int64_t count_values(const ps_leaf *leaf, int64_t rows) {
     if (!leaf->has_nulls) return rows;
     return (int64_t)ps_bits_count(leaf->levels.data, (size_t)leaf->row, (size_t)rows);
@@ -179,34 +161,14 @@ static int64_t count_values(const ps_leaf *leaf, int64_t rows) {
 
 static ps_status skip_rows(ps_leaf *leaf, int64_t rows, ps_error *err) {
     int64_t n = count_values(leaf, rows);
-    PS_TRY(is_coded(leaf) ? ps_rle_skip(&leaf->codes, (uint64_t)n, err)
-                          : ps_plain_skip(leaf, n, err));
+    PS_TRY(ps_leaf_is_coded(leaf) ? ps_rle_skip(&leaf->codes, (uint64_t)n, err)
+                                  : ps_plain_skip(leaf, n, err));
     leaf->row += rows;
     leaf->value += n;
     return PS_OK;
 }
 
-/* The first n of `rows` slots hold values; move each to its row, from the back, and clear the nulls. */
-#define EXPAND(bytes)                                                                          \
-    for (int64_t i = rows - 1; i >= n; i--) {                                                  \
-        if (ps_bit_get(bits, (size_t)(bit + i))) {                                             \
-            n--;                                                                               \
-            memcpy(out + (size_t)i * (bytes), out + (size_t)n * (bytes), (bytes));             \
-        } else {                                                                               \
-            memset(out + (size_t)i * (bytes), 0, (bytes));                                     \
-        }                                                                                      \
-    }
-
-static void expand_fixed(uint8_t *out, size_t width, const uint8_t *bits, int64_t bit,
-                         int64_t rows, int64_t n) {
-    switch (width) {
-    case 0: break;
-    case 4: EXPAND(4) break;
-    case 8: EXPAND(8) break;
-    default: EXPAND(width) break;
-    }
-}
-
+/* The first n of `rows` places hold values: each goes to its row, from the back, and nulls are cleared. */
 static void expand_bits(uint8_t *out, size_t at, const uint8_t *bits, int64_t bit, int64_t rows,
                         int64_t n) {
     for (int64_t i = rows - 1; i >= n; i--) {
@@ -215,12 +177,12 @@ static void expand_bits(uint8_t *out, size_t at, const uint8_t *bits, int64_t bi
     }
 }
 
-static void expand_offsets(ps_leaf *leaf, const uint8_t *bits, int64_t bit, int64_t rows,
-                           int64_t n) {
+void ps_leaf_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                            int64_t n) {
     const int64_t base = leaf->out_rows;
     for (int64_t i = rows - 1; i >= n; i--) {
         ps_offset_set(leaf, base + i + 1, ps_offset_get(leaf, base + n));
-        n -= ps_bit_get(bits, (size_t)(bit + i));
+        n -= ps_bit_get(bits, at + (size_t)i);
     }
 }
 
@@ -233,19 +195,19 @@ static int64_t rows_of_values(const ps_leaf *leaf, int64_t n) {
     return rows;
 }
 
-static ps_status add_validity(ps_leaf *leaf, int64_t rows, int64_t n, ps_error *err) {
-    const size_t at = (size_t)leaf->out_rows;
+ps_status ps_leaf_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                               int64_t n, ps_error *err) {
+    const size_t to = (size_t)leaf->out_rows;
     if (n < rows && !leaf->out_validity.data) {
         PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, (size_t)leaf->max_rows / 8 + 1, err));
-        ps_bits_fill(leaf->out_validity.data, 0, at, true);
+        ps_bits_fill(leaf->out_validity.data, 0, to, true);
     }
     if (!leaf->out_validity.data) return PS_OK;
     if (n < rows) {
-        ps_bits_copy(leaf->out_validity.data, at, leaf->levels.data, (size_t)leaf->row,
-                     (size_t)rows);
+        ps_bits_copy(leaf->out_validity.data, to, bits, at, (size_t)rows);
         leaf->null_count += rows - n;
     } else {
-        ps_bits_fill(leaf->out_validity.data, at, (size_t)rows, true);
+        ps_bits_fill(leaf->out_validity.data, to, (size_t)rows, true);
     }
     return PS_OK;
 }
@@ -255,13 +217,15 @@ static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error 
     int64_t n = count_values(leaf, rows), got = n;
     *done = rows;
     if (leaf->bytes) {
-        PS_TRY(is_coded(leaf) ? ps_dictionary_read_strings(leaf, leaf->out_rows, n, &got, err)
-                              : ps_plain_read_strings(leaf, leaf->out_rows, n, &got, err));
+        PS_TRY(ps_leaf_is_coded(leaf)
+                   ? ps_dictionary_read_strings(leaf, leaf->out_rows, n, &got, err)
+                   : ps_plain_read_strings(leaf, leaf->out_rows, n, &got, err));
         if (got < n) {
             rows = *done = leaf->has_nulls ? rows_of_values(leaf, got) : got;
             n = got;
         }
-        if (n < rows) expand_offsets(leaf, leaf->levels.data, leaf->row, rows, n);
+        if (n < rows)
+            ps_leaf_spread_offsets(leaf, leaf->levels.data, (size_t)leaf->row, rows, n);
     } else if (leaf->spec.kind == PS_BOOL) {
         uint8_t *out = leaf->out_values.data;
         PS_TRY(ps_plain_read_bits(leaf, out, (size_t)leaf->out_rows, n, err));
@@ -269,37 +233,24 @@ static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error 
             expand_bits(out, (size_t)leaf->out_rows, leaf->levels.data, leaf->row, rows, n);
     } else {
         uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
-        PS_TRY(is_coded(leaf) ? ps_dictionary_read(leaf, out, n, err)
-                              : ps_plain_read(leaf, out, n, err));
-        if (n < rows) expand_fixed(out, leaf->out_width, leaf->levels.data, leaf->row, rows, n);
+        PS_TRY(ps_leaf_is_coded(leaf) ? ps_dictionary_read(leaf, out, n, err)
+                                      : ps_plain_read(leaf, out, n, err));
+        if (n < rows)
+            ps_spread(out, leaf->out_width, leaf->levels.data, (size_t)leaf->row, (size_t)rows,
+                      (size_t)n);
     }
-    PS_TRY(add_validity(leaf, rows, n, err));
+    PS_TRY(ps_leaf_add_validity(leaf, leaf->levels.data, (size_t)leaf->row, rows, n, err));
     leaf->row += rows;
     leaf->value += n;
     leaf->out_rows += rows;
     return PS_OK;
 }
 
-/* The next run, whole or cut, at or after the place of the cursor. */
-static bool next_run(ps_leaf *leaf, int64_t limit, ps_range *run) {
-    ps_run_cursor cursor = leaf->cursor;
-    if (!ps_selection_next(&leaf->selection, &cursor, limit, run)) return false;
-    int64_t room = leaf->max_rows - leaf->out_rows;
-    if (run->stop - run->start > room) {
-        run->stop = run->start + room;
-        return true; /* the cursor stays: the rest of the run comes with the next begin */
-    }
-    leaf->cursor = cursor;
-    return true;
-}
-
 ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
     if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "take before begin");
-    ps_range run;
     for (;;) {
-        const ps_run_cursor before = leaf->cursor;
-        ps_run_cursor peek = before;
-        if (!ps_selection_next(&leaf->selection, &peek, INT64_MAX, &run)) {
+        if (leaf->run.start == leaf->run.stop &&
+            !ps_selection_next(&leaf->selection, &leaf->cursor, INT64_MAX, &leaf->run)) {
             *state = PS_TAKE_DONE;
             return PS_OK;
         }
@@ -307,25 +258,36 @@ ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
             *state = PS_TAKE_FULL;
             return PS_OK;
         }
-        if (!leaf->has_page || !next_run(leaf, leaf->page.first_row + leaf->n_rows, &run)) {
+        const int64_t start = leaf->run.start, end = leaf->page.first_row + leaf->n_rows;
+        if (!leaf->has_page || start >= end) {
             *state = PS_TAKE_PAGE;
             return PS_OK;
         }
-        int64_t here = leaf->page.first_row + leaf->row;
-        if (run.start < here) {
+        const int64_t here = leaf->page.first_row + leaf->row;
+        if (start < here) {
             return ps_fail(err, PS_INVALID, PS_NOWHERE,
                            "row %lld is selected, but the page handed begins at row %lld",
-                           (long long)run.start, (long long)here);
+                           (long long)start, (long long)here);
         }
-        int64_t done = 0, want = run.stop - run.start;
-        ps_status status = run.start > here ? skip_rows(leaf, run.start - here, err) : PS_OK;
-        if (status == PS_OK) status = read_rows(leaf, want, &done, err);
-        if (status != PS_OK) {
-            leaf->cursor =
-                before; /* the run is still to be read: from more of the page, perhaps */
-            return status;
+        if (start > here) PS_TRY(skip_rows(leaf, start - here, err));
+        if (start >= leaf->judged) {
+            int64_t rows;
+            PS_TRY(ps_block_take(leaf, start, end, &rows, err));
+            if (rows) {
+                leaf->next_row = start + rows;
+                if (leaf->run.stop > leaf->next_row) {
+                    leaf->run.start = leaf->next_row;
+                } else {
+                    leaf->run = (ps_range){0};
+                    leaf->cursor.row = leaf->next_row;
+                }
+                continue;
+            }
         }
-        leaf->cursor.row = leaf->next_row = run.start + done;
+        int64_t want = (leaf->run.stop < end ? leaf->run.stop : end) - start, done = 0;
+        if (want > leaf->max_rows - leaf->out_rows) want = leaf->max_rows - leaf->out_rows;
+        PS_TRY(read_rows(leaf, want, &done, err));
+        leaf->run.start = leaf->next_row = start + done;
         if (done < want) {
             if (leaf->out_rows == 0) {
                 return ps_fail(

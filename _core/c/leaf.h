@@ -1,9 +1,10 @@
-/* leaf.h - the state of a leaf decoder, shared by its rooms: leaf (walk and output), levels, plain,
- * dictionary. Internal. */
+/* leaf.h - the state of a leaf decoder, shared by its rooms: leaf (walk and output), block, levels,
+ * plain, dictionary. Internal. */
 #ifndef PAGESEEK_LEAF_H
 #define PAGESEEK_LEAF_H
 
 #include "bits.h"
+#include "compact.h"
 #include "convert.h"
 #include "rle.h"
 
@@ -39,6 +40,7 @@ struct ps_leaf {
     size_t in_width,
         out_width; /* bytes of a PLAIN value and of an output value; 0: bits or byte strings */
     bool bytes;    /* output has offsets */
+    bool copies;   /* a PLAIN value and an output value are the same bytes */
     ps_dictionary dictionary;
 
     /* the current page */
@@ -55,7 +57,9 @@ struct ps_leaf {
     /* the selection and the output */
     ps_selection selection;
     ps_run_cursor cursor;
+    ps_range run;     /* what is left of the run before the cursor; empty: look for the next */
     int64_t next_row; /* rows of the row group before this one are done */
+    int64_t judged;   /* up to this row the runs are read one by one */
     bool begun,
         unchecked; /* unchecked: bytes in the output that have not been shown to be UTF-8 */
     int64_t out_rows, max_rows, null_count;
@@ -68,6 +72,48 @@ ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error
 
 /* levels.c: split the body of a page into validity and values. */
 ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err);
+
+/* leaf.c: whether the page's values are dictionary codes. */
+PS_INLINE bool ps_leaf_is_coded(const ps_leaf *leaf) {
+    return leaf->page.encoding == PQ_PLAIN_DICTIONARY ||
+           leaf->page.encoding == PQ_RLE_DICTIONARY;
+}
+/* Validity of the next `rows` rows of the output, n of them valid: bits from bit `at`, which are
+ * looked at only when n < rows. */
+ps_status ps_leaf_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                               int64_t n, ps_error *err);
+/* n byte strings follow the last row of the output: move them to the n ones of `rows` bits. */
+void ps_leaf_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                            int64_t n);
+
+/* block.c: a page in blocks of so many rows, where few runs are long. */
+enum { PS_BLOCK = 1024, PS_BLOCK_WORDS = PS_BLOCK / 64 };
+
+typedef struct ps_block {
+    size_t rows, chosen;  /* rows up to the last chosen one; chosen ones */
+    size_t values, kept;  /* those of them that are not null */
+    const uint64_t *mask; /* of the values: whose row is chosen */
+    size_t end;           /* values up to the last kept one */
+} ps_block;
+
+/* Take a block of rows from `start`, where the leaf stands and which is chosen, to `stop` at most. *rows
+ * is 0, and nothing is done, where going from run to run is better: up to leaf->judged. */
+ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
+                        ps_error *err);
+
+/* The kept values of a block: fixed ones to out, which has room for `room`; bits, from bit 0 of out,
+ * which has PS_BLOCK_WORDS + 1 words. The block's values are done after them. */
+ps_status ps_plain_read_block(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+                              ps_error *err);
+ps_status ps_plain_read_block_bits(ps_leaf *leaf, uint64_t *out, const ps_block *block,
+                                   ps_error *err);
+ps_status ps_dictionary_read_block(ps_leaf *leaf, uint8_t *out, const ps_block *block,
+                                   ps_error *err);
+/* Where the kept byte strings of a block lie. */
+ps_status ps_plain_find_block(ps_leaf *leaf, const uint8_t **at, uint32_t *length,
+                              const ps_block *block, ps_error *err);
+ps_status ps_dictionary_find_block(ps_leaf *leaf, const uint8_t **at, uint32_t *length,
+                                   const ps_block *block, ps_error *err);
 
 /* plain.c */
 ps_status ps_plain_open(ps_leaf *leaf, ps_error *err);

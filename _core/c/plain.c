@@ -106,3 +106,95 @@ ps_status ps_plain_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t
     *done = i;
     return status;
 }
+
+/* ---- blocks -------------------------------------------------------------------------------- */
+
+/* The places of all values are written and the kept ones stay. */
+static ps_status walk(ps_leaf *leaf, const uint8_t **found, const ps_block *block,
+                      ps_error *err) {
+    const uint8_t *p = leaf->at, *end = leaf->values + leaf->values_length;
+    const uint8_t *slots[PS_BLOCK + 1];
+    size_t kept = 0;
+    for (size_t i = 0; i < block->values; i++) {
+        if ((size_t)(end - p) < 4) return short_page(leaf, (int64_t)i, err);
+        const size_t length = ps_load32(p);
+        if (length > (size_t)(end - p) - 4) return short_page(leaf, (int64_t)i, err);
+        slots[kept] = p;
+        kept += block->mask[i / 64] >> (i & 63) & 1;
+        p += 4 + length;
+    }
+    memcpy(found, slots, kept * sizeof *slots);
+    leaf->at = p;
+    return PS_OK;
+}
+
+ps_status ps_plain_find_block(ps_leaf *leaf, const uint8_t **at, uint32_t *length,
+                              const ps_block *block, ps_error *err) {
+    PS_TRY(walk(leaf, at, block, err));
+    for (size_t i = 0; i < block->kept; i++) {
+        length[i] = ps_load32(at[i]);
+        at[i] += 4;
+    }
+    leaf->unchecked = leaf->unchecked || block->kept;
+    return PS_OK;
+}
+
+static ps_status decimals(ps_leaf *leaf, uint8_t *out, const ps_block *block, ps_error *err) {
+    const uint8_t *found[PS_BLOCK];
+    PS_TRY(walk(leaf, found, block, err));
+    for (size_t i = 0; i < block->kept; i++) {
+        const size_t length = ps_load32(found[i]);
+        if (!ps_convert_decimal(found[i] + 4, length, out + i * leaf->out_width,
+                                leaf->out_width))
+            return ps_fail(err, PS_CORRUPT, page_byte(leaf, found[i]),
+                           "a decimal of %zu bytes does not fit %zu", length, leaf->out_width);
+    }
+    return PS_OK;
+}
+
+ps_status ps_plain_read_block(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+                              ps_error *err) {
+    if (leaf->spec.physical == PQ_BYTE_ARRAY) return decimals(leaf, out, block, err);
+    const size_t width = leaf->in_width;
+    if (width == 0 || block->kept == 0) return PS_OK;
+    if (block->end > leaf->values_length / width ||
+        (size_t)leaf->value > leaf->values_length / width - block->end)
+        return short_page(leaf, (int64_t)block->end, err);
+    const uint8_t *in = leaf->values + (size_t)leaf->value * width;
+    if (leaf->copies) {
+        ps_compact(out, room, in, width, block->mask, block->end);
+        return PS_OK;
+    }
+    if (width <= 16) {
+        uint8_t raw[PS_BLOCK * 16];
+        ps_compact(raw, PS_BLOCK, in, width, block->mask, block->end);
+        if (ps_convert_fixed(&leaf->spec, raw, out, block->kept, NULL) == PS_OK) return PS_OK;
+    }
+    /* one by one: values that are wide, or among which is one that does not convert */
+    for (size_t i = 0; i < block->end; i++) {
+        if (!(block->mask[i / 64] >> (i & 63) & 1)) continue;
+        ps_status status = ps_convert_fixed(&leaf->spec, in + i * width, out, 1, err);
+        if (status != PS_OK) {
+            if (err && err->offset != PS_NOWHERE)
+                err->offset += page_byte(leaf, in + i * width);
+            return status;
+        }
+        out += leaf->out_width;
+    }
+    return PS_OK;
+}
+
+ps_status ps_plain_read_block_bits(ps_leaf *leaf, uint64_t *out, const ps_block *block,
+                                   ps_error *err) {
+    uint64_t bits[PS_BLOCK_WORDS] = {0};
+    if (leaf->page.encoding == PQ_RLE) {
+        PS_TRY(ps_rle_read_bits(&leaf->codes, (uint8_t *)bits, 0, block->values, err));
+    } else {
+        const size_t last = (size_t)leaf->value + block->end;
+        if (last / 8 + (last % 8 != 0) > leaf->values_length)
+            return short_page(leaf, (int64_t)block->end, err);
+        ps_words_load(bits, leaf->values, (size_t)leaf->value, block->end);
+    }
+    ps_words_compress(out, bits, block->mask, ps_words_for(block->values));
+    return PS_OK;
+}

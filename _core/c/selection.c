@@ -1,7 +1,8 @@
 /* selection.c - sets of rows: runs, algebra, refinement. */
 #include <stdlib.h>
 
-#include "base.h"
+#include "bits.h"
+#include "compact.h"
 
 /* ---- bits -------------------------------------------------------------------------------- */
 
@@ -10,6 +11,10 @@ static uint64_t bits_get(const uint8_t *bits, size_t at, int count) {
     uint64_t word = 0;
     unsigned shift = at & 7;
     const uint8_t *p = bits + at / 8;
+    if (count == 64) { /* a load of a fixed size */
+        word = ps_load64(p) >> shift;
+        return shift ? word | (uint64_t)p[8] << (64 - shift) : word;
+    }
     size_t bytes = (shift + (unsigned)count + 7) / 8;
     memcpy(&word, p, bytes < 8 ? bytes : 8);
     word >>= shift;
@@ -20,6 +25,11 @@ static uint64_t bits_get(const uint8_t *bits, size_t at, int count) {
 /* First bit at or after `at` that is `value`, or `end`. */
 static size_t bits_find(const uint8_t *bits, size_t at, size_t end, bool value) {
     uint64_t flip = value ? 0 : UINT64_MAX;
+    while (at < end && at / 8 + 8 <= end / 8) {
+        uint64_t word = (ps_load64(bits + at / 8) ^ flip) >> (at & 7);
+        if (word) return at + (size_t)ps_ctz64(word);
+        at = (at / 8 + 8) * 8;
+    }
     while (at < end) {
         int count = end - at < 64 ? (int)(end - at) : 64;
         uint64_t word = bits_get(bits, at, count) ^ flip;
@@ -117,6 +127,25 @@ static size_t seek(const ps_range *ranges, size_t n, size_t i, int64_t row) {
     return end;
 }
 
+int64_t ps_selection_count_from(const ps_selection *selection, int64_t row, int64_t most) {
+    int64_t rows = 0;
+    if (selection->bitmap) {
+        const int64_t length = selection->length;
+        int64_t at = row > selection->base ? row - selection->base : 0;
+        for (; at < length && rows < most; at += 64)
+            rows += ps_popcount64(bits_get(selection->bitmap, (size_t)at,
+                                           length - at < 64 ? (int)(length - at) : 64));
+    } else {
+        const size_t n = selection->n_ranges;
+        for (size_t i = seek(selection->ranges, n, 0, row); i < n && rows < most; i++) {
+            const ps_range r = selection->ranges[i];
+            rows += r.stop - (r.start > row ? r.start : row);
+        }
+    }
+    rows = rows < most ? rows : most;
+    return rows > 0 ? rows : 0;
+}
+
 bool ps_selection_next(const ps_selection *selection, ps_run_cursor *cursor, int64_t limit,
                        ps_range *run) {
     int64_t start, stop;
@@ -148,6 +177,32 @@ bool ps_selection_next(const ps_selection *selection, ps_run_cursor *cursor, int
 none:
     cursor->row = limit;
     return false;
+}
+
+int64_t ps_selection_end(const ps_selection *selection, int64_t start, int64_t stop) {
+    if (!selection->bitmap) {
+        size_t low = 0, high = selection->n_ranges; /* ranges that begin before stop */
+        while (low < high) {
+            const size_t middle = low + (high - low) / 2;
+            if (selection->ranges[middle].start < stop) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        const int64_t end = low ? selection->ranges[low - 1].stop : start;
+        return end <= start ? start : end < stop ? end : stop;
+    }
+    int64_t from = start > selection->base ? start - selection->base : 0;
+    int64_t to = stop - selection->base < selection->length ? stop - selection->base
+                                                            : selection->length;
+    while (to > from) { /* backwards, up to 64 at a time */
+        const int count = to - from < 64 ? (int)(to - from) : 64;
+        const uint64_t word = bits_get(selection->bitmap, (size_t)(to - count), count);
+        if (word) return selection->base + to - count + 64 - ps_clz64(word);
+        to -= count;
+    }
+    return start;
 }
 
 int64_t ps_selection_nth(const ps_selection *selection, int64_t k) {
@@ -205,10 +260,14 @@ void ps_selection_to_bitmap(const ps_selection *selection, int64_t base, int64_t
                             uint8_t *bitmap) {
     memset(bitmap, 0, (size_t)length / 8 + (length % 8 != 0));
     if (!selection->bitmap) {
-        ps_run_cursor cursor = {0, base};
-        ps_range run;
-        while (ps_selection_next(selection, &cursor, base + length, &run))
-            bits_fill(bitmap, (size_t)(run.start - base), (size_t)(run.stop - base));
+        const size_t n = selection->n_ranges;
+        for (size_t i = seek(selection->ranges, n, 0, base); i < n; i++) {
+            const ps_range r = selection->ranges[i];
+            const int64_t stop = base + length;
+            if (r.start >= stop) return;
+            bits_fill(bitmap, r.start > base ? (size_t)(r.start - base) : 0,
+                      (size_t)((r.stop < stop ? r.stop : stop) - base));
+        }
         return;
     }
     int64_t from = selection->base > base ? selection->base : base;
@@ -344,6 +403,74 @@ size_t ps_selection_refine(const ps_selection *selection, const uint8_t *mask, p
         bit = stop;
     }
     return n;
+}
+
+/* `count` <= 57 bits to zeros at bit `at` of `size` bytes. */
+static void bits_put(uint8_t *bits, size_t size, size_t at, uint64_t word, size_t count) {
+    if (at / 8 + 8 <= size) {
+        ps_store64(bits + at / 8, ps_load64(bits + at / 8) | word << (at & 7));
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (word >> i & 1) ps_bit_set(bits, at + i);
+}
+
+void ps_selection_refine_bits(const ps_selection *selection, const uint8_t *mask, int64_t base,
+                              int64_t length, uint8_t *bitmap) {
+    const size_t size = (size_t)length / 8 + (length % 8 != 0);
+    size_t bit = 0; /* of mask */
+    if (selection->bitmap) {
+        for (size_t at = 0; at < (size_t)length; at += 64) {
+            const size_t left = (size_t)length - at;
+            uint64_t word = bits_get(selection->bitmap, at, left < 64 ? (int)left : 64);
+            const int ones = ps_popcount64(word);
+            if (ones) word = ps_word_expand(bits_get(mask, bit, ones), word);
+            memcpy(bitmap + at / 8, &word, left < 64 ? (left + 7) / 8 : 8);
+            bit += (size_t)ones;
+        }
+        return;
+    }
+    memset(bitmap, 0, size);
+    for (size_t i = 0; i < selection->n_ranges; i++) {
+        const size_t at = (size_t)(selection->ranges[i].start - base);
+        const size_t n = (size_t)(selection->ranges[i].stop - selection->ranges[i].start);
+        if (n <= 57) {
+            bits_put(bitmap, size, at, bits_get(mask, bit, (int)n), n);
+        } else {
+            ps_bits_copy(bitmap, at, mask, bit, n);
+        }
+        bit += n;
+    }
+}
+
+void ps_selection_words(const ps_selection *selection, size_t *index, int64_t base,
+                        int64_t length, uint64_t *words) {
+    memset(words, 0, ps_words_for((size_t)length) * sizeof *words);
+    if (selection->bitmap) {
+        const int64_t lead = base - selection->base; /* of the bitmap, before the first word */
+        const int64_t skip = lead < 0 ? -lead : 0;   /* of the words, before the bitmap */
+        int64_t n = selection->length - (lead > 0 ? lead : 0);
+        if (n > length - skip) n = length - skip;
+        if (n <= 0) return;
+        if (skip == 0) {
+            ps_words_load(words, selection->bitmap, (size_t)lead, (size_t)n);
+        } else {
+            ps_bits_copy((uint8_t *)words, (size_t)skip, selection->bitmap, 0, (size_t)n);
+        }
+        return;
+    }
+    const size_t n_ranges = selection->n_ranges;
+    *index = seek(selection->ranges, n_ranges, *index, base);
+    for (size_t i = *index; i < n_ranges && selection->ranges[i].start < base + length; i++) {
+        const ps_range r = selection->ranges[i];
+        const size_t from = r.start > base ? (size_t)(r.start - base) : 0;
+        const size_t to = r.stop - base < length ? (size_t)(r.stop - base) : (size_t)length;
+        if (from / 64 == (to - 1) / 64) { /* most runs are short */
+            words[from / 64] |= UINT64_MAX >> (64 - (to - from)) << (from & 63);
+        } else {
+            bits_fill((uint8_t *)words, from, to);
+        }
+    }
 }
 
 size_t ps_zones_to_ranges(const uint8_t *verdict, uint8_t bit, const int64_t *first, size_t n,

@@ -1,7 +1,7 @@
 /* Any form, dictionary, pages and selection from the input: every answer must be an Arrow column that can be
  * read to its last byte.
  *
- * Input: 8 bytes of form and switches, then records of one byte of kind, two of length, and that many bytes. */
+ * Input: 5 bytes of form and switches, the selection, then records of one byte of kind, two of length, and that many bytes. */
 #include "touch.h"
 
 typedef struct input {
@@ -64,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     ps_error err;
     ps_leaf *leaf;
     ps_leaf_spec spec = {.physical = byte_of(&in) % 9, .kind = byte_of(&in) % 18};
-    uint8_t width = byte_of(&in), switches = byte_of(&in), n_ranges = byte_of(&in) % 6;
+    uint8_t width = byte_of(&in), switches = byte_of(&in), shape = byte_of(&in),
+            n_ranges = shape % 6;
     spec.type_length = spec.physical == 7 ? (int8_t)width : 0;
     spec.width = spec.type_length;
     spec.unit = width % 5;
@@ -81,8 +82,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         ranges[i].stop = row += byte_of(&in);
     }
     ps_selection selection = {.ranges = ranges, .n_ranges = n_ranges};
+    uint8_t *bitmap = NULL;
+    ps_range *runs = NULL;
+    if (shape >= 128) { /* scattered rows: a bitmap, or the same as ranges */
+        size_t n, size = byte_of(&in);
+        int64_t base = byte_of(&in);
+        bitmap = part(&in, size, &n);
+        selection = (ps_selection){
+            .bitmap = bitmap, .base = base, .length = (int64_t)(8 * n) - (n ? shape % 8 : 0)};
+        if (shape >= 192) {
+            const ps_selection bits = selection;
+            n = ps_selection_runs(&bits);
+            runs = malloc(n ? n * sizeof *runs : 1);
+            require(runs != NULL);
+            ps_selection_to_ranges(&bits, runs);
+            selection = (ps_selection){.ranges = runs, .n_ranges = n};
+        }
+    }
     if (ps_leaf_new(&spec, &leaf, &err) != PS_OK) {
         touch_error(&err);
+        free(bitmap);
+        free(runs);
         return 0;
     }
     uint8_t *dictionary = NULL, *body = NULL, *levels = NULL;
@@ -136,5 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     free(dictionary);
     free(body);
     free(levels);
+    free(bitmap);
+    free(runs);
     return 0;
 }

@@ -144,6 +144,40 @@ static void one_selection(const set *s, bool dense) {
     CHECK(ps_selection_refine(&c, mask, refined) == n);
     CHECK(ranges_are(refined, n, kept));
 
+    int64_t lowest = s->base, span = s->length;
+    if (!dense && s->n) { /* a bitmap that holds the ranges exactly */
+        lowest = s->ranges[0].start;
+        span = s->ranges[s->n - 1].stop - lowest;
+    }
+    uint8_t *bits = exactly((size_t)(span + 7) / 8);
+    ps_selection_refine_bits(&c, mask, lowest, span, bits);
+    same = true;
+    for (int64_t i = 0; i < (span + 7) / 8 * 8; i++)
+        same = same && bit(bits, i) == (i < span && kept[lowest + i]);
+    CHECK(same);
+    free(bits);
+
+    uint64_t words[SPAN / 64 + 1];
+    size_t index = 0;
+    for (int64_t at = 0; at < SPAN;
+         at += length) { /* windows in order, each from the last index */
+        length = 1 + rnd((uint32_t)(SPAN - at));
+        ps_selection_words(&c, &index, at, length, words);
+        same = true;
+        for (int64_t i = 0; i < (length + 63) / 64 * 64; i++)
+            same = same && (words[i / 64] >> (i % 64) & 1) == (i < length && s->rows[at + i]);
+        CHECK(same);
+        int64_t left = 0;
+        for (int64_t row = at; row < SPAN; row++) left += s->rows[row];
+        const int64_t most = rnd(SPAN);
+        CHECK(ps_selection_count_from(&c, at, INT64_MAX) == left);
+        CHECK(ps_selection_count_from(&c, at, most) == (left < most ? left : most));
+        CHECK(ps_selection_count_from(&c, at, -1) == 0);
+        int64_t end = at + length;
+        while (end > at && !s->rows[end - 1]) end--;
+        CHECK(ps_selection_end(&c, at, at + length) == end);
+    }
+
     int64_t first[8] = {0};
     for (int i = 1; i < 8; i++) first[i] = first[i - 1] + rnd(SPAN / 7);
     uint8_t touched[7];

@@ -152,7 +152,7 @@ class LeafReader:
         return from_core(error, self._where_page())
 
     def _decode(self) -> list[pa.Array]:
-        decoder, ranges = self._decoder, self._ranges.ranges
+        decoder, ranges = self._decoder, self._ranges.buffers
         states: Iterator[int] | None = None
         if self._pages is not None and len(self._pages) == 1:
             self._page_number, self._at, _, first, count = self._pages[0]
@@ -201,8 +201,6 @@ class LeafReader:
         (data,) = self._buffers
         decoder = self._decoder
         at, row, page = 0, 0, 0
-        bounds = iter(self._ranges)
-        wanted = next(bounds, None)
         self._base = self._start
         while row < self._num_rows and at < data.nbytes:
             self._page_number, self._at = page, self._start + at
@@ -217,9 +215,7 @@ class LeafReader:
                     raise self._corrupt(
                         f"its rows {row} to {stop} go beyond the {self._num_rows} of the row group"
                     )
-                while wanted is not None and wanted[1] <= row:
-                    wanted = next(bounds, None)
-                if wanted is not None and wanted[0] < stop:
+                if self._ranges.meets(row, stop):
                     state = decoder.take(row)
                     if state == core.TAKE_DICTIONARY:
                         self._load_dictionary()

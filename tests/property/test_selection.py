@@ -25,8 +25,14 @@ def bitmap_of(numbers: set[int], base: int, length: int) -> RowRanges:
 
 @st.composite
 def row_sets(draw: st.DrawFn) -> RowRanges:
+    form = draw(st.sampled_from(("ranges", "bitmap", "scattered")))
+    if form == "scattered":  # of so many runs that only a bitmap will do
+        base, length = draw(st.integers(0, SPAN)), draw(st.integers(0, SPAN))
+        share, seed = draw(st.sampled_from((0.1, 0.5, 0.9))), draw(st.integers(0, 99))
+        chosen = np.random.default_rng(seed).random(length) < share
+        return RowRanges.from_rows(np.flatnonzero(chosen) + base)
     ranges = RowRanges(draw(pairs))
-    if draw(st.booleans()):
+    if form == "ranges":
         return ranges
     base, length = draw(st.integers(0, SPAN)), draw(st.integers(0, SPAN))
     return bitmap_of(set(ranges.rows().tolist()), base, length)
@@ -104,6 +110,8 @@ def test_head_skip_split_shift(a: RowRanges, n: int, pieces: int, delta: int) ->
     else:
         assert a.shift(delta).rows().tolist() == [n + delta for n in numbers]
     assert all((row in a) == (row in set(numbers)) for row in range(-1, 2 * SPAN + 2))
+    assert a.meets(n, n + pieces) == (not set(numbers).isdisjoint(range(n, n + pieces)))
+    assert not a.meets(n, n)
 
 
 @given(row_sets(), st.data())
@@ -119,9 +127,13 @@ def test_refine_keeps_the_kth_row_where_bit_k_is_set(a: RowRanges, data: st.Data
 def test_forms_and_copies_are_equal(a: RowRanges) -> None:
     numbers = plain(a)
     dense = bitmap_of(numbers, 0, 3 * SPAN)
-    for other in (dense, a.compact(), dense.compact(), pickle.loads(pickle.dumps(a)),
+    for other in (dense, RowRanges(a), RowRanges.from_rows(a.rows()), pickle.loads(pickle.dumps(a)),
                   pickle.loads(pickle.dumps(dense)), RowRanges.from_ranges(a.ranges)):  # fmt: skip
         assert other == a
+        if other.bitmap is not None:
+            assert other.buffers == other.bitmap
+        else:
+            assert other.buffers == other.ranges
         assert hash(other) == hash(a)
     assert a != numbers
 
@@ -154,6 +166,40 @@ def test_every_pair_of_small_sets_in_every_form() -> None:
             results = (plain(a & b), plain(a | b), plain(a - b), plain(a ^ b))
             assert results == (x & y, x | y, x - y, x ^ y)
             assert (a == b) == (x == y)
+
+
+@pytest.mark.parametrize("length", [1, 7, 64, 65, 127, 300])
+def test_scattered_sets_of_every_alignment(length: int) -> None:
+    """Whole words, parts of words, and bitmaps that begin at different rows."""
+    dice = np.random.default_rng(length)
+    for base, share in itertools.product((0, 1, 63, 64, 100), (0.2, 0.5, 0.8)):
+        one = bitmap_of(set((np.flatnonzero(dice.random(length) < share) + base).tolist()), 0, 500)
+        other = RowRanges.from_rows(np.flatnonzero(dice.random(400) < 0.5))
+        x, y = plain(one), plain(other)
+        for result, expected in (
+            (one & other, x & y), (one | other, x | y), (one - other, x - y), (one ^ other, x ^ y),
+            (other.complement(base, base + length), set(range(base, base + length)) - y),
+        ):  # fmt: skip
+            well_formed(result)
+            assert plain(result) == expected
+        for selection in (one, other, RowRanges.all(length)):
+            keep = dice.random(selection.num_rows) < share
+            refined = selection.refine(np.packbits(keep, bitorder="little"))
+            well_formed(refined)
+            assert refined.rows().tolist() == list(itertools.compress(selection.rows(), keep))
+
+
+def test_the_form_is_the_one_that_takes_less_memory() -> None:
+    every_other = RowRanges.from_rows(range(0, 10_000, 2))
+    assert every_other.bitmap is not None
+    assert RowRanges.from_rows(range(0, 100_000, 1000)).bitmap is None
+    assert RowRanges([(0, 10), (20, 30)]).bitmap is None
+    assert RowRanges.from_bitmap(b"\xff" * 1000, 0, 8000).bitmap is None
+    assert RowRanges.all(10_000).refine(b"\x55" * 1250) == every_other
+    assert RowRanges.all(10_000).refine(b"\x55" * 1250).bitmap is not None
+    assert RowRanges.all(10_000).refine(b"\0" * 1000 + b"\xff" * 250).bitmap is None
+    assert (every_other & RowRanges.all(100)).num_rows == 50
+    assert (every_other & RowRanges([(50, 60)])).bitmap is None
 
 
 def test_far_apart_bitmaps_do_not_allocate_the_space_between() -> None:

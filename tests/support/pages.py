@@ -6,12 +6,15 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 import pageseek as ps
 from support.writer import BOOLEAN, BYTE_ARRAY, DOUBLE, FIXED, INT32, INT64, INT96, hybrid, plain
 
 PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
+Mask = npt.NDArray[np.bool_]
 
 
 class Kind(NamedTuple):
@@ -141,3 +144,15 @@ def arrow(kind: Kind, finished: tuple[Any, ...]) -> list[Any]:
     found: list[Any] = array.to_pylist()
     assert sum(v is None for v in found) == null_count
     return found
+
+
+def masks(n: int, dice: np.random.Generator) -> list[Mask]:
+    """Of all densities, with long runs between short ones, and at the edges of words and blocks."""
+    some = [dice.random(n) < share for share in (0.003, 0.02, 0.1, 0.5, 0.9, 0.99)]
+    mixed = dice.random(n) < 0.3
+    mixed[n // 4 : n // 2] = True
+    mixed[n // 2 : 3 * n // 4] = False
+    edges = np.zeros(n, np.bool_)
+    edges[[i for k in range(0, n, 64) for i in (k - 1, k, k + 1) if 0 <= i < n]] = True
+    every_other = np.arange(n) % 2 == 1
+    return [*some, mixed, edges, every_other]

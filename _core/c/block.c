@@ -1,0 +1,140 @@
+/* block.c - scattered rows: a block of a page is decoded as a whole and compacted by a mask, where going
+ * from run to run would cost more. */
+#include "leaf.h"
+
+/* A run costs about as much as so many rows of a block, by measurement. */
+static size_t rows_per_run(const ps_leaf *leaf) {
+    if (ps_leaf_is_coded(leaf)) return 64;
+    return leaf->has_nulls ? 192 : 256;
+}
+
+enum { LEAST_RUNS = 3, SPARSE_BLOCKS = 4 };
+
+/* Byte strings to the output, after its last row; *fit is false, and nothing is done, where the offsets
+ * would be exhausted. */
+static ps_status take_strings(ps_leaf *leaf, const ps_block *block, bool *fit, ps_error *err) {
+    const uint8_t *from[PS_BLOCK], *const before = leaf->at;
+    uint32_t length[PS_BLOCK];
+    const ps_rle codes = leaf->codes;
+    const bool coded = ps_leaf_is_coded(leaf);
+    PS_TRY(coded ? ps_dictionary_find_block(leaf, from, length, block, err)
+                 : ps_plain_find_block(leaf, from, length, block, err));
+    int64_t size = ps_offset_get(leaf, leaf->out_rows), sum = 0;
+    for (size_t i = 0; i < block->kept; i++) sum += length[i];
+    *fit = sum <= ps_offset_limit(leaf) - size;
+    if (!*fit) {
+        leaf->at = before;
+        leaf->codes = codes;
+        return PS_OK;
+    }
+    leaf->out_values.size = (size_t)size;
+    /* 16 bytes of slack let short strings be copied whole */
+    PS_TRY(ps_leaf_room(leaf, &leaf->out_values, (size_t)(size + sum) + 16, err));
+    const uint8_t *end = coded ? leaf->dictionary.data + leaf->dictionary.data_length
+                               : leaf->values + leaf->values_length;
+    uint8_t *out = leaf->out_values.data;
+    for (size_t i = 0; i < block->kept; i++) {
+        if (length[i] <= 16 && end - from[i] >= 16) {
+            memcpy(out + size, from[i], 16);
+        } else {
+            memcpy(out + size, from[i], length[i]);
+        }
+        size += length[i];
+        ps_offset_set(leaf, leaf->out_rows + (int64_t)i + 1, size);
+    }
+    leaf->out_values.size = (size_t)size;
+    return PS_OK;
+}
+
+static ps_status take_bits(ps_leaf *leaf, const ps_block *block, const uint64_t *validity,
+                           ps_error *err) {
+    uint64_t bits[PS_BLOCK_WORDS + 1] = {0}, spread[PS_BLOCK_WORDS];
+    const uint64_t *made = bits;
+    PS_TRY(block->kept ? ps_plain_read_block_bits(leaf, bits, block, err)
+                       : ps_plain_skip(leaf, (int64_t)block->values, err));
+    if (block->kept < block->chosen) {
+        ps_words_expand(spread, bits, validity, ps_words_for(block->chosen));
+        made = spread;
+    }
+    ps_bits_copy(leaf->out_values.data, (size_t)leaf->out_rows, (const uint8_t *)made, 0,
+                 block->chosen);
+    return PS_OK;
+}
+
+static ps_status take_fixed(ps_leaf *leaf, const ps_block *block, const uint64_t *validity,
+                            ps_error *err) {
+    uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
+    const size_t room = (size_t)(leaf->max_rows - leaf->out_rows);
+    PS_TRY(ps_leaf_is_coded(leaf) ? ps_dictionary_read_block(leaf, out, block, err)
+                                  : ps_plain_read_block(leaf, out, room, block, err));
+    if (block->kept < block->chosen)
+        ps_spread(out, leaf->out_width, (const uint8_t *)validity, 0, block->chosen,
+                  block->kept);
+    return PS_OK;
+}
+
+ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
+                        ps_error *err) {
+    uint64_t mask[PS_BLOCK_WORDS], levels[PS_BLOCK_WORDS];
+    uint64_t values[PS_BLOCK_WORDS + 1], validity[PS_BLOCK_WORDS + 2];
+    const ps_selection *selection = &leaf->selection;
+    *rows = 0;
+    const int64_t rest = stop - start;
+    if (rest > PS_BLOCK) stop = start + PS_BLOCK;
+    leaf->judged = stop;
+    size_t least = (size_t)(stop - start) / rows_per_run(leaf);
+    if (least < LEAST_RUNS) least = LEAST_RUNS;
+    size_t index = leaf->cursor.index;
+    if (!selection->bitmap) { /* ranges tell at once */
+        if (least > selection->n_ranges || index > selection->n_ranges - least ||
+            selection->ranges[index + least - 1].start >= stop)
+            return PS_OK;
+    }
+    ps_selection_words(selection, &index, start, stop - start, mask);
+    if (!selection->bitmap &&
+        leaf->run.stop > start) { /* of ranges that touch, the cursor knows the last */
+        const int64_t n = leaf->run.stop < stop ? leaf->run.stop - start : stop - start;
+        ps_bits_fill((uint8_t *)mask, 0, (size_t)n, true);
+    }
+    size_t n_words = ps_words_for((size_t)(stop - start));
+    if (selection->bitmap && ps_words_runs(mask, n_words) < least) {
+        /* likely the next blocks are like this one: it is cheaper not to count theirs */
+        leaf->judged = start +
+                       (rest < SPARSE_BLOCKS * PS_BLOCK ? rest : SPARSE_BLOCKS * PS_BLOCK);
+        return PS_OK;
+    }
+
+    ps_block block = {.rows = ps_words_end(mask, n_words)};
+    n_words = ps_words_for(block.rows);
+    block.chosen = ps_words_count(mask, n_words);
+    if ((int64_t)block.chosen > leaf->max_rows - leaf->out_rows) return PS_OK;
+    block.values = block.rows, block.kept = block.chosen, block.mask = mask;
+    if (leaf->has_nulls) {
+        ps_words_load(levels, leaf->levels.data, (size_t)leaf->row, block.rows);
+        block.values = ps_words_compress(values, mask, levels, n_words);
+        ps_words_compress(validity, levels, mask, n_words);
+        block.kept = ps_words_count(values, ps_words_for(block.values));
+        block.mask = values;
+    }
+    block.end = ps_words_end(block.mask, ps_words_for(block.values));
+
+    if (leaf->bytes) {
+        bool fit;
+        PS_TRY(take_strings(leaf, &block, &fit, err));
+        if (!fit) return PS_OK;
+        if (block.kept < block.chosen)
+            ps_leaf_spread_offsets(leaf, (const uint8_t *)validity, 0, (int64_t)block.chosen,
+                                   (int64_t)block.kept);
+    } else if (leaf->spec.kind == PS_BOOL) {
+        PS_TRY(take_bits(leaf, &block, validity, err));
+    } else {
+        PS_TRY(take_fixed(leaf, &block, validity, err));
+    }
+    PS_TRY(ps_leaf_add_validity(leaf, (const uint8_t *)validity, 0, (int64_t)block.chosen,
+                                (int64_t)block.kept, err));
+    leaf->row += (int64_t)block.rows;
+    leaf->value += (int64_t)block.values;
+    leaf->out_rows += (int64_t)block.chosen;
+    *rows = (int64_t)block.rows;
+    return PS_OK;
+}
