@@ -339,6 +339,33 @@ size_t ps_zones_to_ranges(const uint8_t *verdict, uint8_t bit, const int64_t *fi
 void ps_pages_touched(const ps_selection *selection, const int64_t *first, size_t n,
                       uint8_t *mask);
 
+/* ---- rows of an Arrow array ---------------------------------------------------------------- */
+
+/* Rows to keep of an array of n: those whose bit is set in mask, bit `start` for the first row; or, where
+ * mask is NULL, the rows at `places`, in that order. Only what ps_gather_check accepts. */
+typedef struct ps_picks {
+    const uint8_t *mask;
+    size_t start;
+    const int64_t *places;
+    int64_t n, count; /* rows of the array; rows to keep */
+} ps_picks;
+
+/* PS_INVALID unless `count` of the n bits are set, or every place is a row of the array. */
+ps_status ps_gather_check(const ps_picks *picks, ps_error *err);
+/* Bits, to bit 0 of out on: validity, or booleans. out has (count + 7) / 8 bytes, tail bits become zero.
+ * The number of ones. */
+int64_t ps_gather_bits(const ps_picks *picks, const uint8_t *bits, uint8_t *out);
+/* Values of `width` bytes; out has count * width bytes. */
+void ps_gather_fixed(const ps_picks *picks, const uint8_t *values, size_t width, uint8_t *out);
+/* Offsets of byte strings, 4 or 8 bytes each, n + 1 to count + 1 of them; the first is 0, the last *total.
+ * PS_CORRUPT where those of a kept row run backwards or leave [0, size]; PS_LIMIT where the total does not
+ * fit the width. */
+ps_status ps_gather_offsets(const ps_picks *picks, const uint8_t *offsets, size_t width,
+                            size_t size, uint8_t *out, size_t *total, ps_error *err);
+/* The bytes that these offsets point to: `total` of `size`. Only after ps_gather_offsets. */
+void ps_gather_strings(const ps_picks *picks, const uint8_t *offsets, size_t width,
+                       const uint8_t *data, size_t size, uint8_t *out, size_t total);
+
 /* ---- codecs ------------------------------------------------------------------------------ */
 
 /* CRC-32 (IEEE 802.3, polynomial 0xEDB88320 reflected), as gzip and Parquet page headers use it. */

@@ -3,6 +3,7 @@ from typing import Self, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pageseek._core.gather import gather as gather
 from pageseek._core.search import KIND_BOOL as KIND_BOOL
 from pageseek._core.search import KIND_BYTES as KIND_BYTES
 from pageseek._core.search import KIND_D128 as KIND_D128

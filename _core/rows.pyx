@@ -1,10 +1,11 @@
 # cython: language_level=3, freethreading_compatible=True, auto_pickle=False, autotestdict=False
-"""Sets of row numbers; the kernels of `pageseek._core.search` are re-exported here."""
+"""Sets of row numbers; the kernels of `search` and `gather` are re-exported here."""
 
 from array import array
 from operator import index
 
 import numpy as np
+from pageseek._core import gather as gathering
 from pageseek._core import search
 from pageseek._core.search import CoreError
 
@@ -50,6 +51,7 @@ cdef extern from "pageseek.h" nogil:
     void ps_pages_touched(const ps_selection *, const int64_t *, size_t, uint8_t *)
 
 
+gather = gathering.gather
 globals().update({name: item for name, item in vars(search).items() if name[0] != "_"})
 
 

@@ -134,6 +134,17 @@ PS_INLINE void ps_bit_set(uint8_t *bits, size_t i) {
     bits[i >> 3] |= (uint8_t)(1u << (i & 7));
 }
 
+/* n bytes of a string, most of which are short: what is copied too much, the next one overwrites. The rooms
+ * are the bytes that may be read, and those that may be written. */
+PS_INLINE void ps_copy_string(uint8_t *to, size_t to_room, const uint8_t *from,
+                              size_t from_room, size_t n) {
+    if (n <= 32 && to_room >= 32 && from_room >= 32) {
+        memcpy(to, from, 32);
+    } else if (n) {
+        memcpy(to, from, n);
+    }
+}
+
 /* a * b, a + b; false when the result does not fit. */
 PS_INLINE bool ps_mul_size(size_t a, size_t b, size_t *out) {
 #if defined(__GNUC__) || defined(__clang__)

@@ -56,6 +56,17 @@ size_t ps_bits_count(const uint8_t *bits, size_t bit, size_t n) {
     size_t ones = 0;
     for (; n && (bit & 7); bit++, n--) ones += ps_bit_get(bits, bit);
     const uint8_t *p = bits + (bit >> 3);
+    for (; n >= 16 * 64; n -= 16 * 64, p += 16 * 8) { /* sums in bytes: 128 at most */
+        uint64_t sums = 0;
+        for (int i = 0; i < 16; i++) {
+            uint64_t v = ps_load64(p + 8 * i);
+            v -= (v >> 1) & 0x5555555555555555u;
+            v = (v & 0x3333333333333333u) + ((v >> 2) & 0x3333333333333333u);
+            sums += (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+        }
+        sums = (sums & 0x00ff00ff00ff00ffu) + (sums >> 8 & 0x00ff00ff00ff00ffu);
+        ones += (size_t)((sums * 0x0001000100010001u) >> 48);
+    }
     for (; n >= 64; n -= 64, p += 8) ones += (size_t)ps_popcount64(ps_load64(p));
     for (; n >= 8; n -= 8, p++) ones += (size_t)ps_popcount64(*p);
     if (n) ones += (size_t)ps_popcount64(*p & ((1u << n) - 1));

@@ -28,17 +28,14 @@ static ps_status take_strings(ps_leaf *leaf, const ps_block *block, bool *fit, p
         return PS_OK;
     }
     leaf->out_values.size = (size_t)size;
-    /* 16 bytes of slack let short strings be copied whole */
-    PS_TRY(ps_leaf_room(leaf, &leaf->out_values, (size_t)(size + sum) + 16, err));
+    PS_TRY(ps_leaf_room(leaf, &leaf->out_values, (size_t)(size + sum), err));
+    const size_t room = leaf->out_values.capacity;
     const uint8_t *end = coded ? leaf->dictionary.data + leaf->dictionary.data_length
                                : leaf->values + leaf->values_length;
     uint8_t *out = leaf->out_values.data;
     for (size_t i = 0; i < block->kept; i++) {
-        if (length[i] <= 16 && end - from[i] >= 16) {
-            memcpy(out + size, from[i], 16);
-        } else {
-            memcpy(out + size, from[i], length[i]);
-        }
+        ps_copy_string(out + size, room - (size_t)size, from[i], (size_t)(end - from[i]),
+                       length[i]);
         size += length[i];
         ps_offset_set(leaf, leaf->out_rows + (int64_t)i + 1, size);
     }

@@ -99,7 +99,7 @@ size_t ps_words_compress(uint64_t *out, const uint64_t *in, const uint64_t *mask
     size_t n = 0;
     out[0] = 0;
     for (size_t i = 0; i < n_words; i++) {
-        const unsigned ones = count_ones(mask[i]);
+        const unsigned ones = mask[i] ? count_ones(mask[i]) : 0;
         const uint64_t kept = compress_word(in[i], mask[i], ones);
         out[n / 64] |= kept << (n & 63);
         out[n / 64 + 1] = (kept >> 1) >> (63 - (n & 63));
@@ -125,6 +125,7 @@ void ps_words_expand(uint64_t *out, const uint64_t *in, const uint64_t *mask, si
 #define COMPACT(bytes)                                                                         \
     for (; n >= 64 && room >= 64; n -= 64, mask++, from += 64 * (bytes)) {                     \
         uint64_t word = *mask;                                                                 \
+        if (!word) continue;                                                                   \
         const size_t ones = count_ones(word);                                                  \
         uint8_t *to = out;                                                                     \
         if (ones == 64) {                                                                      \
@@ -145,12 +146,12 @@ void ps_words_expand(uint64_t *out, const uint64_t *in, const uint64_t *mask, si
     }                                                                                          \
     break;
 
-void ps_compact(uint8_t *out, size_t room, const uint8_t *in, size_t width,
-                const uint64_t *mask, size_t n) {
+size_t ps_compact(uint8_t *out, size_t room, const uint8_t *in, size_t width,
+                  const uint64_t *mask, size_t n) {
     const uint64_t top = UINT64_C(1) << 63;
-    const uint8_t *from = in;
+    const uint8_t *from = in, *const first = out;
     switch (width) {
-    case 0: return;
+    case 0: return ps_words_count(mask, ps_words_for(n));
     case 1: COMPACT(1)
     case 2: COMPACT(2)
     case 4: COMPACT(4)
@@ -166,6 +167,7 @@ void ps_compact(uint8_t *out, size_t room, const uint8_t *in, size_t width,
         }
         n -= count, from += count * width;
     }
+    return (size_t)(out - first) / width;
 }
 
 /* From the back: the value that belongs to row i stands at n - 1 <= i, and is read whether i has one or not. */

@@ -88,7 +88,7 @@ static void test_values(size_t n, size_t width, int eighths) {
     for (size_t more = 0; more <= 100; more += 50) { /* room beyond what is kept */
         uint8_t *out = exactly((ones + more) * width);
         size_t k = 0, wrong = 0;
-        ps_compact(out, ones + more, in, width, mask, n);
+        CHECK_INT(ps_compact(out, ones + more, in, width, mask, n), ones);
         for (size_t i = 0; i < n; i++)
             if (get(mask, i)) wrong += memcmp(out + k++ * width, in + i * width, width) != 0;
         CHECK_INT(wrong, 0);

@@ -109,3 +109,39 @@ def test_filtered(benchmark: Any, decode: Decode, share: float) -> None:
 def test_one_range(benchmark: Any, decode: Decode) -> None:
     selection = rows.RowRanges(((N // 3, N // 3 + N // 100),))
     assert sum(map(len, benchmark(decode, selection))) == N // 100
+
+
+GATHERED: dict[str, tuple[int, Callable[[Dice], pa.Array]]] = {
+    "int64": (rows.KIND_I64, COLUMNS["int64"]),
+    "int64-nulls": (rows.KIND_I64, COLUMNS["int64-nulls"]),
+    "string": (rows.KIND_BYTES, COLUMNS["string"]),
+    "bool": (rows.KIND_BOOL, COLUMNS["bool"]),
+}
+SIZES = [(1000, 0.001), (1000, 0.1), (N, 0.001), (N, 0.1), (N, 0.5)]
+
+
+@pytest.mark.parametrize(("n", "share"), SIZES)
+@pytest.mark.parametrize("name", GATHERED)
+def test_gather(benchmark: Any, name: str, n: int, share: float) -> None:
+    kind, make = GATHERED[name]
+    array = make(np.random.default_rng(SEED))[:n]
+    bits, count = _bits(_mask(share)[:n]), int(_mask(share)[:n].sum())
+
+    def gather() -> Any:
+        buffers = array.buffers()
+        offsets = buffers[1] if len(buffers) == 3 else None
+        return rows.gather(kind, 0, n, buffers[0], buffers[-1], offsets, bits, count)
+
+    assert benchmark(gather)[0] == count
+
+
+@pytest.mark.parametrize(("n", "share"), SIZES)
+@pytest.mark.parametrize("name", GATHERED)
+def test_gather_by_pyarrow(benchmark: Any, name: str, n: int, share: float) -> None:
+    array = GATHERED[name][1](np.random.default_rng(SEED))[:n]
+    bits, count = pa.py_buffer(_bits(_mask(share)[:n])), int(_mask(share)[:n].sum())
+
+    def gather() -> pa.Array:
+        return array.filter(pa.BooleanArray.from_buffers(pa.bool_(), n, [None, bits]))
+
+    assert len(benchmark(gather)) == count
