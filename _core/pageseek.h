@@ -311,6 +311,8 @@ ps_status ps_ranges_from_rows(const int64_t *rows, size_t n, ps_range *out, size
 /* Bitmaps of the same base: into = into op other, `size` bytes. */
 typedef enum ps_set_op { PS_SET_AND, PS_SET_OR, PS_SET_SUB, PS_SET_XOR } ps_set_op;
 void ps_bitmap_combine(uint8_t *into, const uint8_t *other, size_t size, ps_set_op op);
+/* The row after the last selected one of [start, stop), or start when there is none. */
+int64_t ps_selection_end(const ps_selection *selection, int64_t start, int64_t stop);
 /* The k-th selected row, counted from 0; -1 when there is none. */
 int64_t ps_selection_nth(const ps_selection *selection, int64_t k);
 /* Number of runs a selection has, and the runs themselves (room for that many). */

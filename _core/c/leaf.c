@@ -99,22 +99,12 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
 
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
     const ps_selection *selection = &leaf->selection;
-    if (page->encoding != PQ_PLAIN || leaf->in_width == 0 || selection->bitmap) return size;
+    if (page->encoding != PQ_PLAIN || leaf->in_width == 0) return size;
     if (page->num_values < 0 || page->first_row < 0 ||
         page->num_values > INT64_MAX - page->first_row)
         return size; /* ps_leaf_page will say so */
     const int64_t end = page->first_row + page->num_values;
-    size_t low = 0, high = selection->n_ranges; /* ranges that begin before the page's end */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (selection->ranges[middle].start < end) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low == 0) return size;
-    const int64_t stop = selection->ranges[low - 1].stop;
+    const int64_t stop = ps_selection_end(selection, page->first_row, end);
     if (stop <= page->first_row || stop >= end) return size;
     size_t reach;
     if (!ps_mul_size((size_t)(stop - page->first_row), leaf->in_width, &reach)) return size;
@@ -139,6 +129,7 @@ ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
     }
     leaf->page = *page;
     leaf->row = leaf->value = 0;
+    leaf->judged = 0;
     PS_TRY(ps_leaf_levels(leaf, err));
     switch (page->encoding) {
     case PQ_PLAIN: break;

@@ -179,6 +179,32 @@ none:
     return false;
 }
 
+int64_t ps_selection_end(const ps_selection *selection, int64_t start, int64_t stop) {
+    if (!selection->bitmap) {
+        size_t low = 0, high = selection->n_ranges; /* ranges that begin before stop */
+        while (low < high) {
+            const size_t middle = low + (high - low) / 2;
+            if (selection->ranges[middle].start < stop) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        const int64_t end = low ? selection->ranges[low - 1].stop : start;
+        return end <= start ? start : end < stop ? end : stop;
+    }
+    int64_t from = start > selection->base ? start - selection->base : 0;
+    int64_t to = stop - selection->base < selection->length ? stop - selection->base
+                                                            : selection->length;
+    while (to > from) { /* backwards, up to 64 at a time */
+        const int count = to - from < 64 ? (int)(to - from) : 64;
+        const uint64_t word = bits_get(selection->bitmap, (size_t)(to - count), count);
+        if (word) return selection->base + to - count + 64 - ps_clz64(word);
+        to -= count;
+    }
+    return start;
+}
+
 int64_t ps_selection_nth(const ps_selection *selection, int64_t k) {
     if (k < 0) return -1;
     if (!selection->bitmap) {

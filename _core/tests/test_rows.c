@@ -173,6 +173,9 @@ static void one_selection(const set *s, bool dense) {
         CHECK(ps_selection_count_from(&c, at, INT64_MAX) == left);
         CHECK(ps_selection_count_from(&c, at, most) == (left < most ? left : most));
         CHECK(ps_selection_count_from(&c, at, -1) == 0);
+        int64_t end = at + length;
+        while (end > at && !s->rows[end - 1]) end--;
+        CHECK(ps_selection_end(&c, at, at + length) == end);
     }
 
     int64_t first[8] = {0};
