@@ -54,7 +54,9 @@ class LeafReader:
         self._chunk = file.chunk(row_group, leaf)
         self._num_rows = file.row_groups[row_group].num_rows
         self._start, self._stop = chunk_range(self._chunk)
-        self._report = fetcher.report.leaf(leaf.name)
+        self._report = fetcher.report.chunk(
+            file.name, row_group, leaf.name, None if offsets is None else offsets.num_pages
+        )
         self._ranges: rows.RowRanges = _NO_ROWS
         self._pages: list[Page] | None = None  # pages wanted; None: the whole chunk
         self._buffers: list[memoryview] = []
@@ -76,7 +78,6 @@ class LeafReader:
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
         if offsets is not None:
-            self._report.pages_total += offsets.num_pages
             first = int(offsets.offset[0])
             if first > self._start:
                 self._dictionary_at = self._start, first - self._start

@@ -44,6 +44,7 @@ class GroupScan:
             with self._report.timed("filter"):
                 ranges = self._filter(ranges, bound)
         if limit is not None and ranges.num_rows > limit:
+            self._count_limited(ranges, limit)
             ranges = ranges.head(limit)
             for leaf, arrays in self._held.items():
                 self._held[leaf] = _head(arrays, limit)
@@ -59,6 +60,17 @@ class GroupScan:
                 [column.form.finish(a) for a in self._held[column.leaf.index]]
                 for column in self._columns
             ]
+
+    def _count_limited(self, ranges: rows.RowRanges, limit: int) -> None:
+        """Count the pages of the payload that the rows beyond the limit would need."""
+        if self._report.chunks is None:
+            return
+        for leaf in {c.leaf.index: c.leaf for c in self._columns}.values():
+            offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
+            chunk = self._report.chunks.get((self._file.name, self._row_group, leaf.name))
+            if offsets is not None and chunk is not None and leaf.index not in self._held:
+                all_pages, wanted = offsets.pages_of(ranges), offsets.pages_of(ranges.head(limit))
+                chunk.limited = len(all_pages) - len(wanted)
 
     def _read(self, leaves: Sequence[tuple[Leaf, Form]], ranges: rows.RowRanges) -> None:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""

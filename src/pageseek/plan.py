@@ -17,14 +17,15 @@ from pageseek.errors import FileChangedError, UnsupportedError
 from pageseek.execute import GroupScan, batches_of, table_of
 from pageseek.fetch import Fetcher
 from pageseek.metadata import Column, ParquetFile, chunk_range
-from pageseek.predicate.bind import Bound, bind, leaves_of
+from pageseek.predicate.bind import Bound, BoundConst, bind, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import load_indexes, prune_groups, prune_pages
-from pageseek.report import Report
+from pageseek.report import ChunkReport, Report
 from pageseek.schema import Form, Leaf, Options
 from pageseek.storage import Source, Version
 
 STATISTICS, COLUMN_INDEX, LIMIT = "statistics", "column_index", "limit"
+FILTER, NO_ROWS = "filter", "no_rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class ScanPlan:
         """The rows of the plan, a table for each row group that has some. `opened`: its files, if they were
         opened for it a moment ago.
         """
-        report = report if report is not None else Report()
+        report = report if report is not None else Report(chunks=None)
         left = self.request.limit
         for i, file_plan in enumerate(self.files):
             if left == 0:
@@ -124,6 +125,7 @@ class ScanPlan:
             fetcher = Fetcher(file.store, report, file.tail)
             if not opened:
                 _load_offsets(file, scope, file_plan.groups, fetcher)
+            report.files.read += 1
             for group in file_plan.groups:
                 if left == 0:
                     break
@@ -147,15 +149,23 @@ class ScanPlan:
     def _read_group(
         self, file: ParquetFile, group: GroupPlan, scope: Scope, fetcher: Fetcher, left: int | None
     ) -> tuple[int, list[list[pa.Array]]]:
-        ranges = group.ranges
+        ranges, report = group.ranges, fetcher.report
         while True:
             scan = GroupScan(file, group.row_group, scope.columns, fetcher)
             try:
-                return scan.run(ranges, None if group.proven else scope.bound, left)
+                found = scan.run(ranges, None if group.proven else scope.bound, left)
             except IndexMismatch as mismatch:
                 file.drop_index(group.row_group, mismatch.leaf)
+                before = ranges.num_rows
                 if not group.proven:  # rows may have been ruled out on the word of this index
                     ranges = rows.RowRanges.all(file.row_groups[group.row_group].num_rows)
+                more = ranges.num_rows - before
+                stated = _stated_pages(file.chunk(group.row_group, mismatch.leaf))
+                report.restart(file.name, group.row_group, mismatch.leaf.name, stated, more)
+            else:
+                total = file.row_groups[group.row_group].num_rows
+                report.done(file.name, group.row_group, ranges.num_rows, total)
+                return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +232,9 @@ def drive(
 
 def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
     """Open the files and prune; reads footers, and of the page index what the filter needs."""
-    return prepare(sources, request)[0]
+    plan = prepare(sources, request)[0]
+    plan.report.fold()
+    return plan
 
 
 def prepare(
@@ -232,7 +244,7 @@ def prepare(
 
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`.
     """
-    report = Report(nan=request.nan)
+    report = Report(nan=request.nan, chunks={} if account else None)
     if account and request.filter is not None:
         report.filter = repr(request.filter)
     files: list[FilePlan] = []
@@ -256,6 +268,7 @@ def prepare(
             report.version = "weak"
         report.file_bytes += file.store.size
         with report.timed("prune"):
+            before = dict(report.row_groups.pruned_by)
             groups = _prune_file(file, scope, left, report, account)
         if left is not None:
             left -= sum(group.ranges.num_rows for group in groups if group.proven)
@@ -265,7 +278,7 @@ def prepare(
             if len(sources) == 1:
                 opened.append((file, scope))
         else:
-            report.files.prune(STATISTICS, 1)
+            report.files.prune(_last_proof(before, report), 1)
     assert schema is not None
     return ScanPlan(request, schema, tuple(files), report), opened
 
@@ -293,9 +306,12 @@ def _prune_file(
         proof = prune_groups(file, bound, options)
         must = proof.must
         kept = [i for i in compress(range(len(counts)), proof.may) if counts[i]]
-        report.row_groups.prune(STATISTICS, proof.may.count(0))
-        report.rows.prune(STATISTICS, sum(counts) - sum(compress(counts, proof.may)))
+        never = FILTER if isinstance(bound, BoundConst) else STATISTICS
+        report.row_groups.prune(never, proof.may.count(0))
+        report.rows.prune(never, sum(counts) - sum(compress(counts, proof.may)))
     ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
+    pruned = 0 if bound is None else proof.may.count(0)
+    report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - pruned)
     if limit is not None:
         kept = _cut(ranges, must, limit, report)
     fetcher = Fetcher(file.store, report, file.tail)
@@ -317,7 +333,10 @@ def _prune_file(
         report.rows.read += plan.ranges.num_rows
     if not account:
         return plans
-    costs = {i: _account(file, scope, i, ranges[i], report) for i in kept}
+    costs = {
+        i: _account(file, scope, i, ranges[i], LIMIT if must[i] else COLUMN_INDEX, report)
+        for i in kept
+    }
     return [replace(plan, cost=costs[plan.row_group]) for plan in plans]
 
 
@@ -337,28 +356,40 @@ def _cut(ranges: dict[int, rows.RowRanges], must: bytes, limit: int, report: Rep
     return kept
 
 
+def _stated_pages(chunk: Any) -> int | None:
+    """How many data pages the footer says a chunk has (parquet.thrift, PageEncodingStats)."""
+    if chunk.encoding_stats != 1:
+        return None
+    return int(chunk.dictionary_data_pages + chunk.other_data_pages)
+
+
+def _last_proof(before: dict[str, int], report: Report) -> str:
+    """What ruled out the last row groups that a file had."""
+    found = [m for m, n in report.row_groups.pruned_by.items() if n > before.get(m, 0)]
+    order = (LIMIT, COLUMN_INDEX, STATISTICS, FILTER)
+    return next((mechanism for mechanism in order if mechanism in found), NO_ROWS)
+
+
 def _account(
-    file: ParquetFile, scope: Scope, group: int, ranges: rows.RowRanges, report: Report
+    file: ParquetFile, scope: Scope, group: int, ranges: rows.RowRanges, by: str, report: Report
 ) -> int:
-    """Count the pages that the rows lie in, as far as the offset index is at hand; return their bytes."""
+    """Count the pages that the rows lie in, as far as the metadata at hand tell; return their bytes."""
+    assert report.chunks is not None
     total = 0
     for leaf in scope.touched():
         chunk = file.chunk(group, leaf)
         offsets = file.cached_offset_index(group, leaf)[1]
-        counts = report.leaf(leaf.name)
+        counts = ChunkReport(path=leaf.name, by=by, bytes=0, rows_decoded=ranges.num_rows)
+        report.chunks[file.name, group, leaf.name] = counts
         if offsets is None:
             size = chunk_range(chunk)[1] - chunk_range(chunk)[0] if ranges else 0
+            counts.kept = None if ranges else 0
+            counts.known = _stated_pages(chunk)
         else:
             touched = offsets.pages_of(ranges)
-            n = len(touched)
+            counts.known, counts.kept = offsets.num_pages, len(touched)
             size = sum(length for _, _, length, _, _ in touched)
-            counts.pages_total += offsets.num_pages
-            counts.pages_read += n
-            report.pages.total += offsets.num_pages
-            report.pages.read += n
-            report.pages.prune(COLUMN_INDEX, offsets.num_pages - n)
-        counts.bytes += size
-        counts.rows_decoded += ranges.num_rows
+        counts.bytes = size
         total += size
     report.bytes["data"] += total
     return total

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = ["Count", "LeafReport", "Report", "format_size"]
 
+ChunkKey = tuple[str, int, str]  # file, row group, column
 BYTE_KINDS = ("metadata", "index", "data")
 
 
@@ -25,9 +26,15 @@ class Count:
     pruned_by: dict[str, int] = field(default_factory=dict)
 
     def prune(self, mechanism: str, n: int) -> None:
-        """Count `n` units that a mechanism proved away."""
+        """Count `n` units that a mechanism proved away; fewer than none takes a proof back."""
         if n:
             self.pruned_by[mechanism] = self.pruned_by.get(mechanism, 0) + n
+            if not self.pruned_by[mechanism]:
+                del self.pruned_by[mechanism]
+
+    def begun(self) -> Count:
+        """The same totals and proofs, with nothing read yet."""
+        return Count(self.total, 0, dict(self.pruned_by))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -55,8 +62,30 @@ class LeafReport:
 
 
 @dataclass(slots=True)
+class ChunkReport(LeafReport):
+    """One leaf of one row group. `known` is how many pages it has, as far as the metadata tell; `kept` how many
+    of them the plan leaves (None: all), and `by` what ruled out the others; `limited` how many the limit spared.
+    """
+
+    path: str = ""
+    known: int | None = None
+    kept: int | None = None
+    by: str = ""
+    limited: int = 0
+
+    def restart(self) -> None:
+        """Forget what was decoded: it is begun anew. The bytes stay, they were fetched."""
+        self.pages_total = self.pages_read = self.rows_decoded = self.dictionary_pages = 0
+        self.limited = 0
+
+
+@dataclass(slots=True)
 class Report:
-    """Counts of one scan. `analyzed` says whether they happened or are planned."""
+    """Counts of one scan. `analyzed` says whether they happened or are planned.
+
+    With `chunks`, every column chunk is counted by itself, from which `tally` says what ruled out each page;
+    without (None), only sums are kept, which cost nothing to speak of.
+    """
 
     analyzed: bool = False
     filter: str = ""
@@ -65,7 +94,6 @@ class Report:
     version: str = "strong"
     files: Count = field(default_factory=Count)
     row_groups: Count = field(default_factory=Count)
-    pages: Count = field(default_factory=Count)
     rows: Count = field(default_factory=Count)
     rows_out: int = 0
     bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(BYTE_KINDS, 0))
@@ -74,14 +102,117 @@ class Report:
     waves: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     leaves: dict[str, LeafReport] = field(default_factory=dict)
+    chunks: dict[ChunkKey, ChunkReport] | None = field(default_factory=dict)
+    executed: dict[tuple[str, int], int] = field(default_factory=dict)  # row group -> its rows
     notes: list[str] = field(default_factory=list)
 
-    def leaf(self, path: str) -> LeafReport:
-        """Find the counts of a column, new ones where there are none."""
-        found = self.leaves.get(path)
+    def chunk(self, file: str, row_group: int, path: str, num_pages: int | None) -> LeafReport:
+        """The counts of a column chunk that is going to be read; `num_pages` where an offset index tells."""
+        if self.chunks is None:
+            leaf = self.leaves.get(path)
+            if leaf is None:
+                leaf = self.leaves[path] = LeafReport()
+            leaf.pages_total += num_pages or 0
+            return leaf
+        key = file, row_group, path
+        found = self.chunks.get(key)
         if found is None:
-            found = self.leaves[path] = LeafReport()
+            found = self.chunks[key] = ChunkReport(path=path)
+        if num_pages is not None:
+            found.pages_total = found.known = num_pages
         return found
+
+    def done(self, file: str, row_group: int, num_rows: int, total: int) -> None:
+        """A row group was executed: of its `total` rows so many were looked at."""
+        self.row_groups.read += 1
+        self.rows.read += num_rows
+        if self.chunks is not None:
+            self.executed[file, row_group] = total
+
+    def restart(
+        self, file: str, row_group: int, path: str, pages: int | None, more_rows: int
+    ) -> None:
+        """A row group is begun anew without the index of a column, which has so many `pages` by the footer, and
+        with so many more rows, which that index had ruled out.
+        """
+        self.rows.prune("column_index", -more_rows)
+        for (name, number, _), chunk in (self.chunks or {}).items():
+            if (name, number) == (file, row_group):
+                chunk.restart()
+                if chunk.path == path:
+                    chunk.known = pages
+                if more_rows or chunk.path == path:
+                    chunk.kept = None
+
+    def tally(self) -> tuple[Count, dict[str, LeafReport]]:
+        """Pages over all columns, each counted under what ruled it out, and the sums of each column."""
+        pages, leaves = Count(), {path: replace(leaf) for path, leaf in self.leaves.items()}
+        for leaf in leaves.values():
+            pages.total += leaf.pages_total
+            pages.read += leaf.pages_read
+        for (file, row_group, path), chunk in (self.chunks or {}).items():
+            total = max(chunk.known or 0, chunk.pages_total, chunk.pages_read)
+            kept = total if chunk.kept is None else min(chunk.kept, total)
+            read = min(chunk.pages_read, total) if self.analyzed else kept
+            kept = max(kept, read)
+            pages.total += total
+            pages.read += read
+            pages.prune(chunk.by, total - kept)
+            ran = (file, row_group) in self.executed
+            limited = min(chunk.limited, kept - read) if ran else kept - read
+            pages.prune("limit", limited)
+            pages.prune("late_materialization", kept - read - limited)
+            leaf = leaves.setdefault(path, LeafReport())
+            leaf.pages_total += total
+            leaf.pages_read += read
+            leaf.bytes += chunk.bytes
+            leaf.rows_decoded += chunk.rows_decoded
+            leaf.dictionary_pages += chunk.dictionary_pages
+        return pages, leaves
+
+    def fold(self) -> None:
+        """Keep only the sums of each column: a plan that travels carries no record of every chunk."""
+        self.leaves, self.chunks = self.tally()[1], None
+
+    def to_execute(self) -> Report:
+        """A report that begins where planning ended, for what happens from there on."""
+        chunks = {
+            key: ChunkReport(path=chunk.path, known=chunk.known, kept=chunk.kept, by=chunk.by)
+            for key, chunk in (self.chunks or {}).items()
+        }
+        return replace(
+            self,
+            analyzed=True,
+            bytes={**self.bytes, "data": 0},
+            seconds=dict(self.seconds),
+            leaves={},
+            chunks=chunks,
+            executed={},
+            notes=list(self.notes),
+            files=self.files.begun(),
+            row_groups=self.row_groups.begun(),
+            rows=self.rows.begun(),
+        )
+
+    def finish(self) -> Report:
+        """What was planned and not executed, the limit has spared; and what is not known is said."""
+        for count in (self.files, self.row_groups, self.rows):
+            left = count.total - count.read - sum(count.pruned_by.values())
+            count.prune("limit", max(left, 0))
+        self.note_unknown()
+        return self
+
+    def note_unknown(self) -> None:
+        """Say of how many chunks the number of pages is not known."""
+        unknown = sum(
+            chunk.known is None and chunk.rows_decoded != self.executed.get(key[:2])
+            for key, chunk in (self.chunks or {}).items()
+        )
+        if unknown:
+            self.note(
+                f"{unknown:,} column {_plural('chunk', unknown)} without an offset index or a number of "
+                "pages in the footer: only pages that were seen are counted"
+            )
 
     def note(self, text: str) -> None:
         """Keep a remark, once."""
@@ -99,6 +230,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""
+        pages, leaves = self.tally()
         return {
             "analyzed": self.analyzed,
             "filter": self.filter,
@@ -107,13 +239,13 @@ class Report:
             "version": self.version,
             "files": self.files.to_dict(),
             "row_groups": self.row_groups.to_dict(),
-            "pages": self.pages.to_dict(),
+            "pages": pages.to_dict(),
             "rows": {**self.rows.to_dict(), "out": self.rows_out},
             "bytes": {**self.bytes, "total": sum(self.bytes.values()), "file": self.file_bytes},
             "requests": self.requests,
             "waves": self.waves,
             "seconds": dict(self.seconds),
-            "leaves": {path: leaf.to_dict() for path, leaf in self.leaves.items()},
+            "leaves": {path: leaf.to_dict() for path, leaf in leaves.items()},
             "notes": list(self.notes),
         }
 
@@ -126,10 +258,11 @@ class Report:
         columns = f"{len(self.columns)} {_plural('column', len(self.columns))}"
         yield f"What {verb}: {columns}{wanted}"
         total = sum(self.bytes.values())
+        pages, leaves = self.tally()
         steps = [
             ("files", self.files, "file"),
             ("row groups", self.row_groups, "row group"),
-            ("pages", self.pages, "page"),
+            ("pages", pages, "page"),
             ("rows", self.rows, "row"),
         ]
         for name, count, unit in steps:
@@ -156,7 +289,7 @@ class Report:
         if self.seconds:
             stages = ", ".join(f"{stage} {s * 1000:.1f} ms" for stage, s in self.seconds.items())
             yield f"  {'time':<10}  {'':<20}  {stages}"
-        yield from self._leaf_lines()
+        yield from _leaf_lines(leaves)
         if self.nan != "ieee":
             yield f"  NaN: compared as {self.nan} does, equal to itself and above every number"
         if self.version != "strong":
@@ -164,25 +297,28 @@ class Report:
         for note in self.notes:
             yield f"  note: {note}"
 
-    def _leaf_lines(self) -> Iterator[str]:
-        if not self.leaves:
-            return
-        width = max(len("column"), *(len(path) for path in self.leaves))
-        yield ""
-        yield f"  {'column':<{width}}  {'pages':>16}  {'bytes':>9}  {'rows decoded':>13}  dictionaries"
-        for path, leaf in self.leaves.items():
-            pages = f"{leaf.pages_read:,} of {leaf.pages_total:,}" if leaf.pages_total else "-"
-            yield (
-                f"  {path:<{width}}  {pages:>16}  {format_size(leaf.bytes):>9}  {leaf.rows_decoded:>13,}"
-                f"  {leaf.dictionary_pages:>12,}"
-            )
+
+def _leaf_lines(leaves: dict[str, LeafReport]) -> Iterator[str]:
+    if not leaves:
+        return
+    width = max(len("column"), *(len(path) for path in leaves))
+    yield ""
+    yield f"  {'column':<{width}}  {'pages':>16}  {'bytes':>9}  {'rows decoded':>13}  dictionaries"
+    for path, leaf in leaves.items():
+        pages = f"{leaf.pages_read:,} of {leaf.pages_total:,}" if leaf.pages_total else "-"
+        yield (
+            f"  {path:<{width}}  {pages:>16}  {format_size(leaf.bytes):>9}  {leaf.rows_decoded:>13,}"
+            f"  {leaf.dictionary_pages:>12,}"
+        )
 
 
 _MECHANISMS = {
     "statistics": "the statistics in the footer prove that no row in them matches",
     "column_index": "the bounds in the column index prove that no row in them matches",
+    "filter": "the filter contradicts itself: no row can match",
+    "no_rows": "there are no rows in them",
     "limit": "the limit is reached before them",
-    "late_materialization": "no row in them passed the filter, once its columns were decoded",
+    "late_materialization": "no row in them passed the conditions that were decoded before",
 }
 
 

@@ -105,36 +105,14 @@ class Scan:
 
     def explain(self, analyze: bool = False) -> Report:
         """What would be read and why not more; with `analyze`, what was. Print it, or `.to_dict()`."""
-        plan = self.plan()
+        plan, opened = prepare(self._sources, self._request)
         if not analyze:
+            plan.report.note_unknown()
             return plan.report
-        planned = plan.report
-        report = Report(
-            analyzed=True,
-            filter=planned.filter,
-            columns=planned.columns,
-            nan=planned.nan,
-            version=planned.version,
-            files=planned.files,
-            row_groups=planned.row_groups,
-            rows=planned.rows,
-            bytes={**planned.bytes, "data": 0},
-            file_bytes=planned.file_bytes,
-            requests=planned.requests,
-            waves=planned.waves,
-            seconds=dict(planned.seconds),
-            notes=list(planned.notes),
-        )
-        for _ in plan.execute(report):
+        report = plan.report.to_execute()
+        for _ in plan.tables(report, opened):
             pass
-        for leaf in report.leaves.values():
-            report.pages.total += leaf.pages_total
-            report.pages.read += leaf.pages_read
-        for mechanism, n in planned.pages.pruned_by.items():
-            report.pages.prune(mechanism, n)
-        late = report.pages.total - report.pages.read - sum(report.pages.pruned_by.values())
-        report.pages.prune("late_materialization", max(late, 0))
-        return report
+        return report.finish()
 
     def __repr__(self) -> str:
         request = self._request

@@ -6,9 +6,8 @@ import bisect
 import pickle
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,49 +18,10 @@ from pageseek._core import metadata as core
 
 import pageseek as ps
 from pageseek import metadata
-from pageseek.storage.local import LocalStore
+from support.store_log import Log
 from support.writer import BYTE_ARRAY, INT32, INT64, STRING, Column, write
 
 ROWS = 200_000
-
-
-@dataclass
-class Log:
-    """The ranges asked of local files, in order."""
-
-    ranges: list[tuple[int, int]] = field(default_factory=list)
-
-    def clear(self) -> None:
-        self.ranges.clear()
-
-    def touched(self, places: Sequence[tuple[int, int]]) -> list[int]:
-        """The numbers of the (offset, size) places of which any byte was asked."""
-        return [
-            i
-            for i, (at, size) in enumerate(places)
-            if any(at < a + n and a < at + size for a, n in self.ranges)
-        ]
-
-    def whole(self, places: Sequence[tuple[int, int]]) -> list[int]:
-        """The numbers of the places that were asked whole."""
-        return [
-            i
-            for i, (at, size) in enumerate(places)
-            if any(a <= at and at + size <= a + n for a, n in self.ranges)
-        ]
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    made = Log()
-    read = LocalStore.read
-
-    def logged(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
-        made.ranges.extend(ranges)
-        return read(self, ranges)
-
-    monkeypatch.setattr(LocalStore, "read", logged)
-    return made
 
 
 @dataclass

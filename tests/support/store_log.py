@@ -1,0 +1,32 @@
+"""What the store is asked for, as a wrapper around it sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Log:
+    """The ranges asked of local files, in order."""
+
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+
+    def clear(self) -> None:
+        self.ranges.clear()
+
+    def touched(self, places: Sequence[tuple[int, int]]) -> list[int]:
+        """The numbers of the (offset, size) places of which any byte was asked."""
+        return [
+            i
+            for i, (at, size) in enumerate(places)
+            if any(at < a + n and a < at + size for a, n in self.ranges)
+        ]
+
+    def whole(self, places: Sequence[tuple[int, int]]) -> list[int]:
+        """The numbers of the places that were asked whole."""
+        return [
+            i
+            for i, (at, size) in enumerate(places)
+            if any(a <= at and at + size <= a + n for a, n in self.ranges)
+        ]
