@@ -15,6 +15,7 @@ import numpy as np
 from pageseek._core import rows
 from pageseek.errors import PredicateError
 from pageseek.predicate import expression as ex
+from pageseek.predicate.fold import fold
 from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer, pack
 from pageseek.schema import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form, Leaf
 
@@ -110,6 +111,14 @@ class _Binder:
         if isinstance(e, (ex.And, ex.Or)):
             args = [self.bind(arg, negate) for arg in e.args]
             return _join(args, isinstance(e, ex.And) != negate)
+        bound = self._test(e, negate)
+        if isinstance(bound, BoundLeaf) and bound.op == (
+            rows.OP_ALWAYS if negate else rows.OP_NEVER
+        ):
+            return BoundConst(False)
+        return bound
+
+    def _test(self, e: ex.Expression, negate: bool) -> Bound:
         if isinstance(e, ex.Compare):
             return self._compare(e, negate)
         if isinstance(e, ex.IsIn):
@@ -195,9 +204,35 @@ def _join(args: list[Bound], is_and: bool) -> Bound:
     if any(isinstance(part, BoundConst) and part.value != is_and for part in flat):
         return BoundConst(not is_and)
     flat = [part for part in flat if not isinstance(part, BoundConst)]
+    if is_and and len(flat) > 1:
+        folded = _fold(flat)
+        if folded is None:
+            return BoundConst(False)
+        flat = folded
     if not flat:
         return BoundConst(is_and)
     return flat[0] if len(flat) == 1 else kind(tuple(flat))
+
+
+def _fold(parts: list[Bound]) -> list[Bound] | None:
+    """Conjuncts with the tests of each leaf folded, in the order in which the leaves first come; None: never TRUE."""
+    tests: dict[int, list[BoundLeaf]] = {}
+    for part in parts:
+        if isinstance(part, BoundLeaf) and not part.form.is_null:
+            tests.setdefault(part.leaf.index, []).append(part)
+    if all(len(same) == 1 for same in tests.values()):
+        return parts
+    out: list[Bound] = []
+    for part in parts:
+        same = tests.get(part.leaf.index, []) if isinstance(part, BoundLeaf) else []
+        if len(same) < 2:
+            out.append(part)
+        elif part is same[0]:
+            folded = fold(same)
+            if folded is None:
+                return None
+            out.extend(folded)
+    return out
 
 
 __all__ = [
