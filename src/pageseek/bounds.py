@@ -5,6 +5,9 @@ Sources: parquet.thrift (Statistics, ColumnIndex, ColumnOrder).
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -53,42 +56,48 @@ def signed_order(leaf: Leaf, form: Form) -> bool:
     ) and (leaf.element.type not in (INT96, FIXED))
 
 
-def zones_of(
-    form: Form,
-    data: memoryview,
-    bounds: npt.NDArray[np.int64],
-    null_pages: npt.NDArray[np.uint8] | None,
-    null_counts: npt.NDArray[np.int64] | None,
-    nan_counts: npt.NDArray[np.int64] | None,
-    counts: npt.NDArray[np.int64],
-    order: int,
-) -> tuple[rows.Zones, pa.Array, pa.Array]:
-    """Zones, and their bounds as Arrow arrays, from (offset, length) of min and max in `data`."""
-    n = bounds.shape[1]
-    bounds = np.ascontiguousarray(
-        np.where((bounds[0] == ABSENT) | (bounds[2] == ABSENT), ABSENT, bounds)
-    )
-    sizes = np.maximum(bounds[[1, 3]], 0)
-    lo, lo_offsets, lo_known = decode.convert_plain(form.core, data, bounds[0], sizes[0], n)
-    hi, hi_offsets, hi_known = decode.convert_plain(form.core, data, bounds[2], sizes[1], n)
-    known = np.frombuffer(lo_known, np.uint8) & np.frombuffer(hi_known, np.uint8)
-    zones = rows.Zones(
-        form.kind,
-        form.width,
-        n,
-        lo,
-        lo_offsets,
-        hi,
-        hi_offsets,
-        known,
-        null_pages,
-        null_counts,
-        nan_counts,
-        counts,
-        order,
-    )
-    validity = np.packbits(known, bitorder="little")
-    missing = int(n - known.sum())
-    lower = to_arrow(form, n, missing, validity, lo_offsets, lo)
-    upper = to_arrow(form, n, missing, validity, hi_offsets, hi)
-    return zones, lower, upper
+class Bounds:
+    """The least and greatest value of n pages or row groups: as zones to probe, and as Arrow arrays."""
+
+    def __init__(
+        self,
+        form: Form,
+        data: memoryview,
+        places: npt.NDArray[np.int64],
+        null_pages: npt.NDArray[np.uint8] | None,
+        null_counts: npt.NDArray[np.int64] | None,
+        nan_counts: npt.NDArray[np.int64] | None,
+        counts: npt.NDArray[np.int64],
+        order: int,
+    ) -> None:
+        """`places`: offset and length of min, then of max, in `data`, ABSENT where there is none; overwritten."""
+        self._form, self._n = form, places.shape[1]
+        missing = (places[0] == ABSENT) | (places[2] == ABSENT)
+        if missing.any():  # one side alone proves nothing
+            places[:, missing] = ABSENT
+        self._lower = decode.convert_plain(form.core, data, places[0], places[1], self._n)
+        self._upper = decode.convert_plain(form.core, data, places[2], places[3], self._n)
+        self._known = np.frombuffer(self._lower[2], np.uint8) & np.frombuffer(
+            self._upper[2], np.uint8
+        )
+        lo, lo_offsets, _ = self._lower
+        hi, hi_offsets, _ = self._upper
+        self.zones = rows.Zones(
+            form.kind, form.width, self._n, lo, lo_offsets, hi, hi_offsets, self._known,
+            null_pages, null_counts, nan_counts, counts, order,
+        )  # fmt: skip
+
+    def _array(self, values: Any, offsets: Any) -> pa.Array:
+        validity = np.packbits(self._known, bitorder="little")
+        missing = int(self._n - self._known.sum())
+        return to_arrow(self._form, self._n, missing, validity, offsets, values)
+
+    @functools.cached_property
+    def lower(self) -> pa.Array:
+        """The least values, null where there is none that may be trusted."""
+        return self._array(self._lower[0], self._lower[1])
+
+    @functools.cached_property
+    def upper(self) -> pa.Array:
+        """The greatest values, null where there is none that may be trusted."""
+        return self._array(self._upper[0], self._upper[1])

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pageseek._core import metadata as core
 from pageseek._core import rows
-from pageseek.bounds import signed_order, trusted_order, zones_of
+from pageseek.bounds import Bounds, signed_order, trusted_order
 from pageseek.errors import CorruptFileError, UnsupportedError, from_core
 from pageseek.fetch import Fetcher
 from pageseek.page_index import (
@@ -350,10 +350,8 @@ class ParquetFile:
         nulls = table[:, _FIELD["statistics_null_count"]]
         nans = table[:, _FIELD["statistics_nan_count"]]
         counts = np.array([g.num_rows for g in self.row_groups], np.int64)
-        zones, _, _ = zones_of(
-            form, self._footer, bounds, None, np.maximum(nulls, -1), np.maximum(nans, -1), counts, 0
-        )
-        return zones
+        nulls, nans = np.maximum(nulls, -1), np.maximum(nans, -1)
+        return Bounds(form, self._footer, bounds, None, nulls, nans, counts, 0).zones
 
     def _chunk_bounds(self, leaf: Leaf, form: Form) -> npt.NDArray[np.int64]:
         """(offset, length) of min, then of max, in the footer for each chunk; absent where not trusted."""
@@ -492,7 +490,8 @@ class ParquetFile:
         form = self.schema_tree.parquet_form(leaf)
         bounds = self._chunk_bounds(leaf, form)
         counts = np.array([g.num_rows for g in self.row_groups], np.int64)
-        return zones_of(form, self._footer, bounds, None, None, None, counts, 0)[1:]
+        found = Bounds(form, self._footer, bounds, None, None, None, counts, 0)
+        return found.lower, found.upper
 
 
 _FIELD = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}

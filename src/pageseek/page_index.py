@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pageseek._core import metadata as core
 from pageseek._core import rows, search
-from pageseek.bounds import trusted_order, zones_of
+from pageseek.bounds import Bounds, trusted_order
 from pageseek.schema import ABSENT, Form, Leaf
 
 MAX_ARENA = 1 << 30
@@ -56,21 +56,32 @@ class OffsetIndex:
 
 @dataclass(frozen=True, slots=True)
 class ColumnIndex:
-    """What is known of the values of each page of a chunk. `lower` and `upper` are Arrow arrays of the
-    column's type, null where a page has no bounds that may be trusted.
-    """
+    """What is known of the values of each page of a chunk."""
 
     null_pages: npt.NDArray[np.uint8]
     null_counts: npt.NDArray[np.int64] | None
     nan_counts: npt.NDArray[np.int64] | None
     boundary_order: str
-    lower: pa.Array
-    upper: pa.Array
-    zones: rows.Zones
+    bounds: Bounds
 
     @property
     def num_pages(self) -> int:
         return len(self.null_pages)
+
+    @property
+    def zones(self) -> rows.Zones:
+        """The pages as zones to probe."""
+        return self.bounds.zones
+
+    @property
+    def lower(self) -> pa.Array:
+        """The least value of each page, null where it has none that may be trusted."""
+        return self.bounds.lower
+
+    @property
+    def upper(self) -> pa.Array:
+        """The greatest value of each page, null where it has none that may be trusted."""
+        return self.bounds.upper
 
 
 class Contradiction(Exception):
@@ -108,24 +119,16 @@ def parse_column_index(
     counts = np.diff(offsets.first_row)
     null_counts = int64s(nulls) if nulls is not None else None
     nan_counts = int64s(nans) if nans is not None else None
+    null = null_page.astype(np.bool_)
     if null_counts is not None and (
-        (null_counts > counts).any()
-        or (null_counts[null_page == 1] != counts[null_page == 1]).any()
+        (null_counts > counts).any() or (null_counts[null] != counts[null]).any()
     ):
         raise Contradiction("its null counts do not fit its null pages")
-    bounds = np.stack([int64s(lo), int64s(lo_len), int64s(hi), int64s(hi_len)])
-    bounds[:, null_page == 1] = ABSENT
+    places = np.stack([int64s(lo), int64s(lo_len), int64s(hi), int64s(hi_len)])
     if not trusted_order(leaf, orders):
-        bounds[:] = ABSENT
-    zones, lower, upper = zones_of(
-        form, data, bounds, null_page, null_counts, nan_counts, counts, order
-    )
-    return ColumnIndex(
-        null_page,
-        null_counts,
-        nan_counts,
-        ("unordered", "ascending", "descending")[zones.order],
-        lower,
-        upper,
-        zones,
-    )
+        places[:] = ABSENT
+    elif null.any():
+        places[:, null] = ABSENT
+    bounds = Bounds(form, data, places, null_page, null_counts, nan_counts, counts, order)
+    kept = ("unordered", "ascending", "descending")[bounds.zones.order]
+    return ColumnIndex(null_page, null_counts, nan_counts, kept, bounds)

@@ -259,6 +259,8 @@ def _with_stored(
 ) -> tuple[int, pa.DataType, pa.DataType]:
     """What the type that the writer had in memory changes, as pyarrow honours it."""
     t = pa.types
+    if natural == stored:
+        return kind, storage, natural
     if t.is_timestamp(natural) and t.is_timestamp(stored) and natural.tz is not None and stored.tz:
         made = pa.timestamp(natural.unit, stored.tz)
         return kind, made, made
