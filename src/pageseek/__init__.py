@@ -16,6 +16,7 @@ from pageseek.predicate.expression import Expression, col
 from pageseek.report import Report
 from pageseek.scan import Scan, clear_cache, read_table, scan
 from pageseek.scan import open_file as open
+from pageseek.search import lower_bound, upper_bound
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,7 +35,9 @@ __all__ = [
     "UnsupportedError",
     "clear_cache",
     "col",
+    "lower_bound",
     "open",
     "read_table",
     "scan",
+    "upper_bound",
 ]

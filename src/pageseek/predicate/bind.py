@@ -142,17 +142,8 @@ class _Binder:
         value = exact(e.value, form, e.column)
         if value is None:
             return BoundConst(False)  # NULL for every row, and so is its negation
-        op, fitted = self._fit(e.op, value, form)
-        return BoundLeaf(leaf, form, OPS[op], _literals([fitted], form), negate, self._nan, e)
-
-    def _fit(self, op: str, value: Any, form: Form) -> tuple[str, Any]:
-        if form.kind in BYTES_KINDS or form.kind == K_BOOL:
-            return op, value
-        if form.kind == K_FIXED:
-            return fit_fixed(op, value, form.width)
-        if form.kind in FLOAT_KINDS:
-            return fit_float(op, value, form)
-        return fit_integer(op, value, form, self._nan == rows.NAN_SPARK)
+        op, fitted = fit(e.op, value, form, self._nan)
+        return BoundLeaf(leaf, form, OPS[op], pack_literals([fitted], form), negate, self._nan, e)
 
     def _isin(self, e: ex.IsIn, negate: bool) -> Bound:
         leaf, form = self._find(e.column.path)
@@ -162,12 +153,12 @@ class _Binder:
         present = [v for v in values if v is not None]
         if negate and len(present) < len(values):
             return BoundConst(False)  # NOT IN (..., NULL) is never TRUE
-        fitted = [f for op, f in (self._fit("=", v, form) for v in present) if op == "="]
+        fitted = [f for op, f in (fit("=", v, form, self._nan) for v in present) if op == "="]
         if not fitted:
             return BoundLeaf(leaf, form, rows.OP_NEVER, (0, b"", None), negate, self._nan, e)
-        n, data, offsets = _literals(fitted, form)
+        n, data, offsets = pack_literals(fitted, form)
         order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data, offsets), np.int64)
-        literals = _literals([fitted[i] for i in order.tolist()], form)
+        literals = pack_literals([fitted[i] for i in order.tolist()], form)
         return BoundLeaf(leaf, form, rows.OP_IN, literals, negate, self._nan, e)
 
     def _prefix(self, e: ex.StartsWith, negate: bool) -> Bound:
@@ -176,11 +167,23 @@ class _Binder:
             raise PredicateError(f"{e!r}: column of type {form.type} has no prefix")
         prefix = exact(e.prefix, form, e.column)
         return BoundLeaf(
-            leaf, form, rows.OP_PREFIX, _literals([prefix], form), negate, self._nan, e
+            leaf, form, rows.OP_PREFIX, pack_literals([prefix], form), negate, self._nan, e
         )
 
 
-def _literals(values: list[Any], form: Form) -> Literals:
+def fit(op: str, value: Any, form: Form, nan: int) -> tuple[str, Any]:
+    """`x op value` as a comparison that values of the form can answer, or "always" or "never"."""
+    if form.kind in BYTES_KINDS or form.kind == K_BOOL:
+        return op, value
+    if form.kind == K_FIXED:
+        return fit_fixed(op, value, form.width)
+    if form.kind in FLOAT_KINDS:
+        return fit_float(op, value, form)
+    return fit_integer(op, value, form, nan == rows.NAN_SPARK)
+
+
+def pack_literals(values: list[Any], form: Form) -> Literals:
+    """Values of the form's kind as the kernels take them."""
     if form.kind in BYTES_KINDS:
         ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
         width = np.int32 if form.kind == K_BYTES else np.int64
@@ -243,5 +246,7 @@ __all__ = [
     "BoundOr",
     "bind",
     "conjuncts",
+    "fit",
     "leaves_of",
+    "pack_literals",
 ]
