@@ -269,7 +269,10 @@ class Report:
             if name == "pages" and not count.total:
                 yield f"  {name:<10}  not counted: no page index was needed, or there is none"
                 continue
-            yield f"  {name:<10}  {_bar(count.read, count.total)}  {_part(count.read, count.total)}"
+            part = _part(count.read, count.total)
+            if name == "pages" and set(self.row_groups.pruned_by) - {"column_index"}:
+                part += ", in the row groups that were left"
+            yield f"  {name:<10}  {_bar(count.read, count.total)}  {part}"
             for mechanism, n in count.pruned_by.items():
                 yield f"  {'':<10}  {'':<20}  {n:,} {_plural(unit, n)} less: {_MECHANISMS.get(mechanism, mechanism)}"
         parts = ", ".join(f"{kind} {format_size(n)}" for kind, n in self.bytes.items() if n)
@@ -279,11 +282,7 @@ class Report:
         )
         if self.analyzed:
             yield f"  {'answer':<10}  {'':<20}  {self.rows_out:,} {_plural('row', self.rows_out)}"
-        waves = (
-            f" in {self.waves} {_plural('wave', self.waves)}, one after another"
-            if self.waves
-            else ""
-        )
+        waves = f" in {self.waves} waves, one after another" if self.waves > 1 else ""
         so_far = "" if self.analyzed else " so far, for metadata and index"
         yield f"  {'requests':<10}  {'':<20}  {self.requests:,}{waves}{so_far}"
         if self.seconds:
@@ -315,7 +314,7 @@ def _leaf_lines(leaves: dict[str, LeafReport]) -> Iterator[str]:
 _MECHANISMS = {
     "statistics": "the statistics in the footer prove that no row in them matches",
     "column_index": "the bounds in the column index prove that no row in them matches",
-    "filter": "the filter contradicts itself: no row can match",
+    "filter": "no row can pass this filter, whatever the file holds",
     "no_rows": "there are no rows in them",
     "limit": "the limit is reached before them",
     "late_materialization": "no row in them passed the conditions that were decoded before",
