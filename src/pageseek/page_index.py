@@ -113,6 +113,8 @@ def parse_column_index(
         or (null_counts[null_page == 1] != counts[null_page == 1]).any()
     ):
         raise Contradiction("its null counts do not fit its null pages")
+    if leaf.max_def == 0 and (counts[null_page == 1] > 0).any():
+        raise Contradiction("it has null pages, the column has no nulls")
     bounds = np.stack([int64s(lo), int64s(lo_len), int64s(hi), int64s(hi_len)])
     bounds[:, null_page == 1] = ABSENT
     if not trusted_order(leaf, orders):
