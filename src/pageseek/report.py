@@ -36,9 +36,13 @@ class Count:
 
 @dataclass(slots=True)
 class LeafReport:
-    """One column: its pages, the bytes fetched for it, the rows decoded of it."""
+    """One column: its pages, the bytes fetched for it, the rows decoded of it.
+
+    `pages_walked`: those of its pages that no index told of.
+    """
 
     pages_total: int = 0
+    pages_walked: int = 0
     pages_read: int = 0
     bytes: int = 0
     rows_decoded: int = 0

@@ -127,8 +127,9 @@ class Scan:
         )
         for _ in plan.execute(report):
             pass
+        report.pages.total = planned.pages.total  # also of columns that nothing was read of
         for leaf in report.leaves.values():
-            report.pages.total += leaf.pages_total
+            report.pages.total += leaf.pages_walked
             report.pages.read += leaf.pages_read
         for mechanism, n in planned.pages.pruned_by.items():
             report.pages.prune(mechanism, n)
