@@ -3,6 +3,7 @@
 
 Every function takes buffers, runs one block without the GIL and turns a status into CoreError.
 """
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -71,6 +72,7 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_leaf_begin(ps_leaf *, const ps_selection *, int64_t, size_t, ps_error *)
     ps_status ps_leaf_page(ps_leaf *, const ps_page *, ps_error *)
     ps_status ps_leaf_take(ps_leaf *, ps_take *, ps_error *)
+    void ps_leaf_forget(ps_leaf *)
     int64_t ps_leaf_row(const ps_leaf *)
     size_t ps_leaf_reach(const ps_leaf *, const ps_page *, size_t)
     ps_status ps_leaf_finish(ps_leaf *, ps_column *, ps_error *)
@@ -266,6 +268,7 @@ cdef int64_t sum_positive(const int64_t *values, int64_t n) noexcept:
 KIND_WIDTH = (0, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 16, 32, -4, -8, 0)
 
 
+@cython.no_gc_clear  # its buffers are given back, not just forgotten, when it goes
 cdef class LeafDecoder:
     """Decodes the selected rows of one leaf of one row group, page by page.
 
@@ -302,6 +305,7 @@ cdef class LeafDecoder:
     cdef int codec  # 0: none, OWN_...: ours, -1: other_codec
     cdef Block scratch
     cdef bint has_page, has_levels, dictionary_held, has_ranges, has_head
+    cdef bint has_header  # of a page that lies in the buffer of `head`
 
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
                   str codec="uncompressed", decompress=None):
@@ -316,15 +320,17 @@ cdef class LeafDecoder:
         self.other_codec = decompress
 
     def __dealloc__(self):
-        ps_leaf_free(self.leaf)
         self.release_page()
         self.release_head()
+        ps_leaf_free(self.leaf)
         if self.dictionary_held:
             PyBuffer_Release(&self.dictionary_view)
         if self.has_ranges:
             PyBuffer_Release(&self.ranges_view)
 
     cdef void release_page(self):
+        if self.leaf != NULL:
+            ps_leaf_forget(self.leaf)
         if self.has_page:
             PyBuffer_Release(&self.page_view)
         if self.has_levels:
@@ -332,9 +338,11 @@ cdef class LeafDecoder:
         self.has_page = self.has_levels = False
 
     cdef void release_head(self):
+        if self.leaf != NULL:  # a page that is not compressed lies there
+            ps_leaf_forget(self.leaf)
         if self.has_head:
             PyBuffer_Release(&self.head_view)
-        self.has_head = False
+        self.has_head = self.has_header = False
 
     @property
     def has_dictionary(self):
@@ -356,7 +364,9 @@ cdef class LeafDecoder:
             status = ps_leaf_dictionary(self.leaf, <const uint8_t *>view.buf, <size_t>view.len, n, &err)
         if self.dictionary_held:
             PyBuffer_Release(&self.dictionary_view)
-        self.dictionary_view, self.dictionary_held = view, True
+        self.dictionary_view, self.dictionary_held = view, status == PS_OK
+        if status != PS_OK:
+            PyBuffer_Release(&view)
         check(status, &err)
 
     def begin(self, selection, int64_t max_rows=INT64_MAX, size_t bytes_hint=0):
@@ -401,6 +411,7 @@ cdef class LeafDecoder:
         cdef ps_status status
         cdef ps_take state = PS_TAKE_PAGE
         self.release_page()
+        self.page_now.partial = False
         PyObject_GetBuffer(body, &self.page_view, PyBUF_SIMPLE)
         self.has_page = True
         memset(&page, 0, sizeof(page))
@@ -454,6 +465,7 @@ cdef class LeafDecoder:
                 raise PageMismatch(<int>PS_CORRUPT, None, f"has {h.num_values} rows, not {index_rows}")
         elif <size_t>h.compressed_size > length - self.body:
             raise CoreError(<int>PS_CORRUPT, None, f"{h.compressed_size} bytes reach beyond their place")
+        self.has_header = True
         return h.type
 
     @property
@@ -465,6 +477,11 @@ cdef class LeafDecoder:
     def stop(self):
         """The byte after the page whose header was read, in the buffer of `head`."""
         return self.body + <size_t>self.header.compressed_size
+
+    cdef int check_head(self) except -1:
+        if not self.has_header:
+            raise CoreError(<int>PS_INVALID, None, "take before head")
+        return 0
 
     cdef int check_crc(self) except -1:
         cdef const uint8_t *body = <const uint8_t *>self.head_view.buf + self.body
@@ -504,6 +521,7 @@ cdef class LeafDecoder:
         cdef ps_page *page = &self.page_now
         cdef size_t levels = 0, length = <size_t>h.compressed_size, size = <size_t>h.uncompressed_size, reach
         cdef const uint8_t *fetched = <const uint8_t *>self.head_view.buf
+        self.check_head()
         if (h.encoding == 2 or h.encoding == 8) and not self.dictionary_held:
             return TAKE_DICTIONARY
         self.check_crc()
@@ -569,6 +587,7 @@ cdef class LeafDecoder:
     def take_dictionary(self):
         """The page at hand is the dictionary: decompress and keep it."""
         cdef ps_page_header *h = &self.header
+        self.check_head()
         if h.type != DICTIONARY:
             raise CoreError(<int>PS_CORRUPT, None, f"page of type {h.type}, not a dictionary")
         if h.encoding != 0 and h.encoding != 2:
@@ -596,12 +615,15 @@ cdef class LeafDecoder:
         self.source = self.scratch = None
 
     def resume(self):
-        """Take on from the page already handed, after finish and begin."""
+        """Take on from the page already handed, after finish and begin; TAKE_PAGE where it is gone."""
         cdef ps_error err
         cdef ps_status status
         cdef ps_take state = PS_TAKE_PAGE
         with nogil:
             status = ps_leaf_take(self.leaf, &state, &err)
+        if status != PS_OK and self.has_head and self.has_page and self.page_now.partial:
+            self.unpack(self.plain_size)  # the rows of before needed less of it
+            return self.take_from(&self.page_now)
         check(status, &err)
         return <int>state
 

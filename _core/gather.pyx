@@ -3,6 +3,7 @@
 from pageseek._core.decode import KIND_WIDTH, Block
 from pageseek._core.search import CoreError
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memset
@@ -39,6 +40,7 @@ cdef int need(bint holds, what) except -1:
     return 0
 
 
+@cython.no_gc_clear  # its buffer is given back, not just forgotten, when it goes
 cdef class _Held:
     """A buffer of the caller's, or a new Block."""
 

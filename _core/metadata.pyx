@@ -8,6 +8,7 @@ optional field that is not there. Nothing is checked that needs the rest of the 
 offsets of a chunk are what the footer says, and may lie. Whatever the input, the outcome is a
 result or a CoreError: TRUNCATED, CORRUPT, LIMIT (`max_arena` bytes, or nesting) or NOMEM.
 """
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MIN, UINT64_MAX, int64_t, uint8_t, uint64_t
@@ -110,6 +111,7 @@ class CoreError(Exception):
         return self.message if self.offset is None else f"{self.message} (byte {self.offset})"
 
 
+@cython.no_gc_clear  # its buffer is given back, not just forgotten, when it goes
 cdef class _Call:
     """A buffer, held as long as the object lives, and what the core says about it."""
     cdef Py_buffer view

@@ -442,7 +442,8 @@ typedef struct ps_leaf ps_leaf;
 ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err);
 void ps_leaf_free(ps_leaf *leaf);
 
-/* A dictionary page: n PLAIN values. The bytes stay borrowed until the next dictionary or free. */
+/* A dictionary page: n PLAIN values. The bytes stay borrowed until the next dictionary or free; the one
+ * before is gone even where this one is refused, and with it a page that points into it. */
 ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
                              ps_error *err);
 
@@ -455,6 +456,8 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size);
 /* The next page that holds a selected row (pages between may be left out). Borrowed until the next. */
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err);
+/* The page is gone: it is asked for again if more of it is wanted. An error in take does this too. */
+void ps_leaf_forget(ps_leaf *leaf);
 
 typedef enum ps_take {
     PS_TAKE_PAGE = 0, /* the page is used up: hand the next one */

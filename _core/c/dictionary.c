@@ -34,6 +34,8 @@ static ps_status load_strings(ps_leaf *leaf, const uint8_t *data, size_t length,
 ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
                              ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
+    d->loaded = false;
+    if (ps_leaf_is_coded(leaf)) ps_leaf_forget(leaf);
     if (leaf->spec.kind == PS_BOOL) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
                        "a BOOLEAN column cannot have a dictionary");
@@ -48,7 +50,6 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
                        "dictionary page of %zu bytes cannot hold %lld values", length,
                        (long long)n);
     }
-    d->loaded = false;
     d->n = (uint32_t)n;
     d->data = data;
     d->data_length = length;

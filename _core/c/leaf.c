@@ -69,7 +69,8 @@ int64_t ps_leaf_row(const ps_leaf *leaf) {
 
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
                         size_t bytes_hint, ps_error *err) {
-    drop_output(leaf); /* also forgets a selection that may be gone when this call fails */
+    drop_output(leaf);
+    leaf->selection = (ps_selection){0}; /* the one before may be gone when this call fails */
     PS_TRY(ps_selection_check(selection, err));
     leaf->selection = *selection;
     leaf->cursor = (ps_run_cursor){.row = leaf->next_row};
@@ -246,8 +247,11 @@ static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error 
     return PS_OK;
 }
 
-ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
-    if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "take before begin");
+void ps_leaf_forget(ps_leaf *leaf) {
+    leaf->has_page = false;
+}
+
+static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
     for (;;) {
         if (leaf->run.start == leaf->run.stop &&
             !ps_selection_next(&leaf->selection, &leaf->cursor, INT64_MAX, &leaf->run)) {
@@ -298,6 +302,13 @@ ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
             return PS_OK;
         }
     }
+}
+
+ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
+    if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "take before begin");
+    const ps_status status = take_runs(leaf, state, err);
+    if (status != PS_OK) ps_leaf_forget(leaf); /* it stands somewhere inside the page */
+    return status;
 }
 
 /* Strings that came from pages, or from a dictionary with a fault in it. */

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
+from typing import TypeGuard
 
 from pageseek.metadata import ParquetFile
 from pageseek.report import Report
-from pageseek.storage import Source
+from pageseek.storage import Source, Version
+
+
+def _is(known: ParquetFile | None, source: Source, version: Version) -> TypeGuard[ParquetFile]:
+    # two file systems of one type may each have a file of this name, size and time
+    return known is not None and known.store.version == version and known.source == source
 
 
 class FileCache:
@@ -27,13 +34,13 @@ class FileCache:
         if version is not None:
             with self._lock:
                 known = self._files.get(key)
-                if known is not None and known.store.version == version:
+                if _is(known, source, version):
                     self._files.move_to_end(key)
                     return known
         store = source.open()
         with self._lock:
             known = self._files.get(source.key)
-            if known is not None and known.store.version == store.version:
+            if _is(known, source, store.version):
                 self._files.move_to_end(source.key)
                 store.close()
                 return known
@@ -44,6 +51,10 @@ class FileCache:
                 self._files.popitem(last=False)
         return file
 
+    def unlock(self) -> None:
+        """In a forked process: the lock may have been held by a thread that is not there."""
+        self._lock = threading.Lock()
+
     def clear(self) -> None:
         """Forget every file."""
         with self._lock:
@@ -51,3 +62,5 @@ class FileCache:
 
 
 cache = FileCache()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=cache.unlock)

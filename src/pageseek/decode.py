@@ -217,6 +217,8 @@ class LeafReader:
                     raise self._corrupt(
                         f"its rows {row} to {stop} go beyond the {self._num_rows} of the row group"
                     )
+                if self._offsets is None:  # before the answer: after the last one nobody comes back
+                    self._report.pages_total += 1
                 if self._ranges.meets(row, stop):
                     state = decoder.take(row)
                     if state == core.TAKE_DICTIONARY:
@@ -230,8 +232,6 @@ class LeafReader:
                         state = decoder.take(row)
                     self._report.pages_read += 1
                     yield state
-                if self._offsets is None:
-                    self._report.pages_total += 1
                 row, page = stop, page + 1
             at = stop_at
 

@@ -39,6 +39,7 @@ from pageseek.schema import (
     Leaf,
     Options,
     Schema,
+    lazy,
     logical_of,
 )
 from pageseek.storage import Source, Store
@@ -191,7 +192,7 @@ class ParquetFile:
         """Primitive columns, in file order."""
         return self.schema_tree.leaves
 
-    @functools.cached_property
+    @lazy
     def created_by(self) -> str | None:
         """The writer's name, where the footer has one."""
         if self._created_by is None:
@@ -199,12 +200,12 @@ class ParquetFile:
         offset, length = self._created_by
         return bytes(self._footer[offset : offset + length]).decode("utf-8", "replace")
 
-    @functools.cached_property
+    @lazy
     def lsb_levels(self) -> bool:
         """Whether the writer packed BIT_PACKED levels from the low bit."""
         return "impala" in (self.created_by or "").lower()
 
-    @functools.cached_property
+    @lazy
     def key_value_metadata(self) -> Mapping[bytes, bytes | None]:
         """The footer's key-value pairs; of equal keys the first."""
         pairs: dict[bytes, bytes | None] = {}
@@ -295,7 +296,7 @@ class ParquetFile:
             size[:] = np.minimum(size + 100, end - starts)
         return table
 
-    @functools.cached_property
+    @lazy
     def _understates_chunks(self) -> bool:
         """Whether the writer left the dictionary page's header out of total_compressed_size (PARQUET-816)."""
         made = re.match(r"parquet-mr version (\d+)\.(\d+)\.(\d+)", self.created_by or "")
@@ -405,7 +406,7 @@ class ParquetFile:
     def drop_index(self, row_group: int, leaf: Leaf) -> None:
         """Forget the page index of a chunk for good: its pages have shown it to be wrong."""
         self._offset_indexes[row_group, leaf.index] = None
-        for key in [k for k in self._column_indexes if k[:2] == (row_group, leaf.index)]:
+        for key in [k for k in list(self._column_indexes) if k[:2] == (row_group, leaf.index)]:
             self._column_indexes[key] = None
 
     def load_offset_index(

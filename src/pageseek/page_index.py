@@ -124,6 +124,8 @@ def parse_column_index(
         (null_counts > counts).any() or (null_counts[null] != counts[null]).any()
     ):
         raise Contradiction("its null counts do not fit its null pages")
+    if leaf.max_def == 0 and (counts[null] > 0).any():
+        raise Contradiction("it has null pages, the column has no nulls")
     places = np.stack([int64s(lo), int64s(lo_len), int64s(hi), int64s(hi_len)])
     if not trusted_order(leaf, orders):
         places[:] = ABSENT

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.cache import cache
 from pageseek.decode import IndexMismatch
-from pageseek.errors import FileChangedError, UnsupportedError
+from pageseek.errors import FileChangedError, PageseekError, UnsupportedError
 from pageseek.execute import GroupScan, batches_of, table_of
 from pageseek.fetch import Fetcher
 from pageseek.metadata import Column, ParquetFile, chunk_range
@@ -126,16 +126,26 @@ class ScanPlan:
             if not opened:
                 _load_offsets(file, scope, file_plan.groups, fetcher)
             report.files.read += 1
+            unchecked = True
             for group in file_plan.groups:
                 if left == 0:
                     break
-                n, arrays = self._read_group(file, group, scope, fetcher, left)
+                unchecked = True
+                try:
+                    n, arrays = self._read_group(file, group, scope, fetcher, left)
+                except PageseekError:
+                    file.store.check()  # what was read may be of another version
+                    raise
                 report.rows_out += n
                 if left is not None:
                     left -= n
                 if n:
+                    if file.store.version.strong:  # to ask costs nothing there
+                        file.store.check()
+                        unchecked = False
                     yield table_of(self.schema, n, arrays)
-            file.store.check()
+            if unchecked:
+                file.store.check()
 
     def _open(self, file_plan: FilePlan, report: Report) -> Opened:
         file = cache.open(file_plan.source, report)
@@ -263,7 +273,7 @@ def prepare(
             schema = scope.schema
             report.columns = list(schema.names)
         else:
-            _same_schema(schema, scope.schema, file.name)
+            schema = _joined(schema, scope.schema, file.name)
         if not file.store.version.strong:
             report.version = "weak"
         report.file_bytes += file.store.size
@@ -283,7 +293,8 @@ def prepare(
     return ScanPlan(request, schema, tuple(files), report), opened
 
 
-def _same_schema(schema: pa.Schema, other: pa.Schema, name: str) -> None:
+def _joined(schema: pa.Schema, other: pa.Schema, name: str) -> pa.Schema:
+    """The schema of both: a column has nulls if it may have them in any file."""
     if schema.names != other.names:
         raise UnsupportedError(f"{name}: columns {other.names}, in the first file {schema.names}")
     for ours, theirs in zip(schema, other, strict=True):
@@ -291,6 +302,10 @@ def _same_schema(schema: pa.Schema, other: pa.Schema, name: str) -> None:
             raise UnsupportedError(
                 f"{name}: column {ours.name!r} is {theirs.type}, in the first file {ours.type}"
             )
+    for i, (ours, theirs) in enumerate(zip(schema, other, strict=True)):
+        if theirs.nullable and not ours.nullable:
+            schema = schema.set(i, ours.with_nullable(True))
+    return schema
 
 
 def _prune_file(

@@ -8,15 +8,38 @@ from __future__ import annotations
 
 import base64
 import binascii
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
 
 from pageseek.errors import PredicateError, UnsupportedError
+
+_T = TypeVar("_T")
+
+
+class lazy(Generic[_T]):  # noqa: N801
+    """functools.cached_property without the lock of Python 3.11, which a fork may leave closed for good."""
+
+    def __init__(self, make: Callable[[Any], _T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy[_T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> _T: ...
+    def __get__(self, instance: object, owner: type) -> lazy[_T] | _T:
+        if instance is None:
+            return self
+        made = instance.__dict__[self._name] = self._make(instance)
+        return made
+
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 PHYSICAL_NAMES = (
@@ -379,7 +402,7 @@ class Schema:
             self._flat[index] = leaf
         return leaf
 
-    @functools.cached_property
+    @lazy
     def _tree(self) -> tuple[list[Field], list[Leaf]]:
         fields: list[Field] = []
         leaves: list[Leaf] = []
@@ -419,7 +442,7 @@ class Schema:
         """Primitive columns in file order; the number of a column chunk in its row group."""
         return self._tree[1]
 
-    @functools.cached_property
+    @lazy
     def _by_name(self) -> dict[str, list[int]]:
         names: dict[str, list[int]] = {}
         for i, field in enumerate(self.fields):
@@ -474,7 +497,7 @@ class Schema:
             f"{self._source}: {len(found)} columns have the path {'.'.join(parts)!r}"
         )
 
-    @functools.cached_property
+    @lazy
     def _stored(self) -> pa.Schema | None:
         """The Arrow schema that the writer left, or None where there is none or it cannot be read.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import io
 import math
+import pickle
 import struct
 import uuid
 from decimal import Decimal
@@ -15,6 +17,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -399,3 +402,29 @@ def test_lists_with_duplicates_and_many_values() -> None:
     ]
     assert passing(data, "in", np.arange(3)) == [values.index(0), values.index(1)]
     assert passing(data, "in", pa.array([0, None, 1])) == [values.index(0), values.index(1)]
+
+
+FAR = {
+    "time of nanoseconds": (pa.time64("ns"), 1_234_567),
+    "timestamp of nanoseconds": (pa.timestamp("ns"), 1_234_567),
+    "duration of nanoseconds": (pa.duration("ns"), 1_234_567),
+    "timestamp beyond the year 9999": (pa.timestamp("ms"), 431_606_573_989_437),
+    "date beyond the year 9999": (pa.date32(), 10_000_000),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_times_that_python_cannot_hold_are_pickled_and_shown(name: str) -> None:
+    kind, value = FAR[name]
+    ticks = pa.array([value, value + 1, value - 1, None], pa.int64())
+    column = (ticks.cast(pa.int32()) if kind == pa.date32() else ticks).cast(kind)
+    file = io.BytesIO()
+    pq.write_table(pa.table({"x": column}), file)
+    for literal in (column[0], column.dictionary_encode()[0]):
+        for condition in (ps.col("x") == literal, ps.col("x").isin([literal, None])):
+            assert "x" in repr(condition)
+            plan = ps.scan(file.getvalue(), filter=condition).plan()
+            for again in (plan, pickle.loads(pickle.dumps(plan))):
+                assert sum(batch.num_rows for batch in again.execute()) == 1, repr(condition)
+    missing = pickle.loads(pickle.dumps(ps.col("x") == pa.scalar(None, kind)))
+    assert ps.read_table(file.getvalue(), filter=missing).num_rows == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.cache import cache
 from support.writer import BYTE_ARRAY, INT32, STRING, Column, write
 
 GROUP, GROUPS = 8, 5
@@ -363,6 +365,75 @@ def test_a_file_that_changed_after_planning(path: str) -> None:
     with pytest.raises(ps.FileChangedError, match=r"one\.parquet"):
         list(plan.execute())
     assert ps.read_table(path)["a"][0].as_py() == 1000, "a new scan sees the new file"
+
+
+def test_rows_of_two_versions_never_come_out_of_one_scan(path: str) -> None:
+    batches = ps.scan(path).to_batches()
+    next(batches)
+    with open(path, "r+b") as file:
+        file.write(content(1000))  # the same places, other values
+    with pytest.raises(ps.FileChangedError):
+        next(batches)
+
+
+def test_bytes_of_another_version_are_not_called_corrupt(path: str) -> None:
+    batches = ps.scan(path).to_batches()
+    next(batches)
+    with open(path, "r+b") as file:
+        file.write(b"\xff" * 1000)
+    with pytest.raises(ps.FileChangedError):
+        next(batches)
+
+
+def test_files_of_one_name_and_time_on_two_file_systems(tmp_path: Path) -> None:
+    for name, value in (("one", 1), ("two", 2)):
+        at = tmp_path / name / "x.parquet"
+        at.parent.mkdir()
+        at.write_bytes(write([Column("a", INT32, [value])]))
+        os.utime(at, (1e9, 1e9))
+    for name, value in (("one", 1), ("two", 2), ("one", 1)):
+        there = pafs.SubTreeFileSystem(str(tmp_path / name), pafs.LocalFileSystem())
+        assert ps.read_table((there, "x.parquet"))["a"].to_pylist() == [value]
+
+
+def test_a_column_has_nulls_if_it_may_have_them_in_any_file(tmp_path: Path) -> None:
+    for name, values in (("a", [1, 2]), ("b", [3, None]), ("c", [4, 5])):
+        data = write([Column("x", INT32, values)])
+        (tmp_path / f"{name}.parquet").write_bytes(data)
+    scan = ps.scan(tmp_path)
+    assert scan.schema.field("x").nullable
+    assert all(batch.schema.field("x").nullable for batch in scan.to_batches())
+    assert scan.to_table()["x"].to_pylist() == [1, 2, 3, None, 4, 5]
+    assert not ps.read_table(tmp_path / "a.parquet").schema.field("x").nullable
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_while_another_thread_opens_a_file(path: str) -> None:
+    with cache._lock:  # as if held by a thread that the child does not have
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(0 if ps.read_table(path).num_rows == GROUP * GROUPS else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("index", [True, False])
+@pytest.mark.parametrize("limit", [None, 2])
+def test_pages_read_and_pruned_add_up(index: bool, limit: int | None) -> None:
+    def one(start: int) -> list[Column]:
+        knobs: dict[str, Any] = {"offset_index": index, "column_index": index, "statistics": False}
+        rows = [start + i for i in range(8)]
+        return [
+            Column("a", INT32, rows, [3, 5], **knobs),
+            Column("b", INT32, [r % 2 for r in rows], [2, 2, 4], **knobs),
+        ]
+
+    data = write(one(0), one(8), one(16))
+    for condition in (None, ps.col("a") >= 3, (ps.col("a") == 9) & (ps.col("b") == 0)):
+        scan = ps.scan(data, filter=condition, limit=limit)
+        pages = scan.explain(analyze=True).to_dict()["pages"]
+        assert pages["read"] + sum(pages["pruned_by"].values()) == pages["total"], repr(scan)
 
 
 def test_a_file_that_changes_while_it_is_read(path: str) -> None:

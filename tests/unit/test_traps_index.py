@@ -320,6 +320,16 @@ def test_the_bytes_of_a_null_page_are_not_decoded() -> None:
             check(make([1, 2, None, None, 3, 3], [2, 2, 2], edit_column_index=edit, order=order))
 
 
+def test_null_pages_of_a_column_without_nulls() -> None:
+    def edit(index: Struct) -> None:
+        index[1][1] = True
+        del index[5]
+
+    data = write([Column("x", INT32, [1, 2, 3, 4], [2, 2], optional=False, edit_column_index=edit)])
+    agree(data, 2, 3, 4)
+    assert "no nulls" in notes(data, ps.col("x") == 2)
+
+
 def test_a_page_of_nulls_that_is_not_called_one() -> None:
     def edit(index: Struct) -> None:
         index[1] = [False] * 6

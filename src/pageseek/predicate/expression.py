@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from pageseek.errors import PredicateError
 
@@ -134,11 +136,57 @@ def _value(value: object) -> object:
     return value
 
 
+class _Ticks(NamedTuple):
+    """A date or time of pyarrow on its way to another process.
+
+    pyarrow pickles its scalars as Python values, which have no nanoseconds and not all years.
+    """
+
+    value: int
+    type: pa.DataType
+
+
+_TIMES = (
+    pa.TimestampScalar,
+    pa.DurationScalar,
+    pa.Time32Scalar,
+    pa.Time64Scalar,
+    pa.Date32Scalar,
+    pa.Date64Scalar,
+)
+
+
+def _bare(value: Any) -> Any:
+    return value.value if isinstance(value, (pa.DictionaryScalar, pa.ExtensionScalar)) else value
+
+
+def _pack(value: Any) -> Any:
+    value = _bare(value)
+    if isinstance(value, _TIMES) and value.is_valid:
+        return _Ticks(value.value, value.type)
+    return value
+
+
+def _unpack(value: Any) -> Any:
+    return pa.scalar(value.value, value.type) if isinstance(value, _Ticks) else value
+
+
+def _compare(column: Column, op: str, value: Any) -> Compare:
+    return Compare(column, op, _unpack(value))
+
+
+def _is_in(column: Column, values: tuple[Any, ...]) -> IsIn:
+    return IsIn(column, tuple(map(_unpack, values)))
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Compare(Expression):
     column: Column
     op: str
     value: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _compare, (self.column, self.op, _pack(self.value))
 
     def __repr__(self) -> str:
         return f"{self.column!r} {self.op} {_show(self.value)}"
@@ -148,6 +196,9 @@ class Compare(Expression):
 class IsIn(Expression):
     column: Column
     values: tuple[Any, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _is_in, (self.column, tuple(map(_pack, self.values)))
 
     def __repr__(self) -> str:
         shown = ", ".join(_show(v) for v in self.values[:6])
@@ -207,11 +258,12 @@ class Not(Expression):
 
 
 def _show(value: Any) -> str:
+    value = _bare(value)
     if hasattr(value, "as_py"):
         try:
             text = repr(value.as_py())
-        except (OverflowError, ValueError):  # beyond what Python's own types hold
-            text = str(value)
+        except (OverflowError, ValueError):  # beyond what Python's own types hold, as str() is
+            text = f"{value.type}({value.value})"
     else:
         text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -65,7 +65,7 @@ def _plain(scalar: pa.Scalar) -> Any:
     if isinstance(scalar, pa.ExtensionScalar):
         scalar = scalar.value
     if scalar is not None and isinstance(scalar, pa.DictionaryScalar):
-        scalar = scalar.value if not scalar.is_valid else scalar.as_py()
+        scalar = scalar.value
     if scalar is None or not isinstance(scalar, pa.Scalar):
         return scalar
     if not scalar.is_valid:
