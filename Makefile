@@ -2,7 +2,7 @@
 # into $(VENV), or named with its remedy.
 PYTHON ?= python3
 VENV ?= .venv
-EXTRAS ?= dev,spark,obstore,index,bench,cli
+EXTRAS ?= dev,spark,bench
 STAGES ?=
 export FUZZ_SECONDS ?= 30
 
@@ -32,7 +32,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 install: | $(BIN)/python ## build the package and install it into $(VENV), as a user would
 	@if [ -e $(VENV)/.dev ]; then $(MAKE) --no-print-directory build; \
-	else echo "installing into $(VENV): a minute or two, Spark and pyarrow are large" && $(PIP) install ".[spark,cli]"; fi
+	else echo "installing into $(VENV): a minute or two, Spark and pyarrow are large" && $(PIP) install ".[spark]"; fi
 
 build: $(VENV)/.dev ## compile what changed, in place
 	$(BIN)/python setup.py --quiet build_clib build_ext --inplace

@@ -174,8 +174,6 @@ def spark_missing() -> list[str]:
     missing = []
     if importlib.util.find_spec("pyspark") is None:
         missing.append('pyspark is not installed: pip install "pageseek[spark]"')
-    if importlib.util.find_spec("pageseek.spark") is None:
-        missing.append("this build of pageseek has no module pageseek.spark: install a later one")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         missing.append(
             "Java is not installed: install a JRE 17 or 21 (Debian, Ubuntu: apt install openjdk-17-jre-headless)"

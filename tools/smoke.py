@@ -22,8 +22,6 @@ def main() -> int:
     for name in names:
         importlib.import_module(f"pageseek._core.{name}")
     print(f"pageseek {pageseek.__version__}, core: {', '.join(names) or 'none'}")
-    if not hasattr(pageseek, "read_table"):
-        return 0
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -47,7 +47,7 @@ class GroupScan:
             self._count_limited(ranges, limit)
             ranges = ranges.head(limit)
             for leaf, arrays in self._held.items():
-                self._held[leaf] = _head(arrays, limit)
+                self._held[leaf] = _head(self._forms[leaf], arrays, limit)
         n = ranges.num_rows
         if n == 0:
             return 0, [[] for _ in self._columns]
@@ -198,14 +198,16 @@ def _take(form: Form, arrays: list[pa.Array], mask: Bitmap, n: int, count: int) 
     return out
 
 
-def _head(arrays: list[pa.Array], n: int) -> list[pa.Array]:
-    out: list[pa.Array] = []
-    for array in arrays:
-        if n <= 0:
-            break
-        out.append(array.slice(0, n))
-        n -= len(array)
-    return out
+def _head(form: Form, arrays: list[pa.Array], n: int) -> list[pa.Array]:
+    """The first n rows, in memory of their own size: a few rows do not keep many alive."""
+    rows_in = sum(map(len, arrays))
+    if n >= rows_in:
+        return arrays
+    mask = np.zeros((rows_in + 7) // 8, np.uint8)
+    mask[: n // 8] = 0xFF
+    if n % 8:
+        mask[n // 8] = (1 << n % 8) - 1
+    return [array for array in _take(form, arrays, mask, rows_in, n) if len(array)]
 
 
 def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Table:

@@ -117,6 +117,8 @@ class ScanPlan:
         opened for it a moment ago.
         """
         report = report if report is not None else Report(chunks=None)
+        if not report.analyzed:
+            self._begin(report)
         left = self.request.limit
         for i, file_plan in enumerate(self.files):
             if left == 0:
@@ -146,6 +148,19 @@ class ScanPlan:
                     yield table_of(self.schema, n, arrays)
             if unchecked:
                 file.store.check()
+
+    def _begin(self, report: Report) -> None:
+        """Of a report that planning did not fill: what there is to read is what the plan holds."""
+        report.analyzed, report.nan, report.columns = (
+            True,
+            self.request.nan,
+            list(self.schema.names),
+        )
+        report.filter = "" if self.request.filter is None else repr(self.request.filter)
+        report.files.total += len(self.files)
+        report.row_groups.total += sum(len(file.groups) for file in self.files)
+        report.rows.total += self.num_rows
+        report.file_bytes += sum(file.version.size for file in self.files)
 
     def _open(self, file_plan: FilePlan, report: Report) -> Opened:
         file = cache.open(file_plan.source, report)
@@ -212,11 +227,11 @@ Opened = tuple[ParquetFile, Scope]
 def _load_offsets(
     file: ParquetFile, scope: Scope, groups: Sequence[GroupPlan], fetcher: Fetcher
 ) -> None:
-    """The offset indexes of row groups that are read in part, where they are not at hand.
+    """The offset indexes of row groups of which not every page may be needed, where they are not at hand.
 
     They are when this process made the plan; they are not in another, or when the file was opened anew.
     """
-    parts = [g.row_group for g in groups if _is_part(file, g.row_group, g.ranges)]
+    parts = [g.row_group for g in groups if not g.proven or _is_part(file, g.row_group, g.ranges)]
     drive(
         load_indexes(file, parts, scope.touched(), (), scope.request.options, fetcher.report),
         lambda wanted: fetcher.read(wanted, "index"),
@@ -404,6 +419,8 @@ def _account(
             touched = offsets.pages_of(ranges)
             counts.known, counts.kept = offsets.num_pages, len(touched)
             size = sum(length for _, _, length, _, _ in touched)
+            if touched:  # what lies before the first page is the dictionary, where there is one
+                size += max(int(offsets.offset[0]) - chunk_range(chunk)[0], 0)
         counts.bytes = size
         total += size
     report.bytes["data"] += total

@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -237,22 +238,39 @@ def test_a_plan_in_another_process_reads_pages_and_not_chunks(big: File, log: Lo
     expect(log, big, {name: [25_000] for name in COLUMNS})
 
 
-def test_the_index_of_unread_columns_is_not_read(big: File, log: Log) -> None:
-    index_ranges = {
-        name: (file := ps.open(big.path)).index_range("offset", 0, file.schema_tree.find((name,)))
-        for name in COLUMNS
-    }
+def test_an_unsorted_filter_in_another_process_reads_pages_and_not_chunks(
+    big: File, log: Log
+) -> None:
+    values = big.table["d"].to_numpy()
+    rows = np.flatnonzero(values == 4711).tolist()
+    plan = pickle.loads(pickle.dumps(ps.scan(big.path, filter=ps.col("d") == 4711).plan()))
     ps.clear_cache()
     log.clear()
+    assert sum(batch.num_rows for batch in plan.execute()) == len(rows) > 0
+    for name in set(COLUMNS) - {"d"}:
+        touched, wanted = log.touched(big.pages[name]), pages_of(big, name, rows)
+        assert set(wanted) <= set(touched)
+        between = set(touched) - set(
+            wanted
+        )  # a gap between two requests costs more than such a page
+        assert all(big.pages[name][page][1] < 4_000 for page in between), name
+
+
+def test_only_the_indexes_of_touched_columns_are_parsed(
+    big: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    for which in ("offset_index", "column_index"):
+        own = getattr(core, which)
+
+        def counted(*args: Any, _own: Any = own, _which: str = which, **kwargs: Any) -> Any:
+            parsed.append(_which)
+            return _own(*args, **kwargs)
+
+        monkeypatch.setattr(core, which, counted)
+    ps.clear_cache()
     ps.read_table(big.path, columns=["a"], filter=ps.col("id") == 8)
-    end = Path(big.path).stat().st_size - metadata.TAIL
-    asked = [r for r in log.ranges if big.index_start <= r[0] < end]
-    assert asked
-    for name, place in index_ranges.items():
-        hit = any(place and at < place[0] + place[1] and place[0] < at + n for at, n in asked)
-        if name in ("id", "a"):
-            assert hit, name
-    assert sum(n for _, n in asked) < 40_000
+    assert sorted(parsed) == ["column_index", "offset_index", "offset_index"]
 
 
 def test_the_report_counts_what_the_store_saw(big: File, log: Log) -> None:

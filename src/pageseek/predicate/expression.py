@@ -5,7 +5,7 @@ SQL's three-valued logic holds: a comparison with null is NULL, and a row is kep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -267,17 +267,6 @@ def _show(value: Any) -> str:
     else:
         text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def columns_of(expression: Expression) -> Iterator[Column]:
-    """Every column that an expression names, in the order of writing, repeated as written."""
-    if isinstance(expression, (And, Or)):
-        for arg in expression.args:
-            yield from columns_of(arg)
-    elif isinstance(expression, Not):
-        yield from columns_of(expression.arg)
-    elif isinstance(expression, (Compare, IsIn, IsNull, IsNan, StartsWith)):
-        yield expression.column
 
 
 def col(*path: str) -> Column:
