@@ -268,7 +268,7 @@ cdef int64_t sum_positive(const int64_t *values, int64_t n) noexcept:
 KIND_WIDTH = (0, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 16, 32, -4, -8, 0)
 
 
-@cython.no_gc_clear  # its buffers are given back, not just forgotten, when it goes
+@cython.no_gc  # a collector that saw its buffers would take them apart while they are in use (python issue 77894)
 cdef class LeafDecoder:
     """Decodes the selected rows of one leaf of one row group, page by page.
 

@@ -40,7 +40,7 @@ cdef int need(bint holds, what) except -1:
     return 0
 
 
-@cython.no_gc_clear  # its buffer is given back, not just forgotten, when it goes
+@cython.no_gc  # as LeafDecoder of decode.pyx
 cdef class _Held:
     """A buffer of the caller's, or a new Block."""
 

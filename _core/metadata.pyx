@@ -111,7 +111,7 @@ class CoreError(Exception):
         return self.message if self.offset is None else f"{self.message} (byte {self.offset})"
 
 
-@cython.no_gc_clear  # its buffer is given back, not just forgotten, when it goes
+@cython.no_gc  # as LeafDecoder of decode.pyx
 cdef class _Call:
     """A buffer, held as long as the object lives, and what the core says about it."""
     cdef Py_buffer view

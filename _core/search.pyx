@@ -92,7 +92,7 @@ cdef int check(ps_status status, ps_error *error) except -1:
     raise CoreError(<int> status, offset, error.message.decode("utf-8", "replace"))
 
 
-@cython.no_gc_clear  # its buffer is given back, not just forgotten, when it goes
+@cython.no_gc  # as LeafDecoder of decode.pyx
 cdef class _Buffer:
     """Bytes of another object, held; none for None."""
 

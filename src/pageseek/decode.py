@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek._core import rows
-from pageseek.codecs import decompressor
+from pageseek.codecs import CORRUPT, decompressor
 from pageseek.errors import CorruptFileError, from_core
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile, chunk_range
@@ -244,6 +244,10 @@ class LeafReader:
             self._report.bytes += length
         self._page_number, self._at, self._base = None, at, at
         decoder = self._decoder
-        decoder.head(self._dictionary_data)
+        kind = decoder.head(self._dictionary_data)
+        if self._pages is not None and (kind != core.DICTIONARY_PAGE or decoder.stop != length):
+            raise core.PageMismatch(
+                CORRUPT, None, "more than a dictionary lies before the first page"
+            )
         decoder.take_dictionary()
         self._report.dictionary_pages += 1

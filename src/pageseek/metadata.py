@@ -44,6 +44,7 @@ from pageseek.schema import (
 )
 from pageseek.storage import Source, Store
 
+DICTIONARY_ENCODINGS = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
 CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
 
@@ -421,6 +422,13 @@ class ParquetFile:
                 if not 0 <= start <= stop <= self.store.size:
                     raise Contradiction("its chunk lies outside the file")
                 found = parse_offset_index(data, num_rows, start, stop)
+                if (
+                    found is not None
+                    and found.offset[0] > start
+                    and not _may_have_dictionary(chunk)
+                ):
+                    found = None
+                    raise Contradiction("its first page is not the first of the chunk")
             except core.CoreError as error:
                 report.note(
                     f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error.message}"
@@ -523,6 +531,10 @@ def chunk_range(chunk: Any) -> tuple[int, int]:
     if chunk.dictionary_page_offset != ABSENT and 0 < chunk.dictionary_page_offset < start:
         start = chunk.dictionary_page_offset
     return start, start + chunk.total_compressed_size
+
+
+def _may_have_dictionary(chunk: Any) -> bool:
+    return chunk.dictionary_page_offset != ABSENT or bool(chunk.encodings & DICTIONARY_ENCODINGS)
 
 
 def page_header(data: memoryview, at: int, where: Callable[[], str], base: int) -> Any:

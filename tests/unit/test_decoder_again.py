@@ -155,8 +155,9 @@ def test_a_decoder_in_a_cycle_gives_its_buffers_back() -> None:
             rows = bytearray(ranges((0, 10)))
             cycle: list[Any] = [ps.LeafDecoder(INT.form, 0, 0, codec=codec)]
             cycle.append(cycle)
-            cycle[0].begin(memoryview(rows))
-            cycle[0].head(memoryview(data))
+            cycle += [memoryview(rows), memoryview(data)]
+            cycle[0].begin(cycle[2])
+            cycle[0].head(cycle[3])
             assert cycle[0].take(0) == TAKE_DONE
             del cycle
             gc.collect()

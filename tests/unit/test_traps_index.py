@@ -440,6 +440,35 @@ def test_the_offset_index_of_the_payload_does_not_fit_its_pages(name: str) -> No
     check(data)
 
 
+def _without_the_first(index: Struct) -> None:
+    first_rows = [place[3] for place in index[1]]
+    index[1].pop(0)
+    for place, row in zip(index[1], first_rows, strict=False):
+        place[3] = row
+
+
+@pytest.mark.parametrize("encoding", ["plain", "dictionary"])
+def test_an_offset_index_that_begins_with_the_second_page(encoding: str) -> None:
+    """Of a page that is not read nobody sees that it does not fit; what lies before the first one tells."""
+    data = write(
+        [
+            Column(
+                "x",
+                INT32,
+                [1, 2, 3, 4],
+                [2, 2, 0],
+                encodings=encoding,
+                column_index=False,
+                edit_offset_index=_without_the_first,
+            ),
+            Column("row", INT64, list(range(4)), [1, 1, 1, 1]),
+        ]
+    )
+    for row in range(4):
+        assert ps.read_table(data, filter=ps.col("row") == row)["x"].to_pylist() == [row + 1]
+    assert "ignored" in notes(data, ps.col("row") == 0)
+
+
 def test_an_all_null_column_with_an_empty_offset_index() -> None:
     data = write(
         [
