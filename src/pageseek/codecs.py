@@ -49,7 +49,12 @@ def _zstd(data: memoryview, size: int) -> pa.Buffer | bytes:
         raise _corrupt(f"{data.nbytes} zstd bytes cannot hold {size}")
     try:
         if zstandard.frame_content_size(data) in (size, -1):  # -1: streamed, the frame does not say
-            made: bytes = _contexts.zstd(data, size)
+            try:
+                made: bytes = _contexts.zstd(
+                    data, size, False, False
+                )  # one frame, nothing behind it
+            except zstandard.ZstdError:
+                made = b""
             if len(made) == size:
                 return made
         out = _codec("zstd").decompress(data, size)  # several frames, or a fault

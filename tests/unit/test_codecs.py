@@ -6,7 +6,10 @@ import zlib
 
 import pyarrow as pa
 import pytest
+import zstandard
 from pageseek._core import decode
+
+from pageseek import codecs
 
 SIZES = [1, 2, 7, 8, 15, 16, 17, 63, 64, 65, 255, 270, 1000, 4096]
 BIG = 200_003  # several of Snappy's blocks of 64 KiB
@@ -134,3 +137,18 @@ def test_crc32_in_parts():
     data = PATTERNS["random"](1000)
     for cut in range(0, 1001, 9):
         assert decode.crc32(data[cut:], decode.crc32(data[:cut])) == zlib.crc32(data)
+
+
+def test_zstd_takes_frames_of_every_kind_and_nothing_else():
+    plain = b"abc" * 1000
+    frame = zstandard.ZstdCompressor().compress(plain)
+    streamed = zstandard.ZstdCompressor(write_content_size=False).compressobj()
+    unsized = streamed.compress(plain) + streamed.flush()
+    _, zstd = codecs.decompressor(codecs.CODECS.index("zstd"))
+    for data, size in ((frame, 3000), (unsized, 3000), (frame + frame, 6000)):
+        assert bytes(zstd(memoryview(data), size)) == plain * (size // 3000)
+    bad = [(frame + b"junk", 3000), (frame[:-3], 3000), (unsized, 2999), (b"", 0), (b"x" * 30, 50)]
+    bad += [(frame, 3000 + change) for change in (-1, 1)]
+    for data, size in bad:
+        with pytest.raises(decode.CoreError):
+            zstd(memoryview(data), size)
