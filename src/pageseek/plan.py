@@ -270,8 +270,9 @@ def prepare(
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`.
     """
     report = Report(nan=request.nan, chunks={} if account else None)
-    if account and request.filter is not None:
-        report.filter = repr(request.filter)
+    if account:
+        report.source = sources[0].path if len(sources) == 1 else f"{len(sources):,} files"
+        report.filter = "" if request.filter is None else repr(request.filter)
     files: list[FilePlan] = []
     opened: list[Opened] = []
     schema: pa.Schema | None = None

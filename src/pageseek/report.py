@@ -88,6 +88,7 @@ class Report:
     """
 
     analyzed: bool = False
+    source: str = ""
     filter: str = ""
     columns: list[str] = field(default_factory=list)
     nan: str = "ieee"
@@ -256,7 +257,8 @@ class Report:
         verb = "was read" if self.analyzed else "would be read"
         wanted = f" where {self.filter}" if self.filter else ", no filter"
         columns = f"{len(self.columns)} {_plural('column', len(self.columns))}"
-        yield f"What {verb}: {columns}{wanted}"
+        of = f" of {self.source}" if self.source else ""
+        yield f"What {verb}{of}: {columns}{wanted}"
         total = sum(self.bytes.values())
         pages, leaves = self.tally()
         steps = [

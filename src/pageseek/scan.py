@@ -50,7 +50,7 @@ class Scan:
         )
 
     def limit(self, n: int) -> Scan:
-        """At most the first `n` rows."""
+        """At most the first `n` rows of those that pass every filter, whether given before or after."""
         if n < 0:
             raise ValueError(f"limit({n}): not negative")
         before = self._request.limit
