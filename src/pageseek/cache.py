@@ -19,7 +19,10 @@ class FileCache:
         self.capacity = capacity
 
     def open(self, source: Source, report: Report) -> ParquetFile:
-        """The file, with what was already parsed of it if its version is the same."""
+        """The file, with what was already parsed of it if its version is the same.
+
+        A version without a date does not tell that: such a file is read anew each time.
+        """
         if source.data is not None:
             return ParquetFile(source, source.open(), report)
         key = source.key
@@ -31,15 +34,21 @@ class FileCache:
                     self._files.move_to_end(key)
                     return known
         store = source.open()
+        if not store.version.dated:
+            return ParquetFile(source, store, report)
         with self._lock:
-            known = self._files.get(source.key)
-            if known is not None and known.store.version == store.version:
-                self._files.move_to_end(source.key)
+            known = self._files.get(key)
+            if (
+                known is not None
+                and known.store.version == store.version
+                and known.source.filesystem == source.filesystem
+            ):
+                self._files.move_to_end(key)
                 store.close()
                 return known
         file = ParquetFile(source, store, report)
         with self._lock:
-            self._files[source.key] = file
+            self._files[key] = file
             while len(self._files) > self.capacity:
                 self._files.popitem(last=False)
         return file
