@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import errno
+import importlib
 import threading
 from collections import OrderedDict
+from types import ModuleType
 
 from pageseek.metadata import ParquetFile
 from pageseek.report import Report
-from pageseek.storage import Source
+from pageseek.storage import Source, Store
+
+resource: ModuleType | None
+try:
+    resource = importlib.import_module("resource")
+except ImportError:  # Windows has no such limit
+    resource = None
+
+SHARE = 4  # the cache holds at most one in so many of the descriptors that the process may have
 
 
 class FileCache:
-    """Open files by source and version, the least recently used dropped first. Safe for threads."""
+    """Open files by source and version, the least recently used dropped first. Safe for threads.
+
+    At most `capacity` of them, and a quarter of the descriptors that the process may have.
+    """
 
     def __init__(self, capacity: int = 256) -> None:
         self._files: OrderedDict[str, ParquetFile] = OrderedDict()
@@ -33,7 +47,7 @@ class FileCache:
                 if known is not None and known.store.version == version:
                     self._files.move_to_end(key)
                     return known
-        store = source.open()
+        store = self._open(source)
         if not store.version.dated:
             return ParquetFile(source, store, report)
         with self._lock:
@@ -49,9 +63,35 @@ class FileCache:
         file = ParquetFile(source, store, report)
         with self._lock:
             self._files[key] = file
-            while len(self._files) > self.capacity:
-                self._files.popitem(last=False)
+            self._drop(len(self._files) - self._most())
         return file
+
+    def _open(self, source: Source) -> Store:
+        try:
+            return source.open()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            with self._lock:
+                dropped = self._drop((len(self._files) + 1) // 2)
+            if not dropped:
+                raise
+        return source.open()
+
+    def _most(self) -> int:
+        if resource is None:
+            return self.capacity
+        limit: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if limit == resource.RLIM_INFINITY:
+            return self.capacity
+        return max(1, min(self.capacity, limit // SHARE))
+
+    def _drop(self, n: int) -> int:
+        """Forget the n least recently used files: they close when no scan holds them any more."""
+        n = max(n, 0)
+        for _ in range(n):
+            self._files.popitem(last=False)
+        return n
 
     def clear(self) -> None:
         """Forget every file."""

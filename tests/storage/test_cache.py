@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.cache import cache
+from pageseek.cache import FileCache, cache
 from support.writer import INT32, Column, write
 
 
@@ -106,3 +108,76 @@ def test_files_of_one_path_size_and_date_on_two_filesystems(tmp_path: Path) -> N
         sources.append((pafs.SubTreeFileSystem(str(folder), pafs.LocalFileSystem()), "x"))
     for _ in range(2):
         assert [values(source) for source in sources] == [[1] * 4, [2] * 4]
+
+
+# ---- descriptors ---------------------------------------------------------------------------------
+
+START = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+import pageseek as ps
+from pageseek.cache import cache
+folder = sys.argv[1]
+"""
+
+FOLDER = """
+table = ps.read_table(folder, filter=ps.col("a") >= 0, columns=["a"])
+assert table["a"].to_pylist() == [i // 2 for i in range(1200)], table.num_rows
+assert len(cache._files) == 50, len(cache._files)
+assert ps.scan(folder).count_rows() == 1200
+"""
+
+NONE_LEFT = """
+paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+ps.read_table(paths[:50])
+first = list(cache._files)[:25]
+held = []
+try:
+    while True:
+        held.append(os.dup(0))
+except OSError:
+    pass
+assert ps.read_table(paths[599:])["a"].to_pylist() == [599, 599]
+assert len(cache._files) == 26 and not set(first) & set(cache._files)
+ps.clear_cache()
+while True:
+    try:
+        held.append(os.dup(0))
+    except OSError:
+        break
+try:
+    ps.read_table(paths[:1])
+except OSError as error:
+    assert error.errno == 24, error
+else:
+    raise AssertionError("no descriptor was left")
+"""
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of 600 files."""
+    folder = tmp_path_factory.mktemp("many")
+    for i in range(600):
+        (folder / f"{i:03}.parquet").write_bytes(write([Column("a", INT32, [i, i])]))
+    return folder
+
+
+@pytest.mark.parametrize("program", [FOLDER, NONE_LEFT], ids=["folder", "none left"])
+def test_a_process_with_few_descriptors(program: str, many: Path) -> None:
+    pytest.importorskip("resource")
+    command = [sys.executable, "-c", START + program, str(many)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_cache_holds_a_quarter_of_the_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    for limit, most in ((4096, 256), (1024, 256), (200, 50), (3, 1), (resource.RLIM_INFINITY, 256)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+        assert FileCache()._most() == most
+        assert FileCache(capacity=7)._most() == min(7, most)
+    monkeypatch.setattr("pageseek.cache.resource", None)
+    assert FileCache()._most() == 256
