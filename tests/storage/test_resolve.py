@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
 from pageseek.storage import resolve
+from pageseek.storage.resolve import _from_url
 from support.writer import INT32, Column, write
 
 HIDDEN = (
@@ -156,3 +159,36 @@ def test_the_rules_hold_where_a_filesystem_drops_the_leading_slash() -> None:
     Handler.__abstractmethods__ = frozenset()
     found = resolve((pafs.PyFileSystem(Handler()), "/_r/t/"))
     assert [source.path for source in found] == ["_r/t/a.parquet"]
+
+
+# ---- URLs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["https", "http", "HTTPS", "ftp", "hf+x", "wasbs"])
+def test_urls_of_schemes_that_pyarrow_does_not_know(scheme: str) -> None:
+    with pytest.raises(ps.UnsupportedError, match="filesystem, path") as caught:
+        ps.scan(f"{scheme}://user:secret@example.org/a.parquet")
+    assert str(caught.value).startswith(f"{scheme.lower()}://: ")
+    assert "secret" not in str(caught.value)
+
+
+def test_urls_of_filesystems_that_this_pyarrow_was_built_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(url: str) -> Any:
+        assert url == "gs://bucket/a.parquet"
+        raise pa.ArrowNotImplementedError("Got GCS URI but Arrow compiled without GCS support")
+
+    known = types.SimpleNamespace(FileSystem=types.SimpleNamespace(from_uri=refuse))
+    monkeypatch.setitem(_from_url.__globals__, "pafs", known)
+    with pytest.raises(ps.UnsupportedError, match="'gs'"):
+        _from_url("gs://bucket/a.parquet", "gs")
+
+
+def test_names_with_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("12:30.parquet", "at:noon.parquet"):
+        with pytest.raises(FileNotFoundError, match=name):
+            ps.scan(name)
+        fill(tmp_path, (name,))
+        assert ps.read_table(name).num_rows == 1

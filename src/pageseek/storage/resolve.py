@@ -22,6 +22,9 @@ from pageseek.storage.memory import MemoryStore
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 
+# those that pyarrow.fs can know
+SCHEMES = frozenset({"abfs", "abfss", "file", "gcs", "gs", "hdfs", "mock", "s3", "viewfs"})
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -72,13 +75,29 @@ def resolve(source: Any) -> list[Source]:
         scheme = urlsplit(source).scheme if ":" in source else ""
         if scheme == "file":
             return _local(unquote(urlsplit(source).path))
-        if len(scheme) > 1:
-            filesystem, path = pafs.FileSystem.from_uri(source)
-            return _on_filesystem(filesystem, path)
+        if len(scheme) > 1 and not os.path.exists(source):  # a local name may have a colon
+            return _on_filesystem(*_from_url(source, scheme))
         return _local(source)
     raise TypeError(
         f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes"
     )
+
+
+def _from_url(url: str, scheme: str) -> tuple[pafs.FileSystem, str]:
+    try:
+        filesystem, path = pafs.FileSystem.from_uri(url)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        if "://" not in url:
+            raise FileNotFoundError(f"{url}: no such file") from error
+        if scheme in SCHEMES and isinstance(error, pa.ArrowInvalid):
+            raise  # the filesystem is there, and what it says of the URL is right
+        # not the URL: it may hold a password
+        raise UnsupportedError(
+            f"{scheme}://: this pyarrow has no filesystem for the scheme {scheme!r}: download the file, or give "
+            f"(filesystem, path), for example (PyFileSystem(FSSpecHandler(fsspec.filesystem({scheme!r}))), path) "
+            "with both classes from pyarrow.fs"
+        ) from error
+    return filesystem, path
 
 
 def _hidden(name: str) -> bool:
