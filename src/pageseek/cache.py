@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+import importlib
 import os
 import threading
 from collections import OrderedDict
+from types import ModuleType
 from typing import TypeGuard
 
 from pageseek.metadata import ParquetFile
 from pageseek.report import Report
-from pageseek.storage import Source, Version
+from pageseek.storage import Source, Store, Version
+
+resource: ModuleType | None
+try:
+    resource = importlib.import_module("resource")
+except ImportError:  # Windows has no such limit
+    resource = None
+
+SHARE = 4  # the cache holds at most one in so many of the descriptors that the process may have
 
 
 def _is(known: ParquetFile | None, source: Source, version: Version) -> TypeGuard[ParquetFile]:
@@ -18,7 +29,10 @@ def _is(known: ParquetFile | None, source: Source, version: Version) -> TypeGuar
 
 
 class FileCache:
-    """Open files by source and version, the least recently used dropped first. Safe for threads."""
+    """Open files by source and version, the least recently used dropped first. Safe for threads.
+
+    At most `capacity` of them, and a quarter of the descriptors that the process may have.
+    """
 
     def __init__(self, capacity: int = 256) -> None:
         self._files: OrderedDict[str, ParquetFile] = OrderedDict()
@@ -26,7 +40,10 @@ class FileCache:
         self.capacity = capacity
 
     def open(self, source: Source, report: Report) -> ParquetFile:
-        """The file, with what was already parsed of it if its version is the same."""
+        """The file, with what was already parsed of it if its version is the same.
+
+        A version without a date does not tell that: such a file is read anew each time.
+        """
         if source.data is not None:
             return ParquetFile(source, source.open(), report)
         key = source.key
@@ -37,23 +54,51 @@ class FileCache:
                 if _is(known, source, version):
                     self._files.move_to_end(key)
                     return known
-        store = source.open()
+        store = self._open(source)
+        if not store.version.dated:
+            return ParquetFile(source, store, report)
         with self._lock:
-            known = self._files.get(source.key)
+            known = self._files.get(key)
             if _is(known, source, store.version):
-                self._files.move_to_end(source.key)
+                self._files.move_to_end(key)
                 store.close()
                 return known
         file = ParquetFile(source, store, report)
         with self._lock:
-            self._files[source.key] = file
-            while len(self._files) > self.capacity:
-                self._files.popitem(last=False)
+            self._files[key] = file
+            self._drop(len(self._files) - self._most())
         return file
 
     def unlock(self) -> None:
         """In a forked process: the lock may have been held by a thread that is not there."""
         self._lock = threading.Lock()
+
+    def _open(self, source: Source) -> Store:
+        try:
+            return source.open()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            with self._lock:
+                dropped = self._drop((len(self._files) + 1) // 2)
+            if not dropped:
+                raise
+        return source.open()
+
+    def _most(self) -> int:
+        if resource is None:
+            return self.capacity
+        limit: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if limit == resource.RLIM_INFINITY:
+            return self.capacity
+        return max(1, min(self.capacity, limit // SHARE))
+
+    def _drop(self, n: int) -> int:
+        """Forget the n least recently used files: they close when no scan holds them any more."""
+        n = max(n, 0)
+        for _ in range(n):
+            self._files.popitem(last=False)
+        return n
 
     def clear(self) -> None:
         """Forget every file."""

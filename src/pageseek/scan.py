@@ -144,7 +144,8 @@ def scan(
     Parameters
     ----------
     source : str, path, sequence of them, (pyarrow filesystem, path), or bytes
-        A file, a directory (its .parquet files), a glob or a URL that pyarrow's filesystems know.
+        A file, a directory (its .parquet files), a glob or a URL that pyarrow's filesystems know. Below a
+        directory, names with a leading `_` or `.` are hidden, and folders of partitions (`k=1`) are refused.
     columns : sequence of str, optional
         Top-level columns, in the order wanted; None is all, [] none.
     filter : Expression or list, optional

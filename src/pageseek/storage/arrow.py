@@ -12,7 +12,9 @@ from pageseek.storage.base import Buffer, Version
 
 
 class ArrowStore:
-    """A file behind pyarrow.fs: size and modification time stand for its version."""
+    """A file behind pyarrow.fs: size and modification time stand for its version, where the filesystem
+    gives no time the size alone.
+    """
 
     latency = 0.02
     bandwidth = 1e8
@@ -32,7 +34,8 @@ class ArrowStore:
 
     @staticmethod
     def _version(info: pafs.FileInfo) -> Version:
-        return Version(info.size or 0, f"{info.size}:{info.mtime_ns}", False)
+        dated = info.mtime_ns is not None
+        return Version(info.size or 0, f"{info.size}:{info.mtime_ns}", False, dated)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         out: list[Buffer] = []

@@ -11,11 +11,16 @@ Buffer = bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which bytes a file had: `tag` differs when they differ. `strong` where the store proves it."""
+    """Which bytes a file had: `tag` differs when they differ. `strong` where the store proves it.
+
+    `dated` is False where nothing but the size is known: other bytes of the same size are not told apart,
+    and what was read once is no answer later.
+    """
 
     size: int
     tag: str
     strong: bool
+    dated: bool = True
 
 
 class Store(Protocol):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +16,8 @@ from pageseek.storage.base import Buffer, Version
 LARGE = (
     4 << 20
 )  # bytes from which numpy's memory comes in huge pages, so that it is not faulted in page by page
+
+SHARE_ALL = 0x1 | 0x2 | 0x4  # FILE_SHARE_READ, FILE_SHARE_WRITE, FILE_SHARE_DELETE
 
 
 def _version(now: os.stat_result, name: str) -> Version:
@@ -28,6 +32,28 @@ def version_at(path: str) -> Version:
     return _version(os.stat(path), path)
 
 
+def _open(path: str) -> int:
+    """A descriptor that reads bytes as they are, closed in child processes."""
+    if sys.platform == "win32":
+        # os.open there would keep others from renaming and deleting the file for as long as it is cached
+        import _winapi
+        import msvcrt
+
+        try:
+            handle = _winapi.CreateFile(
+                path, _winapi.GENERIC_READ, SHARE_ALL, 0, _winapi.OPEN_EXISTING, 0, 0
+            )
+        except OSError as error:
+            error.filename = path
+            raise
+        try:
+            return msvcrt.open_osfhandle(handle, os.O_RDONLY | os.O_BINARY)
+        except BaseException:
+            _winapi.CloseHandle(handle)
+            raise
+    return os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+
+
 class LocalStore:
     """A file on local disk. The descriptor keeps the file's content even when the name moves on."""
 
@@ -36,9 +62,8 @@ class LocalStore:
 
     def __init__(self, path: str, name: str | None = None) -> None:
         self.name = name or path
-        self._fd = os.open(
-            path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-        )
+        self._lock = threading.Lock()  # of the place in the file, where reads have to move it
+        self._fd = _open(path)
         try:
             self.version = self._stat()
         except BaseException:
@@ -55,13 +80,13 @@ class LocalStore:
     def _read(self, offset: int, length: int) -> Buffer:
         if length >= LARGE and hasattr(os, "preadv"):
             return self._read_large(offset, length)
-        data = os.pread(self._fd, length, offset)
+        data = self._read_at(length, offset)
         if len(data) == length:
             return data
         parts = [data]
         have = len(data)
-        while have < length:  # pread gives at most 2 GiB at once
-            data = os.pread(self._fd, length - have, offset + have)
+        while have < length:  # a read gives at most 2 GiB at once
+            data = self._read_at(length - have, offset + have)
             if not data:
                 self.check()
                 raise OSError(
@@ -70,6 +95,13 @@ class LocalStore:
             parts.append(data)
             have += len(data)
         return b"".join(parts)
+
+    def _read_at(self, length: int, offset: int) -> bytes:
+        if hasattr(os, "pread"):
+            return os.pread(self._fd, length, offset)
+        with self._lock:
+            os.lseek(self._fd, offset, os.SEEK_SET)
+            return os.read(self._fd, length)
 
     def _read_large(self, offset: int, length: int) -> Buffer:
         buffer = memoryview(np.empty(length, np.uint8))

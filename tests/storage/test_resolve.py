@@ -1,0 +1,194 @@
+"""Which files of a folder are data, on local disk and on a pyarrow filesystem."""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pytest
+
+import pageseek as ps
+from pageseek.storage import resolve
+from pageseek.storage.resolve import _from_url
+from support.writer import INT32, Column, write
+
+HIDDEN = (
+    "_delta_log/a.parquet",
+    "_delta_log/deep/a.parquet",
+    "_temporary/0/_temporary/a.parquet",
+    ".hive-staging_1/-ext-1/k=1/a.parquet",
+    "b/.tmp/a.parquet",
+    "b/_x.parquet",
+    ".a.parquet",
+    "_metadata",
+    "b/notes.txt",
+)
+SHOWN = ("_n=1.parquet", "a.parquet", "b/c/d_.parq", "b/c.d/e.pq", "b/x_y.parquet")
+
+
+def on_disk(root: Path) -> Any:
+    return root
+
+
+def of_arrow(root: Path) -> Any:
+    return pafs.LocalFileSystem(), str(root)
+
+
+def of_arrow_with_a_slash(root: Path) -> Any:
+    return pafs.LocalFileSystem(), f"{root}/"
+
+
+def below_a_subtree(root: Path) -> Any:
+    return pafs.SubTreeFileSystem(str(root.parent), pafs.LocalFileSystem()), root.name
+
+
+def at_the_root_of_a_subtree(root: Path) -> Any:
+    return pafs.SubTreeFileSystem(str(root), pafs.LocalFileSystem()), ""
+
+
+def by_a_glob(root: Path) -> Any:
+    return f"{root}/**/*.p*q*"
+
+
+Form = Callable[[Path], Any]
+FOLDERS = [on_disk, of_arrow, of_arrow_with_a_slash, below_a_subtree, at_the_root_of_a_subtree]
+
+
+def fill(root: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(write([Column("a", INT32, [1])]))
+
+
+def names_of(source: Any, root: Path) -> list[str]:
+    tops = (str(root) + "/", root.name + "/")
+    found = []
+    for file in resolve(source):
+        top = next((top for top in tops if file.path.startswith(top)), "")
+        found.append(file.path.removeprefix(top))
+    return found
+
+
+@pytest.mark.parametrize("form", [*FOLDERS, by_a_glob])
+def test_what_is_below_a_hidden_name_is_no_data(form: Form, tmp_path: Path) -> None:
+    root = tmp_path / "_root" / ".given"  # a hidden name above does not matter: the user gave it
+    fill(root, HIDDEN + SHOWN)
+    assert names_of(form(root), root) == sorted(SHOWN)
+    assert ps.read_table(form(root)).num_rows == len(SHOWN)
+
+
+@pytest.mark.parametrize("form", [*FOLDERS, by_a_glob])
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [
+        (("k=2/a.parquet", "k=1/a.parquet", "a.parquet"), "k=1"),
+        (("b/_k=1/j=2/a.parquet", "_x/a=1/a.parquet"), "b/_k=1"),
+    ],
+)
+def test_folders_of_partitions_are_refused_by_name(
+    form: Form, names: tuple[str, ...], first: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "t=0"  # the user named this one
+    fill(root, names)
+    with pytest.raises(ps.UnsupportedError, match=rf"{first}: the folder is a partition.*list"):
+        ps.scan(form(root))
+    files = [str(root / name) for name in names]
+    assert ps.read_table(files).num_rows == len(names)
+    assert ps.read_table(os.path.dirname(files[0])).num_rows == 1
+
+
+def test_a_glob_that_names_its_folders_may_name_partitions(tmp_path: Path) -> None:
+    fill(tmp_path, ("k=1/a.parquet", "k=2/a.parquet", "_x/a.parquet"))
+    assert names_of(f"{tmp_path}/k=*/*.parquet", tmp_path) == ["k=1/a.parquet", "k=2/a.parquet"]
+    assert names_of(f"{tmp_path}/_x/*.parquet", tmp_path) == ["_x/a.parquet"]
+
+
+@pytest.mark.parametrize("form", FOLDERS)
+def test_a_folder_with_nothing_but_hidden_files(form: Form, tmp_path: Path) -> None:
+    fill(tmp_path, HIDDEN)
+    (tmp_path / "k=1").mkdir()  # no data in it: no column is lost
+    with pytest.raises(FileNotFoundError, match=r"no \.parquet file"):
+        ps.scan(form(tmp_path))
+
+
+def test_relative_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, HIDDEN + SHOWN)
+    monkeypatch.chdir(tmp_path)
+    for folder in (".", "./", "b/..", "**/*.p*q*", "./**/*.p*q*"):
+        assert names_of(folder, tmp_path) == sorted(SHOWN), folder
+    monkeypatch.chdir(tmp_path / "b")
+    assert names_of("..", tmp_path) == sorted(SHOWN)
+
+
+def test_a_folder_that_cannot_be_listed_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, ("a.parquet", "b/a.parquet"))
+    scandir = os.scandir
+
+    def refuse(path: Any) -> Any:
+        if os.path.basename(path) == "b":
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(PermissionError, match="b"):
+        ps.scan(tmp_path)
+
+
+def test_the_rules_hold_where_a_filesystem_drops_the_leading_slash() -> None:
+    class Handler(pafs.FileSystemHandler):  # type: ignore[misc]
+        def get_file_info(self, paths: list[str]) -> list[Any]:
+            return [pafs.FileInfo(path, pafs.FileType.Directory) for path in paths]
+
+        def get_file_info_selector(self, selector: Any) -> list[Any]:
+            names = ("_r/t/a.parquet", "_r/t/_x/a.parquet")
+            return [pafs.FileInfo(name, pafs.FileType.File, size=9) for name in names]
+
+        def normalize_path(self, path: str) -> str:
+            return path
+
+        def get_type_name(self) -> str:
+            return "fake"
+
+    Handler.__abstractmethods__ = frozenset()
+    found = resolve((pafs.PyFileSystem(Handler()), "/_r/t/"))
+    assert [source.path for source in found] == ["_r/t/a.parquet"]
+
+
+# ---- URLs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["https", "http", "HTTPS", "ftp", "hf+x", "wasbs"])
+def test_urls_of_schemes_that_pyarrow_does_not_know(scheme: str) -> None:
+    with pytest.raises(ps.UnsupportedError, match="filesystem, path") as caught:
+        ps.scan(f"{scheme}://user:secret@example.org/a.parquet")
+    assert str(caught.value).startswith(f"{scheme.lower()}://: ")
+    assert "secret" not in str(caught.value)
+
+
+def test_urls_of_filesystems_that_this_pyarrow_was_built_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(url: str) -> Any:
+        assert url == "gs://bucket/a.parquet"
+        raise pa.ArrowNotImplementedError("Got GCS URI but Arrow compiled without GCS support")
+
+    known = types.SimpleNamespace(FileSystem=types.SimpleNamespace(from_uri=refuse))
+    monkeypatch.setitem(_from_url.__globals__, "pafs", known)
+    with pytest.raises(ps.UnsupportedError, match="'gs'"):
+        _from_url("gs://bucket/a.parquet", "gs")
+
+
+def test_names_with_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("12:30.parquet", "at:noon.parquet"):
+        with pytest.raises(FileNotFoundError, match=name):
+            ps.scan(name)
+        fill(tmp_path, (name,))
+        assert ps.read_table(name).num_rows == 1
