@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Rows of an Arrow array, by a mask or by their places, into new memory."""
 from pageseek._core.decode import KIND_WIDTH, Block
-from pageseek._core.search import CoreError
+from pageseek.errors import CoreError
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint64_t
