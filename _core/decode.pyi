@@ -4,6 +4,8 @@ from typing import Final, Self, TypeAlias, final
 from pageseek._core.rows import RowRanges
 from typing_extensions import Buffer
 
+from pageseek.errors import CoreError as CoreError
+
 _Form: TypeAlias = tuple[int, int, int, int, int, int]
 
 TAKE_PAGE: Final[int]
@@ -15,12 +17,6 @@ INDEX_PAGE: Final[int]
 DICTIONARY_PAGE: Final[int]
 DATA_PAGE_V2: Final[int]
 KIND_WIDTH: Final[tuple[int, ...]]
-
-class CoreError(Exception):
-    status: int
-    offset: int | None
-    message: str
-    def __init__(self, status: int, offset: int | None, message: str) -> None: ...
 
 class HeaderError(CoreError): ...
 class PageMismatch(CoreError): ...

@@ -3,6 +3,8 @@
 
 Every function takes buffers, runs one block without the GIL and turns a status into CoreError.
 """
+from pageseek.errors import CoreError
+
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -76,16 +78,6 @@ cdef extern from "pageseek.h" nogil:
     int64_t ps_leaf_row(const ps_leaf *)
     size_t ps_leaf_reach(const ps_leaf *, const ps_page *, size_t)
     ps_status ps_leaf_finish(ps_leaf *, ps_column *, ps_error *)
-
-
-class CoreError(Exception):
-    """What a kernel says: `status` (ps_status of pageseek.h), `offset` (byte of the input, or None), `message`."""
-
-    def __init__(self, status, offset, message):
-        super().__init__(message)
-        self.status = status
-        self.offset = offset
-        self.message = message
 
 
 class HeaderError(CoreError):
@@ -207,7 +199,10 @@ def decompress(str codec, data, size_t size, bint exact=True):
 
 cdef int fill_spec(ps_leaf_spec *spec, tuple form, size_t max_output) except -1:
     memset(spec, 0, sizeof(ps_leaf_spec))
-    spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8 = form
+    try:
+        spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8 = form
+    except OverflowError as error:
+        raise CoreError(<int>PS_INVALID, None, f"a form of {form}: {error}") from None
     spec.max_output = max_output
     return 0
 

@@ -1,7 +1,8 @@
 from pageseek._core.decode import KIND_WIDTH as KIND_WIDTH
 from pageseek._core.decode import Block as Block
-from pageseek._core.search import CoreError as CoreError
 from typing_extensions import Buffer
+
+from pageseek.errors import CoreError as CoreError
 
 def gather(
     kind: int,

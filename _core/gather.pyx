@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Rows of an Arrow array, by a mask or by their places, into new memory."""
 from pageseek._core.decode import KIND_WIDTH, Block
-from pageseek._core.search import CoreError
+from pageseek.errors import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer

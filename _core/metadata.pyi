@@ -1,5 +1,7 @@
 from typing_extensions import Buffer
 
+from pageseek.errors import CoreError as CoreError
+
 ABSENT: int
 TRUNCATED: int
 CORRUPT: int
@@ -12,12 +14,6 @@ SCHEMA_FIELDS: tuple[str, ...]
 ROW_GROUP_FIELDS: tuple[str, ...]
 CHUNK_FIELDS: tuple[str, ...]
 PAGE_HEADER_FIELDS: tuple[str, ...]
-
-class CoreError(Exception):
-    status: int
-    offset: int | None
-    message: str
-    def __init__(self, status: int, offset: int | None, message: str) -> None: ...
 
 def footer(
     data: Buffer, *, max_arena: int = ...

@@ -8,6 +8,8 @@ optional field that is not there. Nothing is checked that needs the rest of the 
 offsets of a chunk are what the footer says, and may lie. Whatever the input, the outcome is a
 result or a CoreError: TRUNCATED, CORRUPT, LIMIT (`max_arena` bytes, or nesting) or NOMEM.
 """
+from pageseek.errors import CoreError
+
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
@@ -86,29 +88,6 @@ if ([sizeof(ps_schema_element), sizeof(ps_row_group), sizeof(ps_chunk), sizeof(p
         != [8 * len(names) for names in
             (SCHEMA_FIELDS, ROW_GROUP_FIELDS, CHUNK_FIELDS, PAGE_HEADER_FIELDS)]):
     raise ImportError("pageseek._core.metadata disagrees with pageseek.h")
-
-
-class CoreError(Exception):
-    """The core refused its input.
-
-    Attributes
-    ----------
-    status : int
-        ``TRUNCATED``, ``CORRUPT``, ``LIMIT``, ``UNSUPPORTED``, ``NOMEM`` or ``INVALID``.
-    offset : int or None
-        Byte at fault, counted from the start of the buffer; None where no byte is.
-    message : str
-        One sentence without a full stop.
-    """
-
-    def __init__(self, status, offset, message):
-        super().__init__(status, offset, message)  # all three, so that it can be pickled
-        self.status = status
-        self.offset = offset
-        self.message = message
-
-    def __str__(self):
-        return self.message if self.offset is None else f"{self.message} (byte {self.offset})"
 
 
 @cython.no_gc  # as LeafDecoder of decode.pyx

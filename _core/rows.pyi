@@ -38,13 +38,14 @@ from pageseek._core.search import OP_LT as OP_LT
 from pageseek._core.search import OP_NE as OP_NE
 from pageseek._core.search import OP_NEVER as OP_NEVER
 from pageseek._core.search import OP_PREFIX as OP_PREFIX
-from pageseek._core.search import CoreError as CoreError
 from pageseek._core.search import Zones as Zones
 from pageseek._core.search import compare as compare
 from pageseek._core.search import lower_bound as lower_bound
 from pageseek._core.search import sort_literals as sort_literals
 from pageseek._core.search import upper_bound as upper_bound
 from typing_extensions import Buffer
+
+from pageseek.errors import CoreError as CoreError
 
 @final
 class RowRanges:

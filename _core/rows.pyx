@@ -7,7 +7,7 @@ from operator import index
 import numpy as np
 from pageseek._core import gather as gathering
 from pageseek._core import search
-from pageseek._core.search import CoreError
+from pageseek.errors import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer

@@ -2,6 +2,8 @@ from typing import Final, Self, TypeAlias, final
 
 from typing_extensions import Buffer
 
+from pageseek.errors import CoreError as CoreError
+
 _Literals: TypeAlias = tuple[int, Buffer, Buffer | None]
 
 KIND_BOOL: Final[int]
@@ -38,12 +40,6 @@ NAN_SPARK: Final[int]
 MAY_TRUE: Final[int]
 MAY_FALSE: Final[int]
 MAY_NULL: Final[int]
-
-class CoreError(Exception):
-    status: int
-    offset: int | None
-    message: str
-    def __init__(self, status: int, offset: int | None, message: str) -> None: ...
 
 def compare(
     kind: int,

@@ -8,6 +8,8 @@ bit first. Literals are a tuple (n, values, offsets or None) of the same kind; f
 values, literals with offsets are KIND_BYTES.
 """
 
+from pageseek.errors import CoreError
+
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
@@ -63,26 +65,6 @@ OP_IN, OP_PREFIX, OP_IS_NULL, OP_IS_NAN = PS_IN, PS_PREFIX, PS_IS_NULL, PS_IS_NA
 OP_ALWAYS, OP_NEVER = PS_ALWAYS, PS_NEVER
 NAN_IEEE, NAN_SPARK = PS_NAN_IEEE, PS_NAN_SPARK
 MAY_TRUE, MAY_FALSE, MAY_NULL = PS_MAY_TRUE, PS_MAY_FALSE, PS_MAY_NULL
-
-
-class CoreError(Exception):
-    """The C core refused its input.
-
-    Attributes
-    ----------
-    status : int
-        1 truncated, 2 corrupt, 3 limit, 4 unsupported, 5 out of memory, 6 invalid argument.
-    offset : int or None
-        Byte of the input at fault; None where no byte is.
-    message : str
-    """
-
-    def __init__(self, status, offset, message):
-        super().__init__(status, offset, message)
-        self.status, self.offset, self.message = status, offset, message
-
-    def __str__(self):
-        return self.message if self.offset is None else f"{self.message} (byte {self.offset})"
 
 
 cdef int check(ps_status status, ps_error *error) except -1:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 __all__ = [
+    "CoreError",
     "CorruptFileError",
     "FileChangedError",
     "LimitError",
@@ -12,6 +14,7 @@ __all__ = [
     "PredicateError",
     "UnsupportedError",
     "from_core",
+    "placed",
 ]
 
 
@@ -39,10 +42,27 @@ class PredicateError(PageseekError, ValueError):
     """A filter does not fit the columns that it names."""
 
 
-class _Core(Protocol):
-    status: int
-    offset: int | None
-    message: str
+class CoreError(PageseekError):
+    """A kernel refused its input. Where it came from a file, an error that names the place takes its stead.
+
+    Attributes
+    ----------
+    status : int
+        ps_status of pageseek.h: 1 truncated, 2 corrupt, 3 limit, 4 unsupported, 5 out of memory, 6 invalid argument.
+    offset : int or None
+        Byte at fault, counted from the start of the buffer; None where no byte is.
+    message : str
+        One sentence without a full stop.
+    """
+
+    def __init__(self, status: int, offset: int | None, message: str) -> None:
+        super().__init__(status, offset, message)  # all three, so that it can be pickled
+        self.status = status
+        self.offset = offset
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message if self.offset is None else f"{self.message} (byte {self.offset})"
 
 
 _STATUS: dict[int, type[PageseekError]] = {
@@ -54,8 +74,17 @@ _STATUS: dict[int, type[PageseekError]] = {
 }
 
 
-def from_core(error: _Core, where: str, base: int | None = None) -> PageseekError:
+def from_core(error: CoreError, where: str, base: int | None = None) -> PageseekError:
     """The public error for a kernel's; `base` is the place in the file of the kernel's byte 0."""
     kind = _STATUS.get(error.status, PageseekError)
     byte = "" if error.offset is None or base is None else f" at byte {base + error.offset}"
     return kind(f"{where}{byte}: {error.message}")
+
+
+@contextmanager
+def placed(where: str) -> Iterator[None]:
+    """Give errors of kernels, in the block, the place in whose bytes they arose."""
+    try:
+        yield
+    except CoreError as error:
+        raise from_core(error, where) from error

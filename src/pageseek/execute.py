@@ -13,6 +13,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek._core.gather import gather
 from pageseek.decode import LeafReader
+from pageseek.errors import placed
 from pageseek.fetch import Fetcher
 from pageseek.metadata import Column, ParquetFile
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
@@ -41,7 +42,8 @@ class GroupScan:
     ) -> tuple[int, list[list[pa.Array]]]:
         """(rows, for each column its arrays) of the selected rows that pass."""
         if bound is not None:
-            with self._report.timed("filter"):
+            where = f"{self._file.name}: row group {self._row_group}"
+            with self._report.timed("filter"), placed(where):
                 ranges = self._filter(ranges, bound)
         if limit is not None and ranges.num_rows > limit:
             self._count_limited(ranges, limit)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pageseek._core import metadata as core
 from pageseek._core import rows
 from pageseek.bounds import Bounds, signed_order, trusted_order
-from pageseek.errors import CorruptFileError, UnsupportedError, from_core
+from pageseek.errors import CorruptFileError, UnsupportedError, from_core, placed
 from pageseek.fetch import Fetcher
 from pageseek.page_index import (
     MAX_ARENA,
@@ -300,7 +300,9 @@ class ParquetFile:
     @lazy
     def _understates_chunks(self) -> bool:
         """Whether the writer left the dictionary page's header out of total_compressed_size (PARQUET-816)."""
-        made = re.match(r"parquet-mr version (\d+)\.(\d+)\.(\d+)", self.created_by or "")
+        made = re.match(
+            r"parquet-mr version (\d{1,9})\.(\d{1,9})\.(\d{1,9})", self.created_by or ""
+        )
         return made is not None and tuple(map(int, made.groups())) < (1, 2, 9)
 
     def chunk(self, row_group: int, leaf: Leaf) -> Any:
@@ -353,7 +355,8 @@ class ParquetFile:
         nans = table[:, _FIELD["statistics_nan_count"]]
         counts = np.array([g.num_rows for g in self.row_groups], np.int64)
         nulls, nans = np.maximum(nulls, -1), np.maximum(nans, -1)
-        return Bounds(form, self._footer, bounds, None, nulls, nans, counts, 0).zones
+        with placed(f"{self.name}: column {leaf.name!r}: statistics"):
+            return Bounds(form, self._footer, bounds, None, nulls, nans, counts, 0).zones
 
     def _chunk_bounds(self, leaf: Leaf, form: Form) -> npt.NDArray[np.int64]:
         """(offset, length) of min, then of max, in the footer for each chunk; absent where not trusted."""
@@ -499,7 +502,8 @@ class ParquetFile:
         form = self.schema_tree.parquet_form(leaf)
         bounds = self._chunk_bounds(leaf, form)
         counts = np.array([g.num_rows for g in self.row_groups], np.int64)
-        found = Bounds(form, self._footer, bounds, None, None, None, counts, 0)
+        with placed(f"{self.name}: column {leaf.name!r}: statistics"):
+            found = Bounds(form, self._footer, bounds, None, None, None, counts, 0)
         return found.lower, found.upper
 
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 import numpy as np
 import pyarrow as pa
 
-from pageseek.errors import PredicateError, UnsupportedError
+from pageseek.errors import CorruptFileError, LimitError, PredicateError, UnsupportedError
 
 _T = TypeVar("_T")
 
@@ -53,6 +53,7 @@ PHYSICAL_NAMES = (
     "FIXED_LEN_BYTE_ARRAY",
 )
 ABSENT = -(1 << 63)
+MAX_FIXED = 1 << 27  # bytes of a fixed-length value, as in the core
 
 # ps_kind of pageseek.h
 (K_BOOL, K_I8, K_I16, K_I32, K_I64, K_U8, K_U16, K_U32, K_U64, K_F16, K_F32, K_F64) = range(12)
@@ -509,7 +510,10 @@ class Schema:
             return None
         try:
             blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
-            return pa.ipc.read_schema(pa.py_buffer(blinded))
+            made = pa.ipc.read_schema(pa.py_buffer(blinded))
+            for field in made:  # pyarrow decodes text when it is asked for, and this may be none
+                _ = field.name, getattr(field.type, "tz", None)
+            return made
         except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
             return None
 
@@ -521,8 +525,23 @@ class Schema:
         found = stored.field(index)
         return found if found.name == self.field(index).name else None
 
+    def _check_physical(self, leaf: Leaf) -> None:
+        """Refuse a physical type or a length that values cannot have."""
+        physical, length = leaf.element.type, leaf.element.type_length
+        where = f"{self._source}: column {leaf.name!r}"
+        if not 0 <= physical < len(PHYSICAL_NAMES):
+            raise CorruptFileError(f"{where}: there is no physical type {physical}")
+        if physical != FIXED:
+            return
+        if length < (logical_of(leaf.element)[0] == L_DECIMAL):
+            given = "no type_length" if length == ABSENT else f"type_length {length}"
+            raise CorruptFileError(f"{where}: FIXED_LEN_BYTE_ARRAY with {given}")
+        if length > MAX_FIXED:
+            raise LimitError(f"{where}: type_length {length} is above the limit of {MAX_FIXED}")
+
     def parquet_form(self, leaf: Leaf) -> Form:
         """How the leaf's values are typed by the Parquet schema alone."""
+        self._check_physical(leaf)
         return leaf_form(leaf, Options())
 
     def form(self, leaf: Leaf, options: Options) -> Form:
@@ -534,6 +553,7 @@ class Schema:
                 raise UnsupportedError(
                     f"{self._source}: column {leaf.name!r} is nested, which is not supported yet"
                 )
+            self._check_physical(leaf)
             stored = self._stored_field(leaf.top)
             original = None if stored is None else stored.type
             form = self._forms[key] = leaf_form(leaf, options, original)
