@@ -547,7 +547,8 @@ class Schema:
         leaf = self.leaf(field.first_leaf) if field.stop_leaf > field.first_leaf else None
         if leaf is None or not leaf.flat:
             raise UnsupportedError(
-                f"{self._source}: column {field.name!r} is nested, which is not supported yet"
+                f"{self._source}: column {field.name!r} is nested, which is not supported yet; "
+                "name the columns to read without it: scan(..., columns=[...])"
             )
         form = self.form(leaf, options)
         metadata = {}
