@@ -268,14 +268,10 @@ def _natural(
         if logical == L_UUID and element.type_length == 16:
             return K_FIXED, storage, pa.uuid(), False
         return K_FIXED, storage, storage, False
-    text = logical in (L_STRING, L_JSON)
-    large = options.string_type == "large"
-    kind = K_LARGE_BYTES if large else K_BYTES
-    if text:
-        storage = pa.large_string() if large else pa.string()
-        return kind, storage, pa.json_(storage) if logical == L_JSON else storage, True
-    storage = pa.large_binary() if large else pa.binary()
-    return kind, storage, storage, False
+    if logical == L_JSON:
+        return K_BYTES, pa.string(), pa.json_(pa.string()), True
+    storage = pa.string() if logical == L_STRING else pa.binary()
+    return K_BYTES, storage, storage, logical == L_STRING
 
 
 def _with_stored(
@@ -306,12 +302,21 @@ def _with_stored(
     return kind, storage, natural
 
 
+_LARGE = {
+    pa.string(): pa.large_string(),
+    pa.binary(): pa.large_binary(),
+    pa.json_(pa.string()): pa.json_(pa.large_string()),
+}
+
+
 def leaf_form(leaf: Leaf, options: Options, stored: pa.DataType | None = None) -> Form:
     """How to decode a leaf, and as what. `stored` is its type in the file's Arrow schema, if it has one."""
     element = leaf.element
     kind, storage, made, text = _natural(element, options)
-    if stored is not None and options.string_type == "string":
+    if stored is not None:
         kind, storage, made = _with_stored(kind, storage, made, stored)
+    if options.string_type == "large" and made in _LARGE:  # views and dictionaries stay as they are
+        kind, storage, made = K_LARGE_BYTES, _LARGE[storage], _LARGE[made]
     if logical_of(element)[0] == L_UNKNOWN:
         made = pa.null()
     length = element.type_length if element.type == FIXED else 0
@@ -565,7 +570,8 @@ class Schema:
         leaf = self.leaf(field.first_leaf) if field.stop_leaf > field.first_leaf else None
         if leaf is None or not leaf.flat:
             raise UnsupportedError(
-                f"{self._source}: column {field.name!r} is nested, which is not supported yet"
+                f"{self._source}: column {field.name!r} is nested, which is not supported yet; "
+                "name the columns to read without it: scan(..., columns=[...])"
             )
         form = self.form(leaf, options)
         metadata = {}

@@ -228,6 +228,50 @@ def test_schemas_are_those_of_pyarrow(path: str) -> None:
     assert large.schema.field("b").type == pa.large_string()
 
 
+def test_a_nested_column_is_named_with_what_works_instead() -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"a": [1, 2], "list of b": [[1], [2, 3]]}), sink)
+    data = sink.getvalue().to_pybytes()
+    for way in (lambda: ps.open(data).schema, lambda: ps.read_table(data)):
+        with pytest.raises(ps.UnsupportedError, match=r"column 'list of b' is nested.*columns="):
+            way()
+    assert ps.scan(data, columns=["a"]).schema == pa.schema({"a": pa.int64()})
+    assert ps.read_table(data, columns=["a"]).to_pydict() == {"a": [1, 2]}
+
+
+def test_large_strings_leave_other_types_of_the_stored_schema_alone() -> None:
+    columns = {
+        "took": pa.array([1, None], pa.duration("us")),
+        "ts": pa.array([1, None], pa.timestamp("us", "Europe/Berlin")),
+        "word": pa.array(["x", None]).dictionary_encode(),
+        "view": pa.array(["x", None], pa.string_view()),
+        "dec": pa.array([1, None], pa.decimal256(9, 2)),
+        "s": pa.array(["x", None]),
+        "wide": pa.array(["x", None], pa.large_string()),
+        "bin": pa.array([b"x", None], pa.binary()),
+        "wide bin": pa.array([b"x", None], pa.large_binary()),
+        "json": pa.array(["{}", None], pa.json_(pa.string())),
+    }
+    widened = {
+        "s": pa.large_string(),
+        "bin": pa.large_binary(),
+        "json": pa.json_(pa.large_string()),
+    }
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    data = sink.getvalue().to_pybytes()
+    assert ps.read_table(data).schema.types == pq.read_table(pa.BufferReader(data)).schema.types
+    for condition in (None, ps.col("s") == "x", ps.col("took").is_null()):
+        large = ps.read_table(data, filter=condition, string_type="large")
+        for name in table.column_names:
+            field = large.schema.field(name)
+            assert field.type == widened.get(name, table.schema.field(name).type), name
+    large = ps.read_table(data, string_type="large")
+    large.validate(full=True)
+    assert large.to_pylist() == table.to_pylist()
+
+
 @pytest.mark.parametrize(
     "options",
     [
