@@ -99,14 +99,15 @@ void *ps_buffer_new(size_t size) {
 #if defined(_WIN32)
     buffer = _aligned_malloc(rounded, BUFFER_ALIGN);
 #else
-    size_t align = BUFFER_ALIGN;
-#if defined(__linux__)
-    if (rounded >= HUGE_FROM) align = HUGE_PAGE;
-#endif
-    if (posix_memalign(&buffer, align, rounded)) return NULL;
+    if (posix_memalign(&buffer, BUFFER_ALIGN, rounded)) return NULL;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    /* advice only, and for whole huge pages: the tail may share its page with another block */
-    if (align == HUGE_PAGE) (void)madvise(buffer, rounded & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
+    /* Advice only, for the whole huge pages inside: what lies around them may belong to other blocks. To ask
+     * for their alignment would make the allocator map and unmap every block anew. */
+    if (rounded >= HUGE_FROM) {
+        const size_t lead = (HUGE_PAGE - (uintptr_t)buffer % HUGE_PAGE) % HUGE_PAGE;
+        (void)madvise((uint8_t *)buffer + lead, (rounded - lead) & ~(HUGE_PAGE - 1),
+                      MADV_HUGEPAGE);
+    }
 #endif
 #endif
     return buffer;

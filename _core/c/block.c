@@ -2,39 +2,20 @@
  * from run to run would cost more. */
 #include "leaf.h"
 
-/* A run costs about as much as so many rows of a block, by measurement. */
-static size_t rows_per_run(const ps_leaf *leaf) {
-    if (ps_leaf_is_coded(leaf)) return 64;
-    return leaf->has_nulls ? 192 : 256;
-}
-
 enum { LEAST_RUNS = 3, SPARSE_BLOCKS = 4 };
 
-/* Byte strings to the output, after its last row; *fit is false, and nothing is done, where the offsets
- * would be exhausted. */
-static ps_status take_strings(ps_leaf *leaf, const ps_block *block, bool *fit, ps_error *err) {
-    const uint8_t *from[PS_BLOCK], *const before = leaf->at;
-    uint32_t length[PS_BLOCK];
-    const ps_rle codes = leaf->codes;
-    const bool coded = ps_leaf_is_coded(leaf);
-    PS_TRY(coded ? ps_dictionary_find_block(leaf, from, length, block, err)
-                 : ps_plain_find_block(leaf, from, length, block, err));
+ps_status ps_block_strings(ps_leaf *leaf, const uint8_t *const *at, const uint32_t *length,
+                           size_t n, const uint8_t *end, bool *fit, ps_error *err) {
     int64_t size = ps_offset_get(leaf, leaf->out_rows), sum = 0;
-    for (size_t i = 0; i < block->kept; i++) sum += length[i];
+    for (size_t i = 0; i < n; i++) sum += length[i];
     *fit = sum <= ps_offset_limit(leaf) - size;
-    if (!*fit) {
-        leaf->at = before;
-        leaf->codes = codes;
-        return PS_OK;
-    }
+    if (!*fit) return PS_OK;
     leaf->out_values.size = (size_t)size;
     PS_TRY(ps_leaf_room(leaf, &leaf->out_values, (size_t)(size + sum), err));
     const size_t room = leaf->out_values.capacity;
-    const uint8_t *end = coded ? leaf->dictionary.data + leaf->dictionary.data_length
-                               : leaf->values + leaf->values_length;
     uint8_t *out = leaf->out_values.data;
-    for (size_t i = 0; i < block->kept; i++) {
-        ps_copy_string(out + size, room - (size_t)size, from[i], (size_t)(end - from[i]),
+    for (size_t i = 0; i < n; i++) {
+        ps_copy_string(out + size, room - (size_t)size, at[i], (size_t)(end - at[i]),
                        length[i]);
         size += length[i];
         ps_offset_set(leaf, leaf->out_rows + (int64_t)i + 1, size);
@@ -47,8 +28,7 @@ static ps_status take_bits(ps_leaf *leaf, const ps_block *block, const uint64_t 
                            ps_error *err) {
     uint64_t bits[PS_BLOCK_WORDS + 1] = {0}, spread[PS_BLOCK_WORDS];
     const uint64_t *made = bits;
-    PS_TRY(block->kept ? ps_plain_read_block_bits(leaf, bits, block, err)
-                       : ps_plain_skip(leaf, (int64_t)block->values, err));
+    PS_TRY(leaf->encoding->block_bits(leaf, bits, block, err));
     if (block->kept < block->chosen) {
         ps_words_expand(spread, bits, validity, ps_words_for(block->chosen));
         made = spread;
@@ -62,8 +42,7 @@ static ps_status take_fixed(ps_leaf *leaf, const ps_block *block, const uint64_t
                             ps_error *err) {
     uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
     const size_t room = (size_t)(leaf->max_rows - leaf->out_rows);
-    PS_TRY(ps_leaf_is_coded(leaf) ? ps_dictionary_read_block(leaf, out, block, err)
-                                  : ps_plain_read_block(leaf, out, room, block, err));
+    PS_TRY(leaf->encoding->block(leaf, out, room, block, err));
     if (block->kept < block->chosen)
         ps_spread(out, leaf->out_width, (const uint8_t *)validity, 0, block->chosen,
                   block->kept);
@@ -79,7 +58,9 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
     const int64_t rest = stop - start;
     if (rest > PS_BLOCK) stop = start + PS_BLOCK;
     leaf->judged = stop;
-    size_t least = (size_t)(stop - start) / rows_per_run(leaf);
+    size_t least = (size_t)(stop - start) / (leaf->has_nulls
+                                                 ? leaf->encoding->rows_per_run_nulls
+                                                 : leaf->encoding->rows_per_run);
     if (least < LEAST_RUNS) least = LEAST_RUNS;
     size_t index = leaf->cursor.index;
     if (!selection->bitmap) { /* ranges tell at once */
@@ -116,9 +97,13 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
     block.end = ps_words_end(block.mask, ps_words_for(block.values));
 
     if (leaf->bytes) {
-        bool fit;
-        PS_TRY(take_strings(leaf, &block, &fit, err));
-        if (!fit) return PS_OK;
+        const ps_place before = leaf->place;
+        bool fit = true;
+        PS_TRY(leaf->encoding->block_strings(leaf, &block, &fit, err));
+        if (!fit) { /* from run to run, as far as they do */
+            leaf->place = before;
+            return PS_OK;
+        }
         if (block.kept < block.chosen)
             ps_leaf_spread_offsets(leaf, (const uint8_t *)validity, 0, (int64_t)block.chosen,
                                    (int64_t)block.kept);

@@ -35,7 +35,7 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
                              ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     d->loaded = false;
-    if (ps_leaf_is_coded(leaf)) ps_leaf_forget(leaf);
+    if (leaf->encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
     if (leaf->spec.kind == PS_BOOL) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
                        "a BOOLEAN column cannot have a dictionary");
@@ -83,16 +83,21 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
     return PS_OK;
 }
 
-ps_status ps_dictionary_open(ps_leaf *leaf, ps_error *err) {
+static ps_status open(ps_leaf *leaf, ps_error *err) {
     if (!leaf->dictionary.loaded) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
                        "dictionary-encoded page in a chunk without a dictionary page");
     }
     if (leaf->values_length == 0) { /* a page of nulls may leave out even the bit width */
-        return ps_rle_open(&leaf->codes, leaf->values, 0, 1, err);
+        return ps_rle_open(&leaf->place.codes, leaf->values, 0, 1, err);
     }
-    return ps_rle_open(&leaf->codes, leaf->values + 1, leaf->values_length - 1, leaf->values[0],
-                       err);
+    return ps_rle_open(&leaf->place.codes, leaf->values + 1, leaf->values_length - 1,
+                       leaf->values[0], err);
+}
+
+static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
+    const uint8_t *start = leaf->place.codes.start;
+    return ps_page_error(leaf, start, ps_rle_skip(&leaf->place.codes, (uint64_t)n, err), err);
 }
 
 /* Each code is proven to be inside the dictionary. `at`: byte of the page, for errors. */
@@ -109,29 +114,22 @@ static ps_status check_codes(const ps_leaf *leaf, const uint32_t *codes, size_t 
 
 /* Up to BATCH codes, each of which some row holds. */
 static ps_status read_codes(ps_leaf *leaf, uint32_t *codes, size_t n, ps_error *err) {
-    uint64_t at = (uint64_t)(leaf->codes.start - leaf->page.body);
-    ps_status status = ps_rle_read(&leaf->codes, codes, n, err);
-    if (status != PS_OK) {
-        if (err && err->offset != PS_NOWHERE) err->offset += at;
-        return status;
-    }
-    return check_codes(leaf, codes, n, at, err);
+    const uint8_t *start = leaf->place.codes.start;
+    PS_TRY(ps_page_error(leaf, start, ps_rle_read(&leaf->place.codes, codes, n, err), err));
+    return check_codes(leaf, codes, n, ps_page_byte(leaf, start), err);
 }
 
 /* The codes of a block, and of them the kept ones. */
 static ps_status read_block(ps_leaf *leaf, uint32_t *kept, const ps_block *block,
                             ps_error *err) {
     uint32_t codes[PS_BLOCK];
-    uint64_t at = (uint64_t)(leaf->codes.start - leaf->page.body);
-    ps_status status = block->kept ? ps_rle_read(&leaf->codes, codes, block->values, err)
-                                   : ps_rle_skip(&leaf->codes, block->values, err);
-    if (status != PS_OK) {
-        if (err && err->offset != PS_NOWHERE) err->offset += at;
-        return status;
-    }
+    const uint8_t *start = leaf->place.codes.start;
+    ps_status status = block->kept ? ps_rle_read(&leaf->place.codes, codes, block->values, err)
+                                   : ps_rle_skip(&leaf->place.codes, block->values, err);
+    PS_TRY(ps_page_error(leaf, start, status, err));
     ps_compact((uint8_t *)kept, PS_BLOCK, (const uint8_t *)codes, sizeof *codes, block->mask,
                block->end);
-    return check_codes(leaf, kept, block->kept, at, err);
+    return check_codes(leaf, kept, block->kept, ps_page_byte(leaf, start), err);
 }
 
 #define GATHER(bytes)                                                                          \
@@ -152,7 +150,7 @@ static void gather(const ps_leaf *leaf, const uint32_t *codes, uint8_t *out, siz
     }
 }
 
-ps_status ps_dictionary_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err) {
+static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err) {
     uint32_t codes[BATCH];
     while (n) {
         size_t batch = n < BATCH ? (size_t)n : BATCH;
@@ -163,8 +161,8 @@ ps_status ps_dictionary_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *e
     return PS_OK;
 }
 
-ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
-                                     ps_error *err) {
+static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
+                              ps_error *err) {
     uint32_t codes[BATCH];
     const ps_dictionary *d = &leaf->dictionary;
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
@@ -173,7 +171,7 @@ ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, in
     if (!d->checked) leaf->unchecked = true;
     *done = 0;
     while (*done < n) {
-        const ps_rle before = leaf->codes;
+        const ps_rle before = leaf->place.codes;
         size_t batch = n - *done < BATCH ? (size_t)(n - *done) : BATCH;
         PS_TRY(read_codes(leaf, codes, batch, err));
         int64_t sum = 0;
@@ -183,8 +181,8 @@ ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, in
             size_t fit = 0;
             for (sum = 0; sum + slices[codes[fit]].length <= limit - size; fit++)
                 sum += slices[codes[fit]].length;
-            leaf->codes = before;
-            PS_TRY(ps_rle_skip(&leaf->codes, fit, err));
+            leaf->place.codes = before;
+            PS_TRY(ps_rle_skip(&leaf->place.codes, fit, err));
             batch = fit;
         }
         leaf->out_values.size = (size_t)size;
@@ -209,17 +207,18 @@ ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, in
     return PS_OK;
 }
 
-ps_status ps_dictionary_read_block(ps_leaf *leaf, uint8_t *out, const ps_block *block,
-                                   ps_error *err) {
+static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+                             ps_error *err) {
     uint32_t codes[PS_BLOCK];
+    (void)room;
     PS_TRY(read_block(leaf, codes, block, err));
     gather(leaf, codes, out, block->kept);
     return PS_OK;
 }
 
-ps_status ps_dictionary_find_block(ps_leaf *leaf, const uint8_t **at, uint32_t *length,
-                                   const ps_block *block, ps_error *err) {
-    uint32_t codes[PS_BLOCK];
+static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, ps_error *err) {
+    uint32_t codes[PS_BLOCK], length[PS_BLOCK];
+    const uint8_t *at[PS_BLOCK];
     const ps_dictionary *d = &leaf->dictionary;
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
     PS_TRY(read_block(leaf, codes, block, err));
@@ -229,5 +228,16 @@ ps_status ps_dictionary_find_block(ps_leaf *leaf, const uint8_t **at, uint32_t *
         length[i] = slice.length;
     }
     if (!d->checked) leaf->unchecked = true;
-    return PS_OK;
+    return ps_block_strings(leaf, at, length, block->kept, d->data + d->data_length, fit, err);
 }
+
+const ps_encoding ps_dictionary_codes = {
+    .rows_per_run = 64,
+    .rows_per_run_nulls = 64,
+    .open = open,
+    .skip = skip,
+    .read = read_fixed,
+    .read_strings = read_strings,
+    .block = block_fixed,
+    .block_strings = block_strings,
+};

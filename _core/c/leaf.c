@@ -5,12 +5,11 @@
 
 #include "utf8.h"
 
-ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error *err) {
+ps_status ps_grow_room(ps_grow *grow, size_t size, size_t limit, ps_error *err) {
     if (size <= grow->capacity && grow->data) return PS_OK;
-    if (size > leaf->spec.max_output) {
+    if (size > limit) {
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
-                       "%zu bytes of output are beyond the limit of %zu", size,
-                       leaf->spec.max_output);
+                       "%zu bytes of output are beyond the limit of %zu", size, limit);
     }
     size_t capacity = size;
     if (grow->data && capacity < grow->capacity + grow->capacity / 2) {
@@ -24,6 +23,10 @@ ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error
     grow->data = data;
     grow->capacity = capacity;
     return PS_OK;
+}
+
+ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error *err) {
+    return ps_grow_room(grow, size, leaf->spec.max_output, err);
 }
 
 static void drop(ps_grow *grow) {
@@ -59,6 +62,7 @@ void ps_leaf_free(ps_leaf *leaf) {
     if (!leaf) return;
     drop_output(leaf);
     drop(&leaf->levels);
+    drop(&leaf->last);
     ps_dictionary_clear(&leaf->dictionary);
     free(leaf);
 }
@@ -115,6 +119,47 @@ size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
     return reach < size - size / 4 ? reach : size;
 }
 
+/* Which encodings a physical type may have (Encodings.md, "Supported Encodings"). */
+static ps_status find_encoding(ps_leaf *leaf, ps_error *err) {
+    static const ps_encoding *const tables[] = {
+        [PQ_PLAIN] = &ps_plain,
+        [PQ_PLAIN_DICTIONARY] = &ps_dictionary_codes,
+        [PQ_RLE] = &ps_rle_booleans,
+        [PQ_DELTA_BINARY_PACKED] = &ps_delta_numbers,
+        [PQ_DELTA_LENGTH_BYTE_ARRAY] = &ps_delta_lengths,
+        [PQ_DELTA_BYTE_ARRAY] = &ps_delta_strings,
+        [PQ_RLE_DICTIONARY] = &ps_dictionary_codes,
+        [PQ_BYTE_STREAM_SPLIT] = &ps_stream_split,
+    };
+    enum { NUMBERS = 1 << PQ_INT32 | 1 << PQ_INT64, FLOATS = 1 << PQ_FLOAT | 1 << PQ_DOUBLE };
+    const int32_t encoding = leaf->page.encoding, physical = leaf->spec.physical;
+    unsigned types = ~0u; /* a set of physical types */
+    switch (encoding) {
+    case PQ_PLAIN: break;
+    case PQ_RLE: types = 1u << PQ_BOOLEAN; break;
+    case PQ_BIT_PACKED: types = 0; break;
+    case PQ_PLAIN_DICTIONARY:
+    case PQ_RLE_DICTIONARY: types &= ~(1u << PQ_BOOLEAN); break;
+    case PQ_DELTA_BINARY_PACKED: types = NUMBERS; break;
+    case PQ_DELTA_LENGTH_BYTE_ARRAY: types = 1u << PQ_BYTE_ARRAY; break;
+    case PQ_DELTA_BYTE_ARRAY: types = 1u << PQ_BYTE_ARRAY | 1u << PQ_FIXED; break;
+    case PQ_BYTE_STREAM_SPLIT: types = NUMBERS | FLOATS | 1u << PQ_FIXED; break;
+    case PQ_ALP:
+        return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE,
+                       "encoding %d, ALP, is not supported yet", encoding);
+    default:
+        return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE, "encoding %d is unknown", encoding);
+    }
+    if (!(types >> physical & 1)) {
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                       "encoding %d is not one for values of physical type %d", encoding,
+                       physical);
+    }
+    leaf->encoding = physical == PQ_BOOLEAN && encoding == PQ_PLAIN ? &ps_plain_booleans
+                                                                    : tables[encoding];
+    return PS_OK;
+}
+
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
     leaf->has_page = false;
     if (page->num_values < 0 || page->first_row < 0 ||
@@ -131,26 +176,10 @@ ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
     leaf->page = *page;
     leaf->row = leaf->value = 0;
     leaf->judged = 0;
+    PS_TRY(find_encoding(leaf, err));
     PS_TRY(ps_leaf_levels(leaf, err));
-    switch (page->encoding) {
-    case PQ_PLAIN: break;
-    case PQ_RLE:
-        if (leaf->spec.physical != PQ_BOOLEAN) {
-            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "encoding RLE is for BOOLEAN values");
-        }
-        break;
-    case PQ_PLAIN_DICTIONARY:
-    case PQ_RLE_DICTIONARY: break;
-    case PQ_BIT_PACKED:
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
-                       "encoding BIT_PACKED is for levels, not for values");
-    default:
-        return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE, "encoding %d of physical type %d",
-                       page->encoding, leaf->spec.physical);
-    }
-    bool codes = page->encoding == PQ_PLAIN_DICTIONARY || page->encoding == PQ_RLE_DICTIONARY;
-    if (page->num_values)
-        PS_TRY(codes ? ps_dictionary_open(leaf, err) : ps_plain_open(leaf, err));
+    leaf->place = (ps_place){.at = leaf->values};
+    if (page->num_values) PS_TRY(leaf->encoding->open(leaf, err));
     leaf->has_page = true;
     return PS_OK;
 }
@@ -162,8 +191,7 @@ static int64_t count_values(const ps_leaf *leaf, int64_t rows) {
 
 static ps_status skip_rows(ps_leaf *leaf, int64_t rows, ps_error *err) {
     int64_t n = count_values(leaf, rows);
-    PS_TRY(ps_leaf_is_coded(leaf) ? ps_rle_skip(&leaf->codes, (uint64_t)n, err)
-                                  : ps_plain_skip(leaf, n, err));
+    if (n) PS_TRY(leaf->encoding->skip(leaf, n, err));
     leaf->row += rows;
     leaf->value += n;
     return PS_OK;
@@ -218,9 +246,7 @@ static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error 
     int64_t n = count_values(leaf, rows), got = n;
     *done = rows;
     if (leaf->bytes) {
-        PS_TRY(ps_leaf_is_coded(leaf)
-                   ? ps_dictionary_read_strings(leaf, leaf->out_rows, n, &got, err)
-                   : ps_plain_read_strings(leaf, leaf->out_rows, n, &got, err));
+        PS_TRY(leaf->encoding->read_strings(leaf, leaf->out_rows, n, &got, err));
         if (got < n) {
             rows = *done = leaf->has_nulls ? rows_of_values(leaf, got) : got;
             n = got;
@@ -229,13 +255,12 @@ static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error 
             ps_leaf_spread_offsets(leaf, leaf->levels.data, (size_t)leaf->row, rows, n);
     } else if (leaf->spec.kind == PS_BOOL) {
         uint8_t *out = leaf->out_values.data;
-        PS_TRY(ps_plain_read_bits(leaf, out, (size_t)leaf->out_rows, n, err));
+        PS_TRY(leaf->encoding->read_bits(leaf, out, (size_t)leaf->out_rows, n, err));
         if (n < rows)
             expand_bits(out, (size_t)leaf->out_rows, leaf->levels.data, leaf->row, rows, n);
     } else {
         uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
-        PS_TRY(ps_leaf_is_coded(leaf) ? ps_dictionary_read(leaf, out, n, err)
-                                      : ps_plain_read(leaf, out, n, err));
+        PS_TRY(leaf->encoding->read(leaf, out, n, err));
         if (n < rows)
             ps_spread(out, leaf->out_width, leaf->levels.data, (size_t)leaf->row, (size_t)rows,
                       (size_t)n);

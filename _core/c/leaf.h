@@ -1,11 +1,12 @@
-/* leaf.h - the state of a leaf decoder, shared by its rooms: leaf (walk and output), block, levels,
- * plain, dictionary. Internal. */
+/* leaf.h - the state of a leaf decoder, shared by its rooms: leaf (walk and output), block, levels, and one
+ * room for each encoding. Internal. */
 #ifndef PAGESEEK_LEAF_H
 #define PAGESEEK_LEAF_H
 
 #include "bits.h"
 #include "compact.h"
 #include "convert.h"
+#include "delta.h"
 #include "rle.h"
 
 enum { /* parquet.thrift Encoding */
@@ -13,7 +14,12 @@ enum { /* parquet.thrift Encoding */
        PQ_PLAIN_DICTIONARY = 2,
        PQ_RLE = 3,
        PQ_BIT_PACKED = 4,
-       PQ_RLE_DICTIONARY = 8
+       PQ_DELTA_BINARY_PACKED = 5,
+       PQ_DELTA_LENGTH_BYTE_ARRAY = 6,
+       PQ_DELTA_BYTE_ARRAY = 7,
+       PQ_RLE_DICTIONARY = 8,
+       PQ_BYTE_STREAM_SPLIT = 9,
+       PQ_ALP = 10
 };
 
 typedef struct ps_grow { /* an output buffer */
@@ -35,6 +41,16 @@ typedef struct ps_dictionary {
     ps_grow values; /* other kinds: n converted values; PS_BOOL never has one */
 } ps_dictionary;
 
+/* How far the values of a page are read, besides leaf->value: a copy of it is a way back. */
+typedef struct ps_place {
+    const uint8_t *at; /* byte strings: the next one, or its bytes that are not shared */
+    ps_rle codes;      /* dictionary codes, or RLE booleans */
+    ps_delta numbers;  /* DELTA_BINARY_PACKED values; lengths of byte strings */
+    ps_delta prefixes; /* DELTA_BYTE_ARRAY: bytes shared with the string before */
+} ps_place;
+
+typedef struct ps_encoding ps_encoding;
+
 struct ps_leaf {
     ps_leaf_spec spec;
     size_t in_width,
@@ -46,13 +62,15 @@ struct ps_leaf {
     /* the current page */
     bool has_page;
     ps_page page;
+    const ps_encoding *encoding;
     int64_t n_rows, row; /* rows in the page, rows of it that are done */
     bool has_nulls;
-    ps_grow levels;             /* validity of the page's rows, when has_nulls */
-    int64_t value;              /* values (not nulls) of the page that are done */
-    const uint8_t *values, *at; /* values section, and the next value in it (byte strings) */
+    ps_grow levels;          /* validity of the page's rows, when has_nulls */
+    int64_t n_values, value; /* values (not nulls) in the page, those that are done */
+    const uint8_t *values;   /* values section */
     size_t values_length;
-    ps_rle codes; /* dictionary codes, or RLE booleans */
+    ps_place place;
+    ps_grow last; /* DELTA_BYTE_ARRAY: the value read last, or passed */
 
     /* the selection and the output */
     ps_selection selection;
@@ -67,17 +85,14 @@ struct ps_leaf {
         out_offsets; /* out_validity is empty until a null is seen */
 };
 
-/* Make room for `size` bytes; PS_LIMIT beyond the leaf's max_output. */
+/* Make room for `size` bytes; PS_LIMIT beyond `limit`. Growth is geometric. */
+ps_status ps_grow_room(ps_grow *grow, size_t size, size_t limit, ps_error *err);
+/* The same for output: the limit is the leaf's max_output. */
 ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error *err);
 
 /* levels.c: split the body of a page into validity and values. */
 ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err);
 
-/* leaf.c: whether the page's values are dictionary codes. */
-PS_INLINE bool ps_leaf_is_coded(const ps_leaf *leaf) {
-    return leaf->page.encoding == PQ_PLAIN_DICTIONARY ||
-           leaf->page.encoding == PQ_RLE_DICTIONARY;
-}
 /* Validity of the next `rows` rows of the output, n of them valid: bits from bit `at`, which are
  * looked at only when n < rows. */
 ps_status ps_leaf_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
@@ -101,37 +116,51 @@ typedef struct ps_block {
 ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
                         ps_error *err);
 
-/* The kept values of a block: fixed ones to out, which has room for `room`; bits, from bit 0 of out,
- * which has PS_BLOCK_WORDS + 1 words. The block's values are done after them. */
-ps_status ps_plain_read_block(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+/* What an encoding does on the page at hand. `n` values, or those of a block, are done after each call, but
+ * for leaf->value, which the caller moves. Those calls are there that the leaf's output can need. */
+struct ps_encoding {
+    /* a run costs about as much as so many rows of a block, by measurement; the same with nulls */
+    uint32_t rows_per_run, rows_per_run_nulls;
+    ps_status (*open)(ps_leaf *leaf, ps_error *err);
+    ps_status (*skip)(ps_leaf *leaf, int64_t n, ps_error *err);
+
+    /* n values: of fixed width; bits, to out_bit of the bitmap; byte strings, after the `dense` ones that the
+     * offsets hold already, *done < n where offsets would overflow */
+    ps_status (*read)(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err);
+    ps_status (*read_bits)(ps_leaf *leaf, uint8_t *out, size_t out_bit, int64_t n,
+                           ps_error *err);
+    ps_status (*read_strings)(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
                               ps_error *err);
-ps_status ps_plain_read_block_bits(ps_leaf *leaf, uint64_t *out, const ps_block *block,
-                                   ps_error *err);
-ps_status ps_dictionary_read_block(ps_leaf *leaf, uint8_t *out, const ps_block *block,
-                                   ps_error *err);
-/* Where the kept byte strings of a block lie. */
-ps_status ps_plain_find_block(ps_leaf *leaf, const uint8_t **at, uint32_t *length,
-                              const ps_block *block, ps_error *err);
-ps_status ps_dictionary_find_block(ps_leaf *leaf, const uint8_t **at, uint32_t *length,
-                                   const ps_block *block, ps_error *err);
 
-/* plain.c */
-ps_status ps_plain_open(ps_leaf *leaf, ps_error *err);
-ps_status ps_plain_skip(ps_leaf *leaf, int64_t n, ps_error *err);
-ps_status ps_plain_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err);
-/* Bits to out_bit of the bitmap: BOOLEAN, PLAIN or RLE. */
-ps_status ps_plain_read_bits(ps_leaf *leaf, uint8_t *out, size_t out_bit, int64_t n,
-                             ps_error *err);
-/* Byte strings after the `dense` values that offsets already hold; *done < n when offsets would overflow. */
-ps_status ps_plain_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
-                                ps_error *err);
+    /* the kept values of a block: of fixed width, to out with room for `room`; bits, from bit 0 of out, which
+     * has PS_BLOCK_WORDS + 1 words; byte strings, after the last row of the output, *fit as in
+     * ps_block_strings, and then the caller goes back to where leaf->place was */
+    ps_status (*block)(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+                       ps_error *err);
+    ps_status (*block_bits)(ps_leaf *leaf, uint64_t *out, const ps_block *block, ps_error *err);
+    ps_status (*block_strings)(ps_leaf *leaf, const ps_block *block, bool *fit, ps_error *err);
+};
+extern const ps_encoding ps_plain, ps_plain_booleans, ps_rle_booleans, ps_dictionary_codes,
+    ps_delta_numbers, ps_delta_lengths, ps_delta_strings, ps_stream_split;
 
-/* dictionary.c */
-ps_status ps_dictionary_open(ps_leaf *leaf, ps_error *err);
-ps_status ps_dictionary_read(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err);
-ps_status ps_dictionary_read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
-                                     ps_error *err);
+/* block.c: append n byte strings, which lie before `end`, to the output. *fit is false, and nothing is done,
+ * where offsets would overflow. */
+ps_status ps_block_strings(ps_leaf *leaf, const uint8_t *const *at, const uint32_t *length,
+                           size_t n, const uint8_t *end, bool *fit, ps_error *err);
+
 void ps_dictionary_clear(ps_dictionary *dictionary);
+
+/* The byte of the page at p, which lies in its body. */
+PS_INLINE uint64_t ps_page_byte(const ps_leaf *leaf, const uint8_t *p) {
+    return (uint64_t)(p - leaf->page.body);
+}
+/* An error of a part of the page becomes one of the page. */
+PS_INLINE ps_status ps_page_error(const ps_leaf *leaf, const uint8_t *part, ps_status status,
+                                  ps_error *err) {
+    if (status != PS_OK && err && err->offset != PS_NOWHERE)
+        err->offset += ps_page_byte(leaf, part);
+    return status;
+}
 
 /* Offsets of either width. */
 PS_INLINE int64_t ps_offset_get(const ps_leaf *leaf, int64_t i) {

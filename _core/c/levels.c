@@ -25,7 +25,8 @@ static ps_status read_validity(ps_leaf *leaf, const uint8_t *data, size_t length
             leaf->levels.data[i] = leaf->spec.lsb_levels ? data[i] : reverse_bits(data[i]);
         }
     }
-    leaf->has_nulls = ps_bits_count(leaf->levels.data, 0, (size_t)n) != n;
+    leaf->n_values = (int64_t)ps_bits_count(leaf->levels.data, 0, (size_t)n);
+    leaf->has_nulls = leaf->n_values != leaf->page.num_values;
     return PS_OK;
 }
 
@@ -34,7 +35,7 @@ ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
     const uint8_t *body = page->body;
     size_t length = page->length;
     leaf->has_nulls = false;
-    leaf->n_rows = page->num_values;
+    leaf->n_rows = leaf->n_values = page->num_values;
     if (page->version == 2 && page->num_rows >= 0 && page->num_rows != page->num_values) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
                        "page of a flat column has %lld values in %lld rows",
@@ -77,7 +78,7 @@ ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
                        "page header counts %lld nulls in %lld values",
                        (long long)page->num_nulls, (long long)page->num_values);
     }
-    leaf->values = leaf->at = body;
+    leaf->values = body;
     leaf->values_length = length;
     return PS_OK;
 }

@@ -12,7 +12,7 @@ typedef struct ps_rle {
     uint64_t left;       /* values left in it */
     uint32_t value;      /* repeated run */
     const uint8_t *bits; /* packed run: its first byte */
-    uint64_t bit;        /* packed run: next bit */
+    uint64_t at;         /* packed run: values of it that are done */
 } ps_rle;
 
 ps_status ps_rle_open(ps_rle *rle, const uint8_t *data, size_t length, int width,

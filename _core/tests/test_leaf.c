@@ -186,7 +186,8 @@ static void test_pages_that_contradict_the_format(void) {
     fails(page_of("\2\2\3", 3, 1, CODES), spec, PS_CORRUPT);   /* index 3 of 2 */
     fails(page_of("\x21\2\0", 3, 1, CODES), spec, PS_CORRUPT); /* 33 bits */
     fails(page_of("", 0, 1, RLE), spec, PS_CORRUPT);
-    fails(page_of("", 0, 1, 5), spec, PS_UNSUPPORTED);
+    fails(page_of("", 0, 1, 10), spec, PS_UNSUPPORTED); /* ALP */
+    fails(page_of("", 0, 1, 6), spec, PS_CORRUPT);      /* not for INT32 */
 }
 
 static void test_a_null_error_is_allowed(void) {

@@ -49,6 +49,7 @@ DATA: dict[str, tuple[list[Any], list[Any], dict[str, Any]]] = {
         [b"x", b"aa", b"x", b"a", b"\xc3\xa9"],
         {"encodings": "dictionary"},
     ),
+    "deltas": ([8, None, -1, -1, 30], [b"ab", b"abc", None, b"b", b""], {"encodings": "delta"}),
     "all null": ([None] * 5, [b"a", None, None, None, b"a"], {"packed": True, "codec": "snappy"}),
 }
 
@@ -66,13 +67,17 @@ def test_every_layout_of_two_columns_answers_like_a_loop(name: str) -> None:
     for k, (of_a, of_p) in enumerate(itertools.product(cuts, cuts)):
         of_b = cuts[(k * 7 + k // 16) % 16]
         how_here = dict(how)
+        text = how.get("encodings", "plain")
+        if text == "delta":
+            text = ("delta-lengths", "delta-strings")[k % 2]
         if how.get("encodings") == "dictionary" and k % 3 == 0:
-            how_here["encodings"] = "plain"
+            how_here["encodings"] = text = "plain"
+        of_text = how_here | {"encodings": text}
         data = write(
             [
                 Column("a", INT32, a, of_a, optional=True, **how_here),
                 Column("p", INT64, [r["p"] for r in table], of_p, **how_here),
-                Column("b", BYTE_ARRAY, b, of_b, optional=True, logical=STRING, **how_here),
+                Column("b", BYTE_ARRAY, b, of_b, optional=True, logical=STRING, **of_text),
             ]
         )
         if k % 4 == 0:
@@ -115,7 +120,7 @@ def test_three_columns_of_six_rows_with_parts_of_the_index_missing(seed: int) ->
             a += [None] * (6 - len(a))
         table = [{"a": x, "b": y, "p": i} for i, (x, y) in enumerate(zip(a, b, strict=True))]
 
-        def knobs() -> dict[str, Any]:
+        def knobs(*more: str) -> dict[str, Any]:
             return {
                 "pages": dice.choice(cuts),
                 "column_index": dice.random() < 0.8,
@@ -123,7 +128,7 @@ def test_three_columns_of_six_rows_with_parts_of_the_index_missing(seed: int) ->
                 "statistics": dice.random() < 0.8,
                 "null_count": dice.random() < 0.7,
                 "version": dice.choice((1, 2)),
-                "encodings": dice.choice(("plain", "dictionary")),
+                "encodings": dice.choice(("plain", "dictionary", *more)),
                 "codec": dice.choice(("uncompressed", "snappy", "zstd", "gzip", "lz4_raw")),
                 "packed": dice.random() < 0.5,
                 "crc": dice.random() < 0.5,
@@ -131,9 +136,9 @@ def test_three_columns_of_six_rows_with_parts_of_the_index_missing(seed: int) ->
 
         data = write(
             [
-                Column("a", INT32, a, optional=True, **knobs()),
-                Column("b", DOUBLE, b, optional=True, **knobs()),
-                Column("p", INT64, list(range(6)), **knobs()),
+                Column("a", INT32, a, optional=True, **knobs("delta", "split")),
+                Column("b", DOUBLE, b, optional=True, **knobs("split")),
+                Column("p", INT64, list(range(6)), **knobs("delta", "split")),
             ]
         )
         pool = leaves("a", a, [5, -1]) + leaves("b", b, [0.5, 9.0])

@@ -40,7 +40,7 @@ CASES = [
     for version in (1, 2)
 ]
 cases = pytest.mark.parametrize(("kind", "encoding", "nulls", "version"), CASES)
-FEW = 10  # rows of which every subset is tried
+FEW = 9  # rows of which every subset is tried
 
 
 def as_pairs(mask: Mask, base: int = 0) -> Selection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,26 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import pageseek as ps
-from support.writer import BOOLEAN, BYTE_ARRAY, DOUBLE, FIXED, INT32, INT64, INT96, hybrid, plain
+from support import encodings
+from support.encodings import (
+    BYTE_STREAM_SPLIT,
+    DELTA_BINARY_PACKED,
+    DELTA_BYTE_ARRAY,
+    DELTA_LENGTH_BYTE_ARRAY,
+    Delta,
+)
+from support.writer import (
+    BOOLEAN,
+    BYTE_ARRAY,
+    DOUBLE,
+    FIXED,
+    FLOAT,
+    INT32,
+    INT64,
+    INT96,
+    hybrid,
+    plain,
+)
 
 PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
 Mask = npt.NDArray[np.bool_]
@@ -27,21 +47,58 @@ class Kind(NamedTuple):
     def physical(self) -> int:
         return self.form[0]
 
+    def wanted(self, value: Any) -> Any:
+        """What Arrow has for a physical value."""
+        if value is None:
+            return None
+        kind = self.form[2]
+        if kind in (12, 13):
+            number = value if isinstance(value, int) else int.from_bytes(value, "big", signed=True)
+            return Decimal(number)
+        if kind == 9:
+            return struct.unpack("<e", value)[0]
+        if self.physical == INT96:
+            nanos, day = struct.unpack("<qI", value)
+            return nanos + (day - 2_440_588) * 86_400_000_000_000
+        if kind == 7:
+            return value % (1 << 32)
+        return value
+
 
 N = 21
+NUMBERS = (PLAIN, RLE_DICTIONARY, DELTA_BINARY_PACKED, BYTE_STREAM_SPLIT)
+FLOATS = (PLAIN, RLE_DICTIONARY, BYTE_STREAM_SPLIT)
+STRINGS = (PLAIN, RLE_DICTIONARY, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY)
+FIXEDS = (PLAIN, RLE_DICTIONARY, DELTA_BYTE_ARRAY, BYTE_STREAM_SPLIT)
+TOPS = [(1 << 31) - 1, -(1 << 31)]  # differences that wrap around
 KINDS = [
     Kind("bool", (BOOLEAN, 0, 0, 0, 0, 0), [i % 3 == 0 for i in range(N)], (PLAIN, RLE)),
-    Kind("int32", (INT32, 0, 3, 0, 0, 0), [i * 7 % 5 for i in range(N)], (PLAIN, RLE_DICTIONARY)),
-    Kind("int64", (INT64, 0, 4, 0, 0, 0), [i * 7 % 5 << 40 for i in range(N)], (PLAIN, RLE_DICTIONARY)),
-    Kind("int8", (INT32, 0, 1, 0, 0, 0), [i * 11 % 9 - 4 for i in range(N)], (PLAIN, RLE_DICTIONARY)),
-    Kind("int16", (INT32, 0, 2, 0, 0, 0), [i * 11 % 9 - 4 for i in range(N)], (PLAIN, RLE_DICTIONARY)),
-    Kind("double", (DOUBLE, 0, 11, 0, 0, 0), [i * 11 % 9 / 4 for i in range(N)], (PLAIN, RLE_DICTIONARY)),
-    Kind("string", (BYTE_ARRAY, 0, 14, 0, 0, 1), [b"x" * (i % 4) + b"%d" % (i % 6) for i in range(N)], (PLAIN, RLE_DICTIONARY)),
-    Kind("large string", (BYTE_ARRAY, 0, 15, 0, 0, 0), [b"y" * (i * 9 % 40) for i in range(N)], (PLAIN, RLE_DICTIONARY)),
-    Kind("fixed", (FIXED, 3, 16, 3, 0, 0), [b"%03d" % (i % 8) for i in range(N)], (PLAIN, RLE_DICTIONARY)),
-    Kind("decimal", (BYTE_ARRAY, 0, 12, 0, 0, 0), [bytes([i % 4 + 1]) * (i % 4 + 1) for i in range(N)], (PLAIN, RLE_DICTIONARY)),
+    Kind("int32", (INT32, 0, 3, 0, 0, 0), [i * 7 % 5 for i in range(N)], NUMBERS),
+    Kind("int64", (INT64, 0, 4, 0, 0, 0), [i * 7 % 5 << 40 for i in range(N)], NUMBERS),
+    Kind("int8", (INT32, 0, 1, 0, 0, 0), [i * 11 % 9 - 4 for i in range(N)], NUMBERS),
+    Kind("int16", (INT32, 0, 2, 0, 0, 0), [i * 11 % 9 - 4 for i in range(N)], NUMBERS),
+    Kind("uint32", (INT32, 0, 7, 0, 0, 0), [*TOPS, -1] * (N // 3), NUMBERS),
+    Kind("wide int32", (INT32, 0, 4, 0, 0, 0), [*TOPS, 3] * (N // 3), NUMBERS),
+    Kind("far int64", (INT64, 0, 4, 0, 0, 0), [(t << 32) + i % 3 for i in range(N // 3) for t in (*TOPS, 0)], NUMBERS),
+    Kind("steady int64", (INT64, 0, 4, 0, 0, 0), [7 - 3 * i for i in range(N)], NUMBERS),
+    Kind("float", (FLOAT, 0, 10, 0, 0, 0), [i * 11 % 9 / 4 for i in range(N)], FLOATS),
+    Kind("double", (DOUBLE, 0, 11, 0, 0, 0), [i * 11 % 9 / 4 for i in range(N)], FLOATS),
+    Kind("string", (BYTE_ARRAY, 0, 14, 0, 0, 1), [b"x" * (i % 4) + b"%d" % (i % 6) for i in range(N)], STRINGS),
+    Kind("large string", (BYTE_ARRAY, 0, 15, 0, 0, 0), [b"y" * (i * 9 % 40) for i in range(N)], STRINGS),
+    Kind("long string", (BYTE_ARRAY, 0, 14, 0, 0, 0), [b"z" * (i * 7 % 60) + b"%d" % i for i in range(N)], STRINGS),
+    Kind("fixed", (FIXED, 3, 16, 3, 0, 0), [b"%03d" % (i % 8) for i in range(N)], FIXEDS),
+    Kind("fixed 16", (FIXED, 16, 16, 16, 0, 0), [b"%016d" % (i * i % 70) for i in range(N)], FIXEDS),
+    Kind("fixed 21", (FIXED, 21, 16, 21, 0, 0), [b"%021d" % (i * 37) for i in range(N)], FIXEDS),
+    Kind("float16", (FIXED, 2, 9, 0, 0, 0), [struct.pack("<e", i * 11 % 9 / 4) for i in range(N)], FIXEDS),
+    Kind("decimal", (BYTE_ARRAY, 0, 12, 0, 0, 0), [bytes([i % 4 + 1]) * (i % 4 + 1) for i in range(N)], STRINGS),
+    Kind("int32 decimal", (INT32, 0, 12, 0, 0, 0), [i * 11 % 9 - 4 for i in range(N)], NUMBERS),
+    Kind("int64 decimal", (INT64, 0, 13, 0, 0, 0), [(i * 11 % 9 - 4) << 35 for i in range(N)], NUMBERS),
+    Kind("fixed decimal", (FIXED, 5, 12, 0, 0, 0), [(i * 31 - 300).to_bytes(5, "big", signed=True) for i in range(N)], FIXEDS),
+    Kind("wide decimal", (FIXED, 70, 13, 0, 0, 0), [(i * 31 - 300).to_bytes(70, "big", signed=True) for i in range(N)], FIXEDS),
     Kind("int96", (INT96, 0, 4, 0, 3, 0), [struct.pack("<qI", i % 4, 2_440_588) for i in range(N)], (PLAIN, RLE_DICTIONARY)),
 ]  # fmt: skip
+# a stream of deltas as writers make it, and as none does
+USUAL, ODD = Delta(), Delta(minis=3, per_mini=8, extra=1, pad=True, unneeded=255, cut=True)
 
 
 class Page(NamedTuple):
@@ -93,6 +150,9 @@ def page_of(
         body = struct.pack("<I", len(runs)) + runs
     else:
         body = plain(kind.physical, present)
+        if encoding != PLAIN:
+            how = ODD if packed else USUAL
+            body = encodings.encode(encoding, kind.physical, present, body, how)
     levels = hybrid([int(v is not None) for v in rows], 1, packed) if optional else b""
     nulls = len(rows) - len(present)
     if version == 2:
@@ -125,8 +185,12 @@ TYPES = {
     2: pa.int16(),
     3: pa.int32(),
     4: pa.int64(),
+    7: pa.uint32(),
+    9: pa.float16(),
+    10: pa.float32(),
     11: pa.float64(),
     12: pa.decimal128(38, 0),
+    13: pa.decimal256(76, 0),
     14: pa.binary(),
     15: pa.large_binary(),
 }
@@ -134,7 +198,7 @@ TYPES = {
 
 def arrow(kind: Kind, finished: tuple[Any, ...]) -> list[Any]:
     n, null_count, validity, offsets, values = finished
-    made = TYPES.get(kind.form[2], pa.binary(3))
+    made = TYPES.get(kind.form[2]) or pa.binary(kind.form[3])
     buffers = [
         b if b is None else pa.py_buffer(b)
         for b in ((validity, values) if offsets is None else (validity, offsets, values))

@@ -16,8 +16,21 @@ from typing import Any
 
 import pyarrow as pa
 
+from support import encodings as encoders
+from support.encodings import Delta, varint, zigzag
+
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY = 0, 2, 3, 4, 8
+ENCODINGS = {
+    "plain": PLAIN,
+    "dictionary": RLE_DICTIONARY,
+    "old-dictionary": PLAIN_DICTIONARY,
+    "rle": RLE,
+    "delta": encoders.DELTA_BINARY_PACKED,
+    "delta-lengths": encoders.DELTA_LENGTH_BYTE_ARRAY,
+    "delta-strings": encoders.DELTA_BYTE_ARRAY,
+    "split": encoders.BYTE_STREAM_SPLIT,
+}
 UNORDERED, ASCENDING, DESCENDING = range(3)
 CODECS = {"uncompressed": 0, "snappy": 1, "gzip": 2, "lzo": 3, "brotli": 4, "zstd": 6, "lz4_raw": 7}
 INTEGER_FORMATS = {INT32: ("<I", 32), INT64: ("<Q", 64)}
@@ -49,19 +62,6 @@ class Raw(bytes):
 # ---- Thrift compact protocol ---------------------------------------------------------------------
 
 
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _zigzag(value: int) -> bytes:
-    return varint((value << 1) ^ (value >> 63) if value < 0 else value << 1)
-
-
 _WIRE = {I8: 3, I16: 4, I32: 5, I64: 6, bytes: 8, list: 9, dict: 12, Raw: 12}
 
 
@@ -75,7 +75,7 @@ def _encode(value: Any) -> bytes:
     if isinstance(value, I8):
         return struct.pack("b", value)
     if isinstance(value, int):
-        return _zigzag(value)
+        return zigzag(value)
     if isinstance(value, Raw):
         return value
     if isinstance(value, bytes):
@@ -99,7 +99,7 @@ def thrift(fields: Struct) -> bytes:
             continue
         kind = (1 if value else 2) if isinstance(value, bool) else _wire(value)
         step = number - last
-        out += bytes([step << 4 | kind]) if 0 < step < 16 else bytes([kind]) + _zigzag(number)
+        out += bytes([step << 4 | kind]) if 0 < step < 16 else bytes([kind]) + zigzag(number)
         if not isinstance(value, bool):
             out += _encode(value)
         last = number
@@ -171,8 +171,8 @@ class Column:
     """One column of one row group.
 
     `values`: physical values in row order, None for null. `pages`: rows of each page (all in one by default).
-    `encodings`: one for each page, "plain", "dictionary", "old-dictionary" or "rle" (booleans). `version`: of
-    the data pages. Hooks: `edit_header(page, header)`, `edit_body(page, body) -> body` (before compression),
+    `encodings`: one for each page, of ENCODINGS ("rle" is for booleans); `delta`: how delta streams are cut.
+    `version`: of the data pages. Hooks: `edit_header(page, header)`, `edit_body(page, body) -> body` (before compression),
     `edit_bytes(page, bytes) -> bytes` (after; page -1 is the dictionary), `edit_chunk(ColumnMetaData)`,
     `edit_column(ColumnChunk)`, `edit_column_index`, `edit_offset_index`, `edit_element(SchemaElement)`.
     """
@@ -192,6 +192,7 @@ class Column:
     codec: str = "uncompressed"
     crc: bool = False
     packed: bool = False
+    delta: Delta = encoders.USUAL
     dictionary: Sequence[Value] | None = None
     code_width: int | None = None
     column_index: bool = True
@@ -276,18 +277,20 @@ def _page(
 ) -> bytes:
     """Header and body of data page `number`."""
     encoding = column.encodings[number]
+    code = ENCODINGS[encoding]
     present = [v for v in values if v is not None]
     if encoding in ("dictionary", "old-dictionary"):
         assert codes is not None
         width = column.code_width
         width = (len(codes) - 1).bit_length() if width is None else width
         body = bytes([width]) + hybrid([codes[_hashable(v)] for v in present], width, column.packed)
-        code = RLE_DICTIONARY if encoding == "dictionary" else PLAIN_DICTIONARY
     elif encoding == "rle":
         runs = hybrid([int(v) for v in present], 1, column.packed)
-        body, code = struct.pack("<I", len(runs)) + runs, RLE
+        body = struct.pack("<I", len(runs)) + runs
     else:
-        body, code = plain(column.physical, present), PLAIN
+        body = plain(column.physical, present)
+        if encoding != "plain":
+            body = encoders.encode(code, column.physical, present, body, column.delta)
     levels = (
         hybrid([int(v is not None) for v in values], 1, column.packed) if column.optional else b""
     )
@@ -478,15 +481,9 @@ def _chunk(out: bytearray, column: Column) -> tuple[Struct, list[list[Value]]]:
         pages.append(values)
         row += count
     column.made = Made(places, dictionary_at)
-    used = {
-        "plain": PLAIN,
-        "dictionary": RLE_DICTIONARY,
-        "old-dictionary": PLAIN_DICTIONARY,
-        "rle": RLE,
-    }
     meta: Struct = {
         1: I32(column.physical),
-        2: [I32(e) for e in sorted({RLE, PLAIN} | {used[e] for e in column.encodings})],
+        2: [I32(e) for e in sorted({RLE, PLAIN} | {ENCODINGS[e] for e in column.encodings})],
         3: [column.name.encode()],
         4: I32(CODECS[column.codec]),
         5: I64(len(column.values)),
@@ -500,7 +497,7 @@ def _chunk(out: bytearray, column: Column) -> tuple[Struct, list[list[Value]]]:
     if column.encoding_stats:
         kind = I32(0 if column.version == 1 else 3)
         counts = [
-            {1: kind, 2: I32(used[e]), 3: I32(list(column.encodings).count(e))}
+            {1: kind, 2: I32(ENCODINGS[e]), 3: I32(list(column.encodings).count(e))}
             for e in set(column.encodings)
         ]
         if dictionary_at is not None:

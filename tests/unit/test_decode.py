@@ -53,9 +53,7 @@ def test_skip_and_read_is_read_and_cut(kind: Kind, encoding: int, nulls: str, ve
     for packed in (False, True):
         page = page_of(kind, encoding, rows, optional, version, packed)
         whole = read(decoder_of(kind, encoding, optional), page, (0, N), kind=kind)
-        assert [v is None for v in whole] == [v is None for v in rows]
-        if kind.name in ("bool", "int32", "int64", "int8", "string", "large string", "fixed"):
-            assert whole == rows
+        assert whole == [kind.wanted(v) for v in rows]
         for n in range(N):
             assert read(decoder_of(kind, encoding, optional), page, (n, N), kind=kind) == whole[n:]
         for start, stop in ((0, 1), (3, 4), (7, 9), (8, 16), (20, 21)):

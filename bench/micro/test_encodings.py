@@ -1,0 +1,183 @@
+"""Each encoding and type: rows of 50 pages of 20,000 values, beside pyarrow's full decode and filter.
+
+The chunk is uncompressed and in memory, and one thread decodes it. Run with `pytest bench/micro/test_encodings.py`;
+`--benchmark-columns=min,median` makes the table small. Rows of a group are one selection of one column.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pageseek._core import rows
+
+import pageseek as ps
+from pageseek.decode import LeafReader
+from pageseek.fetch import Fetcher
+from pageseek.report import Report
+from pageseek.schema import Options
+
+PAGE, PAGES = 20_000, 50
+N = PAGE * PAGES
+SEED = 11
+Dice = np.random.Generator
+
+
+def _integers(bits: int, kind: pa.DataType) -> Callable[[Dice], pa.Array]:
+    return lambda dice: pa.array(dice.integers(0, 1 << bits, N), kind)
+
+
+def _rising(dice: Dice) -> pa.Array:
+    return pa.array(np.cumsum(dice.integers(0, 100, N)))
+
+
+def _reals(kind: type) -> Callable[[Dice], pa.Array]:
+    return lambda dice: pa.array(dice.random(N).astype(kind))
+
+
+def _texts(_: Dice) -> pa.Array:
+    return pa.array([f"text {i * 7919 % N} of the row" for i in range(N)])
+
+
+def _paths(_: Dice) -> pa.Array:
+    return pa.array([f"/data/part/{i // 1000:05d}/row-{i:08d}" for i in range(N)])
+
+
+def _fixed(width: int) -> Callable[[Dice], pa.Array]:
+    def make(dice: Dice) -> pa.Array:
+        data = pa.py_buffer(dice.bytes(N * width))
+        return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), N, [None, data])
+
+    return make
+
+
+def _decimals(dice: Dice) -> pa.Array:
+    return pa.array(dice.integers(0, 10**9, N)).cast(pa.decimal128(20, 0))
+
+
+def _cities(dice: Dice) -> pa.Array:
+    return pa.array([f"city {i}" for i in range(500)]).take(pa.array(dice.integers(0, 500, N)))
+
+
+def _with_nulls(make: Callable[[Dice], pa.Array]) -> Callable[[Dice], pa.Array]:
+    def made(dice: Dice) -> pa.Array:
+        return make(dice).take(pa.array(np.arange(N), mask=dice.random(N) < 0.1))
+
+    return made
+
+
+DELTA, LENGTHS, STRINGS, SPLIT = (
+    "DELTA_BINARY_PACKED",
+    "DELTA_LENGTH_BYTE_ARRAY",
+    "DELTA_BYTE_ARRAY",
+    "BYTE_STREAM_SPLIT",
+)
+INT32, INT64 = _integers(20, pa.int32()), _integers(40, pa.int64())
+COLUMNS: dict[str, tuple[str, Callable[[Dice], pa.Array]]] = {
+    "plain-int64": ("PLAIN", INT64),
+    "plain-string": ("PLAIN", _texts),
+    "dictionary-int64": ("DICTIONARY", _integers(10, pa.int64())),
+    "dictionary-string": ("DICTIONARY", _cities),
+    "delta-int8": (DELTA, _integers(7, pa.int8())),
+    "delta-int32": (DELTA, INT32),
+    "delta-int64": (DELTA, INT64),
+    "delta-int64-rising": (DELTA, _rising),
+    "delta-int64-nulls": (DELTA, _with_nulls(INT64)),
+    "lengths-string": (LENGTHS, _texts),
+    "lengths-string-nulls": (LENGTHS, _with_nulls(_texts)),
+    "strings-string": (STRINGS, _texts),
+    "strings-paths": (STRINGS, _paths),
+    "strings-fixed16": (STRINGS, _fixed(16)),
+    "strings-decimal": (STRINGS, _decimals),
+    "split-float16": (SPLIT, _reals(np.float16)),
+    "split-float": (SPLIT, _reals(np.float32)),
+    "split-double": (SPLIT, _reals(np.float64)),
+    "split-double-nulls": (SPLIT, _with_nulls(_reals(np.float64))),
+    "split-int32": (SPLIT, INT32),
+    "split-int64": (SPLIT, INT64),
+    "split-fixed5": (SPLIT, _fixed(5)),
+    "split-fixed16": (SPLIT, _fixed(16)),
+    "split-decimal": (SPLIT, _decimals),
+}
+
+
+class Chunk(NamedTuple):
+    name: str
+    data: bytes
+
+
+@pytest.fixture(scope="module", params=COLUMNS)
+def chunk(request: pytest.FixtureRequest) -> Chunk:
+    encoding, make = COLUMNS[request.param]
+    how: dict[str, Any] = {"use_dictionary": encoding == "DICTIONARY"}
+    if not how["use_dictionary"]:
+        how["column_encoding"] = {"a": encoding}
+    sink = io.BytesIO()
+    pq.write_table(
+        pa.table({"a": make(np.random.default_rng(SEED))}),
+        sink,
+        compression="none",
+        write_page_index=True,
+        row_group_size=N,
+        data_page_size=1 << 30,
+        max_rows_per_page=PAGE,
+        **how,
+    )
+    return Chunk(request.param, sink.getvalue())
+
+
+def _scattered(share: float) -> npt.NDArray[np.bool_]:
+    return np.random.default_rng(SEED).random(N) < share
+
+
+def _clustered(share: float) -> npt.NDArray[np.bool_]:
+    places = np.arange(N)
+    return (places >= N // 3) & (places < N // 3 + int(N * share))
+
+
+SELECTIONS: dict[str, npt.NDArray[np.bool_]] = {
+    "100%": np.ones(N, np.bool_),
+    "10% scattered": _scattered(0.1),
+    "1% scattered": _scattered(0.01),
+    "1% clustered": _clustered(0.01),
+}
+selections = pytest.mark.parametrize("selection", SELECTIONS)
+
+
+@selections
+def test_pageseek(benchmark: Any, chunk: Chunk, selection: str) -> None:
+    benchmark.group = f"{chunk.name} {selection}"
+    file = ps.open(chunk.data)
+    leaf = file.leaves[0]
+    offsets = file.offset_index(0, leaf)
+    form = file.schema_tree.form(leaf, Options())
+    mask = SELECTIONS[selection]
+    chosen = rows.RowRanges.from_bitmap(np.packbits(mask, bitorder="little"), 0, N)
+
+    def decode() -> list[pa.Array]:
+        fetcher = Fetcher(file.store, Report())
+        reader = LeafReader(file, 0, leaf, form, fetcher, offsets)
+        reader.give(fetcher.read(reader.want(chosen), "data"))
+        return reader.read()
+
+    found = benchmark(decode)
+    assert sum(len(array) for array in found) == int(mask.sum())
+
+
+@selections
+def test_pyarrow(benchmark: Any, chunk: Chunk, selection: str) -> None:
+    benchmark.group = f"{chunk.name} {selection}"
+    file = pq.ParquetFile(pa.BufferReader(chunk.data))
+    mask = pa.array(SELECTIONS[selection])
+
+    def decode() -> pa.Table:
+        table = file.read_row_group(0, use_threads=False)
+        return table if selection == "100%" else table.filter(mask)
+
+    assert benchmark(decode).num_rows == mask.true_count
