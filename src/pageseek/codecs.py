@@ -7,12 +7,14 @@ Source: Compression.md.
 from __future__ import annotations
 
 import functools
+import importlib
+import sysconfig
 import threading
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
-import zstandard
 
 from pageseek._core import decode as core
 from pageseek.metadata import CODECS
@@ -34,33 +36,46 @@ def _codec(name: str) -> pa.Codec:
     return pa.Codec(name)
 
 
+# keeps a decompression context, which pyarrow makes anew for every page; but to import it would bring
+# the lock of the interpreter back where there is none
+zstandard: Any = None
+if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+    zstandard = importlib.import_module("zstandard")
+
+
 class _Contexts(threading.local):
-    """A decompression context is costly to make and serves one thread at a time."""
+    """A context serves one thread at a time."""
 
     def __init__(self) -> None:
         self.zstd = zstandard.ZstdDecompressor().decompress
 
 
-_contexts = _Contexts()
+_contexts = _Contexts() if zstandard else None
+
+
+def _one_frame(data: memoryview, size: int) -> bytes:
+    """One zstd frame of exactly so many bytes; empty where the data are anything else."""
+    if _contexts is None:
+        return b""
+    try:
+        if zstandard.frame_content_size(data) not in (size, -1):  # -1: the frame does not say
+            return b""
+        made: bytes = _contexts.zstd(data, size, False, False)  # nothing may follow it
+    except zstandard.ZstdError:
+        return b""
+    return made if len(made) == size else b""
 
 
 def _zstd(data: memoryview, size: int) -> pa.Buffer | bytes:
     if size > data.nbytes * 40_000 + 1024:  # a repeated-byte block of 128 KiB takes four bytes
         raise _corrupt(f"{data.nbytes} zstd bytes cannot hold {size}")
     try:
-        if zstandard.frame_content_size(data) in (size, -1):  # -1: streamed, the frame does not say
-            try:
-                made: bytes = _contexts.zstd(
-                    data, size, False, False
-                )  # one frame, nothing behind it
-            except zstandard.ZstdError:
-                made = b""
-            if len(made) == size:
-                return made
+        if made := _one_frame(data, size):
+            return made
         out = _codec("zstd").decompress(data, size)  # several frames, or a fault
     except MemoryError as error:
         raise _no_memory(size) from error
-    except (OSError, ValueError, pa.ArrowException, zstandard.ZstdError) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise _corrupt(f"zstd: {error}") from error
     if len(out) != size:
         raise _corrupt(f"the page declares {size} bytes, zstd holds {len(out)}")
