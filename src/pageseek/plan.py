@@ -406,23 +406,26 @@ def _account(
 ) -> int:
     """Count the pages that the rows lie in, as far as the metadata at hand tell; return their bytes."""
     assert report.chunks is not None
-    total = 0
+    total = held = 0
+    tail = file.store.size - file.tail.nbytes  # what lies behind it was read at open
     for leaf in scope.touched():
         chunk = file.chunk(group, leaf)
+        start, stop = chunk_range(chunk)
         offsets = file.cached_offset_index(group, leaf)[1]
         counts = ChunkReport(path=leaf.name, by=by, bytes=0, rows_decoded=ranges.num_rows)
         report.chunks[file.name, group, leaf.name] = counts
         if offsets is None:
-            size = chunk_range(chunk)[1] - chunk_range(chunk)[0] if ranges else 0
+            places = [(start, stop - start)] if ranges else []
             counts.kept = None if ranges else 0
             counts.known = _stated_pages(chunk)
         else:
             touched = offsets.pages_of(ranges)
             counts.known, counts.kept = offsets.num_pages, len(touched)
-            size = sum(length for _, _, length, _, _ in touched)
+            places = [(offset, length) for _, offset, length, _, _ in touched]
             if touched:  # what lies before the first page is the dictionary, where there is one
-                size += max(int(offsets.offset[0]) - chunk_range(chunk)[0], 0)
-        counts.bytes = size
-        total += size
-    report.bytes["data"] += total
+                places.append((start, max(int(offsets.offset[0]) - start, 0)))
+        counts.bytes = sum(length for _, length in places)
+        total += counts.bytes
+        held += sum(length for at, length in places if at >= tail)
+    report.bytes["data"] += total - held
     return total

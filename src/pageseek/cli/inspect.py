@@ -184,7 +184,7 @@ def draw(
     yield found["file"]
     groups = found["row_groups"]
     yield (
-        f"  {found['rows']:,} rows, {len(groups):,} row groups, {found['leaves']:,} columns, "
+        f"  {found['rows']:,} rows, {len(groups):,} row {'group' if len(groups) == 1 else 'groups'}, {found['leaves']:,} columns, "
         f"{text.size(found['bytes'])}"
     )
     yield f"  written by {found['created_by'] or 'an unnamed writer'}"
