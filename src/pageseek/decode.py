@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek._core import rows
 from pageseek.codecs import CORRUPT, decompressor
+from pageseek.columns import Part
 from pageseek.errors import CorruptFileError, from_core
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile, chunk_range
+from pageseek.nesting import REPEATED, Decoded
 from pageseek.page_index import OffsetIndex, Page
-from pageseek.schema import Form, Leaf, to_arrow
+from pageseek.schema import Leaf, to_arrow
 
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
 
@@ -40,13 +43,14 @@ class LeafReader:
         self,
         file: ParquetFile,
         row_group: int,
-        leaf: Leaf,
-        form: Form,
+        part: Part,
         fetcher: Fetcher,
         offsets: OffsetIndex | None,
     ) -> None:
+        leaf, form, ladder = part
         self.leaf = leaf
         self.form = form
+        self._ladder = ladder
         self._file = file
         self._row_group = row_group
         self._fetcher = fetcher
@@ -69,11 +73,13 @@ class LeafReader:
             codec, decompress = decompressor(self._chunk.codec)
             self._decoder = core.LeafDecoder(
                 form.core,
-                1 if leaf.max_def else 0,
-                0,
+                leaf.max_def,
+                leaf.max_rep,
                 lsb_levels=file.lsb_levels,
                 codec=codec,
                 decompress=decompress,
+                rungs=ladder,
+                levels_only=leaf.group,
             )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
@@ -122,8 +128,9 @@ class LeafReader:
 
     # -- decoding -----------------------------------------------------------------------------
 
-    def read(self) -> list[pa.Array]:
-        """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out.
+    def read(self) -> list[pa.Array] | Decoded:
+        """The rows asked for: of a nested leaf with its ladder; else as arrays of the form's storage type,
+        one, or more where offsets run out.
 
         Raises IndexMismatch where the pages are not what the offset index says: the rows asked for may
         themselves have been chosen on its word, so the caller has to begin again without it.
@@ -153,7 +160,7 @@ class LeafReader:
             return from_core(error, f"{self._where_page()}: page header", base)
         return from_core(error, self._where_page())
 
-    def _decode(self) -> list[pa.Array]:
+    def _decode(self) -> list[pa.Array] | Decoded:
         decoder, ranges = self._decoder, self._ranges.buffers
         states: Iterator[int] | None = None
         if self._pages is not None and len(self._pages) == 1:
@@ -162,26 +169,46 @@ class LeafReader:
             if made != core.TAKE_DICTIONARY:
                 self._report.pages_read += 1
                 if not isinstance(made, int):
-                    return [to_arrow(self.form, *made)]
+                    array = self._array(made)
+                    return self._with_ladder(array) if self._ladder else [array]
                 states = iter([made])
         if states is None:
             decoder.begin(ranges)
-            states = self._walk() if self._pages is None else self._indexed(self._pages)
+            if self._pages is not None:
+                states = self._indexed(self._pages)
+            else:
+                states = self._walk_repeated() if self.leaf.max_rep else self._walk()
         arrays: list[pa.Array] = []
         if self._ranges:
             for state in states:
                 while state == core.TAKE_FULL:
-                    arrays.append(to_arrow(self.form, *decoder.finish()))
+                    arrays.append(self._array(decoder.finish()))
                     decoder.begin(ranges)
                     state = decoder.resume()
                 if state == core.TAKE_DONE:
                     break
             else:
-                raise CorruptFileError(
-                    f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
-                )
-        arrays.append(to_arrow(self.form, *decoder.finish()))
-        return arrays
+                if not self._ladder or decoder.end() != core.TAKE_DONE:
+                    raise CorruptFileError(
+                        f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
+                    )
+        arrays.append(self._array(decoder.finish()))
+        return self._with_ladder(arrays[0]) if self._ladder else arrays
+
+    def _array(self, made: Any) -> pa.Array:
+        return pa.nulls(0) if self.leaf.group else to_arrow(self.form, *made)
+
+    def _with_ladder(self, array: pa.Array) -> Decoded:
+        ladder: list[tuple[Any, ...]] = []
+        for rung, (slots, nulls, validity, offsets) in zip(
+            self._ladder, self._decoder.rungs(), strict=True
+        ):
+            if rung[0] == REPEATED:
+                ladder.append((slots, pa.py_buffer(offsets)))
+            else:
+                bits = None if validity is None else pa.py_buffer(validity)
+                ladder.append((slots, nulls, bits))
+        return Decoded(self._decoder.rows, array, ladder)
 
     def _indexed(self, pages: list[Page]) -> Iterator[int]:
         """Hand over the fetched pages; each answer of the decoder is yielded."""
@@ -233,6 +260,48 @@ class LeafReader:
                     self._report.pages_read += 1
                     yield state
                 row, page = stop, page + 1
+            at = stop_at
+
+    def _walk_repeated(self) -> Iterator[int]:
+        """The same for a leaf that repeats: rows may go on in the next page, and only the levels tell how many
+        begin in one, but for pages of version 2.
+        """
+        (data,) = self._buffers
+        decoder = self._decoder
+        at, row, page = 0, 0, 0
+        closed = True  # no row goes on in the next page
+        self._base = self._start
+        while at < data.nbytes:
+            self._page_number, self._at = page, self._start + at
+            kind = decoder.head(data, at)
+            stop_at = decoder.stop
+            if kind == core.DICTIONARY_PAGE:
+                self._dictionary_data = data[at:stop_at]
+                self._dictionary_at = self._start + at, stop_at - at
+            elif kind in (core.DATA_PAGE, core.DATA_PAGE_V2):
+                if self._offsets is None:
+                    self._report.pages_total += 1
+                count = decoder.num_rows
+                if count < 0 or not closed or self._ranges.meets(row, row + count):
+                    closed = kind == core.DATA_PAGE_V2
+                    state = decoder.take(row, closed)
+                    if state == core.TAKE_DICTIONARY:
+                        self._load_dictionary()
+                        self._page_number, self._at, self._base = (
+                            page,
+                            self._start + at,
+                            self._start,
+                        )
+                        decoder.head(data, at)
+                        state = decoder.take(row, closed)
+                    self._report.pages_read += 1
+                    count = decoder.page_rows
+                    yield state
+                if row + count > self._num_rows:
+                    raise self._corrupt(
+                        f"its rows {row} to {row + count} go beyond the {self._num_rows} of the row group"
+                    )
+                row, page = row + count, page + 1
             at = stop_at
 
     def _load_dictionary(self) -> None:

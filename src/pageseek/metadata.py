@@ -9,7 +9,6 @@ import functools
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from pageseek._core import rows
 from pageseek.bounds import Bounds, signed_order, trusted_order
 from pageseek.errors import CorruptFileError, UnsupportedError, from_core, placed
 from pageseek.fetch import Fetcher
+from pageseek.nesting import Node, build
 from pageseek.page_index import (
     MAX_ARENA,
     ColumnIndex,
@@ -56,15 +56,6 @@ PageHeader = NamedTuple("PageHeader", [(name, int) for name in core.PAGE_HEADER_
 def _records(kind: Any, data: bytes) -> list[Any]:
     width = len(kind._fields)
     return [kind._make(values) for values in struct.iter_unpack(f"<{width}q", data)]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """An output column: the leaf it is decoded from, and how."""
-
-    name: str
-    leaf: Leaf
-    form: Form
 
 
 def _key_values(
@@ -129,9 +120,8 @@ class ParquetFile:
         self._chunk_tables: dict[int, npt.NDArray[np.int64]] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], Any] = {}
-        self._outputs: dict[
-            tuple[tuple[str, ...] | None, Options], tuple[tuple[Column, ...], pa.Schema]
-        ] = {}
+        self._nodes: dict[tuple[int, Options], Node] = {}
+        self.outputs: dict[Any, Any] = {}  # of columns.output
         self._group_zones: dict[tuple[int, Options], rows.Zones | None] = {}
         self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
@@ -214,41 +204,40 @@ class ParquetFile:
             pairs.setdefault(key, value)
         return pairs
 
-    def arrow_schema(self, options: Options, columns: list[int] | None = None) -> pa.Schema:
-        """The Arrow schema of the given top-level fields (all, if None)."""
-        tree = self.schema_tree
-        wanted = range(tree.num_fields) if columns is None else columns
-        metadata = {k: v or b"" for k, v in self.key_value_metadata.items() if k != b"ARROW:schema"}
-        return pa.schema([tree.arrow_field(i, options) for i in wanted], metadata=metadata or None)
-
-    def output(
-        self, names: tuple[str, ...] | None, options: Options
-    ) -> tuple[tuple[Column, ...], pa.Schema]:
-        """The columns of these names (all, if None), and their Arrow schema; kept for the next scan."""
-        key = names, options
-        found = self._outputs.get(key)
+    def node(self, index: int, options: Options) -> Node:
+        """A top-level field as the tree that Arrow makes of it."""
+        key = index, options
+        found = self._nodes.get(key)
         if found is None:
             tree = self.schema_tree
-            indices = (
-                list(range(tree.num_fields))
-                if names is None
-                else [tree.field_index(n) for n in names]
-            )
-            schema = self.arrow_schema(options, indices)
-            leaves = [tree.leaf(tree.field(i).first_leaf) for i in indices]
-            found = (
-                tuple(Column(leaf.path[0], leaf, tree.form(leaf, options)) for leaf in leaves),
-                schema,
-            )
-            if len(self._outputs) >= 16:
-                self._outputs.clear()
-            self._outputs[key] = found
+            found = build(tree, index, options, tree.stored_field(index))
+            self._nodes[key] = found
         return found
+
+    def form(self, leaf: Leaf, options: Options) -> Form:
+        """How a leaf is decoded."""
+        if leaf.flat:
+            return self.schema_tree.form(leaf, options)
+        node = self.node(leaf.top, options)
+        while node.leaf is None:
+            node = next(c for c in node.children if c.first_leaf <= leaf.index < c.stop_leaf)
+        assert node.form is not None
+        return node.form
+
+    @lazy
+    def schema_metadata(self) -> dict[bytes, bytes]:
+        """The key-value pairs that belong to the Arrow schema."""
+        return {k: v or b"" for k, v in self.key_value_metadata.items() if k != b"ARROW:schema"}
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the file, as read with default options."""
-        return self.arrow_schema(Options())
+        tree, options = self.schema_tree, Options()
+        fields = [
+            tree.arrow_field(i, options) if tree.is_flat(i) else self.node(i, options).field
+            for i in range(tree.num_fields)
+        ]
+        return pa.schema(fields, metadata=self.schema_metadata or None)
 
     # -- column chunks -------------------------------------------------------------------------
 
@@ -341,9 +330,7 @@ class ParquetFile:
         """The statistics of a leaf's chunks as zones to probe, one a row group; None without any."""
         key = leaf.index, options
         if key not in self._group_zones:
-            self._group_zones[key] = self._make_group_zones(
-                leaf, self.schema_tree.form(leaf, options)
-            )
+            self._group_zones[key] = self._make_group_zones(leaf, self.form(leaf, options))
         return self._group_zones[key]
 
     def _make_group_zones(self, leaf: Leaf, form: Form) -> rows.Zones | None:
@@ -455,7 +442,7 @@ class ParquetFile:
         if data is not None and offsets is not None and logical_of(leaf.element)[0] != L_UNKNOWN:
             try:
                 found = parse_column_index(
-                    data, leaf, self.schema_tree.form(leaf, options), self._orders, offsets
+                    data, leaf, self.form(leaf, options), self._orders, offsets
                 )
             except core.CoreError as error:
                 report.note(
@@ -469,7 +456,7 @@ class ParquetFile:
         return found
 
     def _resolve(self, leaf: Leaf | str) -> Leaf:
-        return leaf if isinstance(leaf, Leaf) else self.schema_tree.find((leaf,))
+        return leaf if isinstance(leaf, Leaf) else self.schema_tree.find(leaf)
 
     def offset_index(self, row_group: int, leaf: Leaf | str) -> OffsetIndex | None:
         """Where the pages of a column chunk are, or None (parquet.thrift, OffsetIndex)."""

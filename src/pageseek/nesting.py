@@ -275,8 +275,7 @@ class _Builder:
             if stored.type.num_fields == len(part.children):
                 below = list(stored.type)
         children = tuple(
-            self.node(child, d, r, known)
-            for child, known in zip(part.children, below, strict=True)
+            self.node(child, d, r, known) for child, known in zip(part.children, below, strict=True)
         )
         kind = pa.struct([child.field for child in children])
         made = self._field(part, kind, part.optional, stored)
@@ -296,9 +295,7 @@ class _Builder:
         item = self._element(part, inner, d + 1, r + 1, self._stored_item(stored))
         return self._listed(part, item, d, r, stored)
 
-    def _element(
-        self, outer: _Part, inner: _Part, d: int, r: int, stored: pa.Field | None
-    ) -> Node:
+    def _element(self, outer: _Part, inner: _Part, d: int, r: int, stored: pa.Field | None) -> Node:
         """What the repeated part of a LIST stands for: an element, or the scaffolding around one."""
         if inner.is_leaf:
             return self._leaf(inner, d, r, stored)
@@ -470,9 +467,7 @@ def _keep(node: Node, picked: set[int]) -> Node | None:
         kind = _like_list(old, kept[0].field)
     elif len(kept) == 2:
         same_key = kept[0] is node.children[0]
-        kind = pa.map_(
-            kept[0].field, kept[1].field, keys_sorted=same_key and bool(old.keys_sorted)
-        )
+        kind = pa.map_(kept[0].field, kept[1].field, keys_sorted=same_key and bool(old.keys_sorted))
     else:
         entry = pa.field(node.name, pa.struct([kept[0].field]), nullable=False)
         levels = node.def_level + 1, node.rep_level + 1
@@ -575,9 +570,7 @@ class _Assembler:
         count, buffer = lead.ladder[at]
         self._check(first, count, slots)
         offsets = np.frombuffer(buffer, np.int32, slots + 1)
-        inside = [
-            self.array(child, at + 1, int(offsets[slots]), None) for child in node.children
-        ]
+        inside = [self.array(child, at + 1, int(offsets[slots]), None) for child in node.children]
         if node.kind == "map":
             self._agree(node, at + 1)
             key, value = inside
@@ -627,7 +620,8 @@ class _Assembler:
                 continue
             said = self._decoded[other.index]
             if lead.rows == said.rows and all(
-                _same_rung(a, b) for a, b in zip(lead.ladder[:stop], said.ladder[:stop], strict=True)
+                _same_rung(a, b)
+                for a, b in zip(lead.ladder[:stop], said.ladder[:stop], strict=True)
             ):
                 continue
             raise CorruptFileError(

@@ -16,7 +16,8 @@ from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, PageseekError, UnsupportedError
 from pageseek.execute import GroupScan, batches_of, table_of
 from pageseek.fetch import Fetcher
-from pageseek.metadata import Column, ParquetFile, chunk_range
+from pageseek.columns import Column, output, tested
+from pageseek.metadata import ParquetFile, chunk_range
 from pageseek.predicate.bind import Bound, BoundConst, bind, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import load_indexes, prune_groups, prune_pages
@@ -176,7 +177,7 @@ class ScanPlan:
     ) -> tuple[int, list[list[pa.Array]]]:
         ranges, report = group.ranges, fetcher.report
         while True:
-            scan = GroupScan(file, group.row_group, scope.columns, fetcher)
+            scan = GroupScan(file, group.row_group, scope.columns, fetcher, self.request.options)
             try:
                 found = scan.run(ranges, None if group.proven else scope.bound, left)
             except IndexMismatch as mismatch:
@@ -204,18 +205,16 @@ class Scope:
 
     @classmethod
     def of(cls, file: ParquetFile, request: Request) -> Scope:
-        tree = file.schema_tree
-        columns, schema = file.output(request.columns, request.options)
+        columns, schema = output(file, request.columns, request.options)
 
         def find(path: tuple[str, ...]) -> tuple[Leaf, Form]:
-            leaf = tree.find(path)
-            return leaf, tree.form(leaf, request.options)
+            return tested(file, path, request.options)
 
         bound = bind(request.filter, find, request.nan) if request.filter is not None else None
         return cls(request, columns, schema, bound)
 
     def touched(self) -> list[Leaf]:
-        found = {column.leaf.index: column.leaf for column in self.columns}
+        found = {p.leaf.index: p.leaf for column in self.columns for p in column.parts}
         if self.bound is not None:
             found |= {test.leaf.index: test.leaf for test in leaves_of(self.bound)}
         return list(found.values())

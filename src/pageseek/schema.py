@@ -147,10 +147,17 @@ class Leaf:
     max_def: int
     max_rep: int
     top: int  # position of the top-level field that holds it
+    group: bool = False  # it stands for a group above it: is that null?
+    rung: int = -1  # of its ladder, that tells this; -1: the group never is
 
     @property
     def name(self) -> str:
         return ".".join(self.path)
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What is read of it: its values, or a rung."""
+        return self.index, self.rung
 
     @property
     def flat(self) -> bool:
@@ -356,7 +363,6 @@ class Schema:
         self._key_value = key_value
         self._source = source
         self._forms: dict[tuple[int, Options], Form] = {}
-        self._found: dict[tuple[str, ...], Leaf] = {}
         self._flat: dict[int, Leaf] = {}  # of a schema without groups, those asked for
         children = SchemaElement._fields.index("num_children")
         self._all_flat = bool((self._table[1:, children] <= 0).all()) and bool(
@@ -473,35 +479,39 @@ class Schema:
         names = [repr(self.field(i).name) for i in range(min(12, self.num_fields))]
         return ", ".join(names) + (", ..." if self.num_fields > 12 else "")
 
-    def find(self, parts: tuple[str, ...]) -> Leaf:
-        """The leaf at a path; a single part is an exact top-level name first, else a dotted path."""
-        leaf = self._found.get(parts)
-        if leaf is None:
-            leaf = self._found[parts] = self._find(parts)
-        return leaf
+    def is_flat(self, index: int) -> bool:
+        """Whether a top-level field is a leaf that does not repeat."""
+        field = self.field(index)
+        return field.stop_leaf - field.first_leaf == 1 and self.leaf(field.first_leaf).flat
 
-    def _find(self, parts: tuple[str, ...]) -> Leaf:
-        if len(parts) == 1:
-            if "." not in parts[0] or self._positions(parts[0]):
-                field = self.field(self.field_index(parts[0]))
-                if field.stop_leaf - field.first_leaf == 1:
-                    leaf = self.leaf(field.first_leaf)
-                    if len(leaf.path) == 1:
-                        return leaf
-                raise UnsupportedError(
-                    f"{self._source}: column {parts[0]!r} is nested; name one of its leaves"
-                )
-            parts = tuple(parts[0].split("."))
-        found = [leaf for leaf in self.leaves if leaf.path == parts]
+    def path_index(self, name: str) -> int | None:
+        """The top-level field into which a dotted path leads; None if a field has exactly this name, or
+        nothing begins so.
+        """
+        if "." not in name or self._positions(name):
+            return None
+        parts = name.split(".")
+        for n in range(len(parts) - 1, 0, -1):  # names may have dots of their own
+            found = self._positions(".".join(parts[:n]))
+            if len(found) == 1 and not self.is_flat(found[0]):
+                return found[0]
+        return None
+
+    def find(self, path: str) -> Leaf:
+        """The leaf at a dotted path of the Parquet schema, or the only one of a top-level field."""
+        index = self.path_index(path)
+        if index is None:
+            index = self.field_index(path)
+        field = self.field(index)
+        found = [self.leaf(i) for i in range(field.first_leaf, field.stop_leaf)]
+        if path != field.name:
+            found = [leaf for leaf in found if leaf.name == path]
         if len(found) == 1:
             return found[0]
         if not found:
-            raise PredicateError(
-                f"{self._source}: no column at path {'.'.join(parts)!r}; there are {self._some_names()}"
-            )
-        raise PredicateError(
-            f"{self._source}: {len(found)} columns have the path {'.'.join(parts)!r}"
-        )
+            raise PredicateError(f"{self._source}: no leaf at path {path!r}")
+        names = ", ".join(leaf.name for leaf in found[:8])
+        raise PredicateError(f"{self._source}: {path!r} has {len(found)} leaves; name one: {names}")
 
     @lazy
     def _stored(self) -> pa.Schema | None:
@@ -522,7 +532,7 @@ class Schema:
         except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
             return None
 
-    def _stored_field(self, index: int) -> pa.Field | None:
+    def stored_field(self, index: int) -> pa.Field | None:
         """What the writer's schema says of a top-level field, where it speaks of the same one."""
         stored = self._stored
         if stored is None or len(stored) != self.num_fields:
@@ -550,32 +560,23 @@ class Schema:
         return leaf_form(leaf, Options())
 
     def form(self, leaf: Leaf, options: Options) -> Form:
-        """How the leaf is decoded; UnsupportedError for what cannot be decoded yet."""
+        """How a flat leaf is decoded."""
         key = leaf.index, options
         form = self._forms.get(key)
         if form is None:
-            if not leaf.flat:
-                raise UnsupportedError(
-                    f"{self._source}: column {leaf.name!r} is nested, which is not supported yet"
-                )
             self._check_physical(leaf)
-            stored = self._stored_field(leaf.top)
+            stored = self.stored_field(leaf.top)
             original = None if stored is None else stored.type
             form = self._forms[key] = leaf_form(leaf, options, original)
         return form
 
     def arrow_field(self, index: int, options: Options) -> pa.Field:
-        """The top-level field as Arrow has it, with its field id in the metadata, as pyarrow keeps it."""
+        """A flat top-level field as Arrow has it, with its field id in the metadata, as pyarrow keeps it."""
         field = self.field(index)
-        leaf = self.leaf(field.first_leaf) if field.stop_leaf > field.first_leaf else None
-        if leaf is None or not leaf.flat:
-            raise UnsupportedError(
-                f"{self._source}: column {field.name!r} is nested, which is not supported yet; "
-                "name the columns to read without it: scan(..., columns=[...])"
-            )
+        leaf = self.leaf(field.first_leaf)
         form = self.form(leaf, options)
         metadata = {}
-        stored = self._stored_field(index)
+        stored = self.stored_field(index)
         if stored is not None:
             kept = stored.metadata or {}
             metadata.update(

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     with open_file(options.file) as file:
         leaves = file.leaves
         if options.column:
-            leaves = [file.schema_tree.find((name,)) for name in options.column]
+            leaves = [file.schema_tree.find(name) for name in options.column]
         pages = bool(options.pages or options.column)
         found = describe(file, leaves, pages)
         if options.json:

@@ -31,7 +31,7 @@ def prune_groups(file: ParquetFile, bound: Bound, options: Options) -> GroupProo
         every = bytes([bound.value]) * n
         return GroupProof(every, every)
     if isinstance(bound, BoundLeaf):
-        zones = file.group_zones(bound.leaf, options)
+        zones = None if bound.leaf.group else file.group_zones(bound.leaf, options)
         if zones is None:
             return GroupProof(b"\1" * n, bytes(n))
         verdict = zones.probe(bound.op, bound.literals, bound.nan)
