@@ -395,7 +395,8 @@ typedef enum ps_rung_type {
 } ps_rung_type;
 typedef struct ps_rung {
     int32_t type;
-    int16_t def_level; /* least definition level at which the node, or an element of it, is there */
+    int16_t
+        def_level; /* least definition level at which the node, or an element of it, is there */
     int16_t rep_level; /* PS_RUNG_LIST: the level that begins a further element */
 } ps_rung;
 enum { PS_MAX_LEVEL = 127 };
@@ -431,13 +432,13 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
 typedef struct ps_page {
     int32_t version; /* 1 or 2 */
     int32_t encoding, def_encoding, rep_encoding;
-    int64_t num_values;            /* levels in the page */
-    int64_t num_nulls;             /* V2, else -1 */
-    int64_t num_rows;              /* V2, else -1 */
-    int64_t first_row;  /* rows of the row group that begin before this page */
-    int64_t index_rows; /* rows that begin in it, as the offset index says; -1: not known */
-    bool whole;         /* its last row does not go on in the next page */
-    const uint8_t *levels;         /* V2: repetition then definition levels */
+    int64_t num_values;    /* levels in the page */
+    int64_t num_nulls;     /* V2, else -1 */
+    int64_t num_rows;      /* V2, else -1 */
+    int64_t first_row;     /* rows of the row group that begin before this page */
+    int64_t index_rows;    /* rows that begin in it, as the offset index says; -1: not known */
+    bool whole;            /* its last row does not go on in the next page */
+    const uint8_t *levels; /* V2: repetition then definition levels */
     size_t rep_length, def_length; /* V2 */
     const uint8_t *body;           /* decompressed; V1: levels and values, V2: values */
     size_t length;                 /* bytes of body that are there */
@@ -480,8 +481,9 @@ int64_t ps_leaf_row(const ps_leaf *leaf); /* rows before this one are done */
 /* The output of begin .. take, handed over: buffers belong to the caller (ps_buffer_free with the
  * capacity). validity is NULL when nothing is null. */
 typedef struct ps_column {
-    int64_t rows;          /* of the table; of a nested leaf n counts its slots */
-    int64_t n, null_count; /* of a list's rung: its offsets, one more than n, are all there is */
+    int64_t rows; /* of the table; of a nested leaf n counts its slots */
+    int64_t n,
+        null_count; /* of a list's rung: its offsets, one more than n, are all there is */
     uint8_t *validity, *values, *offsets;
     size_t validity_capacity, values_capacity, offsets_capacity; /* for ps_buffer_free */
     size_t validity_size, values_size, offsets_size;             /* bytes that mean something */

@@ -268,8 +268,7 @@ ps_status ps_leaf_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t 
     } else {
         uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
         PS_TRY(leaf->encoding->read(leaf, out, n, err));
-        if (n < rows)
-            ps_spread(out, leaf->out_width, bits, at, (size_t)rows, (size_t)n);
+        if (n < rows) ps_spread(out, leaf->out_width, bits, at, (size_t)rows, (size_t)n);
     }
     return PS_OK;
 }
@@ -351,8 +350,8 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
 
 ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
     if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "take before begin");
-    const ps_status status =
-        leaf->nest ? ps_nest_take(leaf, state, err) : take_runs(leaf, state, err);
+    const ps_status status = leaf->nest ? ps_nest_take(leaf, state, err)
+                                        : take_runs(leaf, state, err);
     if (status != PS_OK) ps_leaf_forget(leaf); /* it stands somewhere inside the page */
     return status;
 }
@@ -411,17 +410,17 @@ ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
         out->offsets_size = (n + 1) * (leaf->spec.kind == PS_BYTES ? 4 : 8);
         out->values_size = (size_t)ps_offset_get(leaf, leaf->out_rows);
         PS_TRY(ps_grow_give(&leaf->out_offsets, out->offsets_size, &out->offsets,
-                         &out->offsets_capacity, err));
+                            &out->offsets_capacity, err));
     } else {
         out->values_size = leaf->spec.kind == PS_BOOL ? (n + 7) / 8 : n * leaf->out_width;
     }
     if (leaf->out_validity.data) {
         out->validity_size = (n + 7) / 8;
         PS_TRY(ps_grow_give(&leaf->out_validity, out->validity_size, &out->validity,
-                         &out->validity_capacity, err));
+                            &out->validity_capacity, err));
     }
-    PS_TRY(ps_grow_give(&leaf->out_values, out->values_size, &out->values, &out->values_capacity,
-                     err));
+    PS_TRY(ps_grow_give(&leaf->out_values, out->values_size, &out->values,
+                        &out->values_capacity, err));
     leaf->begun = false;
     return PS_OK;
 }

@@ -44,14 +44,13 @@ static ps_status split_v1(const ps_leaf *leaf, const char *kind, int32_t encodin
             return ps_fail(err, PS_TRUNCATED, at, "page ends before its %s levels", kind);
         part->length = ps_load32(*body);
         if (part->length > *length - 4) {
-            return ps_fail(err, PS_TRUNCATED, at,
-                           "%s levels claim %zu bytes, the page has %zu", kind, part->length,
-                           *length - 4);
+            return ps_fail(err, PS_TRUNCATED, at, "%s levels claim %zu bytes, the page has %zu",
+                           kind, part->length, *length - 4);
         }
         *body += 4, *length -= 4;
     } else if (encoding == PQ_BIT_PACKED) {
-        const uint64_t bits =
-            (uint64_t)leaf->page.num_values * (uint64_t)ps_bit_width((uint64_t)max);
+        const uint64_t bits = (uint64_t)leaf->page.num_values *
+                              (uint64_t)ps_bit_width((uint64_t)max);
         if (bits / 8 + (bits % 8 != 0) > *length)
             return ps_fail(err, PS_TRUNCATED, at, "page ends inside its %s levels", kind);
         part->length = (size_t)(bits / 8 + (bits % 8 != 0));

@@ -307,8 +307,7 @@ static int64_t count_slots(const ps_nest *nest, int32_t s, int64_t from, int64_t
     uint8_t is[BLOCK];
     int64_t slots = 0;
     if (s == nest->lists)
-        return count_level(nest->def.data + from, (size_t)(to - from),
-                           nest->segments[s].level);
+        return count_level(nest->def.data + from, (size_t)(to - from), nest->segments[s].level);
     for (int64_t at = from; at < to; at += BLOCK)
         slots += (int64_t)find_slots(nest, s, (size_t)at,
                                      (size_t)(to - at < BLOCK ? to - at : BLOCK), is);
@@ -331,8 +330,8 @@ static void add_slots(ps_nest *nest, int32_t s, size_t from, size_t n, int64_t *
     }
     for (int32_t r = segment->first; r < segment->stop; r++) {
         ps_step *rung = &nest->rungs[r];
-        rung->null_count +=
-            (int64_t)(slots - add_bits(rung->out.data, at, def, slots, rung->level));
+        rung->null_count += (int64_t)(slots -
+                                      add_bits(rung->out.data, at, def, slots, rung->level));
     }
     if (s < nest->lists) {
         find_slots(nest, s + 1, from, n, elements);
@@ -420,7 +419,8 @@ static ps_status take_entries(ps_leaf *leaf, int64_t to, ps_error *err) {
 ps_status ps_nest_rung(ps_nest *nest, int32_t rung, ps_column *out, ps_error *err) {
     ps_step *r = &nest->rungs[rung];
     const ps_segment *segment = nest->segments;
-    while (rung > segment->stop || (rung == segment->stop && r->type != PS_RUNG_LIST)) segment++;
+    while (rung > segment->stop || (rung == segment->stop && r->type != PS_RUNG_LIST))
+        segment++;
     out->rows = nest->rows;
     out->n = segment->slots;
     if (r->type == PS_RUNG_LIST) {

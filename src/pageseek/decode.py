@@ -50,6 +50,7 @@ class LeafReader:
         leaf, form, ladder = part
         self.leaf = leaf
         self.form = form
+        self.decoded: Decoded | None = None
         self._ladder = ladder
         self._file = file
         self._row_group = row_group
@@ -128,9 +129,9 @@ class LeafReader:
 
     # -- decoding -----------------------------------------------------------------------------
 
-    def read(self) -> list[pa.Array] | Decoded:
-        """The rows asked for: of a nested leaf with its ladder; else as arrays of the form's storage type,
-        one, or more where offsets run out.
+    def read(self) -> list[pa.Array]:
+        """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a
+        nested leaf one, which `decoded` then holds with its ladder.
 
         Raises IndexMismatch where the pages are not what the offset index says: the rows asked for may
         themselves have been chosen on its word, so the caller has to begin again without it.
@@ -160,7 +161,7 @@ class LeafReader:
             return from_core(error, f"{self._where_page()}: page header", base)
         return from_core(error, self._where_page())
 
-    def _decode(self) -> list[pa.Array] | Decoded:
+    def _decode(self) -> list[pa.Array]:
         decoder, ranges = self._decoder, self._ranges.buffers
         states: Iterator[int] | None = None
         if self._pages is not None and len(self._pages) == 1:
@@ -169,8 +170,7 @@ class LeafReader:
             if made != core.TAKE_DICTIONARY:
                 self._report.pages_read += 1
                 if not isinstance(made, int):
-                    array = self._array(made)
-                    return self._with_ladder(array) if self._ladder else [array]
+                    return self._finished([self._array(made)])
                 states = iter([made])
         if states is None:
             decoder.begin(ranges)
@@ -193,12 +193,14 @@ class LeafReader:
                         f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
                     )
         arrays.append(self._array(decoder.finish()))
-        return self._with_ladder(arrays[0]) if self._ladder else arrays
+        return self._finished(arrays)
 
     def _array(self, made: Any) -> pa.Array:
         return pa.nulls(0) if self.leaf.group else to_arrow(self.form, *made)
 
-    def _with_ladder(self, array: pa.Array) -> Decoded:
+    def _finished(self, arrays: list[pa.Array]) -> list[pa.Array]:
+        if not self._ladder:
+            return arrays
         ladder: list[tuple[Any, ...]] = []
         for rung, (slots, nulls, validity, offsets) in zip(
             self._ladder, self._decoder.rungs(), strict=True
@@ -208,7 +210,8 @@ class LeafReader:
             else:
                 bits = None if validity is None else pa.py_buffer(validity)
                 ladder.append((slots, nulls, bits))
-        return Decoded(self._decoder.rows, array, ladder)
+        self.decoded = Decoded(self._decoder.rows, arrays[0], ladder)
+        return arrays
 
     def _indexed(self, pages: list[Page]) -> Iterator[int]:
         """Hand over the fetched pages; each answer of the decoder is yielded."""

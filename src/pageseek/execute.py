@@ -105,17 +105,17 @@ class GroupScan:
         for reader in readers:
             key = reader.leaf.key
             self._forms[key] = reader.form
-            made = reader.read()
-            if isinstance(made, Decoded):
-                if reader.leaf.group:
-                    made = replace(made, array=_presence(made, reader.leaf))
-                elif made.rows != ranges.num_rows:
-                    raise CorruptFileError(
-                        f"{self._file.name}: column {reader.leaf.name!r}, row group {self._row_group}: "
-                        f"{made.rows} rows where {ranges.num_rows} are due"
-                    )
-                self._ladders[key], made = made, [made.array]
-            self._held[key] = made
+            self._held[key], decoded = reader.read(), reader.decoded
+            if decoded is None:
+                continue
+            if decoded.rows != ranges.num_rows:
+                raise CorruptFileError(
+                    f"{self._file.name}: column {reader.leaf.name!r}, row group {self._row_group}: "
+                    f"{decoded.rows} rows where {ranges.num_rows} are due"
+                )
+            self._ladders[key] = decoded
+            if reader.leaf.group:
+                self._held[key] = [_presence(decoded, reader.leaf)]
 
     def _reader(self, part: Part) -> LeafReader:
         offsets = self._file.cached_offset_index(self._row_group, part.leaf)[1]

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.cache import cache
+from pageseek.columns import Column, output, tested
 from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, PageseekError, UnsupportedError
 from pageseek.execute import GroupScan, batches_of, table_of
 from pageseek.fetch import Fetcher
-from pageseek.columns import Column, output, tested
 from pageseek.metadata import ParquetFile, chunk_range
 from pageseek.predicate.bind import Bound, BoundConst, bind, leaves_of
 from pageseek.predicate.expression import Expression

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 import numpy as np
 import pyarrow as pa
 
-from pageseek.errors import CorruptFileError, LimitError, PredicateError, UnsupportedError
+from pageseek.errors import CorruptFileError, LimitError, PredicateError
 
 _T = TypeVar("_T")
 
