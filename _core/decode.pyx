@@ -559,7 +559,7 @@ cdef class LeafDecoder:
         memset(page, 0, sizeof(ps_page))
         page.version, page.encoding = 1 if h.type == DATA else 2, <int32_t>h.encoding
         page.num_values, page.first_row, page.index_rows = h.num_values, first_row, self.index_rows
-        page.whole = whole or h.type != DATA
+        page.whole = whole
         if h.type == DATA:
             page.def_encoding, page.rep_encoding = <int32_t>h.def_encoding, <int32_t>h.rep_encoding
             page.num_nulls = page.num_rows = -1

@@ -193,10 +193,7 @@ ps_status ps_nest_page(ps_leaf *leaf, ps_error *err) {
     if (page->index_rows >= 0 && page->index_rows != leaf->n_rows)
         return ps_fail(err, PS_MISMATCH, PS_NOWHERE, "has %lld rows, not %lld",
                        (long long)leaf->n_rows, (long long)page->index_rows);
-    if (page->num_rows >= 0 && page->num_rows != leaf->n_rows)
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
-                       "page header counts %lld rows, the repetition levels %lld",
-                       (long long)page->num_rows, (long long)leaf->n_rows);
+    /* the number of rows in the header does not count: DuckDB has written that of the values there */
     leaf->n_values = count_level(nest->def.data, n, (uint8_t)leaf->spec.max_def);
     if (n) nest->last_def = nest->def.data[n - 1];
     return PS_OK;

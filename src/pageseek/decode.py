@@ -267,13 +267,13 @@ class LeafReader:
 
     def _walk_repeated(self) -> Iterator[int]:
         """The same for a leaf that repeats: rows may go on in the next page, and only the levels tell how many
-        begin in one, but for pages of version 2.
+        begin in one, unless headers (of version 2) tell and can be believed.
         """
         (data,) = self._buffers
         decoder = self._decoder
         at, row, page = 0, 0, 0
-        closed = True  # no row goes on in the next page
         self._base = self._start
+        told = self._ranges.num_rows < self._num_rows and self._headers_tell_rows(data)
         while at < data.nbytes:
             self._page_number, self._at = page, self._start + at
             kind = decoder.head(data, at)
@@ -285,18 +285,14 @@ class LeafReader:
                 if self._offsets is None:
                     self._report.pages_total += 1
                 count = decoder.num_rows
-                if count < 0 or not closed or self._ranges.meets(row, row + count):
-                    closed = kind == core.DATA_PAGE_V2
-                    state = decoder.take(row, closed)
+                if not told or self._ranges.meets(row, row + count):
+                    state = decoder.take(row, told)
                     if state == core.TAKE_DICTIONARY:
                         self._load_dictionary()
-                        self._page_number, self._at, self._base = (
-                            page,
-                            self._start + at,
-                            self._start,
-                        )
+                        self._page_number, self._at = page, self._start + at
+                        self._base = self._start
                         decoder.head(data, at)
-                        state = decoder.take(row, closed)
+                        state = decoder.take(row, told)
                     self._report.pages_read += 1
                     count = decoder.page_rows
                     yield state
@@ -306,6 +302,20 @@ class LeafReader:
                     )
                 row, page = row + count, page + 1
             at = stop_at
+
+    def _headers_tell_rows(self, data: memoryview) -> bool:
+        """Whether every page header counts rows, and all of them those of the row group."""
+        decoder, at, rows_in = self._decoder, 0, 0
+        while at < data.nbytes:
+            try:
+                kind = decoder.head(data, at)
+            except core.CoreError:
+                return False  # who comes there will say so
+            if kind == core.DATA_PAGE:
+                return False
+            rows_in += decoder.num_rows if kind == core.DATA_PAGE_V2 else 0
+            at = decoder.stop
+        return rows_in == self._num_rows
 
     def _load_dictionary(self) -> None:
         if self._dictionary_at is None:

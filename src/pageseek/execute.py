@@ -16,7 +16,7 @@ from pageseek._core import rows
 from pageseek._core.gather import gather
 from pageseek.columns import Column, Part, part_of
 from pageseek.decode import LeafReader
-from pageseek.errors import CorruptFileError, placed
+from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import Decoded, assemble
@@ -78,10 +78,16 @@ class GroupScan:
             (part,) = column.parts
             return [part.form.finish(array) for array in self._held[part.leaf.key]]
         decoded = {}
-        for part in column.parts:
-            ladder = self._ladders[part.leaf.key]
-            decoded[part.leaf.index] = replace(ladder, array=self._held[part.leaf.key][0])
         where = f"{self._file.name}: row group {self._row_group}"
+        for part in column.parts:
+            arrays, ladder = self._held[part.leaf.key], self._ladders.get(part.leaf.key)
+            if len(arrays) > 1:
+                raise LimitError(
+                    f"{where}: column {part.leaf.name!r}: byte strings of more than 2 GiB inside "
+                    'a struct; use string_type="large"'
+                )
+            made = Decoded(len(arrays[0]), arrays[0], ()) if ladder is None else ladder
+            decoded[part.leaf.index] = replace(made, array=arrays[0])
         return [assemble(column.node, decoded, where)]
 
     def _count_limited(self, ranges: rows.RowRanges, limit: int) -> None:
