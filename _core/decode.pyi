@@ -56,7 +56,7 @@ class LeafDecoder:
         self,
         selection: RowRanges | Buffer | tuple[Buffer, int, int],
         max_rows: int = ...,
-        bytes_hint: int = 0,
+        hint: int = 0,
     ) -> None: ...
     def page(
         self,
@@ -89,7 +89,12 @@ class LeafDecoder:
     def take(self, first_row: int, whole: bool = True) -> int: ...
     def take_dictionary(self) -> None: ...
     def read_page(
-        self, data: Buffer, first_row: int, rows: int, ranges: Buffer | tuple[Buffer, int, int]
+        self,
+        data: Buffer,
+        first_row: int,
+        rows: int,
+        ranges: Buffer | tuple[Buffer, int, int],
+        hint: int = 0,
     ) -> tuple[int, int, Block | None, Block | None, Block] | int: ...
     def release(self) -> None: ...
     def resume(self) -> int: ...

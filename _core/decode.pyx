@@ -386,11 +386,12 @@ cdef class LeafDecoder:
             PyBuffer_Release(&view)
         check(status, &err)
 
-    def begin(self, selection, int64_t max_rows=INT64_MAX, size_t bytes_hint=0):
+    def begin(self, selection, int64_t max_rows=INT64_MAX, size_t hint=0):
         """Set the rows to read: RowRanges, or their `buffers`.
 
         These are an int64 buffer of (start, stop) pairs, sorted and disjoint, or a tuple (bits, first row,
         length) of a bitmap, least significant bit first. They are held until the next begin.
+        `hint`: bytes of strings to expect, or of a nested leaf its slots.
         """
         cdef ps_selection rows
         cdef ps_error err
@@ -412,7 +413,7 @@ cdef class LeafDecoder:
             PyBuffer_Release(&self.ranges_view)
         self.ranges_view, self.has_ranges = view, True
         with nogil:
-            status = ps_leaf_begin(self.leaf, &rows, max_rows, bytes_hint, &err)
+            status = ps_leaf_begin(self.leaf, &rows, max_rows, hint, &err)
         check(status, &err)
 
     def page(self, body, levels, int version, int encoding, int def_encoding, int rep_encoding, int64_t num_values,
@@ -631,12 +632,12 @@ cdef class LeafDecoder:
         self.scratch = None  # the dictionary stays
         self.dictionary(body, h.num_values)
 
-    def read_page(self, data, int64_t first_row, int64_t rows, ranges):
+    def read_page(self, data, int64_t first_row, int64_t rows, ranges, size_t hint=0):
         """All at once for rows that lie in one page which the offset index knows: begin, head, take, finish.
 
         Gives what `finish` does, or else the answer of `take`.
         """
-        self.begin(ranges)
+        self.begin(ranges, INT64_MAX, hint)
         self.head(data, 0, rows)
         state = self.take(first_row)
         return self.finish() if state == PS_TAKE_DONE else state

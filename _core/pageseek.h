@@ -456,9 +456,10 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
                              ps_error *err);
 
 /* What the next take calls fill: the selected rows from where the leaf stands, at most max_rows.
- * The selection stays borrowed until finish. bytes_hint: expected bytes of byte-string data, or 0. */
+ * The selection stays borrowed until finish. hint: expected bytes of byte-string data, or of a nested leaf its
+ * expected slots; or 0. */
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
-                        size_t bytes_hint, ps_error *err);
+                        size_t hint, ps_error *err);
 /* Bytes at the front of the page's body (of `size`) that its selected rows are sure to lie in, short of
  * levels of an unusual length; `size` where that is not known or would spare little. */
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size);

@@ -83,7 +83,7 @@ int64_t ps_leaf_row(const ps_leaf *leaf) {
 }
 
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
-                        size_t bytes_hint, ps_error *err) {
+                        size_t hint, ps_error *err) {
     drop_output(leaf);
     leaf->selection = (ps_selection){0}; /* the one before may be gone when this call fails */
     PS_TRY(ps_selection_check(selection, err));
@@ -97,16 +97,16 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     leaf->max_rows = rows;
     size_t n = (size_t)rows, size;
     if (leaf->nest) { /* rows do not tell how many slots there will be */
-        ps_nest_begin(leaf->nest, rows);
-        n = 0;
+        PS_TRY(ps_nest_begin(leaf, rows, hint, err));
+        n = hint = 0;
     }
     if (leaf->bytes) {
         size_t width = leaf->spec.kind == PS_BYTES ? 4 : 8;
         if (!ps_mul_size(n + 1, width, &size)) return ps_fail_nomem(err, SIZE_MAX);
         PS_TRY(ps_leaf_room(leaf, &leaf->out_offsets, size, err));
         memset(leaf->out_offsets.data, 0, width);
-        if (bytes_hint > leaf->spec.max_output) bytes_hint = leaf->spec.max_output;
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, bytes_hint, err));
+        if (hint > leaf->spec.max_output) hint = leaf->spec.max_output;
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, hint, err));
     } else if (leaf->spec.kind == PS_BOOL) {
         PS_TRY(ps_leaf_room(leaf, &leaf->out_values, n / 8 + 1, err));
     } else {
@@ -211,12 +211,13 @@ static ps_status skip_rows(ps_leaf *leaf, int64_t rows, ps_error *err) {
     return PS_OK;
 }
 
-/* The first n of `rows` places hold values: each goes to its row, from the back, and nulls are cleared. */
-static void expand_bits(uint8_t *out, size_t at, const uint8_t *bits, int64_t bit, int64_t rows,
-                        int64_t n) {
+void ps_leaf_spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                         int64_t n) {
+    uint8_t *out = leaf->out_values.data;
+    const size_t base = (size_t)leaf->out_rows;
     for (int64_t i = rows - 1; i >= n; i--) {
-        bool valid = ps_bit_get(bits, (size_t)(bit + i));
-        ps_bits_fill(out, at + (size_t)i, 1, valid && ps_bit_get(out, at + (size_t)--n));
+        const bool valid = ps_bit_get(bits, at + (size_t)i);
+        ps_bits_fill(out, base + (size_t)i, 1, valid && ps_bit_get(out, base + (size_t)--n));
     }
 }
 
@@ -264,7 +265,7 @@ ps_status ps_leaf_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t 
     } else if (leaf->spec.kind == PS_BOOL) {
         uint8_t *out = leaf->out_values.data;
         PS_TRY(leaf->encoding->read_bits(leaf, out, (size_t)leaf->out_rows, n, err));
-        if (n < rows) expand_bits(out, (size_t)leaf->out_rows, bits, (int64_t)at, rows, n);
+        if (n < rows) ps_leaf_spread_bits(leaf, bits, at, rows, n);
     } else {
         uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
         PS_TRY(leaf->encoding->read(leaf, out, n, err));

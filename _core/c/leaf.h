@@ -113,7 +113,8 @@ ps_status ps_leaf_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t 
 ps_status ps_nest_new(const ps_leaf_spec *spec, ps_nest **out, ps_error *err);
 void ps_nest_free(ps_nest *nest);
 void ps_nest_drop_output(ps_nest *nest);
-void ps_nest_begin(ps_nest *nest, int64_t max_rows);
+/* slots: so many are expected, or 0 */
+ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, size_t slots, ps_error *err);
 ps_status ps_nest_page(ps_leaf *leaf, ps_error *err);
 ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err);
 void ps_nest_end(ps_nest *nest);
@@ -129,7 +130,9 @@ ps_status ps_grow_give(ps_grow *grow, size_t size, uint8_t **data, size_t *capac
  * looked at only when n < rows. */
 ps_status ps_leaf_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
                                int64_t n, ps_error *err);
-/* n byte strings follow the last row of the output: move them to the n ones of `rows` bits. */
+/* n bits, or byte strings, follow the last row of the output: move them to the n ones of `rows` bits. */
+void ps_leaf_spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                         int64_t n);
 void ps_leaf_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
                             int64_t n);
 

@@ -108,8 +108,34 @@ void ps_nest_free(ps_nest *nest) {
     free(nest);
 }
 
-void ps_nest_begin(ps_nest *nest, int64_t max_rows) {
+/* Room for so many slots of a segment, unless that is too much to ask for in advance. */
+static ps_status reserve(ps_leaf *leaf, ps_grow *grow, size_t slots, size_t width,
+                         ps_error *err) {
+    size_t size;
+    if (!ps_mul_size(slots, width, &size) || size > leaf->spec.max_output) return PS_OK;
+    return ps_leaf_room(leaf, grow, size, err);
+}
+
+ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, size_t slots, ps_error *err) {
+    ps_nest *nest = leaf->nest;
     nest->max_rows = max_rows;
+    if (slots >= SIZE_MAX / 64) return PS_OK;
+    for (int32_t s = 0, r = 0; s <= nest->lists; s++) {
+        const size_t n = s ? slots : (size_t)max_rows;
+        for (; r < nest->segments[s].stop; r++)
+            PS_TRY(reserve(leaf, &nest->rungs[r].out, n / 8 + 1, 1, err));
+        if (s < nest->lists) PS_TRY(reserve(leaf, &nest->rungs[r++].out, n + 1, 4, err));
+    }
+    if (!leaf->nest->lists) slots = (size_t)max_rows;
+    if (leaf->spec.levels_only) return PS_OK;
+    PS_TRY(reserve(leaf, &leaf->out_validity, slots / 8 + 1, 1, err));
+    if (leaf->bytes) {
+        const size_t width = leaf->spec.kind == PS_BYTES ? 4 : 8;
+        return reserve(leaf, &leaf->out_offsets, slots + 1, width, err);
+    }
+    if (leaf->spec.kind == PS_BOOL)
+        return reserve(leaf, &leaf->out_values, slots / 8 + 1, 1, err);
+    return reserve(leaf, &leaf->out_values, slots, leaf->out_width, err);
 }
 
 void ps_nest_end(ps_nest *nest) {
@@ -129,10 +155,10 @@ static bool levels_fit(const ps_nest *nest) {
     unsigned bad = 0;
     if (nest->lists == 1) {
         const uint8_t least = nest->segments[1].level;
-        bad |= rep[0] & ((def[0] < least) | (nest->last_def < least));
+        uint8_t found = rep[0] & ((def[0] < least) | (nest->last_def < least));
         for (size_t i = 1; i < n; i++)
-            bad |= rep[i] & ((def[i] < least) | (def[i - 1] < least));
-        return !bad;
+            found |= (uint8_t)(rep[i] & ((def[i] < least) | (def[i - 1] < least)));
+        return !found;
     }
     uint8_t last = nest->last_def;
     for (size_t i = 0; i < n; i++) {
@@ -238,7 +264,7 @@ static ps_status skip_entries(ps_leaf *leaf, int64_t to, ps_error *err) {
 
 /* ---- output ------------------------------------------------------------------------------- */
 
-enum { BLOCK = 512 };
+enum { BLOCK = PS_BLOCK };
 
 /* Whether each of n bytes is at least `least`, as bits appended at `at`; how many are. Bytes and `least` are
  * below 128, so that no sum carries into its neighbour. */
@@ -261,8 +287,9 @@ static size_t add_bits(uint8_t *out, size_t at, const uint8_t *bytes, size_t n, 
     return count;
 }
 
-/* Which of n entries are slots of a segment, as bytes of 0 and 1; how many are. */
-static size_t find_slots(const ps_nest *nest, int32_t s, size_t from, size_t n, uint8_t *is) {
+/* Which of n entries, or of those that are chosen, are slots of a segment, as bytes of 0 and 1; how many. */
+static size_t find_slots(const ps_nest *nest, int32_t s, size_t from, size_t n,
+                         const uint8_t *chosen, uint8_t *is) {
     const uint8_t *def = nest->def.data + from;
     const uint8_t level = nest->segments[s].level;
     size_t count = 0;
@@ -273,6 +300,7 @@ static size_t find_slots(const ps_nest *nest, int32_t s, size_t from, size_t n, 
         for (size_t i = 0; i < n; i++)
             is[i] = (uint8_t)((rep[i] <= (uint8_t)s) & (def[i] >= level));
     }
+    for (size_t i = 0; chosen && i < n; i++) is[i] &= chosen[i];
     for (size_t i = 0; i < n;) {
         uint8_t sum = 0;
         for (const size_t stop = n - i < 255 ? n : i + 255; i < stop; i++)
@@ -280,6 +308,15 @@ static size_t find_slots(const ps_nest *nest, int32_t s, size_t from, size_t n, 
         count += sum;
     }
     return count;
+}
+
+/* The bytes whose mark is 1, moved together. */
+static void keep(uint8_t *out, const uint8_t *bytes, const uint8_t *is, size_t n) {
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        out[k] = bytes[i];
+        k += is[i];
+    }
 }
 
 static ps_status room_for(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err) {
@@ -307,22 +344,19 @@ static int64_t count_slots(const ps_nest *nest, int32_t s, int64_t from, int64_t
         return count_level(nest->def.data + from, (size_t)(to - from), nest->segments[s].level);
     for (int64_t at = from; at < to; at += BLOCK)
         slots += (int64_t)find_slots(nest, s, (size_t)at,
-                                     (size_t)(to - at < BLOCK ? to - at : BLOCK), is);
+                                     (size_t)(to - at < BLOCK ? to - at : BLOCK), NULL, is);
     return slots;
 }
 
 /* Validity of the slots of a segment, and the offsets of the list below it, for one block of entries. */
-static void add_slots(ps_nest *nest, int32_t s, size_t from, size_t n, int64_t *below) {
+static void add_slots(ps_nest *nest, int32_t s, size_t from, size_t n, const uint8_t *chosen,
+                      int64_t *below) {
     uint8_t is[BLOCK], elements[BLOCK], moved[BLOCK];
     ps_segment *segment = &nest->segments[s];
     const uint8_t *def = nest->def.data + from;
-    const size_t slots = find_slots(nest, s, from, n, is), at = (size_t)segment->slots;
+    const size_t slots = find_slots(nest, s, from, n, chosen, is), at = (size_t)segment->slots;
     if (segment->first < segment->stop && slots < n) {
-        size_t k = 0;
-        for (size_t i = 0; i < n; i++) {
-            moved[k] = def[i];
-            k += is[i];
-        }
+        keep(moved, def, is, n);
         def = moved;
     }
     for (int32_t r = segment->first; r < segment->stop; r++) {
@@ -331,7 +365,7 @@ static void add_slots(ps_nest *nest, int32_t s, size_t from, size_t n, int64_t *
                                       add_bits(rung->out.data, at, def, slots, rung->level));
     }
     if (s < nest->lists) {
-        find_slots(nest, s + 1, from, n, elements);
+        find_slots(nest, s + 1, from, n, chosen, elements);
         uint8_t *out = nest->rungs[segment->stop].out.data + 4 * at;
         uint32_t count = (uint32_t)*below;
         for (size_t i = 0; i < n; i++) { /* one word behind the last slot is there */
@@ -344,6 +378,19 @@ static void add_slots(ps_nest *nest, int32_t s, size_t from, size_t n, int64_t *
     segment->slots += (int64_t)slots;
 }
 
+static ps_status room_for_values(ps_leaf *leaf, size_t total, ps_error *err) {
+    size_t size;
+    if (leaf->bytes) {
+        if (!ps_mul_size(total + 1, leaf->spec.kind == PS_BYTES ? 4 : 8, &size))
+            return ps_fail_nomem(err, SIZE_MAX);
+        return ps_leaf_room(leaf, &leaf->out_offsets, size, err);
+    }
+    if (leaf->spec.kind == PS_BOOL)
+        return ps_leaf_room(leaf, &leaf->out_values, total / 8 + 1, err);
+    if (!ps_mul_size(total, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
+    return ps_leaf_room(leaf, &leaf->out_values, size, err);
+}
+
 /* The values of entries, of which `slots` are slots of the leaf. */
 static ps_status add_values(ps_leaf *leaf, int64_t from, int64_t to, int64_t slots,
                             ps_error *err) {
@@ -351,35 +398,22 @@ static ps_status add_values(ps_leaf *leaf, int64_t from, int64_t to, int64_t slo
     uint8_t is[BLOCK], moved[BLOCK];
     const uint8_t level = (uint8_t)leaf->spec.max_def;
     const size_t at = (size_t)leaf->out_rows, total = at + (size_t)slots;
-    size_t place = at, size;
+    size_t place = at;
     int64_t n = 0, got;
     PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, total / 8 + 1, err));
     for (int64_t start = from; start < to; start += BLOCK) {
         const size_t rest = (size_t)(to - start), here = rest < BLOCK ? rest : BLOCK;
         const uint8_t *def = nest->def.data + start;
-        const size_t found = find_slots(nest, nest->lists, (size_t)start, here, is);
+        const size_t found = find_slots(nest, nest->lists, (size_t)start, here, NULL, is);
         if (found < here) {
-            size_t k = 0;
-            for (size_t i = 0; i < here; i++) {
-                moved[k] = def[i];
-                k += is[i];
-            }
+            keep(moved, def, is, here);
             def = moved;
         }
         n += (int64_t)add_bits(leaf->out_validity.data, place, def, found, level);
         place += found;
     }
     leaf->null_count += slots - n;
-    if (leaf->bytes) {
-        if (!ps_mul_size(total + 1, leaf->spec.kind == PS_BYTES ? 4 : 8, &size))
-            return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_offsets, size, err));
-    } else if (leaf->spec.kind == PS_BOOL) {
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, total / 8 + 1, err));
-    } else {
-        if (!ps_mul_size(total, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, size, err));
-    }
+    PS_TRY(room_for_values(leaf, total, err));
     PS_TRY(ps_leaf_values(leaf, leaf->out_validity.data, at, slots, n, &got, err));
     if (got < n)
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
@@ -406,10 +440,121 @@ static ps_status take_entries(ps_leaf *leaf, int64_t to, ps_error *err) {
         }
         int64_t below = s < nest->lists ? segment[1].slots : 0;
         for (int64_t at = from; at < to; at += BLOCK)
-            add_slots(nest, s, (size_t)at, (size_t)(to - at < BLOCK ? to - at : BLOCK), &below);
+            add_slots(nest, s, (size_t)at, (size_t)(to - at < BLOCK ? to - at : BLOCK), NULL,
+                      &below);
     }
     if (!leaf->spec.levels_only) PS_TRY(add_values(leaf, from, to, slots, err));
     nest->entry = to;
+    return PS_OK;
+}
+
+/* ---- blocks of scattered rows ------------------------------------------------------------- */
+
+enum {
+    ENTRIES_PER_RUN = 16
+}; /* a run costs about as much as so many entries of a block, by measurement */
+
+static ps_status block_values(ps_leaf *leaf, const uint8_t *def, const uint8_t *chosen,
+                              size_t n, ps_error *err) {
+    uint8_t valid[BLOCK], is[BLOCK], moved[BLOCK];
+    uint64_t mask[PS_BLOCK_WORDS];
+    const ps_nest *nest = leaf->nest;
+    const uint8_t level = (uint8_t)leaf->spec.max_def;
+    const size_t at = (size_t)leaf->out_rows, from = (size_t)nest->entry;
+    const size_t slots = find_slots(nest, nest->lists, from, n, chosen, is);
+    ps_block block = {.rows = n, .chosen = slots, .mask = mask};
+    for (size_t i = 0; i < n; i++) valid[i] = def[i] >= level;
+    PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, (at + slots) / 8 + 1, err));
+    PS_TRY(room_for_values(leaf, at + slots, err));
+    keep(moved, def, is, n);
+    block.kept = add_bits(leaf->out_validity.data, at, moved, slots, level);
+    for (size_t i = 0; i < n; i++) block.values += valid[i];
+    keep(moved, chosen, valid, n);
+    memset(mask, 0, sizeof mask);
+    add_bits((uint8_t *)mask, 0, moved, block.values, 1);
+    block.end = ps_words_end(mask, ps_words_for(block.values));
+
+    const uint8_t *bits = leaf->out_validity.data;
+    if (leaf->bytes) {
+        bool fit = true;
+        PS_TRY(leaf->encoding->block_strings(leaf, &block, &fit, err));
+        if (!fit)
+            return ps_fail(err, PS_LIMIT, PS_NOWHERE,
+                           "byte strings do not fit 32-bit offsets; use string_type=\"large\"");
+        if (block.kept < slots)
+            ps_leaf_spread_offsets(leaf, bits, at, (int64_t)slots, (int64_t)block.kept);
+    } else if (leaf->spec.kind == PS_BOOL) {
+        uint64_t words[PS_BLOCK_WORDS + 1] = {0};
+        PS_TRY(leaf->encoding->block_bits(leaf, words, &block, err));
+        ps_bits_copy(leaf->out_values.data, at, (const uint8_t *)words, 0, block.kept);
+        ps_leaf_spread_bits(leaf, bits, at, (int64_t)slots, (int64_t)block.kept);
+    } else {
+        uint8_t *out = leaf->out_values.data + at * leaf->out_width;
+        PS_TRY(leaf->encoding->block(leaf, out, slots, &block, err));
+        if (block.kept < slots) ps_spread(out, leaf->out_width, bits, at, slots, block.kept);
+    }
+    leaf->null_count += (int64_t)(slots - block.kept);
+    leaf->value += (int64_t)block.values;
+    leaf->out_rows += (int64_t)slots;
+    return PS_OK;
+}
+
+/* Rows from `start`, where the leaf stands and which is chosen, to `stop` at most, as far as their entries are
+ * one block; *last: whether the last of them is chosen. *rows is 0, and nothing is done, where going from run to
+ * run is better: up to leaf->judged. */
+static ps_status take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
+                            bool *last, ps_error *err) {
+    uint64_t mask[PS_BLOCK_WORDS];
+    uint8_t chosen[BLOCK];
+    ps_nest *nest = leaf->nest;
+    int64_t end, from = nest->entry;
+    *rows = 0;
+    if (stop - start > BLOCK) stop = start + BLOCK;
+    if (leaf->run.stop >= stop) {
+        leaf->judged = stop;
+        return PS_OK;
+    }
+    for (;;) { /* a row has an entry at least */
+        PS_TRY(entry_of(leaf, stop - leaf->page.first_row, &end, err));
+        if (end - from <= BLOCK) break;
+        stop = start + (stop - start) / 2;
+    }
+    leaf->judged = stop > start ? stop : start + 1;
+    const size_t n = (size_t)(end - from), n_rows = (size_t)(stop - start);
+    const size_t n_words = ps_words_for(n_rows);
+    if (n_rows < 2 * ENTRIES_PER_RUN) return PS_OK;
+    size_t index = leaf->cursor.index;
+    ps_selection_words(&leaf->selection, &index, start, stop - start, mask);
+    if (leaf->run.stop > start) { /* of ranges that touch, the cursor knows the last */
+        const int64_t run = leaf->run.stop < stop ? leaf->run.stop - start : stop - start;
+        ps_bits_fill((uint8_t *)mask, 0, (size_t)run, true);
+    }
+    const size_t count = ps_words_count(mask, n_words);
+    if (ps_words_runs(mask, n_words) * ENTRIES_PER_RUN < n ||
+        (int64_t)count > nest->max_rows - nest->rows)
+        return PS_OK;
+    if (nest->lists) {
+        const uint8_t *rep = nest->rep.data + from;
+        size_t row = SIZE_MAX;
+        for (size_t i = 0; i < n; i++) {
+            row += rep[i] == 0;
+            chosen[i] = mask[row / 64] >> (row % 64) & 1;
+        }
+    } else {
+        for (size_t i = 0; i < n; i++) chosen[i] = mask[i / 64] >> (i % 64) & 1;
+    }
+    for (int32_t s = 0; s <= nest->lists; s++) PS_TRY(room_for(leaf, s, (int64_t)n, err));
+    for (int32_t s = 0; s <= nest->lists; s++) {
+        int64_t below = s < nest->lists ? nest->segments[s + 1].slots : 0;
+        add_slots(nest, s, (size_t)from, n, chosen, &below);
+    }
+    if (!leaf->spec.levels_only)
+        PS_TRY(block_values(leaf, nest->def.data + from, chosen, n, err));
+    nest->entry = end;
+    nest->rows += (int64_t)count;
+    leaf->row += stop - start;
+    *rows = stop - start;
+    *last = mask[(n_rows - 1) / 64] >> ((n_rows - 1) % 64) & 1;
     return PS_OK;
 }
 
@@ -492,6 +637,23 @@ ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
             PS_TRY(entry_of(leaf, start - leaf->page.first_row, &entry, err));
             PS_TRY(skip_entries(leaf, entry, err));
             leaf->row += start - here;
+        }
+        if (start >= leaf->judged) {
+            int64_t rows;
+            bool last;
+            PS_TRY(take_block(leaf, start, end, &rows, &last, err));
+            if (rows) {
+                leaf->next_row = start + rows;
+                if (leaf->run.stop > leaf->next_row) {
+                    leaf->run.start = leaf->next_row;
+                } else {
+                    leaf->run = (ps_range){0};
+                    leaf->cursor.row = leaf->next_row;
+                }
+                if (leaf->row == leaf->n_rows)
+                    end_of_page(leaf, last ? PS_OPEN_TAKEN : PS_OPEN_SKIPPED);
+                continue;
+            }
         }
         int64_t want = (leaf->run.stop < end ? leaf->run.stop : end) - start;
         if (want > nest->max_rows - nest->rows) want = nest->max_rows - nest->rows;

@@ -18,6 +18,7 @@ from pageseek.nesting import REPEATED, Decoded
 from pageseek.page_index import OffsetIndex, Page
 from pageseek.schema import Leaf, to_arrow
 
+MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
 
 
@@ -166,14 +167,14 @@ class LeafReader:
         states: Iterator[int] | None = None
         if self._pages is not None and len(self._pages) == 1:
             self._page_number, self._at, _, first, count = self._pages[0]
-            made = decoder.read_page(self._buffers[0], first, count, ranges)
+            made = decoder.read_page(self._buffers[0], first, count, ranges, self._slots())
             if made != core.TAKE_DICTIONARY:
                 self._report.pages_read += 1
                 if not isinstance(made, int):
                     return self._finished([self._array(made)])
                 states = iter([made])
         if states is None:
-            decoder.begin(ranges)
+            decoder.begin(ranges, hint=self._slots())
             if self._pages is not None:
                 states = self._indexed(self._pages)
             else:
@@ -194,6 +195,16 @@ class LeafReader:
                     )
         arrays.append(self._array(decoder.finish()))
         return self._finished(arrays)
+
+    def _slots(self) -> int:
+        """About how many values the rows of a nested leaf have: room is made for them at once."""
+        if not self._ladder:
+            return 0
+        chunk, chosen = self._chunk, self._ranges.num_rows
+        stated = min(chunk.num_values, 8 * chunk.total_uncompressed_size, MAX_SLOTS)
+        if chosen < self._num_rows:
+            stated = stated * chosen * 9 // (self._num_rows * 8)
+        return max(stated, 0)
 
     def _array(self, made: Any) -> pa.Array:
         return pa.nulls(0) if self.leaf.group else to_arrow(self.form, *made)
