@@ -1,0 +1,237 @@
+"""Nested columns in plain Python: schemas written by hand, values to levels, and levels to what a decoder gives.
+
+Nothing here shares code with the package but the shape of `Node`, `rungs` and `Decoded`. Values are what pyarrow takes:
+a struct is a dict, a list a list, a map a list of pairs, null is None.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from pageseek._core import metadata as core
+from pageseek.metadata import _key_value
+from pageseek.nesting import Decoded, Node, rungs
+from pageseek.page_index import int64s
+from pageseek.schema import Schema, SchemaElement
+from support.writer import I32, I64, Struct, hybrid, plain, thrift
+
+REQUIRED, OPTIONAL, REPEATED = range(3)
+MAP, MAP_KEY_VALUE, LIST = 1, 2, 3  # ConvertedType
+LOGICAL = {MAP: 2, LIST: 3}  # the same in LogicalType
+INT32, BYTE_ARRAY = 1, 6
+
+
+# ---- schemas by hand -----------------------------------------------------------------------------
+
+
+def leaf(
+    name: str,
+    repetition: int | None = OPTIONAL,
+    *,
+    physical: int = INT32,
+    converted: int | None = None,
+    logical: int | None = None,
+    field_id: int | None = None,
+) -> list[Struct]:
+    """The schema element of a leaf."""
+    return [
+        {
+            1: I32(physical),
+            3: None if repetition is None else I32(repetition),
+            4: name.encode(),
+            6: None if converted is None else I32(converted),
+            9: None if field_id is None else I32(field_id),
+            10: None if logical is None else {logical: {}},
+        }
+    ]
+
+
+def group(
+    name: str,
+    repetition: int | None,
+    *children: list[Struct],
+    says: int | None = None,
+    logical: int | None = None,
+    field_id: int | None = None,
+) -> list[Struct]:
+    """The schema elements of a group and of all below it; `says` is its ConvertedType."""
+    own: Struct = {
+        3: None if repetition is None else I32(repetition),
+        4: name.encode(),
+        5: I32(len(children)),
+        6: None if says is None else I32(says),
+        9: None if field_id is None else I32(field_id),
+        10: None if logical is None else {logical: {}},
+    }
+    return [own, *(element for child in children for element in child)]
+
+
+class Shredded(NamedTuple):
+    """The levels of a leaf, and its values that are not null."""
+
+    reps: list[int]
+    defs: list[int]
+    values: list[Any]
+
+
+def file(
+    fields: Sequence[list[Struct]],
+    stored: pa.Schema | None = None,
+    rows: int = 0,
+    columns: Sequence[tuple[tuple[str, ...], int, int, Shredded]] = (),
+) -> bytes:
+    """A file of these top-level fields, and of one row group if columns are given.
+
+    A column is (path, greatest repetition level, greatest definition level, INT32 levels and values).
+    """
+    out = bytearray(b"PAR1")
+    chunks: list[Struct] = []
+    for path, max_rep, max_def, (reps, defs, values) in columns:
+        start = len(out)
+        body = b""
+        for top, levels in ((max_rep, reps), (max_def, defs)):
+            if top:
+                runs = hybrid(levels, top.bit_length())
+                body += struct.pack("<I", len(runs)) + runs
+        body += plain(INT32, values)
+        header = {5: {1: I32(len(defs)), 2: I32(0), 3: I32(3), 4: I32(3)}}
+        out += thrift({1: I32(0), 2: I32(len(body)), 3: I32(len(body)), **header}) + body
+        size = I64(len(out) - start)
+        meta: Struct = {
+            1: I32(INT32),
+            2: [I32(0), I32(3)],
+            3: [part.encode() for part in path],
+            4: I32(0),
+            5: I64(len(defs)),
+            6: size,
+            7: size,
+            9: I64(start),
+        }
+        chunks.append({2: I64(0), 3: meta})
+    footer: Struct = {
+        1: I32(2),
+        2: group("schema", None, *fields),
+        3: I64(rows),
+        4: [{1: chunks, 2: I64(len(out)), 3: I64(rows)}] if chunks else [],
+    }
+    if stored is not None:
+        footer[5] = [
+            {1: b"ARROW:schema", 2: base64.b64encode(stored.serialize().to_pybytes())},
+        ]
+    encoded = thrift(footer)
+    return bytes(out + encoded + struct.pack("<I", len(encoded)) + b"PAR1")
+
+
+def schema_of(data: bytes) -> Schema:
+    """The schema tree of a file in memory."""
+    (size,) = struct.unpack("<I", data[-8:-4])
+    footer = memoryview(data)[-8 - size : -8]
+    parsed = core.footer(footer)
+    pairs = int64s(parsed[8]).reshape(-1, 4)
+    return Schema(parsed[4], footer, lambda key: _key_value(footer, pairs, key), "t.parquet")
+
+
+def table_schema(*records: dict[str, Any]) -> Schema:
+    """A schema of element records that no footer was checked for; `name` besides the fields of SchemaElement."""
+    names = b"".join(record["name"].encode() for record in records)
+    absent = -(1 << 63)
+    rows, at = [], 0
+    for record in records:
+        size = len(record["name"].encode())
+        known = {k: v for k, v in record.items() if k != "name"}
+        made = dict.fromkeys(SchemaElement._fields, absent)
+        rows.append([*(made | {"name_offset": at, "name_length": size} | known).values()])
+        at += size
+    return Schema(np.array(rows, np.int64).tobytes(), memoryview(names), lambda _: None, "t.parquet")
+
+
+# ---- values to levels and back -------------------------------------------------------------------
+
+
+def shred(node: Node, rows: Iterable[Any]) -> dict[int, Shredded]:
+    """The levels and values of every leaf below a top-level field, row by row (Dremel's record shredding)."""
+    made = {leaf.index: Shredded([], [], []) for leaf in node.leaves()}
+
+    def missing(below: Node, rep: int, level: int) -> None:
+        for each in below.leaves():
+            made[each.index].reps.append(rep)
+            made[each.index].defs.append(level)
+
+    def walk(at: Node, value: Any, rep: int, level: int) -> None:
+        if at.optional:
+            if value is None:
+                missing(at, rep, level)
+                return
+            level += 1
+        if at.kind == "leaf":
+            missing(at, rep, level)
+            made[at.first_leaf].values.append(value)
+        elif at.kind == "struct":
+            for child in at.children:
+                walk(child, value[child.name], rep, level)
+        elif not value:
+            missing(at, rep, level)
+        else:
+            for i, element in enumerate(value):
+                parts = element if at.kind == "map" else [element]
+                for child, part in zip(at.children, parts, strict=True):
+                    walk(child, part, rep if i == 0 else at.rep_level + 1, level + 1)
+
+    for row in rows:
+        walk(node, row, 0, 0)
+    return made
+
+
+def bitmap(bits: Sequence[bool]) -> bytes:
+    number = sum(bit << i for i, bit in enumerate(bits))
+    return number.to_bytes((len(bits) + 7) // 8, "little")
+
+
+def decode_slowly(node: Node, number: int, levels: Shredded) -> Decoded:
+    """What a decoder gives for a leaf, straight from the meaning of the levels."""
+    ladder = rungs(node, number)
+    target = next(leaf for leaf in _leaf_nodes(node) if leaf.first_leaf == number)
+    assert target.leaf is not None and target.form is not None
+    if target.optional:
+        ladder = ladder[:-1]
+    entries = list(zip(levels.reps, levels.defs, strict=True))
+
+    def begins(lists: int, due: int) -> list[int]:
+        """Entries that begin a slot of the segment inside so many lists."""
+        return [i for i, (rep, level) in enumerate(entries) if rep <= lists and level >= due]
+
+    made: list[tuple[Any, ...]] = []
+    lists, slots = 0, begins(0, 0)
+    for kind, due, rep in ladder:
+        if kind == 0:
+            bits = [entries[i][1] >= due for i in slots]
+            made.append((len(slots), bits.count(False), None if all(bits) else bitmap(bits)))
+        else:
+            lists += 1
+            assert rep == lists
+            inner = begins(lists, due)
+            offsets = [sum(i < begin for i in inner) for begin in slots] + [len(inner)]
+            made.append((len(slots), np.array(offsets, np.int32)))
+            slots = inner
+    values = iter(levels.values)
+    top = target.leaf.max_def
+    array = [next(values) if entries[i][1] == top else None for i in slots]
+    return Decoded(levels.reps.count(0), pa.array(array, target.form.storage), made)
+
+
+def _leaf_nodes(node: Node) -> Iterable[Node]:
+    if node.kind == "leaf":
+        yield node
+    for child in node.children:
+        yield from _leaf_nodes(child)
+
+
+def decode_all(node: Node, rows: Iterable[Any]) -> dict[int, Decoded]:
+    """What decoders give for every leaf of a column of these values."""
+    return {i: decode_slowly(node, i, levels) for i, levels in shred(node, rows).items()}

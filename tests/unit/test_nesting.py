@@ -1,0 +1,835 @@
+"""Nested columns: Arrow's tree of a field, ladders, assembly, projection."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pageseek as ps
+from pageseek.errors import CorruptFileError, LimitError, PageseekError, UnsupportedError
+from pageseek.nesting import MAX_DEPTH, Decoded, Node, assemble, build, project, rungs, select
+from pageseek.schema import Options, Schema
+from support.nesting import (
+    BYTE_ARRAY,
+    LIST,
+    LOGICAL,
+    MAP,
+    MAP_KEY_VALUE,
+    OPTIONAL,
+    REPEATED,
+    REQUIRED,
+    bitmap,
+    decode_all,
+    file,
+    group,
+    leaf,
+    schema_of,
+    shred,
+    table_schema,
+)
+
+
+def nodes_of(data: bytes, options: Options | None = None) -> list[Node]:
+    tree = schema_of(data)
+    return [
+        build(tree, i, options or Options(), tree._stored_field(i)) for i in range(tree.num_fields)
+    ]
+
+
+def node_of(kind: pa.DataType, nullable: bool = True, metadata: Any = None) -> Node:
+    """The node of a column that pyarrow writes of this type."""
+    sink = io.BytesIO()
+    schema = pa.schema([pa.field("c", kind, nullable, metadata)])
+    pq.write_table(schema.empty_table(), sink)
+    (node,) = nodes_of(sink.getvalue())
+    return node
+
+
+def arrow_says(data: bytes) -> list[pa.Field]:
+    return [plain_field(f) for f in pq.ParquetFile(io.BytesIO(data)).schema_arrow]
+
+
+def plain_field(field: pa.Field) -> pa.Field:
+    """A field of pyarrow's with what its Python cannot make made equal, and without extension keys.
+
+    pa.map_ calls the entries of a map "entries"; the Parquet reader calls them like the map, and may give
+    them a field id. pa.field makes no null type that is not nullable.
+    """
+    kind, t = field.type, pa.types
+    if t.is_struct(kind):
+        kind = pa.struct([plain_field(f) for f in kind])
+    elif t.is_map(kind):
+        parts = plain_field(kind.key_field), plain_field(kind.item_field)
+        kind = pa.map_(*parts, keys_sorted=kind.keys_sorted)
+    elif t.is_large_list(kind):
+        kind = pa.large_list(plain_field(kind.field(0)))
+    elif t.is_fixed_size_list(kind):
+        kind = pa.list_(plain_field(kind.field(0)), kind.list_size)
+    elif t.is_list(kind):
+        kind = pa.list_(plain_field(kind.field(0)))
+    kept = {
+        k: v for k, v in (field.metadata or {}).items() if not k.startswith(b"ARROW:extension:")
+    }
+    return pa.field(field.name, kind, field.nullable or t.is_null(kind), kept or None)
+
+
+def check_levels(node: Node) -> None:
+    for each in node.leaves():
+        ladder = rungs(node, each.index)
+        assert [rung[1] for rung in ladder] == list(range(1, each.max_def + 1))
+        assert [rung[2] for rung in ladder if rung[0] == 1] == list(range(1, each.max_rep + 1))
+
+
+def same_as_pyarrow(data: bytes) -> None:
+    expected = arrow_says(data)
+    nodes = nodes_of(data)
+    for node, field in zip(nodes, expected, strict=True):
+        assert node.field.equals(field, check_metadata=True), f"{node.field} is not {field}"
+        check_levels(node)
+
+
+def check_round_trip(node: Node, rows: list[Any]) -> None:
+    made = assemble(node, decode_all(node, rows))
+    made.validate(full=True)
+    assert made.type == node.field.type
+    assert made.to_pylist(maps_as_pydicts=None) == rows
+    assert len(made) == len(rows)
+
+
+# ---- the Arrow type of every form ----------------------------------------------------------------
+
+KV = leaf("key", REQUIRED, field_id=1), leaf("value", OPTIONAL, field_id=2)
+
+
+def lists(says: int | None = LIST, logical: int | None = None) -> dict[str, list[Any]]:
+    """Lists and maps in every form that LogicalTypes.md or a writer knows."""
+
+    def ls(name: str, repetition: int, *below: Any, field_id: int | None = None) -> Any:
+        return group(name, repetition, *below, says=says, logical=logical, field_id=field_id)
+
+    return {
+        "two levels": ls("l", OPTIONAL, leaf("item", REPEATED, field_id=9), field_id=5),
+        "three levels": ls(
+            "l", OPTIONAL, group("list", REPEATED, leaf("element", field_id=9), field_id=6)
+        ),
+        "nothing null": ls("l", REQUIRED, group("list", REPEATED, leaf("element", REQUIRED))),
+        "named array": ls("l", OPTIONAL, group("array", REPEATED, leaf("x"), field_id=6)),
+        "named tuple": ls("l", OPTIONAL, group("l_tuple", REPEATED, leaf("x"))),
+        "a tuple of another": ls("l", OPTIONAL, group("m_tuple", REPEATED, leaf("x"))),
+        "two fields": ls("l", OPTIONAL, group("x", REPEATED, leaf("a"), leaf("b", REQUIRED))),
+        "of lists": ls(
+            "l",
+            OPTIONAL,
+            group("list", REPEATED, ls("element", OPTIONAL, group("list", REPEATED, leaf("e")))),
+        ),
+        "of two-level lists": ls(
+            "l", OPTIONAL, ls("array", REPEATED, leaf("array", REPEATED, field_id=9), field_id=6)
+        ),
+        "of two-level lists of structs": ls(
+            "l", OPTIONAL, ls("xx", REPEATED, group("yy", REPEATED, leaf("z"), leaf("w")))
+        ),
+        "of two-level tuples": ls(
+            "l", OPTIONAL, ls("xx", REPEATED, group("xx_tuple", REPEATED, leaf("z")))
+        ),
+        "three times two levels": ls(
+            "l", OPTIONAL, ls("xx", REPEATED, ls("yy", REPEATED, leaf("z", REPEATED)))
+        ),
+        "of a repeated field": ls("l", OPTIONAL, group("xx", REPEATED, leaf("y", REPEATED))),
+        "of maps": ls(
+            "l", OPTIONAL, group("xx", REPEATED, group("kv", REPEATED, *KV), says=MAP, field_id=6)
+        ),
+        "of lists of maps": ls(
+            "l",
+            OPTIONAL,
+            ls("xx", REPEATED, group("yy", REPEATED, group("kv", REPEATED, *KV), says=MAP)),
+        ),
+        "of structs of one field": ls(
+            "l", OPTIONAL, group("array", REPEATED, group("g", OPTIONAL, leaf("z")))
+        ),
+    }
+
+
+def maps(says: int | None = MAP, logical: int | None = None) -> dict[str, list[Any]]:
+    def mp(repetition: int, *below: Any) -> Any:
+        return group("m", repetition, *below, says=says, logical=logical, field_id=4)
+
+    key = leaf("key", REQUIRED)
+    return {
+        "usual": mp(OPTIONAL, group("key_value", REPEATED, *KV, field_id=3)),
+        "other names": mp(
+            REQUIRED, group("map", REPEATED, leaf("k", REQUIRED), group("v", REQUIRED, leaf("z")))
+        ),
+        "annotated inside": mp(OPTIONAL, group("map", REPEATED, *KV, says=MAP_KEY_VALUE)),
+        "repeated value": mp(OPTIONAL, group("kv", REPEATED, key, leaf("value", REPEATED))),
+        "struct as key": mp(
+            OPTIONAL, group("map", REPEATED, group("k", REQUIRED, leaf("x")), leaf("v"))
+        ),
+        "keys alone": mp(OPTIONAL, group("key_value", REPEATED, key)),
+        "keys alone, of an array": mp(OPTIONAL, group("array", REPEATED, key)),
+        "structs alone": mp(
+            OPTIONAL, group("kv", REPEATED, group("key", REQUIRED, leaf("a"), leaf("b")))
+        ),
+    }
+
+
+OTHERS = {
+    "repeated field": leaf("a", REPEATED, field_id=3),
+    "repeated group": group("a", REPEATED, leaf("b", field_id=7), field_id=3),
+    "no repetition": group("a", None, leaf("b", None)),
+    "empty group": group("a", OPTIONAL),
+    "repeated empty group": group("a", REPEATED),
+    "empty group inside": group("a", OPTIONAL, group("e", OPTIONAL), leaf("b")),
+    "MAP_KEY_VALUE for MAP": group("m", OPTIONAL, group("kv", REPEATED, *KV), says=MAP_KEY_VALUE),
+    "logical type wins": group("m", OPTIONAL, group("kv", REPEATED, *KV), says=LIST, logical=2),
+    "an id below zero": group("a", OPTIONAL, leaf("b", field_id=-1), field_id=-7),
+    "nulls": group("a", OPTIONAL, leaf("b", REQUIRED, logical=11), leaf("c", logical=11)),
+    "list of nulls": group("a", OPTIONAL, leaf("b", REPEATED, logical=11), says=LIST),
+}
+FORMS = {
+    **{f"list {k}": v for k, v in lists().items()},
+    **{f"logical list {k}": v for k, v in lists(None, LOGICAL[LIST]).items()},
+    **{f"map {k}": v for k, v in maps().items()},
+    **{f"logical map {k}": v for k, v in maps(None, LOGICAL[MAP]).items()},
+    **OTHERS,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_has_pyarrows_type(form: str) -> None:
+    same_as_pyarrow(file([leaf("first"), FORMS[form], leaf("last")]))
+
+
+def test_a_two_level_list_is_told_from_a_three_level_one() -> None:
+    made = {name: str(nodes_of(file([form]))[0].field.type) for name, form in lists().items()}
+    assert made["two levels"] == "list<item: int32 not null>"
+    assert made["three levels"] == "list<element: int32>"
+    assert made["named array"] == "list<array: struct<x: int32> not null>"
+    assert made["a tuple of another"] == "list<x: int32>"
+    assert made["of two-level lists"] == "list<array: list<array: int32 not null> not null>"
+
+
+REFUSED = {
+    "two fields": group("l", OPTIONAL, leaf("a"), leaf("b"), says=LIST),
+    "no field": group("l", OPTIONAL, says=LIST),
+    "repeated": group("l", REPEATED, group("list", REPEATED, leaf("e")), says=LIST),
+    "not repeated inside": group("l", OPTIONAL, group("list", OPTIONAL, leaf("e")), says=LIST),
+    "empty inside": group("l", OPTIONAL, group("list", REPEATED), says=LIST),
+    "three levels in two": group(
+        "l",
+        OPTIONAL,
+        group("xx", REPEATED, group("yy", REPEATED, leaf("z")), says=LIST),
+        says=LIST,
+    ),
+    "map of three": group("l", OPTIONAL, group("kv", REPEATED, *KV, leaf("w")), says=MAP),
+    "map of nothing": group("l", OPTIONAL, group("kv", REPEATED), says=MAP),
+    "map of a leaf": group("l", OPTIONAL, leaf("kv", REPEATED), says=MAP),
+    "map without entries": group("l", OPTIONAL, *KV, says=MAP),
+    "map repeated": group("l", REPEATED, group("kv", REPEATED, *KV), says=MAP),
+    "key repeated": group("l", OPTIONAL, group("kv", REPEATED, leaf("k", REPEATED), leaf("v")), says=MAP),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_what_pyarrow_refuses_is_refused_with_the_columns_name(form: str) -> None:
+    data = file([REFUSED[form]])
+    with pytest.raises((pa.ArrowException, OSError)):
+        arrow_says(data)
+    with pytest.raises(CorruptFileError, match=r"t\.parquet: column 'l"):
+        nodes_of(data)
+
+
+ODD_NAMES = st.sampled_from(["a", "array", "list", "a_tuple", "list_tuple"])
+
+
+def random_elements(depth: int) -> st.SearchStrategy[Any]:
+    repetition = st.sampled_from([REQUIRED, OPTIONAL, REPEATED, REPEATED])
+    leaves = st.builds(leaf, ODD_NAMES, repetition, field_id=st.sampled_from([None, 3]))
+    if depth == 0:
+        return leaves
+    below = st.lists(random_elements(depth - 1), min_size=1, max_size=2)
+    groups = st.builds(
+        lambda name, rep, children, says, number: group(
+            name, rep, *children, says=says, field_id=number
+        ),
+        ODD_NAMES,
+        repetition,
+        below,
+        st.sampled_from([None, LIST, LIST, LIST, MAP, MAP_KEY_VALUE]),
+        st.sampled_from([None, 4]),
+    )
+    return groups | leaves if depth < 3 else groups
+
+
+@settings(max_examples=300, deadline=None)
+@given(random_elements(4))
+def test_any_schema_is_typed_or_refused_as_by_pyarrow(elements: Any) -> None:
+    data = file([elements])
+    try:
+        expected = arrow_says(data)
+    except (pa.ArrowException, OSError) as error:
+        if "Map keys must be annotated as required" in str(error):
+            return  # ours may be OPTIONAL
+        with pytest.raises(CorruptFileError):
+            nodes_of(data)
+        return
+    (node,) = nodes_of(data)
+    assert node.field.equals(expected[0], check_metadata=True)
+    check_levels(node)
+
+
+# Whether an index type other than int32 survives is the business of leaf_form, and not asked here.
+DICTIONARY = pa.dictionary(pa.int32(), pa.string(), ordered=True)
+KEYS, NAMES = pa.field("key", pa.large_string(), False), pa.field("value", DICTIONARY)
+STORED = [
+    pa.large_list(pa.large_string()),
+    pa.list_(pa.field("foo", DICTIONARY, metadata={"k": "v"})),
+    pa.list_(pa.int32(), 3),
+    pa.list_view(pa.int32()),
+    pa.large_list_view(pa.list_view(pa.int8())),
+    pa.map_(pa.field("key", DICTIONARY, False), pa.field("value", pa.large_list(pa.int8()))),
+    pa.map_(pa.string(), pa.duration("s"), keys_sorted=True),
+    pa.struct(
+        [
+            pa.field("d", DICTIONARY, metadata={"PARQUET:field_id": "7", "a": "b"}),
+            pa.field("f", pa.duration("s")),
+            pa.field("z", pa.timestamp("us", "Europe/Paris"), nullable=False),
+            pa.field("n", pa.null()),
+            pa.field("e", pa.struct([("q", pa.large_list(pa.binary()))])),
+            pa.field("u", pa.uuid()),
+            pa.field("m", pa.map_(KEYS, NAMES)),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", STORED, ids=str)
+@pytest.mark.parametrize("nullable", [True, False])
+def test_the_writers_types_are_honoured_at_any_depth(kind: pa.DataType, nullable: bool) -> None:
+    schema = pa.schema([pa.field("c", kind, nullable, {"x": "y"})])
+    sink = io.BytesIO()
+    pq.write_table(schema.empty_table(), sink)
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        (node,) = nodes_of(sink.getvalue())
+        assert node.field.equals(pq.read_schema(sink).field(0), check_metadata=True)
+    else:
+        same_as_pyarrow(sink.getvalue())
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pa.map_(pa.large_string(), pa.duration("s")),
+        pa.large_list(pa.field("x", pa.struct([KEYS, ("b", pa.duration("s"))]), False, {"l": "k"})),
+        pa.large_list(pa.field("x", pa.struct([KEYS]), False, {"l": "k"})),
+        pa.list_(pa.field("x", pa.struct([KEYS, ("b", pa.duration("s"))])), 3),
+        pa.struct([("x", pa.struct([KEYS, ("b", pa.duration("s"))]))]),
+        pa.int8(),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", ["list", "map"])
+def test_a_stored_type_of_another_shape_is_followed_as_far_as_it_fits(
+    stored: pa.DataType, shape: str
+) -> None:
+    a = leaf("a", REQUIRED, physical=BYTE_ARRAY, converted=0, field_id=2)
+    b = leaf("b", OPTIONAL, physical=2)
+    if shape == "list":
+        element = group("list", REPEATED, group("element", OPTIONAL, a, b))
+        form = group("c", OPTIONAL, element, says=LIST)
+    else:
+        form = group("c", OPTIONAL, group("key_value", REPEATED, a, b), says=MAP)
+    same_as_pyarrow(file([form], pa.schema([pa.field("c", stored, metadata={"m": "n"})])))
+
+
+def test_large_strings_reach_every_leaf() -> None:
+    text = leaf("t", OPTIONAL, physical=BYTE_ARRAY, converted=0)
+    data = file([group("s", OPTIONAL, text, group("l", OPTIONAL, group("list", REPEATED, text), says=LIST))])
+    (node,) = nodes_of(data, Options(string_type="large"))
+    assert str(node.field.type) == "struct<t: large_string, l: list<t: large_string>>"
+
+
+def test_extension_keys_of_the_writer_do_not_come_back() -> None:
+    kind = pa.struct([pa.field("x", pa.int32(), metadata={"ARROW:extension:name": "no.such", "k": "v"})])
+    made = node_of(kind).field.type.field(0)
+    assert made.metadata == {b"k": b"v"}
+
+
+def test_the_corpus_has_pyarrows_types(conformance: Path) -> None:
+    compared = 0
+    for path in sorted((conformance / "corpus" / "valid").glob("*.parquet")):
+        try:
+            expected = [plain_field(f) for f in pq.ParquetFile(path).schema_arrow]
+        except (pa.ArrowException, OSError):
+            continue
+        with ps.open(str(path)) as opened:
+            tree = opened.schema_tree
+            assert tree.num_fields == len(expected)
+            for i, field in enumerate(expected):
+                if tree.field(i).stop_leaf - tree.field(i).first_leaf == 1 and tree.leaf(
+                    tree.field(i).first_leaf
+                ).flat:
+                    continue  # leaf_form's own tests
+                node = build(tree, i, Options(), tree._stored_field(i))
+                assert node.field.equals(field, check_metadata=True), f"{path.name}: {field}"
+                check_levels(node)
+                compared += 1
+    assert compared > 300
+
+
+# ---- hostile schemas -----------------------------------------------------------------------------
+
+
+def deep(groups: int) -> list[Any]:
+    below = leaf("x")
+    for _ in range(groups):
+        below = group("g", OPTIONAL, below)
+    return below
+
+
+def test_depth_has_a_limit() -> None:
+    (node,) = nodes_of(file([deep(MAX_DEPTH)]))
+    check_levels(node)
+    rows: list[Any] = [None, 7]
+    for _ in range(MAX_DEPTH):
+        rows = [{"g" if isinstance(r, dict) else "x": r} for r in rows]
+    check_round_trip(node, [*rows, None])
+    with pytest.raises(LimitError, match=r"t\.parquet: column 'g': groups lie deeper than the limit"):
+        nodes_of(file([deep(MAX_DEPTH + 1)]))
+
+
+def test_a_very_deep_schema_is_a_clean_error() -> None:
+    records = [{"name": "g", "num_children": 1, "repetition": 1} for _ in range(2000)]
+    tree = table_schema(*records, {"name": "x", "type": 1})
+    with pytest.raises(LimitError):
+        build(tree, 0, Options(), None)
+
+
+@pytest.mark.parametrize("count", [2, 3, 1 << 31, 1 << 62])
+def test_a_group_that_claims_more_children_than_there_are(count: int) -> None:
+    tree = table_schema(
+        {"name": "root", "num_children": 1},
+        {"name": "s", "num_children": count, "repetition": 1},
+        {"name": "x", "type": 1, "repetition": 1},
+    )
+    with pytest.raises(CorruptFileError, match="column 's': the schema ends before"):
+        build(tree, 0, Options(), None)
+
+
+def test_a_negative_count_of_children_is_none() -> None:
+    tree = table_schema(
+        {"name": "root", "num_children": 2},
+        {"name": "s", "num_children": -5, "repetition": 1},
+        {"name": "x", "type": 1, "repetition": 1},
+    )
+    assert build(tree, 0, Options(), None).field.type == pa.struct([])
+    assert build(tree, 1, Options(), None).field.type == pa.int32()
+
+
+def test_a_field_without_leaves_has_no_array() -> None:
+    for name in ("empty group", "empty group inside"):
+        (node,) = nodes_of(file([OTHERS[name]]))
+        with pytest.raises((UnsupportedError, KeyError)):
+            assemble(node, {})
+
+
+# ---- assembly ------------------------------------------------------------------------------------
+
+
+def every_value(node: Node, longest: int) -> list[Any]:
+    """Every value of a node whose lists have up to so many elements, with one value for each leaf."""
+    if node.kind == "leaf":
+        made: list[Any] = [1]
+    elif node.kind == "struct":
+        names = [child.name for child in node.children]
+        below = [every_value(child, longest) for child in node.children]
+        made = [dict(zip(names, values, strict=True)) for values in itertools.product(*below)]
+    else:
+        elements: list[Any] = every_value(node.children[0], longest)
+        if node.kind == "map":
+            elements = list(itertools.product(elements, every_value(node.children[1], longest)))
+        made = [
+            list(values)
+            for n in range(longest + 1)
+            for values in itertools.product(elements, repeat=n)
+        ]
+    return [None, *made] if node.optional else made
+
+
+def struct_of(*kinds: pa.DataType, nullable: bool = True) -> pa.DataType:
+    return pa.struct([pa.field(n, k, nullable) for n, k in zip("abc", kinds, strict=False)])
+
+
+def required_list(kind: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", kind, False))
+
+
+I = pa.int32()  # noqa: E741
+SMALL = {
+    "leaf": (I, 1),
+    "list": (pa.list_(I), 2),
+    "list of lists": (pa.list_(pa.list_(I)), 2),
+    "list of lists of lists": (pa.list_(pa.list_(pa.list_(I))), 1),
+    "required elements": (required_list(required_list(I)), 2),
+    "struct": (struct_of(I, I), 1),
+    "struct of struct": (struct_of(struct_of(I), I), 1),
+    "required in struct": (struct_of(struct_of(I, nullable=False), I, nullable=False), 1),
+    "list of structs": (pa.list_(struct_of(I, I)), 1),
+    "struct of lists": (struct_of(pa.list_(I), pa.list_(I)), 1),
+    "list of structs of lists": (pa.list_(struct_of(pa.list_(I), I)), 1),
+    "struct of required lists": (struct_of(required_list(I), nullable=False), 2),
+    "map": (pa.map_(I, I), 2),
+    "map of lists": (pa.map_(I, pa.list_(I)), 1),
+    "list of maps": (pa.list_(pa.map_(I, struct_of(I, I))), 1),
+    "map in struct": (struct_of(pa.map_(I, I), I), 1),
+    "large list": (pa.large_list(pa.large_list(I)), 1),
+    "list view": (pa.list_view(struct_of(pa.list_(I))), 1),
+    "large list view": (pa.large_list_view(I), 2),
+}
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize("name", SMALL)
+def test_small_tables_come_back_whole(name: str, nullable: bool) -> None:
+    kind, longest = SMALL[name]
+    node = node_of(kind, nullable)
+    values = every_value(node, longest)
+    check_round_trip(node, [])
+    check_round_trip(node, values)
+    assert assemble(node, decode_all(node, values)).equals(pa.array(values, node.field.type))
+    for pair in itertools.product(values[:40], repeat=2):
+        check_round_trip(node, list(pair))
+
+
+FIXED = {
+    "list": (pa.list_(I, 2), [None, [1, 2], [None, 3]]),
+    "no elements": (pa.list_(I, 0), [None, []]),
+    "of lists": (pa.list_(pa.list_(I), 2), [None, [None, []], [[1], [2, None]]]),
+    "of fixed lists": (pa.list_(pa.list_(I, 1), 2), [None, [None, [1]], [[None], [2]]]),
+    "in lists": (pa.list_(pa.list_(I, 2)), [None, [], [None, [1, 2]], [[3, None]]]),
+    "of structs": (pa.list_(struct_of(I, pa.string()), 1), [None, [None], [{"a": 1, "b": "x"}]]),
+    "of maps": (pa.list_(pa.map_(I, I), 1), [None, [None], [[]], [[(1, None), (2, 3)]]]),
+    "in structs": (struct_of(pa.list_(I, 2), I), [None, {"a": None, "b": 1}, {"a": [1, 2], "b": None}]),
+    "required in structs": (struct_of(pa.list_(I, 2), nullable=False), [None, {"a": [1, 2]}]),
+    "required in nested structs": (
+        struct_of(pa.struct([pa.field("x", pa.list_(I, 1), False)])),
+        [None, {"a": None}, {"a": {"x": [5]}}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_fixed_size_lists_are_filled_where_they_are_null(name: str) -> None:
+    kind, values = FIXED[name]
+    node = node_of(kind)
+    for n in range(4):
+        for rows in itertools.product(values, repeat=n):
+            check_round_trip(node, list(rows))
+
+
+def test_a_fixed_size_list_of_another_size_is_an_error() -> None:
+    node = node_of(pa.list_(I, 2))
+    decoded = decode_all(node, [[1, 2], None, [3]])
+    with pytest.raises(CorruptFileError, match=r"f\.parquet: column 'c\.list\.element': list 2 has 1"):
+        assemble(node, decoded, "f.parquet")
+
+
+def test_a_fixed_size_list_cannot_claim_all_memory() -> None:
+    node = node_of(pa.list_(I, 1 << 30))
+    with pytest.raises(LimitError, match="some of them null"):
+        assemble(node, decode_all(node, [None, None]))
+
+
+def test_leaves_of_every_form_are_finished() -> None:
+    fields = [
+        ("d", pa.dictionary(pa.int32(), pa.string(), ordered=True), ["x", "y", "x", None]),
+        ("v", pa.string_view(), ["x", None, "long enough not to be inlined", ""]),
+        ("n", pa.null(), [None] * 4),
+        ("z", pa.timestamp("us", "Europe/Paris"), [1, None, 3, 4]),
+        ("f", pa.duration("s"), [1, 2, None, 4]),
+        ("b", pa.large_binary(), [b"", None, b"x", b"yy"]),
+    ]
+    values = [dict(zip("dvnzfb", row, strict=True)) for row in zip(*(f[2] for f in fields), strict=True)]
+    kind = pa.list_(pa.struct([(name, kind) for name, kind, _ in fields]))
+    node = node_of(kind)
+    rows = [values[:1], None, [], [None, *values[1:]]]
+    made = assemble(node, decode_all(node, rows))
+    made.validate(full=True)
+    assert made.type == node.field.type
+    assert made.to_pylist() == pa.array(rows, node.field.type).to_pylist()
+    assert made.type.field(0).type == kind.field(0).type
+
+
+def test_an_extension_in_a_struct() -> None:
+    node = node_of(pa.struct([("u", pa.uuid())]))
+    one = uuid.UUID(int=7)
+    made = assemble(node, decode_all(node, [{"u": one.bytes}, None, {"u": None}]))
+    made.validate(full=True)
+    assert made.type.field(0).type == pa.uuid()
+    assert made.to_pylist() == [{"u": one}, None, {"u": None}]
+
+
+LEAVES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
+    (pa.int32(), st.integers(-3, 3)),
+    (pa.bool_(), st.booleans()),
+    (pa.string(), st.text("ab", max_size=3)),
+    (pa.large_string(), st.text("ab", max_size=3)),
+    (pa.binary(2), st.binary(min_size=2, max_size=2)),
+    (DICTIONARY, st.text("ab", max_size=1)),
+    (pa.float64(), st.floats(allow_nan=False)),
+]
+
+
+@st.composite
+def typed_values(draw: st.DrawFn, depth: int = 4) -> tuple[pa.Field, st.SearchStrategy[Any]]:
+    """A field, and a strategy of its values."""
+    shape = draw(st.sampled_from(["leaf", "struct", "list", "map"])) if depth else "leaf"
+    nullable = draw(st.booleans())
+    if shape == "leaf":
+        kind, values = draw(st.sampled_from(LEAVES))
+    elif shape == "struct":
+        below = draw(st.lists(typed_values(depth - 1), min_size=1, max_size=3))
+        kind = pa.struct([f.with_name(f"f{i}") for i, (f, _) in enumerate(below)])
+        values = st.fixed_dictionaries({f"f{i}": v for i, (_, v) in enumerate(below)})
+    elif shape == "list":
+        field, inside = draw(typed_values(depth - 1))
+        size = draw(st.sampled_from([None, None, 1, 2]))
+        kind = draw(st.sampled_from([pa.list_, pa.large_list, pa.list_view]))(field)
+        kind = kind if size is None else pa.list_(field, size)
+        values = st.lists(inside, min_size=size or 0, max_size=size or 3)
+    else:
+        (key, keys), (item, items) = draw(typed_values(0)), draw(typed_values(depth - 1))
+        key = key.with_nullable(False)
+        kind = pa.map_(key.with_name("key"), item.with_name("value"))
+        values = st.lists(st.tuples(keys.filter(lambda k: k is not None), items), max_size=3)
+    return pa.field("c", kind, nullable), st.none() | values if nullable else values
+
+
+@settings(max_examples=200, deadline=None)
+@given(typed_values(), st.data())
+def test_any_nested_column_comes_back(made: Any, data: st.DataObject) -> None:
+    field, values = made
+    node = node_of(field.type, field.nullable)
+    assert node.field.type.equals(field.type)
+    check_round_trip(node, data.draw(st.lists(values, max_size=6)))
+
+
+DECODABLE = [
+    name
+    for name in FORMS
+    if "empty" not in name and "nulls" not in name and not name.startswith("logical")
+]
+
+
+@settings(max_examples=8, deadline=None)
+@pytest.mark.parametrize("form", DECODABLE)
+@given(data=st.data())
+def test_pyarrow_reads_the_same_from_the_levels(form: str, data: st.DataObject) -> None:
+    (node,) = nodes_of(file([FORMS[form]]))
+
+    def values(at: Node) -> st.SearchStrategy[Any]:
+        if at.kind == "leaf":
+            made: st.SearchStrategy[Any] = st.integers(0, 9)
+        elif at.kind == "struct":
+            made = st.fixed_dictionaries({c.name: values(c) for c in at.children})
+        else:
+            parts = [values(c) for c in at.children]
+            made = st.lists(st.tuples(*parts) if at.kind == "map" else parts[0], max_size=3)
+        return st.none() | made if at.optional else made
+
+    rows = data.draw(st.lists(values(node), min_size=1, max_size=5))
+    levels = shred(node, rows)
+    columns = [(l.path, l.max_rep, l.max_def, levels[l.index]) for l in node.leaves()]  # noqa: E741
+    written = pq.ParquetFile(io.BytesIO(file([FORMS[form]], None, len(rows), columns)))
+    assert written.read().column(0).to_pylist() == rows
+    check_round_trip(node, rows)
+
+
+# ---- disagreement --------------------------------------------------------------------------------
+
+
+def test_optional_keys_are_taken_and_null_ones_refused() -> None:
+    entries = group("kv", REPEATED, leaf("k", OPTIONAL), leaf("v", OPTIONAL))
+    (node,) = nodes_of(file([group("m", OPTIONAL, entries, says=MAP)]))
+    assert node.field.type == pa.map_(pa.field("k", I, False), pa.field("v", I))
+    assert rungs(node, 0) == ((0, 1, 0), (1, 2, 1), (0, 3, 1))
+    check_round_trip(node, [None, [], [(1, None), (2, 3)]])
+    with pytest.raises(CorruptFileError, match=r"column 'm\.kv\.k': the key of a map is null"):
+        assemble(node, decode_all(node, [[(1, 2), (None, 3)]]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "ours", "theirs"),
+    [
+        (struct_of(I, I), [None, {"a": 1, "b": 1}], [{"a": 1, "b": 1}, None]),
+        (struct_of(I, I), [None], [{"a": 1, "b": 1}]),
+        (pa.list_(struct_of(I, I)), [[None], []], [[], [None]]),
+        (pa.list_(struct_of(I, I)), [[None], []], [[None], None]),
+        (pa.list_(struct_of(I, I)), [[None]], [[None, None]]),
+        (pa.map_(I, I), [[(1, 1)], [(1, 1)]], [[(1, 1), (1, 1)], []]),
+        (struct_of(I, I), [None, None], [None]),
+        (struct_of(I, I, nullable=False), [{"a": 1, "b": 1}], []),
+    ],
+    ids=str,
+)
+def test_leaves_that_disagree_are_named(kind: pa.DataType, ours: Any, theirs: Any) -> None:
+    node = node_of(kind)
+    one, other = (leaf.name for leaf in node.leaves())
+    mixed = {0: decode_all(node, ours)[0], 1: decode_all(node, theirs)[1]}
+    with pytest.raises(CorruptFileError) as caught:
+        assemble(node, mixed, "f.parquet")
+    assert "f.parquet: column" in str(caught.value) and repr(other) in str(caught.value)
+    if len(ours) == len(theirs):
+        assert repr(one) in str(caught.value)
+
+
+def test_leaves_deep_in_siblings_are_compared_too() -> None:
+    node = node_of(struct_of(pa.list_(struct_of(I, I)), pa.list_(struct_of(I, I))))
+    rows = [{"a": [{"a": 1, "b": 2}, None], "b": [None]}, None]
+    decoded = decode_all(node, rows)
+    check_round_trip(node, rows)
+    wrong = decode_all(node, [None, rows[0]])
+    for leaf_number in range(1, 4):
+        with pytest.raises(CorruptFileError, match="disagree"):
+            assemble(node, decoded | {leaf_number: wrong[leaf_number]})
+
+
+def test_bits_past_the_last_slot_are_not_compared() -> None:
+    node = node_of(struct_of(I, I))
+    for n in (1, 7, 8, 9, 16, 17):
+        rows = [None, *({"a": i, "b": i} for i in range(n - 1))]
+        decoded = decode_all(node, rows)
+        bits = [False] + [True] * (n - 1)
+        for tail in ([], [True] * 9, [False] * 3):
+            said = replace(decoded[1], ladder=[(n, 1, pa.py_buffer(bitmap(bits + tail)))])
+            assert assemble(node, {0: decoded[0], 1: said}).to_pylist() == rows
+
+
+def test_a_leaf_with_too_few_values_is_an_error() -> None:
+    node = node_of(pa.list_(I))
+    decoded = decode_all(node, [[1, 2], [3]])[0]
+    short = Decoded(decoded.rows, decoded.array.slice(0, 2), decoded.ladder)
+    with pytest.raises(CorruptFileError, match="has 2 slots where 3 are due"):
+        assemble(node, {0: short})
+
+
+def test_values_are_not_copied() -> None:
+    node = node_of(pa.list_(struct_of(I)))
+    decoded = decode_all(node, [[{"a": 1}], [{"a": 2}]])
+    made = assemble(node, decoded)
+    assert made.values.field(0).buffers()[1].address == decoded[0].array.buffers()[1].address
+
+
+# ---- projection ----------------------------------------------------------------------------------
+
+WIDE = pa.struct(
+    [
+        ("l", pa.list_(pa.struct([("x", I), ("y", pa.struct([("p", I), ("q", I)]))]))),
+        ("m", pa.map_(pa.struct([("u", I), ("v", I)]), pa.struct([("w", I), ("x", I)]))),
+        ("b", pa.struct([("c", I), ("d", pa.list_(I))])),
+        ("a", I),
+    ]
+)
+ROW = {
+    "l": [{"x": 1, "y": {"p": 2, "q": 3}}, None],
+    "m": [({"u": 4, "v": 5}, {"w": 6, "x": 7})],
+    "b": {"c": 8, "d": [9, None]},
+    "a": 10,
+}
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["c"], WIDE),
+        (["c.a"], "struct<a: int32>"),
+        (["c.a", "c.b.c"], "struct<b: struct<c: int32>, a: int32>"),
+        (["c.l.list.element.x"], "struct<l: list<element: struct<x: int32>>>"),
+        (["c.l.element.x"], "struct<l: list<element: struct<x: int32>>>"),
+        (["c.l.x"], "struct<l: list<element: struct<x: int32>>>"),
+        (["c.l.y.q"], "struct<l: list<element: struct<y: struct<q: int32>>>>"),
+        (["c.b.d"], "struct<b: struct<d: list<element: int32>>>"),
+        (["c.b.d.element"], "struct<b: struct<d: list<element: int32>>>"),
+        (["c.m.key"], "struct<m: list<m: struct<key: struct<u: int32, v: int32> not null> not null>>"),
+        (["c.m.key_value.value.x"], "struct<m: list<m: struct<value: struct<x: int32>> not null>>"),
+        (["c.m.key", "c.m.value.x"], "struct<m: map<struct<u: int32, v: int32>, struct<x: int32>>>"),
+        (["c.m.key.u", "c.m.value.x"], "struct<m: map<struct<u: int32>, struct<x: int32>>>"),
+    ],
+)  # fmt: skip
+def test_projection_keeps_what_lies_below_the_paths(paths: list[str], expected: Any) -> None:
+    node = node_of(WIDE)
+    kept = project(node, paths)
+    assert kept is not None
+    if isinstance(expected, str):
+        assert str(kept.field.type) == expected
+    else:
+        assert kept is node
+    for each in kept.leaves():
+        assert rungs(kept, each.index) == rungs(node, each.index)
+    decoded = decode_all(node, [ROW, None, dict.fromkeys(ROW)])
+    wanted = {leaf.index for leaf in kept.leaves()}
+    made = assemble(kept, {i: d for i, d in decoded.items() if i in wanted})
+    made.validate(full=True)
+    assert made.type == kept.field.type and made.null_count == 1
+    for each in node.leaves():
+        if each.index not in wanted:
+            with pytest.raises(KeyError):
+                rungs(kept, each.index)
+
+
+def test_projection_keeps_the_leaves_that_pyarrow_reads() -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"c": pa.array([ROW], WIDE)}), sink)
+    (node,) = nodes_of(sink.getvalue())
+    read = pq.ParquetFile(sink)
+    for each in node.leaves():
+        for n in range(1, len(each.path) + 1):
+            path = ".".join(each.path[:n])
+            kept = project(node, [path])
+            assert kept is not None
+            made = assemble(kept, decode_all(node, [ROW]))
+            assert made.to_pylist() == read.read(columns=[path]).column(0).to_pylist()
+
+
+def test_a_path_of_nothing_selects_nothing() -> None:
+    node = node_of(WIDE)
+    for path in ("d", "c.z", "c.a.b", "c.l.z", "c.", "", "c.b.e", "c.m.entries", "ca", "c.aa"):
+        assert select(node, path) == frozenset()
+        assert project(node, ["c.a", path]) is None
+    assert project(node, []) is None
+
+
+def test_names_with_dots_and_names_that_recur() -> None:
+    (node,) = nodes_of(file([group("a.b", OPTIONAL, leaf("c.d"), leaf("c"))]))
+    assert select(node, "a.b") == {0, 1}
+    assert select(node, "a.b.c.d") == {0}
+    assert select(node, "a.b.c") == {0, 1}  # as pyarrow: the beginning of both
+    below = leaf("e")
+    for _ in range(40):
+        below = group("e", OPTIONAL, group("list", REPEATED, below), says=LIST)
+    (node,) = nodes_of(file([below]))
+    assert select(node, ".".join(["e"] * 30)) == {0}
+    assert select(node, ".".join(["e"] * 43)) == frozenset()
+
+
+def test_groups_without_leaves_fall_out_of_a_projection() -> None:
+    (node,) = nodes_of(file([OTHERS["empty group inside"]]))
+    kept = project(node, ["a"])
+    assert kept is not None and kept.field.type == pa.struct([("b", I)])
+    check_round_trip(kept, [None, {"b": 1}, {"b": None}])
+    (node,) = nodes_of(file([OTHERS["empty group"]]))
+    assert project(node, ["a"]) is None
+
+
+def test_errors_are_the_packages_own() -> None:
+    assert issubclass(CorruptFileError, PageseekError)
+    assert isinstance(schema_of(file([leaf("a")])), Schema)
