@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -275,8 +276,7 @@ class _Builder:
             if stored.type.num_fields == len(part.children):
                 below = list(stored.type)
         children = tuple(
-            self.node(child, d, r, known)
-            for child, known in zip(part.children, below, strict=True)
+            self.node(child, d, r, known) for child, known in zip(part.children, below, strict=True)
         )
         kind = pa.struct([child.field for child in children])
         made = self._field(part, kind, part.optional, stored)
@@ -296,9 +296,7 @@ class _Builder:
         item = self._element(part, inner, d + 1, r + 1, self._stored_item(stored))
         return self._listed(part, item, d, r, stored)
 
-    def _element(
-        self, outer: _Part, inner: _Part, d: int, r: int, stored: pa.Field | None
-    ) -> Node:
+    def _element(self, outer: _Part, inner: _Part, d: int, r: int, stored: pa.Field | None) -> Node:
         """What the repeated part of a LIST stands for: an element, or the scaffolding around one."""
         if inner.is_leaf:
             return self._leaf(inner, d, r, stored)
@@ -410,15 +408,14 @@ def select(root: Node, path: str) -> frozenset[int]:
     The path is one of the Parquet schema, with every repeated group ("l.list.element.x"). Where there is
     no such one, it is read as Arrow's, in which the element of a list may be left out ("l.element.x", "l.x").
     """
-    found = frozenset(
-        leaf.index for leaf in root.leaves() if f"{leaf.name}.".startswith(f"{path}.")
-    )
+    found = frozenset(leaf.index for leaf in root.leaves() if _begins(leaf, path))
     if found:
         return found
     reached: set[tuple[int, int]] = set()  # by node and rest: names that recur have many ways
     picked: set[int] = set()
 
     def walk(node: Node, rest: str) -> None:
+        """`rest` is empty, or begins with the dot after the node's name."""
         if (id(node), len(rest)) in reached:
             return
         reached.add((id(node), len(rest)))
@@ -426,14 +423,21 @@ def select(root: Node, path: str) -> frozenset[int]:
             picked.update(leaf.index for leaf in node.leaves())
             return
         for child in node.children:
-            if f"{rest}.".startswith(f"{child.name}."):
+            if f"{rest}.".startswith(f".{child.name}."):
                 walk(child, rest[len(child.name) + 1 :])
         if node.kind == "list":
             walk(node.children[0], rest)
 
     if f"{path}.".startswith(f"{root.name}."):
-        walk(root, path[len(root.name) + 1 :])
+        walk(root, path[len(root.name) :])
     return frozenset(picked)
+
+
+def _begins(leaf: Leaf, path: str) -> bool:
+    """Whether the path is that of the leaf or of a group around it; names may hold dots themselves."""
+    return leaf.name.startswith(path) and len(path) + 1 in accumulate(
+        len(part) + 1 for part in leaf.path
+    )
 
 
 def project(root: Node, wanted: Sequence[str]) -> Node | None:
@@ -470,9 +474,7 @@ def _keep(node: Node, picked: set[int]) -> Node | None:
         kind = _like_list(old, kept[0].field)
     elif len(kept) == 2:
         same_key = kept[0] is node.children[0]
-        kind = pa.map_(
-            kept[0].field, kept[1].field, keys_sorted=same_key and bool(old.keys_sorted)
-        )
+        kind = pa.map_(kept[0].field, kept[1].field, keys_sorted=same_key and bool(old.keys_sorted))
     else:
         entry = pa.field(node.name, pa.struct([kept[0].field]), nullable=False)
         levels = node.def_level + 1, node.rep_level + 1
@@ -569,17 +571,15 @@ class _Assembler:
             at += 1
         kind = node.field.type
         if node.kind == "struct":
-            children = [self.array(child, at, slots, present) for child in node.children]
             self._agree(node, at)
+            children = [self.array(child, at, slots, present) for child in node.children]
             return pa.Array.from_buffers(kind, slots, [validity], nulls, children=children)
         count, buffer = lead.ladder[at]
         self._check(first, count, slots)
         offsets = np.frombuffer(buffer, np.int32, slots + 1)
-        inside = [
-            self.array(child, at + 1, int(offsets[slots]), None) for child in node.children
-        ]
+        self._agree(node, at + 1)
+        inside = [self.array(child, at + 1, int(offsets[slots]), None) for child in node.children]
         if node.kind == "map":
-            self._agree(node, at + 1)
             key, value = inside
             if key.null_count:
                 raise CorruptFileError(
@@ -616,8 +616,8 @@ class _Assembler:
     def _agree(self, node: Node, stop: int) -> None:
         """Check that the children of a node say the same of it and of all above it.
 
-        Every child is compared by its first leaf with that of the first; further leaves of a child
-        were compared with its first when it was assembled.
+        Every child is compared by its first leaf with that of the first child; further leaves of a child
+        are compared with its first when it is assembled.
         """
         leaf = _first(node)
         lead = self._decoded[leaf.index]
@@ -627,7 +627,8 @@ class _Assembler:
                 continue
             said = self._decoded[other.index]
             if lead.rows == said.rows and all(
-                _same_rung(a, b) for a, b in zip(lead.ladder[:stop], said.ladder[:stop], strict=True)
+                _same_rung(a, b)
+                for a, b in zip(lead.ladder[:stop], said.ladder[:stop], strict=True)
             ):
                 continue
             raise CorruptFileError(
@@ -676,7 +677,10 @@ def _same_rung(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     whole, rest = divmod(a[0], 8)
     if not _bytes(a[2], whole).equals(_bytes(b[2], whole)):
         return False
-    return not rest or (a[2][whole] ^ b[2][whole]) & ((1 << rest) - 1) == 0
+    if not rest:
+        return True
+    last = _bytes(a[2], whole + 1)[whole] ^ _bytes(b[2], whole + 1)[whole]
+    return bool(last & ((1 << rest) - 1) == 0)
 
 
 def _bytes(buffer: Any, size: int) -> pa.Buffer:

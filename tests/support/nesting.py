@@ -148,7 +148,9 @@ def table_schema(*records: dict[str, Any]) -> Schema:
         made = dict.fromkeys(SchemaElement._fields, absent)
         rows.append([*(made | {"name_offset": at, "name_length": size} | known).values()])
         at += size
-    return Schema(np.array(rows, np.int64).tobytes(), memoryview(names), lambda _: None, "t.parquet")
+    return Schema(
+        np.array(rows, np.int64).tobytes(), memoryview(names), lambda _: None, "t.parquet"
+    )
 
 
 # ---- values to levels and back -------------------------------------------------------------------

@@ -46,12 +46,17 @@ def nodes_of(data: bytes, options: Options | None = None) -> list[Node]:
     ]
 
 
+def written(field: pa.Field) -> bytes:
+    """A file of no rows that pyarrow writes."""
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, pa.schema([field])):
+        pass
+    return sink.getvalue()
+
+
 def node_of(kind: pa.DataType, nullable: bool = True, metadata: Any = None) -> Node:
     """The node of a column that pyarrow writes of this type."""
-    sink = io.BytesIO()
-    schema = pa.schema([pa.field("c", kind, nullable, metadata)])
-    pq.write_table(schema.empty_table(), sink)
-    (node,) = nodes_of(sink.getvalue())
+    (node,) = nodes_of(written(pa.field("c", kind, nullable, metadata)))
     return node
 
 
@@ -75,6 +80,10 @@ def plain_field(field: pa.Field) -> pa.Field:
         kind = pa.large_list(plain_field(kind.field(0)))
     elif t.is_fixed_size_list(kind):
         kind = pa.list_(plain_field(kind.field(0)), kind.list_size)
+    elif t.is_list_view(kind):
+        kind = pa.list_view(plain_field(kind.field(0)))
+    elif t.is_large_list_view(kind):
+        kind = pa.large_list_view(plain_field(kind.field(0)))
     elif t.is_list(kind):
         kind = pa.list_(plain_field(kind.field(0)))
     kept = {
@@ -315,14 +324,7 @@ STORED = [
 @pytest.mark.parametrize("kind", STORED, ids=str)
 @pytest.mark.parametrize("nullable", [True, False])
 def test_the_writers_types_are_honoured_at_any_depth(kind: pa.DataType, nullable: bool) -> None:
-    schema = pa.schema([pa.field("c", kind, nullable, {"x": "y"})])
-    sink = io.BytesIO()
-    pq.write_table(schema.empty_table(), sink)
-    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        (node,) = nodes_of(sink.getvalue())
-        assert node.field.equals(pq.read_schema(sink).field(0), check_metadata=True)
-    else:
-        same_as_pyarrow(sink.getvalue())
+    same_as_pyarrow(written(pa.field("c", kind, nullable, {"x": "y"})))
 
 
 @pytest.mark.parametrize(
@@ -353,13 +355,17 @@ def test_a_stored_type_of_another_shape_is_followed_as_far_as_it_fits(
 
 def test_large_strings_reach_every_leaf() -> None:
     text = leaf("t", OPTIONAL, physical=BYTE_ARRAY, converted=0)
-    data = file([group("s", OPTIONAL, text, group("l", OPTIONAL, group("list", REPEATED, text), says=LIST))])
+    data = file(
+        [group("s", OPTIONAL, text, group("l", OPTIONAL, group("list", REPEATED, text), says=LIST))]
+    )
     (node,) = nodes_of(data, Options(string_type="large"))
     assert str(node.field.type) == "struct<t: large_string, l: list<t: large_string>>"
 
 
 def test_extension_keys_of_the_writer_do_not_come_back() -> None:
-    kind = pa.struct([pa.field("x", pa.int32(), metadata={"ARROW:extension:name": "no.such", "k": "v"})])
+    kind = pa.struct(
+        [pa.field("x", pa.int32(), metadata={"ARROW:extension:name": "no.such", "k": "v"})]
+    )
     made = node_of(kind).field.type.field(0)
     assert made.metadata == {b"k": b"v"}
 
@@ -375,9 +381,10 @@ def test_the_corpus_has_pyarrows_types(conformance: Path) -> None:
             tree = opened.schema_tree
             assert tree.num_fields == len(expected)
             for i, field in enumerate(expected):
-                if tree.field(i).stop_leaf - tree.field(i).first_leaf == 1 and tree.leaf(
-                    tree.field(i).first_leaf
-                ).flat:
+                if (
+                    tree.field(i).stop_leaf - tree.field(i).first_leaf == 1
+                    and tree.leaf(tree.field(i).first_leaf).flat
+                ):
                     continue  # leaf_form's own tests
                 node = build(tree, i, Options(), tree._stored_field(i))
                 assert node.field.equals(field, check_metadata=True), f"{path.name}: {field}"
@@ -403,7 +410,9 @@ def test_depth_has_a_limit() -> None:
     for _ in range(MAX_DEPTH):
         rows = [{"g" if isinstance(r, dict) else "x": r} for r in rows]
     check_round_trip(node, [*rows, None])
-    with pytest.raises(LimitError, match=r"t\.parquet: column 'g': groups lie deeper than the limit"):
+    with pytest.raises(
+        LimitError, match=r"t\.parquet: column 'g': groups lie deeper than the limit"
+    ):
         nodes_of(file([deep(MAX_DEPTH + 1)]))
 
 
@@ -539,7 +548,9 @@ def test_fixed_size_lists_are_filled_where_they_are_null(name: str) -> None:
 def test_a_fixed_size_list_of_another_size_is_an_error() -> None:
     node = node_of(pa.list_(I, 2))
     decoded = decode_all(node, [[1, 2], None, [3]])
-    with pytest.raises(CorruptFileError, match=r"f\.parquet: column 'c\.list\.element': list 2 has 1"):
+    with pytest.raises(
+        CorruptFileError, match=r"f\.parquet: column 'c\.list\.element': list 2 has 1"
+    ):
         assemble(node, decoded, "f.parquet")
 
 
@@ -558,7 +569,9 @@ def test_leaves_of_every_form_are_finished() -> None:
         ("f", pa.duration("s"), [1, 2, None, 4]),
         ("b", pa.large_binary(), [b"", None, b"x", b"yy"]),
     ]
-    values = [dict(zip("dvnzfb", row, strict=True)) for row in zip(*(f[2] for f in fields), strict=True)]
+    values = [
+        dict(zip("dvnzfb", row, strict=True)) for row in zip(*(f[2] for f in fields), strict=True)
+    ]
     kind = pa.list_(pa.struct([(name, kind) for name, kind, _ in fields]))
     node = node_of(kind)
     rows = [values[:1], None, [], [None, *values[1:]]]
@@ -687,9 +700,7 @@ def test_leaves_that_disagree_are_named(kind: pa.DataType, ours: Any, theirs: An
     mixed = {0: decode_all(node, ours)[0], 1: decode_all(node, theirs)[1]}
     with pytest.raises(CorruptFileError) as caught:
         assemble(node, mixed, "f.parquet")
-    assert "f.parquet: column" in str(caught.value) and repr(other) in str(caught.value)
-    if len(ours) == len(theirs):
-        assert repr(one) in str(caught.value)
+    assert f"f.parquet: columns {one!r} and {other!r} disagree" in str(caught.value)
 
 
 def test_leaves_deep_in_siblings_are_compared_too() -> None:
@@ -812,7 +823,8 @@ def test_names_with_dots_and_names_that_recur() -> None:
     (node,) = nodes_of(file([group("a.b", OPTIONAL, leaf("c.d"), leaf("c"))]))
     assert select(node, "a.b") == {0, 1}
     assert select(node, "a.b.c.d") == {0}
-    assert select(node, "a.b.c") == {0, 1}  # as pyarrow: the beginning of both
+    assert select(node, "a.b.c") == {1}
+    assert select(node, "a") == frozenset()
     below = leaf("e")
     for _ in range(40):
         below = group("e", OPTIONAL, group("list", REPEATED, below), says=LIST)
