@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-
 from pageseek._core import metadata as core
+
 from pageseek.metadata import _key_value
 from pageseek.nesting import Decoded, Node, rungs
 from pageseek.page_index import int64s
