@@ -7,18 +7,20 @@ a struct is a dict, a list a list, a map a list of pairs, null is None.
 from __future__ import annotations
 
 import base64
+import io
 import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pageseek._core import metadata as core
 
 from pageseek.metadata import _key_value
-from pageseek.nesting import Decoded, Node, rungs
+from pageseek.nesting import Decoded, Node, assemble, build, rungs
 from pageseek.page_index import int64s
-from pageseek.schema import Schema, SchemaElement
+from pageseek.schema import Options, Schema, SchemaElement
 from support.writer import I32, I64, Struct, hybrid, plain, thrift
 
 REQUIRED, OPTIONAL, REPEATED = range(3)
@@ -237,3 +239,140 @@ def _leaf_nodes(node: Node) -> Iterable[Node]:
 def decode_all(node: Node, rows: Iterable[Any]) -> dict[int, Decoded]:
     """What decoders give for every leaf of a column of these values."""
     return {i: decode_slowly(node, i, levels) for i, levels in shred(node, rows).items()}
+
+
+# ---- nodes, and what holds for each of them -----------------------------------------------------
+
+
+def nodes_of(data: bytes, options: Options | None = None) -> list[Node]:
+    tree = schema_of(data)
+    return [
+        build(tree, i, options or Options(), tree._stored_field(i)) for i in range(tree.num_fields)
+    ]
+
+
+def written(field: pa.Field) -> bytes:
+    """A file of no rows that pyarrow writes."""
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, pa.schema([field])):
+        pass
+    return sink.getvalue()
+
+
+def node_of(kind: pa.DataType, nullable: bool = True, metadata: Any = None) -> Node:
+    """The node of a column that pyarrow writes of this type."""
+    (node,) = nodes_of(written(pa.field("c", kind, nullable, metadata)))
+    return node
+
+
+def check_levels(node: Node) -> None:
+    for each in node.leaves():
+        ladder = rungs(node, each.index)
+        assert [rung[1] for rung in ladder] == list(range(1, each.max_def + 1))
+        assert [rung[2] for rung in ladder if rung[0] == 1] == list(range(1, each.max_rep + 1))
+
+
+def check_round_trip(node: Node, rows: list[Any]) -> None:
+    made = assemble(node, decode_all(node, rows))
+    made.validate(full=True)
+    assert made.type == node.field.type
+    assert made.to_pylist(maps_as_pydicts=None) == rows
+    assert len(made) == len(rows)
+
+
+# ---- lists and maps in every form ----------------------------------------------------------------
+
+KV = leaf("key", REQUIRED, field_id=1), leaf("value", OPTIONAL, field_id=2)
+
+
+def lists(says: int | None = LIST, logical: int | None = None) -> dict[str, list[Any]]:
+    """Lists and maps in every form that LogicalTypes.md or a writer knows."""
+
+    def ls(name: str, repetition: int, *below: Any, field_id: int | None = None) -> Any:
+        return group(name, repetition, *below, says=says, logical=logical, field_id=field_id)
+
+    return {
+        "two levels": ls("l", OPTIONAL, leaf("item", REPEATED, field_id=9), field_id=5),
+        "three levels": ls(
+            "l", OPTIONAL, group("list", REPEATED, leaf("element", field_id=9), field_id=6)
+        ),
+        "nothing null": ls("l", REQUIRED, group("list", REPEATED, leaf("element", REQUIRED))),
+        "named array": ls("l", OPTIONAL, group("array", REPEATED, leaf("x"), field_id=6)),
+        "named tuple": ls("l", OPTIONAL, group("l_tuple", REPEATED, leaf("x"))),
+        "a tuple of another": ls("l", OPTIONAL, group("m_tuple", REPEATED, leaf("x"))),
+        "two fields": ls("l", OPTIONAL, group("x", REPEATED, leaf("a"), leaf("b", REQUIRED))),
+        "of lists": ls(
+            "l",
+            OPTIONAL,
+            group("list", REPEATED, ls("element", OPTIONAL, group("list", REPEATED, leaf("e")))),
+        ),
+        "of two-level lists": ls(
+            "l", OPTIONAL, ls("array", REPEATED, leaf("array", REPEATED, field_id=9), field_id=6)
+        ),
+        "of two-level lists of structs": ls(
+            "l", OPTIONAL, ls("xx", REPEATED, group("yy", REPEATED, leaf("z"), leaf("w")))
+        ),
+        "of two-level tuples": ls(
+            "l", OPTIONAL, ls("xx", REPEATED, group("xx_tuple", REPEATED, leaf("z")))
+        ),
+        "three times two levels": ls(
+            "l", OPTIONAL, ls("xx", REPEATED, ls("yy", REPEATED, leaf("z", REPEATED)))
+        ),
+        "of a repeated field": ls("l", OPTIONAL, group("xx", REPEATED, leaf("y", REPEATED))),
+        "of maps": ls(
+            "l", OPTIONAL, group("xx", REPEATED, group("kv", REPEATED, *KV), says=MAP, field_id=6)
+        ),
+        "of lists of maps": ls(
+            "l",
+            OPTIONAL,
+            ls("xx", REPEATED, group("yy", REPEATED, group("kv", REPEATED, *KV), says=MAP)),
+        ),
+        "of structs of one field": ls(
+            "l", OPTIONAL, group("array", REPEATED, group("g", OPTIONAL, leaf("z")))
+        ),
+    }
+
+
+def maps(says: int | None = MAP, logical: int | None = None) -> dict[str, list[Any]]:
+    def mp(repetition: int, *below: Any) -> Any:
+        return group("m", repetition, *below, says=says, logical=logical, field_id=4)
+
+    key = leaf("key", REQUIRED)
+    return {
+        "usual": mp(OPTIONAL, group("key_value", REPEATED, *KV, field_id=3)),
+        "other names": mp(
+            REQUIRED, group("map", REPEATED, leaf("k", REQUIRED), group("v", REQUIRED, leaf("z")))
+        ),
+        "annotated inside": mp(OPTIONAL, group("map", REPEATED, *KV, says=MAP_KEY_VALUE)),
+        "repeated value": mp(OPTIONAL, group("kv", REPEATED, key, leaf("value", REPEATED))),
+        "struct as key": mp(
+            OPTIONAL, group("map", REPEATED, group("k", REQUIRED, leaf("x")), leaf("v"))
+        ),
+        "keys alone": mp(OPTIONAL, group("key_value", REPEATED, key)),
+        "keys alone, of an array": mp(OPTIONAL, group("array", REPEATED, key)),
+        "structs alone": mp(
+            OPTIONAL, group("kv", REPEATED, group("key", REQUIRED, leaf("a"), leaf("b")))
+        ),
+    }
+
+
+OTHERS = {
+    "repeated field": leaf("a", REPEATED, field_id=3),
+    "repeated group": group("a", REPEATED, leaf("b", field_id=7), field_id=3),
+    "no repetition": group("a", None, leaf("b", None)),
+    "empty group": group("a", OPTIONAL),
+    "repeated empty group": group("a", REPEATED),
+    "empty group inside": group("a", OPTIONAL, group("e", OPTIONAL), leaf("b")),
+    "MAP_KEY_VALUE for MAP": group("m", OPTIONAL, group("kv", REPEATED, *KV), says=MAP_KEY_VALUE),
+    "logical type wins": group("m", OPTIONAL, group("kv", REPEATED, *KV), says=LIST, logical=2),
+    "an id below zero": group("a", OPTIONAL, leaf("b", field_id=-1), field_id=-7),
+    "nulls": group("a", OPTIONAL, leaf("b", REQUIRED, logical=11), leaf("c", logical=11)),
+    "list of nulls": group("a", OPTIONAL, leaf("b", REPEATED, logical=11), says=LIST),
+}
+FORMS = {
+    **{f"list {k}": v for k, v in lists().items()},
+    **{f"logical list {k}": v for k, v in lists(None, LOGICAL[LIST]).items()},
+    **{f"map {k}": v for k, v in maps().items()},
+    **{f"logical map {k}": v for k, v in maps(None, LOGICAL[MAP]).items()},
+    **OTHERS,
+}
