@@ -84,13 +84,13 @@ class Shredded(NamedTuple):
 
 def file(
     fields: Sequence[list[Struct]],
-    stored: pa.Schema | None = None,
+    stored: Any = None,
     rows: int = 0,
     columns: Sequence[tuple[tuple[str, ...], int, int, Shredded]] = (),
 ) -> bytes:
     """A file of these top-level fields, and of one row group if columns are given.
 
-    A column is (path, greatest repetition level, greatest definition level, INT32 levels and values).
+    `stored` is the Arrow schema that the writer leaves, or what serializes like one. A column is (path, greatest repetition level, greatest definition level, INT32 levels and values).
     """
     out = bytearray(b"PAR1")
     chunks: list[Struct] = []

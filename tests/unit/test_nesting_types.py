@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -335,3 +335,35 @@ def test_a_field_without_leaves_has_no_array() -> None:
         (node,) = nodes_of(file([OTHERS[name]]))
         with pytest.raises((UnsupportedError, KeyError)):
             assemble(node, {})
+
+
+class Tampered(NamedTuple):
+    """An Arrow schema with bytes of its message exchanged."""
+
+    schema: pa.Schema
+    old: bytes
+    new: bytes
+
+    def serialize(self) -> pa.Buffer:
+        data = self.schema.serialize().to_pybytes()
+        assert self.old in data and len(self.old) == len(self.new)
+        return pa.py_buffer(data.replace(self.old, self.new))
+
+
+def test_a_stored_time_zone_that_is_no_text_is_passed_over() -> None:
+    instant = leaf("t", physical=2, converted=10)
+    kind = pa.struct([("t", pa.timestamp("us", "Europe/Paris"))])
+    stored = Tampered(pa.schema([("s", kind)]), b"Europe/Paris", b"Europe/P\xff\xfe\xfd\xfc")
+    (node,) = nodes_of(file([group("s", OPTIONAL, instant)], stored))
+    assert node.field.type.field(0).type == pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize("size", [-1, -5, -(1 << 31)])
+def test_a_stored_list_of_less_than_nothing_is_a_list(size: int) -> None:
+    stored = Tampered(
+        pa.schema([("l", pa.list_(pa.int32(), 77777))]),
+        (77777).to_bytes(4, "little"),
+        size.to_bytes(4, "little", signed=True),
+    )
+    (node,) = nodes_of(file([lists()["three levels"]], stored))
+    assert node.field.type == pa.list_(pa.field("element", pa.int32()))

@@ -195,13 +195,24 @@ def like_list(like: pa.DataType | None, item: pa.Field) -> pa.DataType:
     if like is not None:
         if t.is_large_list(like):
             return pa.large_list(item)
-        if t.is_fixed_size_list(like):
+        if t.is_fixed_size_list(like) and like.list_size >= 0:  # IPC lets any number through
             return pa.list_(item, like.list_size)
         if t.is_list_view(like):
             return pa.list_view(item)
         if t.is_large_list_view(like):
             return pa.large_list_view(item)
     return pa.list_(item)
+
+
+def _readable(stored: pa.Field | None) -> pa.DataType | None:
+    """The stored type of a leaf, unless the name of its time zone is not even text."""
+    if stored is None:
+        return None
+    try:
+        _ = getattr(stored.type, "tz", None)  # decoded when it is asked for
+    except ValueError:
+        return None
+    return stored.type
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -253,7 +264,7 @@ class _Builder:
     ) -> Node:
         leaf = self._schema.leaf(part.first_leaf)
         self._schema._check_physical(leaf)
-        form = leaf_form(leaf, self._options, None if stored is None else stored.type)
+        form = leaf_form(leaf, self._options, _readable(stored))
         # pyarrow makes no field of type null that is not nullable, though its C++ does
         made = self._field(part, form.type, part.optional or form.is_null, stored, own_id)
         levels = (part.optional, d + part.optional, r)
