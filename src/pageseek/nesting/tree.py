@@ -1,20 +1,15 @@
-"""Nested columns: the tree that Arrow makes of a top-level field, and arrays put together from its leaves.
-
-Sources: LogicalTypes.md (Nested Types, with the rules for lists and maps of older writers), and Dremel's
-levels as parquet.thrift counts them. Types are those that pyarrow's own reader gives for the file.
+"""The tree of a nested field: what the schema's elements come to in Arrow.
 
 A field is built in two passes: the schema elements become parts, as the file has them, and the parts become
-nodes, as Arrow has them. What stands between a field and one of its leaves is a ladder of rungs: a decoder
-climbs it with a leaf's levels and gives the validity of each node that may be null and the offsets of each
-that repeats. `assemble` hangs these into arrays, from the leaves up.
+nodes, as Arrow has them. Sources: LogicalTypes.md (Nested Types, with the rules for lists and maps of older
+writers). Types are those that pyarrow's own reader gives for the file.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,14 +30,11 @@ from pageseek.schema import (
 # Groups around a leaf. Functions here and Arrow's own (comparison, validation, IPC, which by default refuses
 # 64 levels of types) recurse once or more for each; a list takes two groups. Schemas of people stay below 30.
 MAX_DEPTH = 100
-MAX_FILL = 1 << 28  # elements of a fixed-size list with its nulls filled: a file may claim any size
 
-OPTIONAL, REPEATED = 0, 1  # kinds of rungs
 _REPETITION_OPTIONAL, _REPETITION_REPEATED = 1, 2
 _CONVERTED_MAP, _CONVERTED_MAP_KEY_VALUE, _CONVERTED_LIST = 1, 2, 3
 
 Kind: TypeAlias = Literal["leaf", "struct", "list", "map"]
-Rung: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,19 +189,30 @@ def build(schema: Schema, index: int, options: Options, stored: pa.Field | None)
     return _Builder(schema, options).node(_parts(schema, index), 0, 0, stored)
 
 
-def _like_list(like: pa.DataType | None, item: pa.Field) -> pa.DataType:
+def like_list(like: pa.DataType | None, item: pa.Field) -> pa.DataType:
     """A list of `item`, in the layout of `like` where that is one of a list."""
     t = pa.types
     if like is not None:
         if t.is_large_list(like):
             return pa.large_list(item)
-        if t.is_fixed_size_list(like):
+        if t.is_fixed_size_list(like) and like.list_size >= 0:  # IPC lets any number through
             return pa.list_(item, like.list_size)
         if t.is_list_view(like):
             return pa.list_view(item)
         if t.is_large_list_view(like):
             return pa.large_list_view(item)
     return pa.list_(item)
+
+
+def _readable(stored: pa.Field | None) -> pa.DataType | None:
+    """The stored type of a leaf, unless the name of its time zone is not even text."""
+    if stored is None:
+        return None
+    try:
+        _ = getattr(stored.type, "tz", None)  # decoded when it is asked for
+    except ValueError:
+        return None
+    return stored.type
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -261,7 +264,7 @@ class _Builder:
     ) -> Node:
         leaf = self._schema.leaf(part.first_leaf)
         self._schema._check_physical(leaf)
-        form = leaf_form(leaf, self._options, None if stored is None else stored.type)
+        form = leaf_form(leaf, self._options, _readable(stored))
         # pyarrow makes no field of type null that is not nullable, though its C++ does
         made = self._field(part, form.type, part.optional or form.is_null, stored, own_id)
         levels = (part.optional, d + part.optional, r)
@@ -271,9 +274,12 @@ class _Builder:
         """A group, or one that is an element: its own repetition adds a level only if it is OPTIONAL."""
         d += part.optional
         below: Sequence[pa.Field | None] = [None] * len(part.children)
-        if stored is not None and pa.types.is_struct(stored.type):
-            if stored.type.num_fields == len(part.children):
-                below = list(stored.type)
+        if (
+            stored is not None
+            and pa.types.is_struct(stored.type)
+            and stored.type.num_fields == len(below)
+        ):
+            below = list(stored.type)
         children = tuple(
             self.node(child, d, r, known) for child, known in zip(part.children, below, strict=True)
         )
@@ -282,7 +288,7 @@ class _Builder:
         return Node("struct", made, part.optional, d, r, part.first_leaf, part.stop_leaf, children)
 
     def _listed(self, part: _Part, item: Node, d: int, r: int, stored: pa.Field | None) -> Node:
-        kind = _like_list(None if stored is None else stored.type, item.field)
+        kind = like_list(None if stored is None else stored.type, item.field)
         made = self._field(part, kind, part.optional, stored)
         return Node("list", made, part.optional, d, r, part.first_leaf, part.stop_leaf, (item,))
 
@@ -371,307 +377,3 @@ class _Builder:
 
     def _refuse(self, part: _Part, why: str) -> CorruptFileError:
         return CorruptFileError(f"{self._where(part)}: {why}")
-
-
-# ---- ladders --------------------------------------------------------------------------------------
-
-
-def rungs(root: Node, leaf: int) -> tuple[Rung, ...]:
-    """The ladder from a top-level field down to one of its leaves.
-
-    A rung is (kind, definition level, repetition level). OPTIONAL: a node that may be null, and is there
-    where the definition level is at least this. REPEATED: one more element is there where the definition
-    level is at least this; it is a further one of the same list where the repetition level is this one.
-    """
-    made: list[Rung] = []
-    node = root
-    while True:
-        if node.optional:
-            made.append((OPTIONAL, node.def_level, node.rep_level))
-        if node.repeats:
-            made.append((REPEATED, node.def_level + 1, node.rep_level + 1))
-        if node.kind == "leaf" and node.first_leaf == leaf:
-            return tuple(made)
-        at = bisect_right(node.children, leaf, key=lambda child: child.stop_leaf)
-        if at == len(node.children):
-            raise KeyError(leaf)
-        node = node.children[at]
-
-
-# ---- projection -----------------------------------------------------------------------------------
-
-
-def select(root: Node, path: str) -> frozenset[int]:
-    """Numbers of the leaves below a dotted path, which starts with the name of the field; empty if none.
-
-    The path is one of the Parquet schema, with every repeated group ("l.list.element.x"). Where there is
-    no such one, it is read as Arrow's, in which the element of a list may be left out ("l.element.x", "l.x").
-    """
-    found = frozenset(
-        leaf.index for leaf in root.leaves() if f"{leaf.name}.".startswith(f"{path}.")
-    )
-    if found:
-        return found
-    reached: set[tuple[int, int]] = set()  # by node and rest: names that recur have many ways
-    picked: set[int] = set()
-
-    def walk(node: Node, rest: str) -> None:
-        if (id(node), len(rest)) in reached:
-            return
-        reached.add((id(node), len(rest)))
-        if not rest:
-            picked.update(leaf.index for leaf in node.leaves())
-            return
-        for child in node.children:
-            if f"{rest}.".startswith(f"{child.name}."):
-                walk(child, rest[len(child.name) + 1 :])
-        if node.kind == "list":
-            walk(node.children[0], rest)
-
-    if f"{path}.".startswith(f"{root.name}."):
-        walk(root, path[len(root.name) + 1 :])
-    return frozenset(picked)
-
-
-def project(root: Node, wanted: Sequence[str]) -> Node | None:
-    """The field with the leaves below the wanted paths only, in the order of the file.
-
-    None if one of the paths is of nothing in this field; `select` tells which. Groups without leaves are left out,
-    as nothing in the file says which of their rows are null. A map whose keys or values are not wanted is
-    a list of structs, as pyarrow has it.
-    """
-    picked: set[int] = set()
-    for path in wanted:
-        found = select(root, path)
-        if not found:
-            return None
-        picked |= found
-    return _keep(root, picked)
-
-
-def _keep(node: Node, picked: set[int]) -> Node | None:
-    if node.leaf is not None:
-        return node if node.leaf.index in picked else None
-    kept = [child for child in (_keep(c, picked) for c in node.children) if child is not None]
-    if not kept:
-        return None
-    if len(kept) == len(node.children) and all(
-        a is b for a, b in zip(kept, node.children, strict=True)
-    ):
-        return node
-    old, made_kind = node.field.type, node.kind
-    first, stop = kept[0].first_leaf, kept[-1].stop_leaf
-    if node.kind == "struct":
-        kind = pa.struct([child.field for child in kept])
-    elif node.kind == "list":
-        kind = _like_list(old, kept[0].field)
-    elif len(kept) == 2:
-        same_key = kept[0] is node.children[0]
-        kind = pa.map_(kept[0].field, kept[1].field, keys_sorted=same_key and bool(old.keys_sorted))
-    else:
-        entry = pa.field(node.name, pa.struct([kept[0].field]), nullable=False)
-        levels = node.def_level + 1, node.rep_level + 1
-        kept = [Node("struct", entry, False, *levels, first, stop, tuple(kept))]
-        kind, made_kind = pa.list_(entry), "list"
-    return replace(
-        node,
-        kind=made_kind,
-        field=node.field.with_type(kind),
-        first_leaf=first,
-        stop_leaf=stop,
-        children=tuple(kept),
-    )
-
-
-# ---- assembly -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """What a decoder gives for one leaf.
-
-    Attributes
-    ----------
-    rows : int
-        Rows of the top-level field.
-    array : pyarrow.Array
-        Values in the storage type of the leaf's form, a slot for each slot of the innermost segment, null
-        where the definition level is below the leaf's greatest.
-    ladder : list
-        An entry for each rung but the leaf's own OPTIONAL one. OPTIONAL: (slots, null count, validity
-        bitmap or None if nothing is null). REPEATED: (slots, offsets), slots + 1 of int32, the first 0.
-
-    A segment is what lies between two repeated rungs; all of its rungs have the same slots. A null struct
-    keeps its slot in everything below it, a null or empty list has none there.
-    """
-
-    rows: int
-    array: pa.Array
-    ladder: Sequence[tuple[Any, ...]]
-
-
-def assemble(node: Node, decoded: Mapping[int, Decoded], where: str = "") -> pa.Array:
-    """The array of a top-level field, of exactly its type.
-
-    Parameters
-    ----------
-    node : Node
-        The field; or what `project` left of it.
-    decoded : mapping
-        What was decoded, by leaf number, of every leaf below the node.
-    where : str
-        Where the leaves came from, for messages.
-
-    Raises
-    ------
-    CorruptFileError
-        If leaves disagree about the lists and structs that they share, if a map has a key that is null,
-        or a fixed-size list another size.
-    """
-    return _Assembler(decoded, f"{where}: " if where else "").array(
-        node, 0, decoded[_first(node).index].rows, None
-    )
-
-
-def _first(node: Node) -> Leaf:
-    if node.first_leaf == node.stop_leaf:
-        raise UnsupportedError(f"column {node.name!r} has no leaves, so its nulls are not known")
-    while node.leaf is None:
-        node = next(c for c in node.children if c.first_leaf < c.stop_leaf)
-    return node.leaf
-
-
-class _Assembler:
-    def __init__(self, decoded: Mapping[int, Decoded], where: str) -> None:
-        self._decoded = decoded
-        self._where = where
-
-    def array(self, node: Node, at: int, slots: int, present: pa.Buffer | None) -> pa.Array:
-        """The array of a node whose first rung is `at`.
-
-        `present` is the validity of the nearest node above that may be null and lies in the same segment.
-        """
-        first = _first(node)
-        lead = self._decoded[first.index]
-        if node.leaf is not None:
-            return self._finished(node, lead.array, slots)
-        nulls, validity = 0, None
-        if node.optional:
-            count, nulls, bitmap = lead.ladder[at]
-            self._check(first, count, slots)
-            validity = None if bitmap is None or not nulls else pa.py_buffer(bitmap)
-            present = present if validity is None else validity
-            at += 1
-        kind = node.field.type
-        if node.kind == "struct":
-            children = [self.array(child, at, slots, present) for child in node.children]
-            self._agree(node, at)
-            return pa.Array.from_buffers(kind, slots, [validity], nulls, children=children)
-        count, buffer = lead.ladder[at]
-        self._check(first, count, slots)
-        offsets = np.frombuffer(buffer, np.int32, slots + 1)
-        inside = [self.array(child, at + 1, int(offsets[slots]), None) for child in node.children]
-        if node.kind == "map":
-            self._agree(node, at + 1)
-            key, value = inside
-            if key.null_count:
-                raise CorruptFileError(
-                    f"{self._where}column {_first(node.children[0]).name!r}: the key of a map is null"
-                )
-            entries = pa.struct([kind.key_field, kind.item_field])
-            items = pa.Array.from_buffers(entries, len(key), [None], 0, children=[key, value])
-        else:
-            (items,) = inside
-        if pa.types.is_fixed_size_list(kind):
-            items = self._filled(first, kind.list_size, items, offsets, present)
-            return pa.Array.from_buffers(kind, slots, [validity], nulls, children=[items])
-        wide = pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind)
-        buffers = [validity, pa.py_buffer(offsets.astype(np.int64) if wide else buffer)]
-        if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-            buffers.append(pa.py_buffer(np.diff(offsets).astype(np.int64 if wide else np.int32)))
-        return pa.Array.from_buffers(kind, slots, buffers, nulls, children=[items])
-
-    def _finished(self, node: Node, array: pa.Array, slots: int) -> pa.Array:
-        leaf, form = node.leaf, node.form
-        assert leaf is not None and form is not None
-        self._check(leaf, len(array), slots)
-        if form.is_null:
-            return pa.nulls(slots)
-        made = form.finish(array)
-        return made if made.type == form.type else made.cast(form.type)
-
-    def _check(self, leaf: Leaf, count: int, slots: int) -> None:
-        if count != slots:
-            raise CorruptFileError(
-                f"{self._where}column {leaf.name!r} has {count} slots where {slots} are due"
-            )
-
-    def _agree(self, node: Node, stop: int) -> None:
-        """Check that the children of a node say the same of it and of all above it.
-
-        Every child is compared by its first leaf with that of the first; further leaves of a child
-        were compared with its first when it was assembled.
-        """
-        leaf = _first(node)
-        lead = self._decoded[leaf.index]
-        for child in node.children:
-            other = _first(child)
-            if other is leaf:
-                continue
-            said = self._decoded[other.index]
-            if lead.rows == said.rows and all(
-                _same_rung(a, b)
-                for a, b in zip(lead.ladder[:stop], said.ladder[:stop], strict=True)
-            ):
-                continue
-            raise CorruptFileError(
-                f"{self._where}columns {leaf.name!r} and {other.name!r} disagree about the lists "
-                f"or nulls of {node.name!r}, which holds both"
-            )
-
-    def _filled(
-        self, leaf: Leaf, size: int, items: pa.Array, offsets: Any, present: pa.Buffer | None
-    ) -> pa.Array:
-        """Elements of a fixed-size list: Arrow keeps a list's worth of them where it is null, Parquet none."""
-        sizes = np.diff(offsets)
-        wrong = sizes != size
-        if not wrong.any():
-            return items
-        if present is None:
-            absent = np.zeros(len(sizes), bool)
-        else:
-            bits = np.frombuffer(present, np.uint8, (len(sizes) + 7) // 8)
-            absent = np.unpackbits(bits, count=len(sizes), bitorder="little") == 0
-        wrong &= ~absent
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise CorruptFileError(
-                f"{self._where}column {leaf.name!r}: list {row} has {sizes[row]} elements, "
-                f"its type says {size}"
-            )
-        if len(sizes) * size > MAX_FILL:
-            raise LimitError(
-                f"{self._where}column {leaf.name!r}: {len(sizes)} lists of {size} elements, some of them null, "
-                f"are above the limit of {MAX_FILL} elements; read fewer rows at a time"
-            )
-        places = offsets[:-1, np.newaxis] + np.arange(size, dtype=np.int64)
-        mask = np.repeat(absent, size)
-        return items.take(pa.array(places.ravel(), mask=mask))
-
-
-def _same_rung(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    if a[0] != b[0] or len(a) != len(b):
-        return False
-    if len(a) == 2:
-        size = 4 * (a[0] + 1)
-        return _bytes(a[1], size).equals(_bytes(b[1], size))
-    if a[1] != b[1] or not a[1]:
-        return bool(a[1] == b[1])
-    whole, rest = divmod(a[0], 8)
-    if not _bytes(a[2], whole).equals(_bytes(b[2], whole)):
-        return False
-    return not rest or (a[2][whole] ^ b[2][whole]) & ((1 << rest) - 1) == 0
-
-
-def _bytes(buffer: Any, size: int) -> pa.Buffer:
-    return pa.py_buffer(buffer).slice(0, size)
