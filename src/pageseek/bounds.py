@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import decode, rows
-from pageseek.schema import (
+from pageseek.schema import Leaf
+from pageseek.types import (
     ABSENT,
     FIXED,
     FLOAT_KINDS,
@@ -23,7 +24,6 @@ from pageseek.schema import (
     L_UNKNOWN,
     L_VARIANT,
     Form,
-    Leaf,
     logical_of,
     to_arrow,
 )

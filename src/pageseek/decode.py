@@ -13,7 +13,8 @@ from pageseek.errors import CorruptFileError, from_core
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile, chunk_range
 from pageseek.page_index import OffsetIndex, Page
-from pageseek.schema import Form, Leaf, to_arrow
+from pageseek.schema import Leaf
+from pageseek.types import Form, to_arrow
 
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
 

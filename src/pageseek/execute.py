@@ -18,7 +18,8 @@ from pageseek.fetch import Fetcher
 from pageseek.metadata import Column, ParquetFile
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
 from pageseek.report import Report
-from pageseek.schema import Form, Leaf, to_arrow
+from pageseek.schema import Leaf
+from pageseek.types import Form, to_arrow
 
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 

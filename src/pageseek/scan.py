@@ -15,8 +15,8 @@ from pageseek.metadata import ParquetFile
 from pageseek.plan import Request, ScanPlan, make_plan, prepare
 from pageseek.predicate.expression import And, Expression, to_expression
 from pageseek.report import Report
-from pageseek.schema import Options
 from pageseek.storage import Source, resolve
+from pageseek.types import Options
 
 BATCH_SIZE = 1 << 17
 
