@@ -21,6 +21,7 @@ from pageseek.types import (
     INT96,
     L_GEOGRAPHY,
     L_GEOMETRY,
+    L_TIMESTAMP,
     L_UNKNOWN,
     L_VARIANT,
     Form,
@@ -37,6 +38,8 @@ def trusted_order(leaf: Leaf, orders: npt.NDArray[np.int64]) -> bool:
         return False
     order, logical = int(orders[leaf.index]), logical_of(leaf.element)[0]
     if order not in (TYPE_ORDER, IEEE754_ORDER):
+        return False
+    if leaf.element.type == FIXED and logical == L_TIMESTAMP:  # not settled among writers
         return False
     if leaf.element.type == INT96 or leaf.element.converted_type == 21:  # INTERVAL has no order
         return False

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek._core import rows
-from pageseek.codecs import CORRUPT, decompressor
-from pageseek.errors import CorruptFileError, from_core
+from pageseek.codecs import decompressor
+from pageseek.errors import CORRUPT, CorruptFileError, from_core
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile, chunk_range
 from pageseek.page_index import OffsetIndex, Page

@@ -60,9 +60,15 @@ class GroupScan:
                 [(c.leaf, c.form) for i, c in payload.items() if i not in self._held], ranges
             )
             return n, [
-                [column.form.finish(a) for a in self._held[column.leaf.index]]
-                for column in self._columns
+                self._finish(column, self._held[column.leaf.index]) for column in self._columns
             ]
+
+    def _finish(self, column: Column, arrays: list[pa.Array]) -> list[pa.Array]:
+        if column.form.type == column.form.storage:
+            return arrays
+        where = f"{self._file.name}: column {column.name!r}, row group {self._row_group}"
+        with placed(where):
+            return [column.form.finish(array) for array in arrays]
 
     def _count_limited(self, ranges: rows.RowRanges, limit: int) -> None:
         """Count the pages of the payload that the rows beyond the limit would need."""

@@ -206,6 +206,7 @@ class Scope:
     @classmethod
     def of(cls, file: ParquetFile, request: Request) -> Scope:
         tree = file.schema_tree
+        tree.check(request.options)
         columns, schema = file.output(request.columns, request.options)
 
         def find(path: tuple[str, ...]) -> tuple[Leaf, Form]:

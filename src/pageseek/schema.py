@@ -26,6 +26,9 @@ from pageseek.types import (
     SchemaElement,
     leaf_form,
     logical_of,
+    stored_metadata,
+    stored_type,
+    takes_dictionary,
 )
 
 _T = TypeVar("_T")
@@ -284,6 +287,17 @@ class Schema:
         found = stored.field(index)
         return found if found.name == self.field(index).name else None
 
+    def check(self, options: Options) -> None:
+        """Refuse options that name columns which are not there, or are of another kind."""
+        for name in options.dictionary_columns:
+            field = self.field(self.field_index(name))
+            leaf = self.leaf(field.first_leaf) if field.stop_leaf > field.first_leaf else None
+            if leaf is None or not leaf.flat or not takes_dictionary(leaf.element):
+                raise UnsupportedError(
+                    f"{self._source}: column {name!r} cannot come out as a dictionary: only flat columns "
+                    "of strings and binary can"
+                )
+
     def _check_physical(self, leaf: Leaf) -> None:
         """Refuse a physical type or a length that values cannot have."""
         physical, length = leaf.element.type, leaf.element.type_length
@@ -314,8 +328,9 @@ class Schema:
                 )
             self._check_physical(leaf)
             stored = self._stored_field(leaf.top)
-            original = None if stored is None else stored.type
-            form = self._forms[key] = leaf_form(leaf.element, options, original)
+            original = None if stored is None else stored_type(stored)
+            dictionary = leaf.path[0] in options.dictionary_columns
+            form = self._forms[key] = leaf_form(leaf.element, options, original, dictionary)
         return form
 
     def arrow_field(self, index: int, options: Options) -> pa.Field:
@@ -331,10 +346,7 @@ class Schema:
         metadata = {}
         stored = self._stored_field(index)
         if stored is not None:
-            kept = stored.metadata or {}
-            metadata.update(
-                {k: v for k, v in kept.items() if not k.startswith(b"PSEEK:extension:")}
-            )
+            metadata.update(stored_metadata(stored))
         if field.element.field_id != ABSENT:
             metadata[b"PARQUET:field_id"] = str(field.element.field_id).encode()
         return pa.field(

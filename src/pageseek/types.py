@@ -6,10 +6,14 @@ own reader gives for the file.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+
+from pageseek.errors import CORRUPT, LIMIT, CoreError
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 PHYSICAL_NAMES = (
@@ -65,12 +69,13 @@ class Options:
 
     int96_unit: str = "ns"
     string_type: str = "string"
+    dictionary_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
-        if self.string_type not in ("string", "large"):
-            raise ValueError(f"string_type={self.string_type!r}: one of 'string', 'large'")
+        if self.string_type not in ("string", "large", "view"):
+            raise ValueError(f"string_type={self.string_type!r}: one of 'string', 'large', 'view'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +102,38 @@ class Form:
         return self.core[3]
 
     def finish(self, array: pa.Array) -> pa.Array:
-        """An array of `storage` as one of `type`."""
+        """An array of `storage` as one of `type`. CoreError where its values do not fit that."""
         if self.type == self.storage:
             return array
-        if isinstance(self.type, pa.BaseExtensionType):
-            return pa.ExtensionArray.from_storage(self.type, array)
-        if pa.types.is_dictionary(self.type):
-            return array.dictionary_encode()
-        return array.cast(self.type)
+        try:
+            return _as_type(array, self.type)
+        except pa.ArrowException as error:
+            raise CoreError(CORRUPT, None, f"not of {self.type}: {error}") from error
+
+
+def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if array.type == wanted:
+        return array
+    if isinstance(wanted, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(wanted, _as_type(array, wanted.storage_type))
+    if pa.types.is_dictionary(wanted):
+        return _encoded(array, wanted)
+    return array.cast(wanted)
+
+
+def _encoded(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Expanded values as a dictionary: where codes are kept from the pages on, this is not needed."""
+    made = _as_type(array, wanted.value_type).dictionary_encode()
+    try:
+        codes = made.indices.cast(wanted.index_type)
+    except pa.ArrowInvalid as error:
+        raise CoreError(
+            LIMIT,
+            None,
+            f"{len(made.dictionary)} distinct values are too many for codes of {wanted.index_type}; "
+            "name the column in dictionary_columns=[...] for codes of 32 bits",
+        ) from error
+    return pa.DictionaryArray.from_arrays(codes, made.dictionary, ordered=wanted.ordered)
 
 
 def _signed_kind(bits: int) -> tuple[int, pa.DataType] | None:
@@ -157,8 +186,16 @@ def logical_of(element: SchemaElement) -> tuple[int, int, int]:
     return _CONVERTED.get(element.converted_type, (0, 0, 0))
 
 
-def _decimal(scale: int, precision: int) -> tuple[int, pa.DataType] | None:
-    if not (0 < precision <= 76 and 0 <= scale <= precision):
+def _most_digits(element: SchemaElement) -> int:
+    """Decimal digits that every value of the physical type can have (LogicalTypes.md, DECIMAL)."""
+    if element.type == BYTE_ARRAY or element.logical in (ABSENT, 0):  # old writers may claim more
+        return 76
+    size = {INT32: 4, INT64: 8}.get(element.type, element.type_length)
+    return min(len(str(2 ** (8 * min(size, 64) - 1) - 1)) - 1, 76)
+
+
+def _decimal(element: SchemaElement, scale: int, precision: int) -> tuple[int, pa.DataType] | None:
+    if not (0 < precision <= _most_digits(element) and 0 <= scale <= precision):
         return None
     return (
         (K_D128, pa.decimal128(precision, scale))
@@ -182,9 +219,10 @@ def _natural(
     """(kind, storage type, type, is text) without regard to a stored Arrow schema."""
     logical, a, b = logical_of(element)
     physical = element.type
+    wide = (physical, element.type_length) == (FIXED, 12)
     found: tuple[int, pa.DataType] | None = None
     if logical == L_DECIMAL and physical in (INT32, INT64, BYTE_ARRAY, FIXED):
-        found = _decimal(a, b)
+        found = _decimal(element, a, b)
     elif logical == L_INTEGER and physical in (INT32, INT64):
         found = _signed_kind(a) if b else _unsigned_kind(a)
         if found and (a == 64) != (physical == INT64):
@@ -193,7 +231,7 @@ def _natural(
         found = K_I32, pa.date32()
     elif logical == L_TIME and physical == (INT32 if b == 1 else INT64) and b in _UNITS:
         found = (K_I32, pa.time32("ms")) if b == 1 else (K_I64, pa.time64(_UNITS[b]))
-    elif logical == L_TIMESTAMP and physical == INT64 and b in _UNITS:
+    elif logical == L_TIMESTAMP and b in _UNITS and (physical == INT64 or wide):
         found = K_I64, pa.timestamp(_UNITS[b], "UTC" if a else None)
     elif physical == INT96:
         found = K_I64, pa.timestamp(options.int96_unit)
@@ -221,6 +259,14 @@ def _with_stored(
     t = pa.types
     if natural == stored:
         return kind, storage, natural
+    if isinstance(stored, pa.BaseExtensionType):
+        below = stored.storage_type
+        if isinstance(natural, pa.BaseExtensionType):
+            if type(natural) is not type(stored):
+                return kind, storage, natural
+            natural = natural.storage_type  # JSON in strings of another layout
+        kind, storage, made = _with_stored(kind, storage, natural, below)
+        return kind, storage, stored if made == below else made
     if t.is_timestamp(natural) and t.is_timestamp(stored) and natural.tz is not None and stored.tz:
         made = pa.timestamp(natural.unit, stored.tz)
         return kind, made, made
@@ -234,28 +280,104 @@ def _with_stored(
         natural == pa.binary() and stored == pa.binary_view()
     ):
         return kind, storage, stored
-    if t.is_dictionary(stored) and natural in (pa.string(), pa.binary()):
-        return kind, storage, pa.dictionary(pa.int32(), natural, stored.ordered)
-    if t.is_decimal256(stored) and t.is_decimal128(natural):
-        made = pa.decimal256(natural.precision, natural.scale)
-        return K_D256, made, made
+    if t.is_dictionary(stored) and natural in _DICTIONARY_VALUES:
+        return kind, storage, pa.dictionary(stored.index_type, natural, stored.ordered)
+    if t.is_decimal(stored) and t.is_decimal128(natural):
+        return _stored_decimal(kind, natural, stored)
     return kind, storage, natural
 
 
+def _stored_decimal(
+    kind: int, natural: pa.DataType, stored: pa.DataType
+) -> tuple[int, pa.DataType, pa.DataType]:
+    """The width that the writer had, where both schemas speak of the same digits."""
+    if (natural.precision, natural.scale) != (stored.precision, stored.scale):
+        return kind, natural, natural
+    if pa.types.is_decimal256(stored):
+        return K_D256, stored, stored
+    return kind, natural, stored
+
+
+_CANONICAL: dict[bytes, Callable[[pa.DataType, bytes], pa.DataType]] = {
+    b"arrow.uuid": lambda storage, _: pa.uuid(),
+    b"arrow.json": lambda storage, _: pa.json_(storage),
+    b"arrow.bool8": lambda storage, _: pa.bool8(),
+    b"arrow.opaque": lambda storage, text: _opaque(storage, json.loads(text)),
+}
+_EXTENSION = (
+    b"PSEEK:extension:"  # what `ARROW:extension:` becomes, so that Arrow does not act on it
+)
+
+
+def _opaque(storage: pa.DataType, named: dict[str, str]) -> pa.DataType:
+    return pa.opaque(storage, named["type_name"], named["vendor_name"])
+
+
+def stored_type(field: pa.Field) -> pa.DataType:
+    """The type of a field of the writer's schema, with Arrow's own extension types, and no others."""
+    kept = field.metadata or {}
+    make = _CANONICAL.get(kept.get(_EXTENSION + b"name", b""))
+    if make is None:
+        return field.type
+    try:
+        made = make(field.type, kept.get(_EXTENSION + b"metadata", b""))
+    except (pa.ArrowException, ValueError, KeyError, TypeError):
+        return field.type
+    return made if made.storage_type == field.type else field.type
+
+
+def stored_metadata(field: pa.Field) -> dict[bytes, bytes]:
+    """The metadata of a field of the writer's schema; that of an extension type only where nobody acts on it."""
+    made, kept = {}, field.metadata or {}
+    canonical = kept.get(_EXTENSION + b"name") in _CANONICAL
+    for key, value in kept.items():
+        if not key.startswith(_EXTENSION):
+            made[key] = value
+        elif not canonical:
+            made[key.replace(_EXTENSION, b"ARROW:extension:", 1)] = value
+    return made
+
+
+_DICTIONARY_VALUES = frozenset((pa.string(), pa.binary()))
 _LARGE = {
     pa.string(): pa.large_string(),
     pa.binary(): pa.large_binary(),
     pa.json_(pa.string()): pa.json_(pa.large_string()),
 }
+_VIEW = {
+    pa.string(): pa.string_view(),
+    pa.binary(): pa.binary_view(),
+    pa.large_string(): pa.string_view(),
+    pa.large_binary(): pa.binary_view(),
+    pa.json_(pa.string()): pa.json_(pa.string_view()),
+    pa.json_(pa.large_string()): pa.json_(pa.string_view()),
+}
 
 
-def leaf_form(element: SchemaElement, options: Options, stored: pa.DataType | None = None) -> Form:
-    """How to decode a leaf of this element, and as what. `stored` is its type in the file's Arrow schema, if it has one."""
+def takes_dictionary(element: SchemaElement) -> bool:
+    """Whether the values of a leaf may come out as a dictionary."""
+    return _natural(element, Options())[2] in _DICTIONARY_VALUES
+
+
+def leaf_form(
+    element: SchemaElement,
+    options: Options,
+    stored: pa.DataType | None = None,
+    dictionary: bool = False,
+) -> Form:
+    """How to decode a leaf of this element, and as what.
+
+    `stored` is its type in the file's Arrow schema, if it has one. `dictionary`: it is to come out as one.
+    """
     kind, storage, made, text = _natural(element, options)
-    if stored is not None:
+    if dictionary and made in _DICTIONARY_VALUES:
+        made = pa.dictionary(pa.int32(), made)
+    elif stored is not None:
         kind, storage, made = _with_stored(kind, storage, made, stored)
     if options.string_type == "large" and made in _LARGE:  # views and dictionaries stay as they are
         kind, storage, made = K_LARGE_BYTES, _LARGE[storage], _LARGE[made]
+    elif options.string_type == "view" and made in _VIEW:
+        made = _VIEW[made]
     if logical_of(element)[0] == L_UNKNOWN:
         made = pa.null()
     length = element.type_length if element.type == FIXED else 0
