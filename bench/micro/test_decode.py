@@ -21,7 +21,7 @@ from pageseek.columns import Part
 from pageseek.decode import LeafReader
 from pageseek.fetch import Fetcher
 from pageseek.report import Report
-from pageseek.schema import Options
+from pageseek.types import Options
 
 N = 500_000
 RANDOM = np.random.default_rng(11)

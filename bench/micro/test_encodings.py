@@ -22,7 +22,7 @@ from pageseek.columns import Part
 from pageseek.decode import LeafReader
 from pageseek.fetch import Fetcher
 from pageseek.report import Report
-from pageseek.schema import Options
+from pageseek.types import Options
 
 PAGE, PAGES = 20_000, 50
 N = PAGE * PAGES

@@ -21,7 +21,7 @@ from pageseek.columns import Part
 from pageseek.decode import LeafReader
 from pageseek.fetch import Fetcher
 from pageseek.report import Report
-from pageseek.schema import Options
+from pageseek.types import Options
 
 N = 1_000_000
 SEED = 11

@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek._core import decode as core
+from pageseek.errors import CORRUPT, LIMIT, UNSUPPORTED
 from pageseek.metadata import CODECS
 
 Decompress = Callable[[memoryview, int], "pa.Buffer | bytes"]
-CORRUPT, LIMIT, UNSUPPORTED = 2, 3, 4  # ps_status of pageseek.h
 
 
 def _corrupt(message: str) -> core.CoreError:

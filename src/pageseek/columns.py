@@ -14,7 +14,8 @@ import pyarrow as pa
 from pageseek.errors import PredicateError, UnsupportedError
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import OPTIONAL, REPEATED, Node, Rung, project, rungs, select
-from pageseek.schema import BOOLEAN, K_BOOL, Form, Leaf, Options
+from pageseek.schema import Leaf
+from pageseek.types import BOOLEAN, K_BOOL, Form, Options
 
 
 class Part(NamedTuple):

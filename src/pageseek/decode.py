@@ -9,14 +9,15 @@ import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek._core import rows
-from pageseek.codecs import CORRUPT, decompressor
+from pageseek.codecs import decompressor
 from pageseek.columns import Part
-from pageseek.errors import CorruptFileError, from_core
+from pageseek.errors import CORRUPT, CorruptFileError, from_core
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile, chunk_range
 from pageseek.nesting import REPEATED, Decoded
 from pageseek.page_index import OffsetIndex, Page
-from pageseek.schema import Leaf, to_arrow
+from pageseek.schema import Leaf
+from pageseek.types import to_arrow
 
 MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages

@@ -22,7 +22,8 @@ from pageseek.metadata import ParquetFile
 from pageseek.nesting import Decoded, assemble
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
 from pageseek.report import Report
-from pageseek.schema import K_BOOL, Form, Leaf, Options, to_arrow
+from pageseek.schema import Leaf
+from pageseek.types import K_BOOL, Form, Options, to_arrow
 
 Key = tuple[int, int]  # of a leaf: Leaf.key
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
@@ -74,11 +75,15 @@ class GroupScan:
             return n, [self._output(column) for column in self._columns]
 
     def _output(self, column: Column) -> list[pa.Array]:
+        where = f"{self._file.name}: row group {self._row_group}"
         if column.node is None:
             (part,) = column.parts
-            return [part.form.finish(array) for array in self._held[part.leaf.key]]
+            arrays = self._held[part.leaf.key]
+            if part.form.type == part.form.storage:
+                return arrays
+            with placed(f"{where}, column {column.name!r}"):
+                return [part.form.finish(array) for array in arrays]
         decoded = {}
-        where = f"{self._file.name}: row group {self._row_group}"
         for part in column.parts:
             arrays, ladder = self._held[part.leaf.key], self._ladders.get(part.leaf.key)
             if len(arrays) > 1:

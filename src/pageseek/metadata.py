@@ -31,18 +31,9 @@ from pageseek.page_index import (
     parse_offset_index,
 )
 from pageseek.report import Report
-from pageseek.schema import (
-    ABSENT,
-    L_UNKNOWN,
-    PHYSICAL_NAMES,
-    Form,
-    Leaf,
-    Options,
-    Schema,
-    lazy,
-    logical_of,
-)
+from pageseek.schema import Leaf, Schema, lazy
 from pageseek.storage import Source, Store
+from pageseek.types import ABSENT, L_UNKNOWN, PHYSICAL_NAMES, Form, Options, logical_of
 
 DICTIONARY_ENCODINGS = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it

@@ -15,7 +15,8 @@ import pyarrow as pa
 from pageseek._core import metadata as core
 from pageseek._core import rows, search
 from pageseek.bounds import Bounds, trusted_order
-from pageseek.schema import ABSENT, Form, Leaf
+from pageseek.schema import Leaf
+from pageseek.types import ABSENT, Form
 
 MAX_ARENA = 1 << 30
 Page = tuple[int, int, int, int, int]  # number, offset, compressed size, first row, rows

@@ -22,8 +22,9 @@ from pageseek.predicate.bind import Bound, BoundConst, bind, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import load_indexes, prune_groups, prune_pages
 from pageseek.report import ChunkReport, Report
-from pageseek.schema import Form, Leaf, Options
+from pageseek.schema import Leaf
 from pageseek.storage import Source, Version
+from pageseek.types import Form, Options
 
 STATISTICS, COLUMN_INDEX, LIMIT = "statistics", "column_index", "limit"
 FILTER, NO_ROWS = "filter", "no_rows"
@@ -205,6 +206,7 @@ class Scope:
 
     @classmethod
     def of(cls, file: ParquetFile, request: Request) -> Scope:
+        file.schema_tree.check(request.options)
         columns, schema = output(file, request.columns, request.options)
 
         def find(path: tuple[str, ...]) -> tuple[Leaf, Form]:

@@ -15,8 +15,8 @@ from pageseek.metadata import ParquetFile
 from pageseek.plan import Request, ScanPlan, make_plan, prepare
 from pageseek.predicate.expression import And, Expression, to_expression
 from pageseek.report import Report
-from pageseek.schema import Options
 from pageseek.storage import Source, resolve
+from pageseek.types import Options
 
 BATCH_SIZE = 1 << 17
 
@@ -137,6 +137,7 @@ def scan(
     nan: str = "ieee",
     int96_unit: str = "ns",
     string_type: str = "string",
+    dictionary_columns: Sequence[str] = (),
     batch_size: int = BATCH_SIZE,
 ) -> Scan:
     """A lazy scan of one or many Parquet files.
@@ -156,15 +157,20 @@ def scan(
         How floats compare: by IEEE 754, or with NaN equal to itself and above every number.
     int96_unit : {"ns", "us", "ms"}
         The unit in which INT96 timestamps come out.
-    string_type : {"string", "large"}
-        32-bit or 64-bit offsets for strings and binary.
+    string_type : {"string", "large", "view"}
+        How strings and binary come out: with 32-bit or 64-bit offsets, or as views. A dictionary keeps values
+        with 32-bit offsets.
+    dictionary_columns : sequence of str
+        Columns of strings or binary that come out as dictionaries, with 32-bit codes and a dictionary for each
+        batch of rows that was decoded together. A file whose writer had a dictionary in memory gives one anyway.
     batch_size : int
         Greatest number of rows of a batch.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size}: at least 1")
-    if isinstance(columns, str):
-        raise TypeError(f"columns={columns!r}: a list of names")
+    for names, given in (("columns", columns), ("dictionary_columns", dictionary_columns)):
+        if isinstance(given, str):
+            raise TypeError(f"{names}={given!r}: a list of names")
     if nan not in ("ieee", "spark"):
         raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
     if limit is not None and limit < 0:
@@ -176,7 +182,7 @@ def scan(
         columns=None if columns is None else tuple(columns),
         filter=to_expression(filter),
         limit=limit,
-        options=Options(int96_unit=int96_unit, string_type=string_type),
+        options=Options(int96_unit, string_type, tuple(dictionary_columns)),
         nan=nan,
         batch_size=batch_size,
     )

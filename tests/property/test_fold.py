@@ -17,7 +17,7 @@ from pageseek._core import rows
 import pageseek as ps
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, bind, leaves_of
-from pageseek.schema import Options
+from pageseek.types import Options
 
 NAN = math.nan
 INTS = [None, 1, 2, 3, 4]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import pageseek as ps
 from pageseek.errors import CorruptFileError, LimitError, UnsupportedError
 from pageseek.nesting import MAX_DEPTH, assemble, build
-from pageseek.schema import Options
+from pageseek.types import Options
 from support.nesting import (
     BYTE_ARRAY,
     FORMS,

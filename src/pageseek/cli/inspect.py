@@ -12,7 +12,8 @@ from pageseek.cli import text
 from pageseek.errors import CorruptFileError
 from pageseek.metadata import CODECS, ParquetFile
 from pageseek.scan import open_file
-from pageseek.schema import ABSENT, PHYSICAL_NAMES, Leaf, Options
+from pageseek.schema import Leaf
+from pageseek.types import ABSENT, PHYSICAL_NAMES, Options
 
 ENCODINGS = {
     0: "PLAIN",

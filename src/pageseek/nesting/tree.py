@@ -15,16 +15,17 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek.errors import CorruptFileError, LimitError, UnsupportedError
-from pageseek.schema import (
+from pageseek.schema import Leaf, Schema
+from pageseek.types import (
     ABSENT,
     L_LIST,
     L_MAP,
     Form,
-    Leaf,
     Options,
-    Schema,
     SchemaElement,
     leaf_form,
+    stored_metadata,
+    stored_type,
 )
 
 # Groups around a leaf. Functions here and Arrow's own (comparison, validation, IPC, which by default refuses
@@ -212,7 +213,7 @@ def _readable(stored: pa.Field | None) -> pa.DataType | None:
         _ = getattr(stored.type, "tz", None)  # decoded when it is asked for
     except ValueError:
         return None
-    return stored.type
+    return stored_type(stored)
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -264,7 +265,7 @@ class _Builder:
     ) -> Node:
         leaf = self._schema.leaf(part.first_leaf)
         self._schema._check_physical(leaf)
-        form = leaf_form(leaf, self._options, _readable(stored))
+        form = leaf_form(leaf.element, self._options, _readable(stored))
         # pyarrow makes no field of type null that is not nullable, though its C++ does
         made = self._field(part, form.type, part.optional or form.is_null, stored, own_id)
         levels = (part.optional, d + part.optional, r)
@@ -366,8 +367,7 @@ class _Builder:
     ) -> pa.Field:
         metadata: dict[bytes, bytes] = {}
         if stored is not None:
-            kept = stored.metadata or {}
-            metadata = {k: v for k, v in kept.items() if not k.startswith(b"PSEEK:extension:")}
+            metadata = stored_metadata(stored)
         if own_id and part.element.field_id >= 0:
             metadata[b"PARQUET:field_id"] = str(part.element.field_id).encode()
         return pa.field(part.name, kind, nullable=nullable, metadata=metadata or None)

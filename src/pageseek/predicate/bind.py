@@ -17,7 +17,8 @@ from pageseek.errors import PredicateError
 from pageseek.predicate import expression as ex
 from pageseek.predicate.fold import fold
 from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer, pack
-from pageseek.schema import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form, Leaf
+from pageseek.schema import Leaf
+from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form
 
 OPS = {
     "=": rows.OP_EQ,

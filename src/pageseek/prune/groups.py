@@ -9,7 +9,7 @@ import numpy as np
 from pageseek._core import rows
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf
-from pageseek.schema import Options
+from pageseek.types import Options
 
 _ANY = rows.MAY_TRUE, rows.MAY_FALSE
 _MAY = {bit: bytes(int(v & bit != 0) for v in range(256)) for bit in _ANY}  # verdict -> 0 or 1

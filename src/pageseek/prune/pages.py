@@ -9,7 +9,8 @@ from pageseek._core import rows
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, leaves_of
 from pageseek.report import Report
-from pageseek.schema import Leaf, Options
+from pageseek.schema import Leaf
+from pageseek.types import Options
 
 Wanted = list[tuple[int, int]]
 

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek.errors import UnsupportedError
-from pageseek.schema import INT96, L_ENUM, Schema, logical_of
+from pageseek.schema import Schema
+from pageseek.types import INT96, L_ENUM, logical_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
