@@ -202,7 +202,7 @@ class LeafReader:
         if not self._ladder:
             return 0
         chunk, chosen = self._chunk, self._ranges.num_rows
-        stated = min(chunk.num_values, 8 * chunk.total_uncompressed_size, MAX_SLOTS)
+        stated: int = min(chunk.num_values, 8 * chunk.total_uncompressed_size, MAX_SLOTS)
         if chosen < self._num_rows:
             stated = stated * chosen * 9 // (self._num_rows * 8)
         return max(stated, 0)
@@ -327,7 +327,7 @@ class LeafReader:
                 return False
             rows_in += decoder.num_rows if kind == core.DATA_PAGE_V2 else 0
             at = decoder.stop
-        return rows_in == self._num_rows
+        return bool(rows_in == self._num_rows)
 
     def _load_dictionary(self) -> None:
         if self._dictionary_at is None:
