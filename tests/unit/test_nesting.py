@@ -6,6 +6,7 @@ import io
 import itertools
 import uuid
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pageseek as ps
 from pageseek.errors import CorruptFileError, LimitError
-from pageseek.nesting import Decoded, Node, assemble, project, rungs, select
+from pageseek.nesting import Decoded, Node, assemble, build, project, rungs, select
+from pageseek.schema import Options
 from support.nesting import (
     FORMS,
     LIST,
@@ -143,6 +146,12 @@ def test_a_fixed_size_list_of_another_size_is_an_error() -> None:
         assemble(node, decoded, "f.parquet")
 
 
+def test_a_null_list_excuses_no_fixed_size_list_in_another() -> None:
+    node = node_of(pa.list_(pa.field("element", pa.list_(I, 2), False)))
+    with pytest.raises(CorruptFileError, match="list 0 has 1 elements, its type says 2"):
+        assemble(node, decode_all(node, [None, [[3], [1, 2]]]))
+
+
 def test_a_fixed_size_list_cannot_claim_all_memory() -> None:
     node = node_of(pa.list_(I, 1 << 30))
     with pytest.raises(LimitError, match="some of them null"):
@@ -256,6 +265,34 @@ def test_pyarrow_reads_the_same_from_the_levels(form: str, data: st.DataObject) 
     check_round_trip(node, rows)
 
 
+def test_the_corpus_comes_back_from_its_levels(conformance: Path) -> None:
+    compared = 0
+    for path in sorted((conformance / "corpus" / "valid").glob("*.parquet")):
+        try:
+            read = pq.ParquetFile(path)
+            nested = [i for i, f in enumerate(read.schema_arrow) if f.type.num_fields]
+        except (pa.ArrowException, OSError):
+            continue
+        if not nested:
+            continue
+        with ps.open(str(path)) as opened:
+            tree = opened.schema_tree
+            for i in nested:
+                node = build(tree, i, Options(), tree._stored_field(i))
+                try:
+                    batch = next(read.iter_batches(20, columns=[node.name]), None)
+                    expected = None if batch is None else batch.column(0).to_pylist()
+                except (pa.ArrowException, OSError, ValueError, OverflowError):
+                    continue  # pages that pyarrow cannot read, dates that Python has not
+                if expected is None:
+                    continue
+                made = assemble(node, decode_all(node, expected))
+                made.validate(full=True)
+                assert repr(made.to_pylist()) == repr(expected), f"{path.name}: {node.name}"
+                compared += 1
+    assert compared > 300
+
+
 # ---- disagreement --------------------------------------------------------------------------------
 
 
@@ -290,6 +327,14 @@ def test_leaves_that_disagree_are_named(kind: pa.DataType, ours: Any, theirs: An
     with pytest.raises(CorruptFileError) as caught:
         assemble(node, mixed, "f.parquet")
     assert f"f.parquet: columns {one!r} and {other!r} disagree" in str(caught.value)
+
+
+def test_leaves_of_a_required_struct_have_the_same_rows() -> None:
+    node = node_of(struct_of(I, I), nullable=False)
+    row = {"a": 1, "b": 2}
+    mixed = {0: decode_all(node, [row])[0], 1: decode_all(node, [row, row])[1]}
+    with pytest.raises(CorruptFileError, match=r"'c\.a' and 'c\.b' disagree"):
+        assemble(node, mixed)
 
 
 def test_leaves_deep_in_siblings_are_compared_too() -> None:

@@ -90,7 +90,7 @@ class _Assembler:
             count, nulls, bitmap = lead.ladder[at]
             self._check(first, count, slots)
             validity = None if bitmap is None or not nulls else pa.py_buffer(bitmap)
-            present = present if validity is None else validity
+            present = validity  # what is null above is null here
             at += 1
         kind = node.field.type
         if node.kind == "struct":
