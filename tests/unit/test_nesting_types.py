@@ -46,7 +46,7 @@ def arrow_says(data: bytes) -> list[pa.Field]:
 
 
 def plain_field(field: pa.Field) -> pa.Field:
-    """A field of pyarrow's with what its Python cannot make made equal, and without extension keys.
+    """A field of pyarrow's with what its Python cannot make made equal.
 
     pa.map_ calls the entries of a map "entries"; the Parquet reader calls them like the map, and may give
     them a field id. pa.field makes no null type that is not nullable.
@@ -67,10 +67,7 @@ def plain_field(field: pa.Field) -> pa.Field:
         kind = pa.large_list_view(plain_field(kind.field(0)))
     elif t.is_list(kind):
         kind = pa.list_(plain_field(kind.field(0)))
-    kept = {
-        k: v for k, v in (field.metadata or {}).items() if not k.startswith(b"ARROW:extension:")
-    }
-    return pa.field(field.name, kind, field.nullable or t.is_null(kind), kept or None)
+    return pa.field(field.name, kind, field.nullable or t.is_null(kind), field.metadata)
 
 
 def same_as_pyarrow(data: bytes) -> None:
