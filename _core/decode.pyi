@@ -44,6 +44,8 @@ class LeafDecoder:
         lsb_levels: bool = False,
         codec: str = "uncompressed",
         decompress: Callable[[memoryview, int], Buffer] | None = None,
+        max_page: int = ...,
+        likely_rows: int = 0,
     ) -> Self: ...
     @property
     def has_dictionary(self) -> bool: ...

@@ -15,6 +15,7 @@ cdef extern from "pageseek.h" nogil:
     ctypedef enum ps_status:
         PS_OK
         PS_CORRUPT
+        PS_LIMIT
         PS_NOMEM
         PS_INVALID
     ctypedef struct ps_error:
@@ -39,6 +40,7 @@ cdef extern from "pageseek.h" nogil:
         int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, n_rungs
         ps_rung rungs[64]
         size_t max_output
+        int64_t likely_rows
     ctypedef struct ps_page:
         int32_t version, encoding, def_encoding, rep_encoding
         int64_t num_values, num_nulls, num_rows, first_row
@@ -274,13 +276,17 @@ cdef class LeafDecoder:
     max_def, max_rep : int
         Greatest definition and repetition level of the leaf.
     max_output : int
-        Bytes that the output of one read may hold.
+        Bytes that each buffer of the output of one read may hold.
     lsb_levels : bool
         BIT_PACKED levels begin at the low bit (Impala), not at the high one (Encodings.md).
     codec : str
         "uncompressed", "snappy", "lz4", "lz4_raw", or any other, of which `decompress` is in charge.
     decompress : callable
         (memoryview, size) to a buffer of exactly so many bytes, or CoreError.
+    max_page : int
+        Bytes that a page may have, decompressed.
+    likely_rows : int
+        Output for so many rows is allocated at once, for more as pages hold them; 0: for all selected.
 
     Use: `begin(selection)`; for each page that holds a selected row `head(bytes)` and `take(first_row)`,
     which answers TAKE_PAGE (hand the next one), TAKE_DONE, TAKE_FULL, or TAKE_DICTIONARY (hand the
@@ -297,19 +303,21 @@ cdef class LeafDecoder:
     cdef size_t packed_at, packed_length, plain_size  # the compressed part of its body, what it declares to hold
     cdef size_t body  # byte of the buffer of `head` after the header
     cdef object source, other_codec
+    cdef int64_t max_page
     cdef int codec  # 0: none, OWN_...: ours, -1: other_codec
     cdef Block scratch
     cdef bint has_page, has_levels, dictionary_held, has_ranges, has_head
     cdef bint has_header  # of a page that lies in the buffer of `head`
 
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
-                  str codec="uncompressed", decompress=None):
+                  str codec="uncompressed", decompress=None, int64_t max_page=INT64_MAX, int64_t likely_rows=0):
         cdef ps_leaf_spec spec
         cdef ps_error err
         fill_spec(&spec, form, max_output)
         spec.max_def, spec.max_rep, spec.lsb_levels = max_def, max_rep, lsb_levels
         spec.n_rungs = 1 if max_def == 1 and max_rep == 0 else max_def + max_rep
         spec.rungs[0].def_level = 1
+        spec.likely_rows, self.max_page = likely_rows, max_page
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
         self.other_codec = decompress
@@ -478,6 +486,13 @@ cdef class LeafDecoder:
             raise CoreError(<int>PS_INVALID, None, "take before head")
         return 0
 
+    cdef int check_size(self) except -1:
+        if self.header.uncompressed_size > self.max_page:
+            raise CoreError(<int>PS_LIMIT, None,
+                            f"the page declares {self.header.uncompressed_size} bytes, beyond the limit of "
+                            f"{self.max_page}; raise it with max_page_bytes")
+        return 0
+
     cdef int check_crc(self) except -1:
         cdef const uint8_t *body = <const uint8_t *>self.head_view.buf + self.body
         cdef size_t length = <size_t>self.header.compressed_size
@@ -519,6 +534,7 @@ cdef class LeafDecoder:
         self.check_head()
         if (h.encoding == 2 or h.encoding == 8) and not self.dictionary_held:
             return TAKE_DICTIONARY
+        self.check_size()
         self.check_crc()
         self.release_page()
         memset(page, 0, sizeof(ps_page))
@@ -587,6 +603,7 @@ cdef class LeafDecoder:
             raise CoreError(<int>PS_CORRUPT, None, f"page of type {h.type}, not a dictionary")
         if h.encoding != 0 and h.encoding != 2:
             raise CoreError(<int>PS_CORRUPT, None, f"encoding {h.encoding}, not PLAIN")
+        self.check_size()
         self.check_crc()
         size = <size_t>h.uncompressed_size
         body = self.plain(self.body, <size_t>h.compressed_size, size, size)

@@ -409,7 +409,9 @@ typedef struct ps_leaf_spec {
     int32_t max_def, max_rep;
     int32_t n_rungs;
     ps_rung rungs[64];
-    size_t max_output; /* bytes of output that one read may hold */
+    size_t max_output; /* bytes that each buffer of the output of one read may hold */
+    int64_t
+        likely_rows; /* begin makes room for so many rows, pages for more; 0: for all selected */
 } ps_leaf_spec;
 
 /* Which (physical, kind) pairs can be decoded. */

@@ -81,6 +81,7 @@ struct ps_leaf {
     bool begun,
         unchecked; /* unchecked: bytes in the output that have not been shown to be UTF-8 */
     int64_t out_rows, max_rows, null_count;
+    int64_t room; /* rows that the output has room for: they grow with the pages that come */
     ps_grow out_validity, out_values,
         out_offsets; /* out_validity is empty until a null is seen */
 };
