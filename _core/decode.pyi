@@ -46,6 +46,7 @@ class LeafDecoder:
         decompress: Callable[[memoryview, int], Buffer] | None = None,
         max_page: int = ...,
         likely_rows: int = 0,
+        always_compressed: bool = False,
     ) -> Self: ...
     @property
     def has_dictionary(self) -> bool: ...

@@ -287,6 +287,8 @@ cdef class LeafDecoder:
         Bytes that a page may have, decompressed.
     likely_rows : int
         Output for so many rows is allocated at once, for more as pages hold them; 0: for all selected.
+    always_compressed : bool
+        V2 pages are compressed even where their headers deny it.
 
     Use: `begin(selection)`; for each page that holds a selected row `head(bytes)` and `take(first_row)`,
     which answers TAKE_PAGE (hand the next one), TAKE_DONE, TAKE_FULL, or TAKE_DICTIONARY (hand the
@@ -304,20 +306,22 @@ cdef class LeafDecoder:
     cdef size_t body  # byte of the buffer of `head` after the header
     cdef object source, other_codec
     cdef int64_t max_page
+    cdef bint always_compressed
     cdef int codec  # 0: none, OWN_...: ours, -1: other_codec
     cdef Block scratch
     cdef bint has_page, has_levels, dictionary_held, has_ranges, has_head
     cdef bint has_header  # of a page that lies in the buffer of `head`
 
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
-                  str codec="uncompressed", decompress=None, int64_t max_page=INT64_MAX, int64_t likely_rows=0):
+                  str codec="uncompressed", decompress=None, int64_t max_page=INT64_MAX, int64_t likely_rows=0,
+                  bint always_compressed=False):
         cdef ps_leaf_spec spec
         cdef ps_error err
         fill_spec(&spec, form, max_output)
         spec.max_def, spec.max_rep, spec.lsb_levels = max_def, max_rep, lsb_levels
         spec.n_rungs = 1 if max_def == 1 and max_rep == 0 else max_def + max_rep
         spec.rungs[0].def_level = 1
-        spec.likely_rows, self.max_page = likely_rows, max_page
+        spec.likely_rows, self.max_page, self.always_compressed = likely_rows, max_page, always_compressed
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
         self.other_codec = decompress
@@ -554,7 +558,7 @@ cdef class LeafDecoder:
             page.rep_length, page.def_length = <size_t>h.rep_length, <size_t>h.def_length
             length -= levels
             size -= levels
-        if h.type != DATA and (h.is_compressed == 0 or (length == 0 and size == 0)):
+        if h.type != DATA and ((h.is_compressed == 0 and not self.always_compressed) or (length == 0 and size == 0)):
             if length != size:
                 raise CoreError(<int>PS_CORRUPT, None, f"{length} bytes of values, {size} declared")
             page.body, page.length = fetched + self.body + levels, length

@@ -82,6 +82,7 @@ class LeafReader:
                 decompress=decompress,
                 max_output=fetcher.limits.max_output_bytes,
                 max_page=fetcher.limits.max_page_bytes,
+                always_compressed=file.always_compressed,
                 likely_rows=_likely_rows(self._stop - self._start, file.store.size),
             )
         except core.CoreError as error:

@@ -210,6 +210,11 @@ class ParquetFile:
         return "impala" in (self.created_by or "").lower()
 
     @lazy
+    def always_compressed(self) -> bool:
+        """Whether the writer compressed V2 pages and said that it had not (ARROW-10353)."""
+        return (self.created_by or "").startswith("parquet-cpp version ")
+
+    @lazy
     def key_value_metadata(self) -> Mapping[bytes, bytes | None]:
         """The footer's key-value pairs; of equal keys the first."""
         pairs: dict[bytes, bytes | None] = {}
