@@ -46,6 +46,9 @@ class LeafDecoder:
         decompress: Callable[[memoryview, int], Buffer] | None = None,
         rungs: tuple[tuple[int, int, int], ...] = (),
         levels_only: bool = False,
+        max_page: int = ...,
+        likely_rows: int = 0,
+        always_compressed: bool = False,
     ) -> Self: ...
     @property
     def has_dictionary(self) -> bool: ...

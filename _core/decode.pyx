@@ -15,8 +15,8 @@ cdef extern from "pageseek.h" nogil:
     ctypedef enum ps_status:
         PS_OK
         PS_CORRUPT
-        PS_NOMEM
         PS_LIMIT
+        PS_NOMEM
         PS_INVALID
         PS_MISMATCH
     ctypedef struct ps_error:
@@ -41,6 +41,7 @@ cdef extern from "pageseek.h" nogil:
         int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, levels_only, n_rungs
         const ps_rung *rungs
         size_t max_output
+        int64_t likely_rows
     ctypedef struct ps_page:
         int32_t version, encoding, def_encoding, rep_encoding
         int64_t num_values, num_nulls, num_rows, first_row, index_rows
@@ -287,13 +288,19 @@ cdef class LeafDecoder:
     levels_only : bool
         Of a nested leaf, decode the rungs and no value.
     max_output : int
-        Bytes that the output of one read may hold.
+        Bytes that each buffer of the output of one read may hold.
     lsb_levels : bool
         BIT_PACKED levels begin at the low bit (Impala), not at the high one (Encodings.md).
     codec : str
         "uncompressed", "snappy", "lz4", "lz4_raw", or any other, of which `decompress` is in charge.
     decompress : callable
         (memoryview, size) to a buffer of exactly so many bytes, or CoreError.
+    max_page : int
+        Bytes that a page may have, decompressed.
+    likely_rows : int
+        Output for so many rows is allocated at once, for more as pages hold them; 0: for all selected.
+    always_compressed : bool
+        V2 pages are compressed even where their headers deny it.
 
     Use: `begin(selection)`; for each page that holds a selected row `head(bytes)` and `take(first_row)`,
     which answers TAKE_PAGE (hand the next one), TAKE_DONE, TAKE_FULL, or TAKE_DICTIONARY (hand the
@@ -314,13 +321,17 @@ cdef class LeafDecoder:
     cdef bint levels_only
     cdef readonly int64_t rows  # of the table, that the last `finish` gave
     cdef int64_t index_rows  # of a nested leaf, the rows that the offset index gives the page at hand; else -1
+    cdef int64_t max_page
+    cdef bint always_compressed
     cdef int codec  # 0: none, OWN_...: ours, -1: other_codec
     cdef Block scratch
     cdef bint has_page, has_levels, dictionary_held, has_ranges, has_head
     cdef bint has_header  # of a page that lies in the buffer of `head`
 
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
-                  str codec="uncompressed", decompress=None, tuple rungs=(), bint levels_only=False):
+                  str codec="uncompressed", decompress=None, tuple rungs=(), bint levels_only=False,
+                  int64_t max_page=INT64_MAX, int64_t likely_rows=0,
+                  bint always_compressed=False):
         cdef ps_leaf_spec spec
         cdef ps_error err
         cdef ps_rung ladder[254]  # 2 * PS_MAX_LEVEL
@@ -332,6 +343,7 @@ cdef class LeafDecoder:
             ladder[i].type, ladder[i].def_level, ladder[i].rep_level = rung
         spec.n_rungs, spec.rungs = <int32_t>len(rungs), ladder
         self.n_rungs, self.levels_only = spec.n_rungs, levels_only
+        spec.likely_rows, self.max_page, self.always_compressed = likely_rows, max_page, always_compressed
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
         self.other_codec = decompress
@@ -513,6 +525,13 @@ cdef class LeafDecoder:
             raise CoreError(<int>PS_INVALID, None, "take before head")
         return 0
 
+    cdef int check_size(self) except -1:
+        if self.header.uncompressed_size > self.max_page:
+            raise CoreError(<int>PS_LIMIT, None,
+                            f"the page declares {self.header.uncompressed_size} bytes, beyond the limit of "
+                            f"{self.max_page}; raise it with max_page_bytes")
+        return 0
+
     cdef int check_crc(self) except -1:
         cdef const uint8_t *body = <const uint8_t *>self.head_view.buf + self.body
         cdef size_t length = <size_t>self.header.compressed_size
@@ -555,6 +574,7 @@ cdef class LeafDecoder:
         self.check_head()
         if (h.encoding == 2 or h.encoding == 8) and not self.dictionary_held and not self.levels_only:
             return TAKE_DICTIONARY
+        self.check_size()
         self.check_crc()
         self.release_page()
         memset(page, 0, sizeof(ps_page))
@@ -575,7 +595,7 @@ cdef class LeafDecoder:
             page.rep_length, page.def_length = <size_t>h.rep_length, <size_t>h.def_length
             length -= levels
             size -= levels
-        if h.type != DATA and (h.is_compressed == 0 or (length == 0 and size == 0)):
+        if h.type != DATA and ((h.is_compressed == 0 and not self.always_compressed) or (length == 0 and size == 0)):
             if length != size:
                 raise CoreError(<int>PS_CORRUPT, None, f"{length} bytes of values, {size} declared")
             page.body, page.length = fetched + self.body + levels, length
@@ -626,6 +646,7 @@ cdef class LeafDecoder:
             raise CoreError(<int>PS_CORRUPT, None, f"page of type {h.type}, not a dictionary")
         if h.encoding != 0 and h.encoding != 2:
             raise CoreError(<int>PS_CORRUPT, None, f"encoding {h.encoding}, not PLAIN")
+        self.check_size()
         self.check_crc()
         size = <size_t>h.uncompressed_size
         body = self.plain(self.body, <size_t>h.compressed_size, size, size)

@@ -415,7 +415,9 @@ typedef struct ps_leaf_spec {
     int32_t levels_only;  /* 1: of a nested leaf the rungs alone, no value is decoded */
     int32_t n_rungs;      /* 0: flat, the leaf is a column by itself */
     const ps_rung *rungs; /* copied */
-    size_t max_output;    /* bytes of output that one read may hold */
+    size_t max_output;    /* bytes that each buffer of the output of one read may hold */
+    int64_t
+        likely_rows; /* begin makes room for so many rows, pages for more; 0: for all selected */
 } ps_leaf_spec;
 
 /* Which (physical, kind) pairs can be decoded. */

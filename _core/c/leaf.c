@@ -8,12 +8,15 @@
 ps_status ps_grow_room(ps_grow *grow, size_t size, size_t limit, ps_error *err) {
     if (size <= grow->capacity && grow->data) return PS_OK;
     if (size > limit) {
-        return ps_fail(err, PS_LIMIT, PS_NOWHERE,
-                       "%zu bytes of output are beyond the limit of %zu", size, limit);
+        return ps_fail(
+            err, PS_LIMIT, PS_NOWHERE,
+            "%zu bytes of output are beyond the limit of %zu; raise it with max_output_bytes",
+            size, limit);
     }
     size_t capacity = size;
     if (grow->data && capacity < grow->capacity + grow->capacity / 2) {
         capacity = grow->capacity + grow->capacity / 2; /* geometric growth */
+        if (capacity > limit) capacity = limit;
     }
     capacity = (capacity + 63) & ~(size_t)63;
     if (capacity == 0) capacity = 64;
@@ -82,6 +85,42 @@ int64_t ps_leaf_row(const ps_leaf *leaf) {
     return leaf->next_row;
 }
 
+/* Room for so many rows of output. What a file claims is not allocated before pages stand for it. */
+static ps_status rows_room(ps_leaf *leaf, int64_t rows, ps_error *err) {
+    size_t n = (size_t)rows, size;
+    if (leaf->bytes) {
+        size_t width = leaf->spec.kind == PS_BYTES ? 4 : 8;
+        if (!ps_mul_size(n + 1, width, &size)) return ps_fail_nomem(err, SIZE_MAX);
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_offsets, size, err));
+    } else if (leaf->spec.kind == PS_BOOL) {
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, n / 8 + 1, err));
+    } else {
+        if (!ps_mul_size(n, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, size, err));
+    }
+    if (leaf->out_validity.data)
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, n / 8 + 1, err));
+    leaf->room = rows;
+    return PS_OK;
+}
+
+/* Room for the rows of the page at hand from `start` on, as far as it can hold them. */
+static ps_status page_room(ps_leaf *leaf, int64_t start, int64_t end, ps_error *err) {
+    int64_t rows = end - start;
+    if (rows > leaf->max_rows - leaf->out_rows) rows = leaf->max_rows - leaf->out_rows;
+    if (rows <= leaf->room - leaf->out_rows) return PS_OK;
+    const size_t least = leaf->page.encoding != PQ_PLAIN        ? 0
+                         : leaf->spec.physical == PQ_BYTE_ARRAY ? 4
+                                                                : leaf->in_width;
+    if (least && leaf->run.stop >= end &&
+        (uint64_t)leaf->n_values > leaf->values_length / least) {
+        return ps_fail(err, PS_TRUNCATED,
+                       ps_page_byte(leaf, leaf->values) + leaf->values_length,
+                       "page ends before value %lld", (long long)leaf->n_values);
+    }
+    return rows_room(leaf, leaf->out_rows + rows, err);
+}
+
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
                         size_t hint, ps_error *err) {
     drop_output(leaf);
@@ -95,23 +134,17 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     leaf->unchecked = false;
     const int64_t rows = ps_selection_count_from(selection, leaf->next_row, max_rows);
     leaf->max_rows = rows;
-    size_t n = (size_t)rows, size;
+    const int64_t likely = leaf->spec.likely_rows,
+                  expected = likely && likely < rows ? likely : rows;
     if (leaf->nest) { /* rows do not tell how many slots there will be */
-        PS_TRY(ps_nest_begin(leaf, rows, hint, err));
-        n = hint = 0;
+        PS_TRY(ps_nest_begin(leaf, rows, expected, hint, err));
+        hint = 0;
     }
+    PS_TRY(rows_room(leaf, leaf->nest ? 0 : expected, err));
     if (leaf->bytes) {
-        size_t width = leaf->spec.kind == PS_BYTES ? 4 : 8;
-        if (!ps_mul_size(n + 1, width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_offsets, size, err));
-        memset(leaf->out_offsets.data, 0, width);
+        memset(leaf->out_offsets.data, 0, leaf->spec.kind == PS_BYTES ? 4 : 8);
         if (hint > leaf->spec.max_output) hint = leaf->spec.max_output;
         PS_TRY(ps_leaf_room(leaf, &leaf->out_values, hint, err));
-    } else if (leaf->spec.kind == PS_BOOL) {
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, n / 8 + 1, err));
-    } else {
-        if (!ps_mul_size(n, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, size, err));
     }
     leaf->begun = true;
     return PS_OK;
@@ -243,7 +276,7 @@ ps_status ps_leaf_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, in
                                int64_t n, ps_error *err) {
     const size_t to = (size_t)leaf->out_rows;
     if (n < rows && !leaf->out_validity.data) {
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, (size_t)leaf->max_rows / 8 + 1, err));
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, (size_t)leaf->room / 8 + 1, err));
         ps_bits_fill(leaf->out_validity.data, 0, to, true);
     }
     if (!leaf->out_validity.data) return PS_OK;
@@ -318,6 +351,7 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
                            "row %lld is selected, but the page handed begins at row %lld",
                            (long long)start, (long long)here);
         }
+        PS_TRY(page_room(leaf, start, end, err));
         if (start > here) PS_TRY(skip_rows(leaf, start - here, err));
         if (start >= leaf->judged) {
             int64_t rows;

@@ -83,6 +83,7 @@ struct ps_leaf {
     bool begun,
         unchecked; /* unchecked: bytes in the output that have not been shown to be UTF-8 */
     int64_t out_rows, max_rows, null_count; /* of a nested leaf out_rows counts its slots */
+    int64_t room; /* rows that the output has room for: they grow with the pages that come */
     ps_grow out_validity, out_values,
         out_offsets; /* out_validity is empty until a null is seen */
 };
@@ -113,8 +114,9 @@ ps_status ps_leaf_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t 
 ps_status ps_nest_new(const ps_leaf_spec *spec, ps_nest **out, ps_error *err);
 void ps_nest_free(ps_nest *nest);
 void ps_nest_drop_output(ps_nest *nest);
-/* slots: so many are expected, or 0 */
-ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, size_t slots, ps_error *err);
+/* expected, slots: as many rows, and slots below a list, are likely */
+ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, int64_t expected, size_t slots,
+                        ps_error *err);
 ps_status ps_nest_page(ps_leaf *leaf, ps_error *err);
 ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err);
 void ps_nest_end(ps_nest *nest);

@@ -116,17 +116,18 @@ static ps_status reserve(ps_leaf *leaf, ps_grow *grow, size_t slots, size_t widt
     return ps_leaf_room(leaf, grow, size, err);
 }
 
-ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, size_t slots, ps_error *err) {
+ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, int64_t expected, size_t slots,
+                        ps_error *err) {
     ps_nest *nest = leaf->nest;
     nest->max_rows = max_rows;
     if (slots >= SIZE_MAX / 64) return PS_OK;
     for (int32_t s = 0, r = 0; s <= nest->lists; s++) {
-        const size_t n = s ? slots : (size_t)max_rows;
+        const size_t n = s ? slots : (size_t)expected;
         for (; r < nest->segments[s].stop; r++)
             PS_TRY(reserve(leaf, &nest->rungs[r].out, n / 8 + 1, 1, err));
         if (s < nest->lists) PS_TRY(reserve(leaf, &nest->rungs[r++].out, n + 1, 4, err));
     }
-    if (!leaf->nest->lists) slots = (size_t)max_rows;
+    if (!leaf->nest->lists) slots = (size_t)expected;
     if (leaf->spec.levels_only) return PS_OK;
     PS_TRY(reserve(leaf, &leaf->out_validity, slots / 8 + 1, 1, err));
     if (leaf->bytes) {

@@ -23,6 +23,11 @@ MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
 
 
+def _likely_rows(length: int, file_size: int) -> int:
+    """Rows that a chunk of so many bytes may well have; more are believed when pages show them."""
+    return (1 << 16) + (max(min(length, file_size), 0) << 10)
+
+
 _NO_ROWS = rows.RowRanges.empty()
 
 
@@ -83,6 +88,10 @@ class LeafReader:
                 decompress=decompress,
                 rungs=ladder,
                 levels_only=leaf.group,
+                max_output=fetcher.limits.max_output_bytes,
+                max_page=fetcher.limits.max_page_bytes,
+                always_compressed=file.always_compressed,
+                likely_rows=_likely_rows(self._stop - self._start, file.store.size),
             )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
@@ -95,6 +104,8 @@ class LeafReader:
         return f"{self._file.name}: column {self.leaf.name!r}, row group {self._row_group}"
 
     def _where_page(self) -> str:
+        if self._page_number is None and not self._at:  # before the first page
+            return self._where()
         page = "dictionary page" if self._page_number is None else f"page {self._page_number}"
         return f"{self._where()}, {page} at byte {self._at}"
 

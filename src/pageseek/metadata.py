@@ -18,11 +18,11 @@ import pyarrow as pa
 from pageseek._core import metadata as core
 from pageseek._core import rows
 from pageseek.bounds import Bounds, signed_order, trusted_order
-from pageseek.errors import CorruptFileError, UnsupportedError, from_core, placed
+from pageseek.errors import CorruptFileError, LimitError, UnsupportedError, from_core, placed
 from pageseek.fetch import Fetcher
+from pageseek.limits import DEFAULT
 from pageseek.nesting import Node, build
 from pageseek.page_index import (
-    MAX_ARENA,
     ColumnIndex,
     Contradiction,
     OffsetIndex,
@@ -71,14 +71,21 @@ class ParquetFile:
     give the page index. Safe to share between threads.
     """
 
-    def __init__(self, source: Source, store: Store, report: Report | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        store: Store,
+        report: Report | None = None,
+        max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    ) -> None:
         self.source = source
+        self.max_metadata_bytes = max_metadata_bytes
         self.store = store
         self.name = store.name
         report = report or Report()
         self._footer, self._tail = self._read_footer(report)
         try:
-            parsed = core.footer(self._footer, max_arena=MAX_ARENA)
+            parsed = core.footer(self._footer, max_arena=max_metadata_bytes)
         except core.CoreError as error:
             base = store.size - 8 - self._footer.nbytes
             raise from_core(error, f"{self.name}: footer", base) from error
@@ -141,6 +148,11 @@ class ParquetFile:
             raise CorruptFileError(
                 f"{self.name}: the footer claims {length} bytes, the file has {size}"
             )
+        if length > self.max_metadata_bytes:
+            raise LimitError(
+                f"{self.name}: the footer has {length} bytes, beyond the limit of "
+                f"{self.max_metadata_bytes}; raise it with max_metadata_bytes"
+            )
         if length + 8 <= tail.nbytes:
             return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
         (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
@@ -186,6 +198,11 @@ class ParquetFile:
     def lsb_levels(self) -> bool:
         """Whether the writer packed BIT_PACKED levels from the low bit."""
         return "impala" in (self.created_by or "").lower()
+
+    @lazy
+    def always_compressed(self) -> bool:
+        """Whether the writer compressed V2 pages and said that it had not (ARROW-10353)."""
+        return (self.created_by or "").startswith("parquet-cpp version ")
 
     @lazy
     def key_value_metadata(self) -> Mapping[bytes, bytes | None]:
@@ -365,6 +382,7 @@ class ParquetFile:
             or length == ABSENT
             or offset < 4
             or length <= 0
+            or length > self.max_metadata_bytes
             or offset + length > self.store.size - 8
         ):
             return None
@@ -402,7 +420,7 @@ class ParquetFile:
             try:
                 if not 0 <= start <= stop <= self.store.size:
                     raise Contradiction("its chunk lies outside the file")
-                found = parse_offset_index(data, num_rows, start, stop)
+                found = parse_offset_index(data, num_rows, start, stop, self.max_metadata_bytes)
                 if (
                     found is not None
                     and found.offset[0] > start
@@ -433,7 +451,12 @@ class ParquetFile:
         if data is not None and offsets is not None and logical_of(leaf.element)[0] != L_UNKNOWN:
             try:
                 found = parse_column_index(
-                    data, leaf, self.form(leaf, options), self._orders, offsets
+                    data,
+                    leaf,
+                    self.form(leaf, options),
+                    self._orders,
+                    offsets,
+                    self.max_metadata_bytes,
                 )
             except core.CoreError as error:
                 report.note(

@@ -18,7 +18,6 @@ from pageseek.bounds import Bounds, trusted_order
 from pageseek.schema import Leaf
 from pageseek.types import ABSENT, Form
 
-MAX_ARENA = 1 << 30
 Page = tuple[int, int, int, int, int]  # number, offset, compressed size, first row, rows
 
 
@@ -95,24 +94,29 @@ def int64s(data: bytes) -> npt.NDArray[np.int64]:
 
 
 def parse_offset_index(
-    data: memoryview, num_rows: int, start: int, stop: int
+    data: memoryview, num_rows: int, start: int, stop: int, max_bytes: int
 ) -> OffsetIndex | None:
     """An offset index whose pages lie in the chunk at bytes [start, stop); None if it lists no page.
 
-    CoreError or Contradiction where it cannot be trusted.
+    CoreError or Contradiction where it cannot be trusted. `max_bytes`: what it may take, parsed.
     """
-    n, offset, size, first, _ = core.offset_index(data, num_rows, start, stop, max_arena=MAX_ARENA)
+    n, offset, size, first, _ = core.offset_index(data, num_rows, start, stop, max_arena=max_bytes)
     if n == 0:
         return None
     return OffsetIndex(int64s(offset), int64s(size), np.append(int64s(first), num_rows))
 
 
 def parse_column_index(
-    data: memoryview, leaf: Leaf, form: Form, orders: npt.NDArray[np.int64], offsets: OffsetIndex
+    data: memoryview,
+    leaf: Leaf,
+    form: Form,
+    orders: npt.NDArray[np.int64],
+    offsets: OffsetIndex,
+    max_bytes: int,
 ) -> ColumnIndex:
     """A column index that fits the offset index of its chunk; CoreError or Contradiction otherwise."""
     n, order, null_pages, lo, lo_len, hi, hi_len, nulls, nans = core.column_index(
-        data, max_arena=MAX_ARENA
+        data, max_arena=max_bytes
     )
     if n != offsets.num_pages:
         raise Contradiction(f"{n} pages, the offset index has {offsets.num_pages}")

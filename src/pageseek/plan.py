@@ -17,6 +17,7 @@ from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, PageseekError, UnsupportedError
 from pageseek.execute import GroupScan, batches_of, table_of
 from pageseek.fetch import Fetcher
+from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile, chunk_range
 from pageseek.predicate.bind import Bound, BoundConst, bind, leaves_of
 from pageseek.predicate.expression import Expression
@@ -59,6 +60,7 @@ class Request:
     options: Options
     nan: str
     batch_size: int
+    limits: Limits = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class ScanPlan:
             if left == 0:
                 return
             file, scope = opened[i] if opened else self._open(file_plan, report)
-            fetcher = Fetcher(file.store, report, file.tail)
+            fetcher = Fetcher(file.store, report, file.tail, self.request.limits)
             if not opened:
                 _load_offsets(file, scope, file_plan.groups, fetcher)
             report.files.read += 1
@@ -165,7 +167,7 @@ class ScanPlan:
         report.file_bytes += sum(file.version.size for file in self.files)
 
     def _open(self, file_plan: FilePlan, report: Report) -> Opened:
-        file = cache.open(file_plan.source, report)
+        file = cache.open(file_plan.source, report, self.request.limits.max_metadata_bytes)
         if file.store.version != file_plan.version:
             raise FileChangedError(
                 f"{file.name}: the file changed after it was planned "
@@ -284,7 +286,7 @@ def prepare(
             report.files.prune(LIMIT, len(sources) - at)
             break
         with report.timed("open"):
-            file = cache.open(source, report)
+            file = cache.open(source, report, request.limits.max_metadata_bytes)
             scope = Scope.of(file, request)
         if schema is None:
             schema = scope.schema
@@ -346,7 +348,7 @@ def _prune_file(
     report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - pruned)
     if limit is not None:
         kept = _cut(ranges, must, limit, report)
-    fetcher = Fetcher(file.store, report, file.tail)
+    fetcher = Fetcher(file.store, report, file.tail, scope.request.limits)
     doubtful = [i for i in kept if not must[i]]
     if doubtful:
         assert bound is not None
