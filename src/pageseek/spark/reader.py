@@ -85,7 +85,8 @@ def read(
     wanted = {"nan": "spark", "int96_unit": "us", **options}
     plan = scan(sources, columns=columns, filter=filter, limit=limit, **wanted).plan()
     name = sources[0].path
-    wire = wire_schema(plan.schema, cache.open(sources[0], Report()).schema_tree, name)
+    file = cache.open(sources[0], Report(), plan.request.limits.max_metadata_bytes)
+    wire = wire_schema(plan.schema, file.schema_tree, name)
     schema = spark_schema(wire, name, spark)
     if not plan.files:
         return _empty(spark, schema)
