@@ -289,6 +289,8 @@ cdef class LeafDecoder:
         Output for so many rows is allocated at once, for more as pages hold them; 0: for all selected.
     always_compressed : bool
         V2 pages are compressed even where their headers deny it.
+    codes_only : bool
+        Data pages must be of dictionary codes.
 
     Use: `begin(selection)`; for each page that holds a selected row `head(bytes)` and `take(first_row)`,
     which answers TAKE_PAGE (hand the next one), TAKE_DONE, TAKE_FULL, or TAKE_DICTIONARY (hand the
@@ -306,7 +308,7 @@ cdef class LeafDecoder:
     cdef size_t body  # byte of the buffer of `head` after the header
     cdef object source, other_codec
     cdef int64_t max_page
-    cdef bint always_compressed
+    cdef bint always_compressed, codes_only
     cdef int codec  # 0: none, OWN_...: ours, -1: other_codec
     cdef Block scratch
     cdef bint has_page, has_levels, dictionary_held, has_ranges, has_head
@@ -314,7 +316,7 @@ cdef class LeafDecoder:
 
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
                   str codec="uncompressed", decompress=None, int64_t max_page=INT64_MAX, int64_t likely_rows=0,
-                  bint always_compressed=False):
+                  bint always_compressed=False, bint codes_only=False):
         cdef ps_leaf_spec spec
         cdef ps_error err
         fill_spec(&spec, form, max_output)
@@ -323,6 +325,7 @@ cdef class LeafDecoder:
         spec.rungs[0].def_level = 1
         spec.likely_rows, self.max_page, self.always_compressed = likely_rows, max_page, always_compressed
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
+        self.codes_only = codes_only
         self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
         self.other_codec = decompress
 
@@ -536,8 +539,11 @@ cdef class LeafDecoder:
         cdef size_t levels = 0, length = <size_t>h.compressed_size, size = <size_t>h.uncompressed_size, reach
         cdef const uint8_t *fetched = <const uint8_t *>self.head_view.buf
         self.check_head()
-        if (h.encoding == 2 or h.encoding == 8) and not self.dictionary_held:
-            return TAKE_DICTIONARY
+        if h.encoding == 2 or h.encoding == 8:
+            if not self.dictionary_held:
+                return TAKE_DICTIONARY
+        elif self.codes_only:
+            raise CoreError(<int>PS_CORRUPT, None, f"encoding {h.encoding}, not codes of a dictionary")
         self.check_size()
         self.check_crc()
         self.release_page()

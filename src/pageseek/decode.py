@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek._core import rows
 from pageseek.codecs import decompressor
+from pageseek.codes import CodesDecoder
 from pageseek.errors import CORRUPT, CorruptFileError, from_core
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile, chunk_range
@@ -50,7 +52,9 @@ class LeafReader:
         form: Form,
         fetcher: Fetcher,
         offsets: OffsetIndex | None,
+        codes: bool = False,
     ) -> None:
+        """`codes`: of a column that comes out as a dictionary, keep the codes where all pages have them."""
         self.leaf = leaf
         self.form = form
         self._file = file
@@ -73,18 +77,20 @@ class LeafReader:
         self._page_number: int | None = None  # None: the dictionary page
         try:
             codec, decompress = decompressor(self._chunk.codec)
-            self._decoder = core.LeafDecoder(
-                form.core,
-                1 if leaf.max_def else 0,
-                0,
-                lsb_levels=file.lsb_levels,
-                codec=codec,
-                decompress=decompress,
-                max_output=fetcher.limits.max_output_bytes,
-                max_page=fetcher.limits.max_page_bytes,
-                always_compressed=file.always_compressed,
-                likely_rows=_likely_rows(self._stop - self._start, file.store.size),
-            )
+            how: dict[str, Any] = {
+                "lsb_levels": file.lsb_levels,
+                "codec": codec,
+                "decompress": decompress,
+                "max_output": fetcher.limits.max_output_bytes,
+                "max_page": fetcher.limits.max_page_bytes,
+                "always_compressed": file.always_compressed,
+                "likely_rows": _likely_rows(self._stop - self._start, file.store.size),
+            }
+            levels = 1 if leaf.max_def else 0
+            self._decoder: Any = core.LeafDecoder(form.core, levels, 0, **how)
+            self._codes: CodesDecoder | None = None
+            if codes and pa.types.is_dictionary(form.type) and self._dictionary_only():
+                self._codes = CodesDecoder(form, levels, **how)
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
         if offsets is not None:
@@ -120,9 +126,12 @@ class LeafReader:
         self._report.bytes += sum([length for _, length in wanted])
         return wanted
 
-    def _dictionary_is_sure(self) -> bool:
+    def _dictionary_only(self) -> bool:
         chunk = self._chunk
-        if chunk.encoding_stats == 1 and chunk.other_data_pages == 0:
+        return bool(chunk.encoding_stats == 1 and chunk.other_data_pages == 0)
+
+    def _dictionary_is_sure(self) -> bool:
+        if self._dictionary_only():
             return True
         return self._file.store.latency >= SLOW_STORE
 
@@ -141,7 +150,7 @@ class LeafReader:
         themselves have been chosen on its word, so the caller has to begin again without it.
         """
         try:
-            arrays = self._decode()
+            arrays = self._decode() if self._codes is None else self._decode_codes(self._codes)
         except core.CoreError as error:
             raise self._placed(error) from error
         finally:
@@ -165,6 +174,25 @@ class LeafReader:
             return from_core(error, f"{self._where_page()}: page header", base)
         return from_core(error, self._where_page())
 
+    def _decode_codes(self, codes: CodesDecoder) -> list[pa.Array]:
+        """Codes and dictionaries, or values where that cannot be: what is wrong then shows itself."""
+        counts, values = self._report, self._decoder
+        before = counts.pages_read, counts.pages_total, counts.dictionary_pages
+        self._decoder = codes
+        try:
+            return self._decode()
+        except (core.CoreError, CorruptFileError, pa.ArrowException):
+            counts.pages_read, counts.pages_total, counts.dictionary_pages = before
+            self._codes, self._decoder = None, values
+            return self._decode()
+        finally:
+            codes.release()
+
+    def _arrow(self, n: int, nulls: int, validity: Any, offsets: Any, values: Any) -> pa.Array:
+        if self._codes is None:
+            return to_arrow(self.form, n, nulls, validity, offsets, values)
+        return self._codes.arrow(n, nulls, validity, values, whole=n == self._num_rows)
+
     def _decode(self) -> list[pa.Array]:
         decoder, ranges = self._decoder, self._ranges.buffers
         states: Iterator[int] | None = None
@@ -174,7 +202,7 @@ class LeafReader:
             if made != core.TAKE_DICTIONARY:
                 self._report.pages_read += 1
                 if not isinstance(made, int):
-                    return [to_arrow(self.form, *made)]
+                    return [self._arrow(*made)]
                 states = iter([made])
         if states is None:
             decoder.begin(ranges)
@@ -183,7 +211,7 @@ class LeafReader:
         if self._ranges:
             for state in states:
                 while state == core.TAKE_FULL:
-                    arrays.append(to_arrow(self.form, *decoder.finish()))
+                    arrays.append(self._arrow(*decoder.finish()))
                     decoder.begin(ranges)
                     state = decoder.resume()
                 if state == core.TAKE_DONE:
@@ -192,7 +220,7 @@ class LeafReader:
                 raise CorruptFileError(
                     f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
                 )
-        arrays.append(to_arrow(self.form, *decoder.finish()))
+        arrays.append(self._arrow(*decoder.finish()))
         return arrays
 
     def _indexed(self, pages: list[Page]) -> Iterator[int]:

@@ -57,7 +57,9 @@ class GroupScan:
         with self._report.timed("payload"):
             payload = {column.leaf.index: column for column in self._columns}
             self._read(
-                [(c.leaf, c.form) for i, c in payload.items() if i not in self._held], ranges
+                [(c.leaf, c.form) for i, c in payload.items() if i not in self._held],
+                ranges,
+                codes=True,
             )
             return n, [
                 self._finish(column, self._held[column.leaf.index]) for column in self._columns
@@ -81,9 +83,11 @@ class GroupScan:
                 all_pages, wanted = offsets.pages_of(ranges), offsets.pages_of(ranges.head(limit))
                 chunk.limited = len(all_pages) - len(wanted)
 
-    def _read(self, leaves: Sequence[tuple[Leaf, Form]], ranges: rows.RowRanges) -> None:
+    def _read(
+        self, leaves: Sequence[tuple[Leaf, Form]], ranges: rows.RowRanges, codes: bool = False
+    ) -> None:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
-        readers = [self._reader(leaf, form) for leaf, form in leaves]
+        readers = [self._reader(leaf, form, codes) for leaf, form in leaves]
         wanted = [reader.want(ranges) for reader in readers]
         buffers = iter(self._fetcher.read([at for part in wanted for at in part], "data"))
         for reader, part in zip(readers, wanted, strict=True):
@@ -92,9 +96,9 @@ class GroupScan:
             self._forms[reader.leaf.index] = reader.form
             self._held[reader.leaf.index] = reader.read()
 
-    def _reader(self, leaf: Leaf, form: Form) -> LeafReader:
+    def _reader(self, leaf: Leaf, form: Form, codes: bool) -> LeafReader:
         offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
-        return LeafReader(self._file, self._row_group, leaf, form, self._fetcher, offsets)
+        return LeafReader(self._file, self._row_group, leaf, form, self._fetcher, offsets, codes)
 
     # -- filter -------------------------------------------------------------------------------
 
