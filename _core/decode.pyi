@@ -49,6 +49,7 @@ class LeafDecoder:
         max_page: int = ...,
         likely_rows: int = 0,
         always_compressed: bool = False,
+        codes_only: bool = False,
     ) -> Self: ...
     @property
     def has_dictionary(self) -> bool: ...

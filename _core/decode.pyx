@@ -301,6 +301,8 @@ cdef class LeafDecoder:
         Output for so many rows is allocated at once, for more as pages hold them; 0: for all selected.
     always_compressed : bool
         V2 pages are compressed even where their headers deny it.
+    codes_only : bool
+        Data pages must be of dictionary codes.
 
     Use: `begin(selection)`; for each page that holds a selected row `head(bytes)` and `take(first_row)`,
     which answers TAKE_PAGE (hand the next one), TAKE_DONE, TAKE_FULL, or TAKE_DICTIONARY (hand the
@@ -322,7 +324,7 @@ cdef class LeafDecoder:
     cdef readonly int64_t rows  # of the table, that the last `finish` gave
     cdef int64_t index_rows  # of a nested leaf, the rows that the offset index gives the page at hand; else -1
     cdef int64_t max_page
-    cdef bint always_compressed
+    cdef bint always_compressed, codes_only
     cdef int codec  # 0: none, OWN_...: ours, -1: other_codec
     cdef Block scratch
     cdef bint has_page, has_levels, dictionary_held, has_ranges, has_head
@@ -331,7 +333,7 @@ cdef class LeafDecoder:
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
                   str codec="uncompressed", decompress=None, tuple rungs=(), bint levels_only=False,
                   int64_t max_page=INT64_MAX, int64_t likely_rows=0,
-                  bint always_compressed=False):
+                  bint always_compressed=False, bint codes_only=False):
         cdef ps_leaf_spec spec
         cdef ps_error err
         cdef ps_rung ladder[254]  # 2 * PS_MAX_LEVEL
@@ -345,6 +347,7 @@ cdef class LeafDecoder:
         self.n_rungs, self.levels_only = spec.n_rungs, levels_only
         spec.likely_rows, self.max_page, self.always_compressed = likely_rows, max_page, always_compressed
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
+        self.codes_only = codes_only
         self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
         self.other_codec = decompress
 
@@ -572,8 +575,11 @@ cdef class LeafDecoder:
         cdef size_t levels = 0, length = <size_t>h.compressed_size, size = <size_t>h.uncompressed_size, reach
         cdef const uint8_t *fetched = <const uint8_t *>self.head_view.buf
         self.check_head()
-        if (h.encoding == 2 or h.encoding == 8) and not self.dictionary_held and not self.levels_only:
-            return TAKE_DICTIONARY
+        if h.encoding == 2 or h.encoding == 8:
+            if not self.dictionary_held and not self.levels_only:
+                return TAKE_DICTIONARY
+        elif self.codes_only:
+            raise CoreError(<int>PS_CORRUPT, None, f"encoding {h.encoding}, not codes of a dictionary")
         self.check_size()
         self.check_crc()
         self.release_page()

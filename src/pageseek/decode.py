@@ -10,6 +10,7 @@ import pyarrow as pa
 from pageseek._core import decode as core
 from pageseek._core import rows
 from pageseek.codecs import decompressor
+from pageseek.codes import CodesDecoder
 from pageseek.columns import Part
 from pageseek.errors import CORRUPT, CorruptFileError, from_core
 from pageseek.fetch import Fetcher
@@ -53,7 +54,9 @@ class LeafReader:
         part: Part,
         fetcher: Fetcher,
         offsets: OffsetIndex | None,
+        codes: bool = False,
     ) -> None:
+        """`codes`: of a column that comes out as a dictionary, keep the codes where all pages have them."""
         leaf, form, ladder = part
         self.leaf = leaf
         self.form = form
@@ -79,20 +82,26 @@ class LeafReader:
         self._page_number: int | None = None  # None: the dictionary page
         try:
             codec, decompress = decompressor(self._chunk.codec)
-            self._decoder = core.LeafDecoder(
-                form.core,
-                leaf.max_def,
-                leaf.max_rep,
-                lsb_levels=file.lsb_levels,
-                codec=codec,
-                decompress=decompress,
-                rungs=ladder,
-                levels_only=leaf.group,
-                max_output=fetcher.limits.max_output_bytes,
-                max_page=fetcher.limits.max_page_bytes,
-                always_compressed=file.always_compressed,
-                likely_rows=_likely_rows(self._stop - self._start, file.store.size),
+            how: dict[str, Any] = {
+                "lsb_levels": file.lsb_levels,
+                "codec": codec,
+                "decompress": decompress,
+                "max_output": fetcher.limits.max_output_bytes,
+                "max_page": fetcher.limits.max_page_bytes,
+                "always_compressed": file.always_compressed,
+                "likely_rows": _likely_rows(self._stop - self._start, file.store.size),
+            }
+            self._decoder: Any = core.LeafDecoder(
+                form.core, leaf.max_def, leaf.max_rep, rungs=ladder, levels_only=leaf.group, **how
             )
+            self._codes: CodesDecoder | None = None
+            if (
+                codes
+                and not ladder
+                and pa.types.is_dictionary(form.type)
+                and self._dictionary_only()
+            ):
+                self._codes = CodesDecoder(form, leaf.max_def, **how)
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
         if offsets is not None:
@@ -128,9 +137,12 @@ class LeafReader:
         self._report.bytes += sum([length for _, length in wanted])
         return wanted
 
-    def _dictionary_is_sure(self) -> bool:
+    def _dictionary_only(self) -> bool:
         chunk = self._chunk
-        if chunk.encoding_stats == 1 and chunk.other_data_pages == 0:
+        return bool(chunk.encoding_stats == 1 and chunk.other_data_pages == 0)
+
+    def _dictionary_is_sure(self) -> bool:
+        if self._dictionary_only():
             return True
         return self._file.store.latency >= SLOW_STORE
 
@@ -150,7 +162,7 @@ class LeafReader:
         themselves have been chosen on its word, so the caller has to begin again without it.
         """
         try:
-            arrays = self._decode()
+            arrays = self._decode() if self._codes is None else self._decode_codes(self._codes)
         except core.CoreError as error:
             raise self._placed(error) from error
         finally:
@@ -174,6 +186,27 @@ class LeafReader:
             return from_core(error, f"{self._where_page()}: page header", base)
         return from_core(error, self._where_page())
 
+    def _decode_codes(self, codes: CodesDecoder) -> list[pa.Array]:
+        """Codes and dictionaries, or values where that cannot be: what is wrong then shows itself."""
+        counts, values = self._report, self._decoder
+        before = counts.pages_read, counts.pages_total, counts.dictionary_pages
+        self._decoder = codes
+        try:
+            return self._decode()
+        except (core.CoreError, CorruptFileError, pa.ArrowException):
+            counts.pages_read, counts.pages_total, counts.dictionary_pages = before
+            self._codes, self._decoder = None, values
+            return self._decode()
+        finally:
+            codes.release()
+
+    def _arrow(self, n: int, nulls: int, validity: Any, offsets: Any, values: Any) -> pa.Array:
+        if self.leaf.group:
+            return pa.nulls(0)
+        if self._codes is None:
+            return to_arrow(self.form, n, nulls, validity, offsets, values)
+        return self._codes.arrow(n, nulls, validity, values, whole=n == self._num_rows)
+
     def _decode(self) -> list[pa.Array]:
         decoder, ranges = self._decoder, self._ranges.buffers
         states: Iterator[int] | None = None
@@ -183,7 +216,7 @@ class LeafReader:
             if made != core.TAKE_DICTIONARY:
                 self._report.pages_read += 1
                 if not isinstance(made, int):
-                    return self._finished([self._array(made)])
+                    return self._finished([self._arrow(*made)])
                 states = iter([made])
         if states is None:
             decoder.begin(ranges, hint=self._slots())
@@ -195,7 +228,7 @@ class LeafReader:
         if self._ranges:
             for state in states:
                 while state == core.TAKE_FULL:
-                    arrays.append(self._array(decoder.finish()))
+                    arrays.append(self._arrow(*decoder.finish()))
                     decoder.begin(ranges)
                     state = decoder.resume()
                 if state == core.TAKE_DONE:
@@ -205,7 +238,7 @@ class LeafReader:
                     raise CorruptFileError(
                         f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
                     )
-        arrays.append(self._array(decoder.finish()))
+        arrays.append(self._arrow(*decoder.finish()))
         return self._finished(arrays)
 
     def _slots(self) -> int:
@@ -217,9 +250,6 @@ class LeafReader:
         if chosen < self._num_rows:
             stated = stated * chosen * 9 // (self._num_rows * 8)
         return max(stated, 0)
-
-    def _array(self, made: Any) -> pa.Array:
-        return pa.nulls(0) if self.leaf.group else to_arrow(self.form, *made)
 
     def _finished(self, arrays: list[pa.Array]) -> list[pa.Array]:
         if not self._ladder:

@@ -71,7 +71,8 @@ class GroupScan:
             return 0, [[] for _ in self._columns]
         with self._report.timed("payload"):
             parts = {part.leaf.key: part for column in self._columns for part in column.parts}
-            self._read([part for key, part in parts.items() if key not in self._held], ranges)
+            missing = [part for key, part in parts.items() if key not in self._held]
+            self._read(missing, ranges, codes=True)
             return n, [self._output(column) for column in self._columns]
 
     def _output(self, column: Column) -> list[pa.Array]:
@@ -106,9 +107,9 @@ class GroupScan:
                 all_pages, wanted = offsets.pages_of(ranges), offsets.pages_of(ranges.head(limit))
                 chunk.limited = len(all_pages) - len(wanted)
 
-    def _read(self, parts: Sequence[Part], ranges: rows.RowRanges) -> None:
+    def _read(self, parts: Sequence[Part], ranges: rows.RowRanges, codes: bool = False) -> None:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
-        readers = [self._reader(part) for part in parts]
+        readers = [self._reader(part, codes) for part in parts]
         wanted = [reader.want(ranges) for reader in readers]
         buffers = iter(self._fetcher.read([at for part in wanted for at in part], "data"))
         for reader, pages in zip(readers, wanted, strict=True):
@@ -128,9 +129,9 @@ class GroupScan:
             if reader.leaf.group:
                 self._held[key] = [_presence(decoded, reader.leaf)]
 
-    def _reader(self, part: Part) -> LeafReader:
+    def _reader(self, part: Part, codes: bool) -> LeafReader:
         offsets = self._file.cached_offset_index(self._row_group, part.leaf)[1]
-        return LeafReader(self._file, self._row_group, part, self._fetcher, offsets)
+        return LeafReader(self._file, self._row_group, part, self._fetcher, offsets, codes)
 
     # -- filter -------------------------------------------------------------------------------
 

@@ -122,8 +122,10 @@ def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _encoded(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Expanded values as a dictionary: where codes are kept from the pages on, this is not needed."""
-    made = _as_type(array, wanted.value_type).dictionary_encode()
+    """Values, or codes of 32 bits and their dictionary, as a dictionary of the type that is wanted."""
+    made = array
+    if not pa.types.is_dictionary(array.type):
+        made = _as_type(array, wanted.value_type).dictionary_encode()
     try:
         codes = made.indices.cast(wanted.index_type)
     except pa.ArrowInvalid as error:

@@ -93,7 +93,8 @@ def test_rows_of_several_arrays_are_those_of_one(dictionary: bool, way: dict[str
     whole = table()
     data = as_file(whole, use_dictionary=dictionary, write_page_index=dictionary)
     full = ps.read_table(data, **way)
-    assert full["s"].num_chunks > 20
+    coded = dictionary and "dictionary_columns" in way  # then codes are kept, which have room
+    assert full["s"].num_chunks == 2 if coded else full["s"].num_chunks > 20
     full.validate(full=True)
     everything = whole.to_pylist()
     assert full.to_pylist() == everything
@@ -129,6 +130,20 @@ def test_one_row_group_gives_more_than_32_bit_offsets_can_tell(repeated: Path) -
     assert found["s"].null_count == 1
     assert found["s"][0] == found["s"][-1]
     assert len(found["s"][-1].as_py()) == MIB
+
+
+def test_codes_of_large_strings_are_not_expanded(repeated: Path) -> None:
+    found = ps.read_table(repeated, dictionary_columns=["s"])
+    (chunk,) = found["s"].chunks
+    assert len(chunk.dictionary) == 1
+    assert found["s"].null_count == 1
+    assert found.nbytes < 2 * MIB
+    for limit, options in (
+        (ROWS, {"string_type": "view"}),
+        (3, {"filter": ps.col("n") > 7, "limit": 3}),
+    ):
+        found = ps.read_table(repeated, columns=["s"], dictionary_columns=["s"], **options)
+        assert (len(found), found.nbytes < 2 * MIB) == (limit, True)
 
 
 PROGRAM = """

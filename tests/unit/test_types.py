@@ -302,6 +302,72 @@ def test_columns_come_out_as_dictionaries(dictionary: bool, string_type: str) ->
         )
 
 
+def test_codes_come_out_with_the_dictionary_of_the_file() -> None:
+    data = as_file(words(), use_dictionary=True)
+    names = ["s", "b", "large", "view", "word"]
+    theirs = pq.ParquetFile(io.BytesIO(data), read_dictionary=names).read(columns=names)
+    ours = ps.read_table(data, columns=names, dictionary_columns=names)
+    assert ours.schema.types == theirs.schema.types
+    for name in names:  # pyarrow joins row groups, of which each has its own dictionary
+        assert ours[name].num_chunks == 3
+        assert ours[name].unify_dictionaries().equals(theirs[name].unify_dictionaries())
+    few = ps.read_table(data, columns=["s"], filter=ps.col("n") == 8, dictionary_columns=["s"])
+    (chunk,) = few["s"].chunks
+    assert len(chunk.dictionary) == 1
+
+
+def coded(values: list[Any], **how: Any) -> bytes:
+    how = {"logical": STRING, "encodings": "dictionary", "pages": [2, 3, len(values) - 5]} | how
+    return write(
+        [Column("x", BYTE_ARRAY, values, **how), Column("n", INT32, list(range(len(values))))]
+    )
+
+
+@pytest.mark.parametrize("condition", [None, ps.col("n") > 2, ps.col("x") == "b"])
+def test_codes_that_cannot_be_kept_are_read_as_values(condition: Any) -> None:
+    values = [b"a", b"b", None, b"c", b"b", None, b"a", b"b"]
+
+    def all_codes(meta: Struct) -> None:
+        meta[13] = [{1: I32(0), 2: I32(8), 3: I32(3)}]
+
+    mixed = ["dictionary", "plain", "dictionary"]
+    for how in (
+        {"encodings": mixed},
+        {"encodings": mixed, "edit_chunk": all_codes},  # the statistics of encodings lie
+        {"dictionary": [b"a", b"c", b"b", b"b", b"a"]},
+        {"dictionary": [b"a", b"c", b"\xff", b"b"]},  # not text, and no row has it
+        {"dictionary": [b"z", b"a", b"c", b"b"], "version": 2, "codec": "zstd"},
+    ):
+        data = coded(values, **how)
+        plain = ps.read_table(data, filter=condition)
+        found = ps.read_table(data, filter=condition, dictionary_columns=["x"])
+        found.validate(full=True)
+        assert found.to_pylist() == plain.to_pylist()
+        assert pa.types.is_dictionary(found["x"].type)
+        for options in ({}, {"dictionary_columns": ["x"]}):
+            report = ps.scan(data, filter=condition, **options).explain(analyze=True).to_dict()
+            assert (
+                report["pages"]
+                == ps.scan(data, filter=condition).explain(analyze=True).to_dict()["pages"]
+            )
+
+
+def test_faults_of_codes_are_those_of_values() -> None:
+    values = [b"a", b"b", None, b"c", b"b", None, b"a", b"b"]
+    for how in (
+        {"edit_body": lambda page, body: body[:-1] + b"\x7f" if page == 2 else body},
+        {"edit_body": lambda page, body: body[:-2] if page == 1 else body},
+        {"dictionary": [b"a", b"\xff", b"c", b"b"], "values": [b"\xff", *values]},
+        {"edit_bytes": lambda page, body: body[:-1] if page == -1 else body},
+    ):
+        data = coded(how.pop("values", values), **how)
+        with pytest.raises(ps.CorruptFileError) as plain:
+            ps.read_table(data)
+        with pytest.raises(ps.CorruptFileError) as kept:
+            ps.read_table(data, dictionary_columns=["x"])
+        assert str(kept.value) == str(plain.value)
+
+
 def test_dictionaries_over_pages_that_fall_back_to_plain() -> None:
     values = [b"a", b"b", None, b"c", b"a", b"zz", b"b", None]
     column = Column(

@@ -86,7 +86,7 @@ def read(
     wanted = {"nan": "spark", "int96_unit": "us", **options}
     plan = scan(sources, columns=columns, filter=filter, limit=limit, **wanted).plan()
     name = sources[0].path
-    file = cache.open(sources[0], Report())
+    file = cache.open(sources[0], Report(), plan.request.limits.max_metadata_bytes)
     wire = wire_schema(output(file, plan.request.columns, plan.request.options)[0], name)
     schema = spark_schema(wire, name, spark)
     if not plan.files:
