@@ -13,7 +13,7 @@ from pageseek.errors import CorruptFileError
 from pageseek.metadata import CODECS, ParquetFile
 from pageseek.scan import open_file
 from pageseek.schema import Leaf
-from pageseek.types import ABSENT, PHYSICAL_NAMES, Options
+from pageseek.types import ABSENT, Options
 
 ENCODINGS = {
     0: "PLAIN",
@@ -99,13 +99,11 @@ def describe(file: ParquetFile, leaves: Sequence[Leaf], pages: bool) -> dict[str
 
 
 def _type(file: ParquetFile, leaf: Leaf) -> str:
-    if leaf.flat:
-        return str(file.schema_tree.form(leaf, Options()).type)
-    return f"{PHYSICAL_NAMES[leaf.element.type]} (nested)"
+    return str(file.form(leaf, Options()).type)
 
 
 def _column(file: ParquetFile, leaf: Leaf, pages: bool) -> dict[str, Any]:
-    lower, upper = _bounds(file, leaf)
+    lower, upper = file.statistics(leaf)
     chunks = []
     for group, chunk in enumerate(file.chunks(leaf)):
         offsets = _offset_index(file, group, leaf)
@@ -130,12 +128,6 @@ def _column(file: ParquetFile, leaf: Leaf, pages: bool) -> dict[str, Any]:
     return {"name": leaf.name, "type": _type(file, leaf), "chunks": chunks}
 
 
-def _bounds(file: ParquetFile, leaf: Leaf) -> tuple[pa.Array, pa.Array]:
-    if leaf.flat:
-        return file.statistics(leaf)
-    return pa.nulls(file.num_row_groups), pa.nulls(file.num_row_groups)
-
-
 def _encodings(bits: int) -> list[str]:
     listed = [e for e in range(62) if bits >= 0 and bits >> e & 1]
     chosen = [e for e in listed if e not in LEVELS_ONLY] or listed
@@ -153,7 +145,7 @@ def _pages(file: ParquetFile, group: int, leaf: Leaf) -> list[dict[str, Any]]:
     offsets = _offset_index(file, group, leaf)
     if offsets is None:
         return []
-    index = file.column_index(group, leaf) if leaf.flat else None
+    index = file.column_index(group, leaf) if leaf.max_rep == 0 else None
     made = []
     for page in range(offsets.num_pages):
         first = int(offsets.first_row[page])
@@ -291,7 +283,7 @@ def _places(
     found: dict[tuple[int, int], tuple[float | None, float | None]] = {}
     for group in range(file.num_row_groups):
         offsets = _offset_index(file, group, leaf)
-        index = file.column_index(group, leaf) if leaf.flat else None
+        index = file.column_index(group, leaf) if leaf.max_rep == 0 else None
         for page in range(0 if offsets is None else offsets.num_pages):
             if index is None:
                 found[group, page] = None, None
