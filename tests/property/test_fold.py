@@ -157,7 +157,7 @@ class Bench:
 
     def bind(self, e: ex.Expression, nan: str) -> Bound:
         tree = self.file.schema_tree
-        return bind(e, lambda path: (tree.find(path), self.form), nan)
+        return bind(e, lambda path: (tree.find(path[0]), self.form), nan)
 
     def check(self, e: ex.Expression, nan: str) -> Bound:
         bound = self.bind(e, nan)

@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from pageseek.cli import text
 from pageseek.errors import CorruptFileError
 from pageseek.metadata import CODECS, ParquetFile
