@@ -32,10 +32,10 @@ class Halting:
     def __init__(self, *args: Any, **how: Any) -> None:
         self._decoder = core.LeafDecoder(*args, **how)
 
-    def begin(self, selection: Any) -> None:
+    def begin(self, selection: Any, hint: int = 0) -> None:
         self._decoder.begin(selection, self.rows)
 
-    def read_page(self, data: Any, first: int, rows: int, ranges: Any) -> Any:
+    def read_page(self, data: Any, first: int, rows: int, ranges: Any, hint: int = 0) -> Any:
         self.begin(ranges)
         self._decoder.head(data, 0, rows)
         state = self._decoder.take(first)
