@@ -207,48 +207,59 @@ cdef int fill_spec(ps_leaf_spec *spec, tuple form, size_t max_output) except -1:
     return 0
 
 
-def convert_plain(tuple form, data, offset, size, int64_t n):
-    """Bounds of an index to Arrow values: `n` PLAIN values at (offset, size), int64 buffers, of `data`.
+def convert_bounds(tuple form, data, places, int64_t n):
+    """Bounds of an index to Arrow values: `n` pairs of PLAIN values in `data`.
 
-    Returns (values, offsets or None, known): known is one byte a value, 0 where the bytes cannot be one.
+    `places` is int64[4, n]: offset and length of the lower bounds, then of the upper ones. Returns (lower
+    values, lower offsets or None, upper values, upper offsets or None, known): known is one byte a pair,
+    0 where the bytes of either cannot be a value.
     """
     cdef ps_leaf_spec spec
-    cdef ps_error err
-    cdef ps_status status
-    cdef Py_buffer view, at, sizes
-    cdef size_t total = 0
-    cdef void *offsets_data = NULL
+    cdef Py_buffer view, at
+    cdef const int64_t *place
+    cdef Block known = allocate(n), other = allocate(n)
+    cdef int64_t i
     fill_spec(&spec, form, <size_t>-1)
-    width = KIND_WIDTH[spec.kind]
-    offsets = None
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    PyObject_GetBuffer(offset, &at, PyBUF_SIMPLE)
-    PyObject_GetBuffer(size, &sizes, PyBUF_SIMPLE)
+    PyObject_GetBuffer(places, &at, PyBUF_SIMPLE)
     try:
-        if at.len != n * 8 or sizes.len != n * 8:
-            raise ValueError("offset and size need n int64 values")
-        if width < 0:
-            offsets = allocate((n + 1) * -width)
-            offsets_data = (<Block>offsets).data
-            total = <size_t>sum_positive(<const int64_t *>sizes.buf, n)
-            if total > <size_t>view.len * <size_t>(n + 1):
-                raise CoreError(6, None, "bounds lie outside their buffer")
-        elif spec.kind == 0:
-            total = (n + 7) // 8
-        else:
-            total = n * (width if width else spec.width)
-        values = allocate(total)
-        known = allocate(n)
-        with nogil:
-            status = ps_convert_plain(&spec, <const uint8_t *>view.buf, <size_t>view.len, <const int64_t *>at.buf,
-                                      <const int64_t *>sizes.buf, n, (<Block>values).data, offsets_data,
-                                      (<Block>known).data, &err)
-        check(status, &err)
+        if n < 0 or at.len // 32 != n or at.len % 32:
+            raise ValueError("n bounds need 4 * n int64 values")
+        place = <const int64_t *>at.buf
+        low, low_offsets = convert(&spec, &view, place, place + n, n, known)
+        high, high_offsets = convert(&spec, &view, place + 2 * n, place + 3 * n, n, other)
     finally:
-        PyBuffer_Release(&sizes)
         PyBuffer_Release(&at)
         PyBuffer_Release(&view)
-    return values, offsets, known
+    for i in range(n):
+        known.data[i] &= other.data[i]
+    return low, low_offsets, high, high_offsets, known
+
+
+cdef tuple convert(ps_leaf_spec *spec, Py_buffer *view, const int64_t *offset, const int64_t *size, int64_t n,
+                   Block known):
+    cdef ps_error err
+    cdef ps_status status
+    cdef size_t total = 0
+    cdef void *offsets_data = NULL
+    cdef int width = KIND_WIDTH[spec.kind]
+    cdef Block values, offsets = None
+    if width < 0:
+        offsets = allocate((n + 1) * -width)
+        offsets_data = offsets.data
+        total = <size_t>sum_positive(size, n)
+        if total > <size_t>view.len * <size_t>(n + 1):
+            raise CoreError(6, None, "bounds lie outside their buffer")
+    elif spec.kind == 0:
+        total = (n + 7) // 8
+    else:
+        total = n * (width if width else spec.width)
+    values = allocate(total)
+    with nogil:
+        status = ps_convert_plain(spec, <const uint8_t *>view.buf, <size_t>view.len, offset, size, n, values.data,
+                                  offsets_data, known.data, &err)
+    check(status, &err)
+    return values, offsets
 
 
 cdef int64_t sum_positive(const int64_t *values, int64_t n) noexcept:

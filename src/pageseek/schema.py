@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek.errors import CorruptFileError, LimitError, PredicateError, UnsupportedError
@@ -87,6 +89,9 @@ class SchemaElement(NamedTuple):
     logical_a: int
     logical_b: int
     logical_c: int
+
+
+_ELEMENT = struct.Struct(f"<{len(SchemaElement._fields)}q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +340,8 @@ class Schema:
     ----------
     elements : bytes
         Records of SchemaElement in the order of the footer: depth first, the root first.
+    num_leaves : int
+        How many of them are leaves; if all but the root are, there are no groups.
     footer : bytes-like
         The footer, which holds the names.
     key_value : callable
@@ -347,24 +354,27 @@ class Schema:
     def __init__(
         self,
         elements: bytes,
+        num_leaves: int,
         footer: memoryview,
         key_value: Callable[[bytes], bytes | None],
         source: str,
     ) -> None:
-        self._table = np.frombuffer(elements, np.int64).reshape(-1, len(SchemaElement._fields))
+        self._elements = elements
         self._footer = footer
         self._key_value = key_value
         self._source = source
         self._forms: dict[tuple[int, Options], Form] = {}
         self._found: dict[tuple[str, ...], Leaf] = {}
         self._flat: dict[int, Leaf] = {}  # of a schema without groups, those asked for
-        children = SchemaElement._fields.index("num_children")
-        self._all_flat = bool((self._table[1:, children] <= 0).all()) and bool(
-            (self._table[1:, 0] != ABSENT).all()
-        )
+        self._n = len(elements) // _ELEMENT.size - 1  # without the root
+        self._all_flat = num_leaves == self._n
+
+    @lazy
+    def _table(self) -> npt.NDArray[np.int64]:
+        return np.frombuffer(self._elements, np.int64).reshape(-1, len(SchemaElement._fields))
 
     def _element(self, position: int) -> SchemaElement:
-        return SchemaElement._make(self._table[position].tolist())
+        return SchemaElement._make(_ELEMENT.unpack_from(self._elements, position * _ELEMENT.size))
 
     def _name(self, element: SchemaElement) -> str:
         start = element.name_offset
@@ -386,7 +396,7 @@ class Schema:
     @property
     def num_fields(self) -> int:
         """Top-level fields."""
-        return len(self._table) - 1 if self._all_flat else len(self.fields)
+        return self._n if self._all_flat else len(self.fields)
 
     def field(self, index: int) -> Field:
         """A top-level field."""
@@ -504,31 +514,29 @@ class Schema:
         )
 
     @lazy
-    def _stored(self) -> pa.Schema | None:
-        """The Arrow schema that the writer left, or None where there is none or it cannot be read.
+    def _stored(self) -> list[tuple[str, pa.Field]]:
+        """The fields of the Arrow schema that the writer left; none where it left none for each of ours, or one
+        that cannot be read.
 
         A file may name any extension type that this process has registered, and reading the schema would
         run its code: the key that names them is blinded first, so that their storage types come out.
         """
         raw = self._key_value(b"ARROW:schema")
         if raw is None:
-            return None
+            return []
         try:
             blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
-            made = pa.ipc.read_schema(pa.py_buffer(blinded))
-            for field in made:  # pyarrow decodes text when it is asked for, and this may be none
-                _ = field.name, getattr(field.type, "tz", None)
-            return made
+            made = [(f.name, f) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
+            for _, field in made:  # pyarrow decodes text when it is asked for, and this may be none
+                getattr(field.type, "tz", None)
         except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
-            return None
+            return []
+        return made if len(made) == self.num_fields else []
 
-    def _stored_field(self, index: int) -> pa.Field | None:
+    def _stored_field(self, index: int, name: str) -> pa.Field | None:
         """What the writer's schema says of a top-level field, where it speaks of the same one."""
         stored = self._stored
-        if stored is None or len(stored) != self.num_fields:
-            return None
-        found = stored.field(index)
-        return found if found.name == self.field(index).name else None
+        return stored[index][1] if stored and stored[index][0] == name else None
 
     def _check_physical(self, leaf: Leaf) -> None:
         """Refuse a physical type or a length that values cannot have."""
@@ -559,36 +567,42 @@ class Schema:
                     f"{self._source}: column {leaf.name!r} is nested, which is not supported yet"
                 )
             self._check_physical(leaf)
-            stored = self._stored_field(leaf.top)
+            stored = self._stored_field(leaf.top, leaf.path[0])
             original = None if stored is None else stored.type
             form = self._forms[key] = leaf_form(leaf, options, original)
         return form
 
+    def first_leaf(self, index: int) -> int:
+        """The first leaf of a top-level field."""
+        return index if self._all_flat else self.fields[index].first_leaf
+
     def arrow_field(self, index: int, options: Options) -> pa.Field:
         """The top-level field as Arrow has it, with its field id in the metadata, as pyarrow keeps it."""
-        field = self.field(index)
-        leaf = self.leaf(field.first_leaf) if field.stop_leaf > field.first_leaf else None
-        if leaf is None or not leaf.flat:
+        if self._all_flat:
+            leaf = self.leaf(index)
+            name, element, nested = leaf.path[0], leaf.element, leaf.max_rep != 0
+        else:
+            field = self.fields[index]
+            name, element = field.name, field.element
+            nested = field.stop_leaf == field.first_leaf
+            if not nested:
+                leaf = self.leaves[field.first_leaf]
+                nested = not leaf.flat
+        if nested:
             raise UnsupportedError(
-                f"{self._source}: column {field.name!r} is nested, which is not supported yet; "
+                f"{self._source}: column {name!r} is nested, which is not supported yet; "
                 "name the columns to read without it: scan(..., columns=[...])"
             )
         form = self.form(leaf, options)
-        metadata = {}
-        stored = self._stored_field(index)
-        if stored is not None:
-            kept = stored.metadata or {}
-            metadata.update(
-                {k: v for k, v in kept.items() if not k.startswith(b"PSEEK:extension:")}
-            )
-        if field.element.field_id != ABSENT:
-            metadata[b"PARQUET:field_id"] = str(field.element.field_id).encode()
-        return pa.field(
-            field.name,
-            form.type,
-            nullable=field.element.repetition != 0 or form.is_null,
-            metadata=metadata or None,
-        )
+        metadata = None
+        stored = self._stored_field(index, name)
+        if stored is not None and stored.metadata:
+            kept = stored.metadata.items()
+            metadata = {k: v for k, v in kept if not k.startswith(b"PSEEK:extension:")}
+        if element.field_id != ABSENT:
+            metadata = (metadata or {}) | {b"PARQUET:field_id": str(element.field_id).encode()}
+        nullable = element.repetition != 0 or form.is_null
+        return pa.field(name, form.type, nullable=nullable, metadata=metadata or None)
 
 
 def to_arrow(
