@@ -44,6 +44,8 @@ class LeafDecoder:
         lsb_levels: bool = False,
         codec: str = "uncompressed",
         decompress: Callable[[memoryview, int], Buffer] | None = None,
+        prefix: Callable[[memoryview, int, Block], None] | None = None,
+        step: int = 1,
     ) -> Self: ...
     @property
     def has_dictionary(self) -> bool: ...

@@ -292,6 +292,9 @@ cdef class LeafDecoder:
         "uncompressed", "snappy", "lz4", "lz4_raw", or any other, of which `decompress` is in charge.
     decompress : callable
         (memoryview, size) to a buffer of exactly so many bytes, or CoreError.
+    prefix : callable, optional
+        (memoryview, size, Block) fills the block with the first of `size` bytes, or CoreError: where it
+        stops sooner than `decompress`, by whole blocks of `step` bytes.
 
     Use: `begin(selection)`; for each page that holds a selected row `head(bytes)` and `take(first_row)`,
     which answers TAKE_PAGE (hand the next one), TAKE_DONE, TAKE_FULL, or TAKE_DICTIONARY (hand the
@@ -307,14 +310,15 @@ cdef class LeafDecoder:
     cdef ps_page page_now
     cdef size_t packed_at, packed_length, plain_size  # the compressed part of its body, what it declares to hold
     cdef size_t body  # byte of the buffer of `head` after the header
-    cdef object source, other_codec
+    cdef object source, other_codec, other_prefix
+    cdef size_t step
     cdef int codec  # 0: none, OWN_...: ours, -1: other_codec
     cdef Block scratch
     cdef bint has_page, has_levels, dictionary_held, has_ranges, has_head
     cdef bint has_header  # of a page that lies in the buffer of `head`
 
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
-                  str codec="uncompressed", decompress=None):
+                  str codec="uncompressed", decompress=None, prefix=None, size_t step=1):
         cdef ps_leaf_spec spec
         cdef ps_error err
         fill_spec(&spec, form, max_output)
@@ -323,7 +327,7 @@ cdef class LeafDecoder:
         spec.rungs[0].def_level = 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
-        self.other_codec = decompress
+        self.other_codec, self.other_prefix, self.step = decompress, prefix, max(step, <size_t>1)
 
     def __dealloc__(self):
         self.release_page()
@@ -503,6 +507,10 @@ cdef class LeafDecoder:
     cdef object plain(self, size_t at, size_t length, size_t size, size_t reach):
         """`size` bytes, or the first `reach` of them, of which `length` compressed ones lie at byte `at`."""
         cdef Block block
+        if self.codec < 0 and reach < size:
+            block = allocate(reach)  # not kept: the codec may have let another hold it
+            self.other_prefix(memoryview(self.source)[at:at + length], size, block)
+            return block
         if self.codec < 0:
             return self.other_codec(memoryview(self.source)[at:at + length], size)
         if self.codec == 0:
@@ -555,7 +563,11 @@ cdef class LeafDecoder:
             page.body, page.length = fetched + self.body + levels, length
         else:
             self.packed_at, self.packed_length, self.plain_size = self.body + levels, length, size
-            reach = ps_leaf_reach(self.leaf, page, size) if self.codec > 0 else size
+            reach = size
+            if self.codec > 0 or self.other_prefix is not None:
+                reach = ps_leaf_reach(self.leaf, page, size)
+            if self.codec < 0 and reach < size and (reach - 1) // self.step == (size - 1) // self.step:
+                reach = size  # it would decode as much
             if reach < size:
                 try:
                     self.unpack(reach)

@@ -393,7 +393,8 @@ static void test_column_index_against_pages(void) {
 static void test_bounds_of_chunks(void) {
     ps_chunk c[3];
     int64_t places[12], nulls[3], nans[3];
-    for (size_t i = 0; i < sizeof c / sizeof(int64_t); i++) ((int64_t *)c)[i] = PS_ABSENT;
+    int64_t *fields = (int64_t *)c;
+    for (size_t i = 0; i < 3 * sizeof c[0] / sizeof *fields; i++) fields[i] = PS_ABSENT;
     for (size_t i = 0; i < 3; i++) c[i].statistics.present = 0;
     CHECK(!ps_chunks_bounds(c, 3, true, true, places, nulls, nans));
     CHECK(nulls[2] == -1 && nans[0] == -1 && places[11] == PS_ABSENT);

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek._core import rows
-from pageseek.codecs import CORRUPT, decompressor
+from pageseek.codecs import CORRUPT, decompressor, prefix_of
 from pageseek.errors import CorruptFileError, from_core
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile, chunk_range
@@ -67,6 +67,7 @@ class LeafReader:
         self._page_number: int | None = None  # None: the dictionary page
         try:
             codec, decompress = decompressor(self._chunk.codec)
+            prefix, step = prefix_of(codec)
             self._decoder = core.LeafDecoder(
                 form.core,
                 1 if leaf.max_def else 0,
@@ -74,6 +75,8 @@ class LeafReader:
                 lsb_levels=file.lsb_levels,
                 codec=codec,
                 decompress=decompress,
+                prefix=prefix,
+                step=step,
             )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error

@@ -373,15 +373,14 @@ class Schema:
     def _table(self) -> npt.NDArray[np.int64]:
         return np.frombuffer(self._elements, np.int64).reshape(-1, len(SchemaElement._fields))
 
-    def _element(self, position: int) -> SchemaElement:
-        return SchemaElement._make(_ELEMENT.unpack_from(self._elements, position * _ELEMENT.size))
-
     def _name(self, element: SchemaElement) -> str:
         start = element.name_offset
-        return bytes(self._footer[start : start + element.name_length]).decode("utf-8", "replace")
+        return str(self._footer[start : start + element.name_length], "utf-8", "replace")
 
     def _flat_positions(self, name: str) -> list[int]:
         """Fields of this name, where every field is a leaf."""
+        if len(self._flat) == self._n:
+            return [i for i, leaf in self._flat.items() if leaf.path[0] == name]
         wanted = name.encode()
         at = SchemaElement._fields.index("name_offset")
         candidates = np.flatnonzero(self._table[1:, at + 1] == len(wanted))
@@ -411,11 +410,13 @@ class Schema:
             return self.leaves[index]
         leaf = self._flat.get(index)
         if leaf is None:
-            element = self._element(index + 1)
-            repeated = element.repetition == 2
-            levels = int(element.repetition in (1, 2))
-            leaf = Leaf(index, (self._name(element),), element, levels, int(repeated), index)
-            self._flat[index] = leaf
+            at = (index + 1) * _ELEMENT.size
+            element = SchemaElement._make(_ELEMENT.unpack_from(self._elements, at))
+            repetition = element.repetition
+            levels = 1 if repetition == 1 or repetition == 2 else 0
+            leaf = self._flat[index] = Leaf(
+                index, (self._name(element),), element, levels, int(repetition == 2), index
+            )
         return leaf
 
     @lazy
