@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 from typing_extensions import Buffer
 
 from pageseek.errors import CoreError as CoreError
@@ -78,7 +80,7 @@ def offset_index(
     bytes | None,  # unencoded
 ]: ...
 def offset_indexes(
-    found: list[tuple[Buffer, int, int]], num_rows: int, *, max_arena: int = ...
+    found: Sequence[tuple[Buffer, int, int]], num_rows: int, *, max_arena: int = ...
 ) -> list[
     tuple[
         int,  # n_pages

@@ -341,12 +341,12 @@ def offset_index(data, int64_t num_rows, int64_t chunk_start, int64_t chunk_end,
         ps_offset_index_clear(&o)
 
 
-def offset_indexes(list found, int64_t num_rows, *, size_t max_arena=1 << 30):
+def offset_indexes(found, int64_t num_rows, *, size_t max_arena=1 << 30):
     """Read the OffsetIndex of several chunks of one row group, and check them as `offset_index` does.
 
     Parameters
     ----------
-    found : list of (data, chunk_start, chunk_end)
+    found : sequence of (data, chunk_start, chunk_end)
 
     Returns
     -------

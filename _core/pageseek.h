@@ -147,9 +147,9 @@ ps_status ps_column_index_read(const uint8_t *data, size_t length, size_t max_ar
 /* Do its null pages and counts fit pages that begin at first_row[0..n_pages), before row first_row[n_pages]?
  * `required`: the column has no nulls. PS_CORRUPT if not. `places` as of ps_chunks_bounds, absent for null
  * pages, and for all where the order is not `trusted`; `counts`: the rows of each page. */
-ps_status ps_column_index_check(const ps_column_index *index, const int64_t *first_row, size_t n_pages,
-                                bool required, bool trusted, int64_t *places, int64_t *counts,
-                                ps_error *err);
+ps_status ps_column_index_check(const ps_column_index *index, const int64_t *first_row,
+                                size_t n_pages, bool required, bool trusted, int64_t *places,
+                                int64_t *counts, ps_error *err);
 void ps_column_index_clear(ps_column_index *index);
 
 typedef struct ps_offset_index {

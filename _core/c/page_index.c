@@ -134,8 +134,7 @@ ps_status ps_column_index_check(const ps_column_index *index, const int64_t *fir
         bool null = index->null_pages[i] != 0, known = trusted && !null;
         counts[i] = (int64_t)((uint64_t)first_row[i + 1] - (uint64_t)first_row[i]);
         if (index->null_counts != NULL &&
-            (index->null_counts[i] > counts[i] ||
-             (null && index->null_counts[i] != counts[i])))
+            (index->null_counts[i] > counts[i] || (null && index->null_counts[i] != counts[i])))
             return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
                            "its null counts do not fit its null pages");
         null_pages |= null && counts[i] > 0;

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from pageseek._core import decode, rows
 from pageseek.schema import (
-    ABSENT,
     FIXED,
     FLOAT_KINDS,
     INT96,

@@ -47,7 +47,9 @@ class FileCache:
         if source.data is not None:
             return ParquetFile(source, source.open(), report)
         key = source.key
-        version = source.version()
+        with self._lock:
+            held = key in self._files
+        version = source.version() if held else None  # else it is asked for once, by who opens it
         if version is not None:
             with self._lock:
                 known = self._files.get(key)

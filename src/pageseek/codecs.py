@@ -91,9 +91,10 @@ def _zstd_prefix(data: memoryview, size: int, out: core.Block) -> None:
     if _contexts is None or size > data.nbytes * 40_000 + 1024:
         raise _corrupt("not to be read in part")
     try:
-        if zstandard.frame_content_size(data) == size:
-            if _contexts.stream(data).readinto(out) == len(out):
-                return
+        if zstandard.frame_content_size(data) == size and _contexts.stream(data).readinto(
+            out
+        ) == len(out):
+            return
     except (zstandard.ZstdError, MemoryError) as error:
         raise _corrupt(f"zstd: {error}") from error
     raise _corrupt("zstd ends early")

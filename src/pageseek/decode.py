@@ -80,9 +80,8 @@ class LeafReader:
             )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
-        if offsets is not None:
-            if offsets.start > self._start:
-                self._dictionary_at = self._start, offsets.start - self._start
+        if offsets is not None and offsets.start > self._start:
+            self._dictionary_at = self._start, offsets.start - self._start
 
     def _where(self) -> str:
         return f"{self._file.name}: column {self.leaf.name!r}, row group {self._row_group}"

@@ -18,7 +18,14 @@ import pyarrow as pa
 from pageseek._core import metadata as core
 from pageseek._core import rows
 from pageseek.bounds import Bounds, signed_order, trusted_order
-from pageseek.errors import CoreError, CorruptFileError, UnsupportedError, from_core, placed
+from pageseek.errors import (
+    CoreError,
+    CorruptFileError,
+    PageseekError,
+    UnsupportedError,
+    from_core,
+    placed,
+)
 from pageseek.fetch import Fetcher
 from pageseek.page_index import (
     MAX_ARENA,
@@ -268,7 +275,9 @@ class ParquetFile:
             table = self._chunk_tables.get(leaf.index)
             if table is None:  # a lookup needs one row group of many
                 at = row_group * self.num_leaves + leaf.index
-                found = Chunk._make(_CHUNK.unpack(self._read_chunks(self._chunk_at[at : at + 1], leaf)))
+                found = Chunk._make(
+                    _CHUNK.unpack(self._read_chunks(self._chunk_at[at : at + 1], leaf))
+                )
             else:
                 found = Chunk._make(_CHUNK.unpack_from(table, row_group * _CHUNK.size))
             self._chunks[row_group, leaf.index] = found
@@ -280,7 +289,9 @@ class ParquetFile:
         if len(missing) < 2:
             return
         group = row_group * self.num_leaves
-        at = b"".join([self._chunk_at[group + leaf.index : group + leaf.index + 1] for leaf in missing])
+        at = b"".join(
+            [self._chunk_at[group + leaf.index : group + leaf.index + 1] for leaf in missing]
+        )
         try:
             data = self._read_chunks(at)
         except CoreError:
@@ -323,29 +334,41 @@ class ParquetFile:
         if found is not None:
             return found
         chunk = self._chunk(row_group, leaf)
+        start, stop = chunk_range(chunk)
+        if (
+            chunk.crypto != ABSENT
+            or not chunk.has_metadata
+            or chunk.file_path_length not in (ABSENT, 0)
+            or chunk.type != leaf.element.type
+            or (leaf.max_rep == 0 and chunk.num_values != self.group_rows[row_group])
+            or not 4 <= start <= stop <= self.store.size
+        ):
+            raise self._refusal(row_group, leaf, chunk)
+        self._checked[row_group, leaf.index] = chunk
+        return chunk
+
+    def _refusal(self, row_group: int, leaf: Leaf, chunk: Any) -> PageseekError:
+        """What is wrong with a chunk."""
         where = f"{self.name}: column {leaf.name!r}, row group {row_group}"
         if chunk.crypto != ABSENT or not chunk.has_metadata:
-            raise UnsupportedError(
+            return UnsupportedError(
                 f"{where}: the column is encrypted, and encrypted columns are not supported"
             )
         if chunk.file_path_length not in (ABSENT, 0):
-            raise UnsupportedError(
+            return UnsupportedError(
                 f"{where}: the chunk lies in another file, which is not supported"
             )
         if chunk.type != leaf.element.type:
-            raise CorruptFileError(
+            return CorruptFileError(
                 f"{where}: the schema says {_physical_name(leaf.element.type)}, the chunk {_physical_name(chunk.type)}"
             )
-        num_rows = self.row_groups[row_group].num_rows
+        num_rows = self.group_rows[row_group]
         if leaf.max_rep == 0 and chunk.num_values != num_rows:
-            raise CorruptFileError(f"{where}: {chunk.num_values} values in {num_rows} rows")
+            return CorruptFileError(f"{where}: {chunk.num_values} values in {num_rows} rows")
         start, stop = chunk_range(chunk)
-        if start < 4 or stop < start or stop > self.store.size:
-            raise CorruptFileError(
-                f"{where}: the chunk at bytes {start} to {stop} lies outside the file"
-            )
-        self._checked[row_group, leaf.index] = chunk
-        return chunk
+        return CorruptFileError(
+            f"{where}: the chunk at bytes {start} to {stop} lies outside the file"
+        )
 
     # -- statistics of row groups ---------------------------------------------------------------
 
@@ -456,7 +479,9 @@ class ParquetFile:
             known[row_group, leaf.index] = found
 
     def _ignored(self, which: str, row_group: int, leaf: Leaf, why: str, report: Report) -> None:
-        report.note(f"{self.name}: {leaf.name!r}, row group {row_group}: {which} index ignored: {why}")
+        report.note(
+            f"{self.name}: {leaf.name!r}, row group {row_group}: {which} index ignored: {why}"
+        )
 
     def load_column_index(
         self, row_group: int, leaf: Leaf, options: Options, data: memoryview | None, report: Report

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from pageseek._core import decode
 
 import pageseek as ps
 from pageseek import codecs
-from pageseek._core import decode
 from pageseek.codecs import ZSTD_BLOCK, prefix_of
 from pageseek.errors import CoreError, CorruptFileError
 
