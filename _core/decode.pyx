@@ -15,8 +15,10 @@ cdef extern from "pageseek.h" nogil:
     ctypedef enum ps_status:
         PS_OK
         PS_CORRUPT
+        PS_LIMIT
         PS_NOMEM
         PS_INVALID
+        PS_MISMATCH
     ctypedef struct ps_error:
         uint64_t offset
         char message[200]
@@ -36,19 +38,21 @@ cdef extern from "pageseek.h" nogil:
         int32_t type
         int16_t def_level, rep_level
     ctypedef struct ps_leaf_spec:
-        int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, n_rungs
-        ps_rung rungs[64]
+        int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, levels_only, n_rungs
+        const ps_rung *rungs
         size_t max_output
+        int64_t likely_rows
     ctypedef struct ps_page:
         int32_t version, encoding, def_encoding, rep_encoding
-        int64_t num_values, num_nulls, num_rows, first_row
+        int64_t num_values, num_nulls, num_rows, first_row, index_rows
+        bint whole
         const uint8_t *levels
         size_t rep_length, def_length
         const uint8_t *body
         size_t length
         bint partial
     ctypedef struct ps_column:
-        int64_t n, null_count
+        int64_t rows, n, null_count
         uint8_t *validity
         uint8_t *values
         uint8_t *offsets
@@ -75,9 +79,13 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_leaf_page(ps_leaf *, const ps_page *, ps_error *)
     ps_status ps_leaf_take(ps_leaf *, ps_take *, ps_error *)
     void ps_leaf_forget(ps_leaf *)
+    void ps_leaf_end(ps_leaf *)
     int64_t ps_leaf_row(const ps_leaf *)
     size_t ps_leaf_reach(const ps_leaf *, const ps_page *, size_t)
     ps_status ps_leaf_finish(ps_leaf *, ps_column *, ps_error *)
+    ps_status ps_leaf_rung(ps_leaf *, int32_t, ps_column *, ps_error *)
+    int64_t ps_leaf_page_rows(const ps_leaf *)
+    int PS_MAX_LEVEL
 
 
 class HeaderError(CoreError):
@@ -97,7 +105,8 @@ cdef int DATA = 0, DICTIONARY = 2, DATA_V2 = 3
 cdef int check(ps_status status, ps_error *err) except -1:
     if status == PS_OK:
         return 0
-    raise CoreError(<int>status, None if err.offset == UINT64_MAX else err.offset, err.message.decode("utf-8", "replace"))
+    kind = PageMismatch if status == PS_MISMATCH else CoreError
+    raise kind(<int>status, None if err.offset == UINT64_MAX else err.offset, err.message.decode("utf-8", "replace"))
 
 
 cdef class Block:
@@ -284,14 +293,25 @@ cdef class LeafDecoder:
         (physical type, type_length, kind, width, INT96 unit, check UTF-8), see pageseek.h.
     max_def, max_rep : int
         Greatest definition and repetition level of the leaf.
+    rungs : sequence of (int, int, int)
+        The ladder of a nested leaf, from the row down, its own being null left out: (0, definition level, 0)
+        for a nullable node, (1, definition level, repetition level) for a repeated one.
+    levels_only : bool
+        Of a nested leaf, decode the rungs and no value.
     max_output : int
-        Bytes that the output of one read may hold.
+        Bytes that each buffer of the output of one read may hold.
     lsb_levels : bool
         BIT_PACKED levels begin at the low bit (Impala), not at the high one (Encodings.md).
     codec : str
         "uncompressed", "snappy", "lz4", "lz4_raw", or any other, of which `decompress` is in charge.
     decompress : callable
         (memoryview, size) to a buffer of exactly so many bytes, or CoreError.
+    max_page : int
+        Bytes that a page may have, decompressed.
+    likely_rows : int
+        Output for so many rows is allocated at once, for more as pages hold them; 0: for all selected.
+    always_compressed : bool
+        V2 pages are compressed even where their headers deny it.
     prefix : callable, optional
         (memoryview, size, Block) fills the block with the first of `size` bytes, or CoreError: where it
         stops sooner than `decompress`, by whole blocks of `step` bytes.
@@ -312,19 +332,33 @@ cdef class LeafDecoder:
     cdef size_t body  # byte of the buffer of `head` after the header
     cdef object source, other_codec, other_prefix
     cdef size_t step
+    cdef int n_rungs
+    cdef bint levels_only
+    cdef readonly int64_t rows  # of the table, that the last `finish` gave
+    cdef int64_t index_rows  # of a nested leaf, the rows that the offset index gives the page at hand; else -1
+    cdef int64_t max_page
+    cdef bint always_compressed
     cdef int codec  # 0: none, OWN_...: ours, -1: other_codec
     cdef Block scratch
     cdef bint has_page, has_levels, dictionary_held, has_ranges, has_head
     cdef bint has_header  # of a page that lies in the buffer of `head`
 
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
-                  str codec="uncompressed", decompress=None, prefix=None, size_t step=1):
+                  str codec="uncompressed", decompress=None, tuple rungs=(), bint levels_only=False,
+                  int64_t max_page=INT64_MAX, int64_t likely_rows=0,
+                  bint always_compressed=False, prefix=None, size_t step=1):
         cdef ps_leaf_spec spec
         cdef ps_error err
+        cdef ps_rung ladder[254]  # 2 * PS_MAX_LEVEL
         fill_spec(&spec, form, max_output)
-        spec.max_def, spec.max_rep, spec.lsb_levels = max_def, max_rep, lsb_levels
-        spec.n_rungs = 1 if max_def == 1 and max_rep == 0 else max_def + max_rep
-        spec.rungs[0].def_level = 1
+        spec.max_def, spec.max_rep, spec.lsb_levels, spec.levels_only = max_def, max_rep, lsb_levels, levels_only
+        if len(rungs) > 254:
+            raise CoreError(<int>PS_LIMIT, None, f"a ladder of {len(rungs)} rungs")
+        for i, rung in enumerate(rungs):
+            ladder[i].type, ladder[i].def_level, ladder[i].rep_level = rung
+        spec.n_rungs, spec.rungs = <int32_t>len(rungs), ladder
+        self.n_rungs, self.levels_only = spec.n_rungs, levels_only
+        spec.likely_rows, self.max_page, self.always_compressed = likely_rows, max_page, always_compressed
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
         self.other_codec, self.other_prefix, self.step = decompress, prefix, max(step, <size_t>1)
@@ -379,11 +413,12 @@ cdef class LeafDecoder:
             PyBuffer_Release(&view)
         check(status, &err)
 
-    def begin(self, selection, int64_t max_rows=INT64_MAX, size_t bytes_hint=0):
+    def begin(self, selection, int64_t max_rows=INT64_MAX, size_t hint=0):
         """Set the rows to read: RowRanges, or their `buffers`.
 
         These are an int64 buffer of (start, stop) pairs, sorted and disjoint, or a tuple (bits, first row,
         length) of a bitmap, least significant bit first. They are held until the next begin.
+        `hint`: bytes of strings to expect, or of a nested leaf its slots.
         """
         cdef ps_selection rows
         cdef ps_error err
@@ -405,12 +440,12 @@ cdef class LeafDecoder:
             PyBuffer_Release(&self.ranges_view)
         self.ranges_view, self.has_ranges = view, True
         with nogil:
-            status = ps_leaf_begin(self.leaf, &rows, max_rows, bytes_hint, &err)
+            status = ps_leaf_begin(self.leaf, &rows, max_rows, hint, &err)
         check(status, &err)
 
     def page(self, body, levels, int version, int encoding, int def_encoding, int rep_encoding, int64_t num_values,
              int64_t num_nulls, int64_t num_rows, size_t rep_length, size_t def_length, int64_t first_row,
-             bint partial=False):
+             bint partial=False, bint whole=True):
         """Hand a page and take the selected rows from it.
 
         `body`: V1 levels and values, V2 values; decompressed, or (`partial`) as much of it as the rows
@@ -436,6 +471,7 @@ cdef class LeafDecoder:
             raise ValueError("a V2 page needs its levels")
         page.version, page.encoding, page.def_encoding, page.rep_encoding = version, encoding, def_encoding, rep_encoding
         page.num_values, page.num_nulls, page.num_rows, page.first_row = num_values, num_nulls, num_rows, first_row
+        page.index_rows, page.whole = -1, whole
         page.body, page.length, page.partial = <const uint8_t *>self.page_view.buf, <size_t>self.page_view.len, partial
         with nogil:
             status = ps_leaf_page(self.leaf, &page, &err)
@@ -471,17 +507,28 @@ cdef class LeafDecoder:
             if self.body + <size_t>h.compressed_size != length:
                 raise PageMismatch(<int>PS_CORRUPT, None,
                                    f"has {self.body + <size_t>h.compressed_size} bytes, not {length}")
-            if h.num_values != index_rows:
+            if self.n_rungs == 0 and h.num_values != index_rows:
                 raise PageMismatch(<int>PS_CORRUPT, None, f"has {h.num_values} rows, not {index_rows}")
         elif <size_t>h.compressed_size > length - self.body:
             raise CoreError(<int>PS_CORRUPT, None, f"{h.compressed_size} bytes reach beyond their place")
         self.has_header = True
+        self.index_rows = index_rows if self.n_rungs else -1
         return h.type
 
     @property
     def num_values(self):
         """Of the page whose header was read."""
         return self.header.num_values
+
+    @property
+    def num_rows(self):
+        """Of the page whose header was read, if that tells (V2); else -1."""
+        return self.header.num_rows if self.header.type == DATA_V2 else -1
+
+    @property
+    def page_rows(self):
+        """Rows that begin in the page taken last."""
+        return ps_leaf_page_rows(self.leaf)
 
     @property
     def stop(self):
@@ -491,6 +538,13 @@ cdef class LeafDecoder:
     cdef int check_head(self) except -1:
         if not self.has_header:
             raise CoreError(<int>PS_INVALID, None, "take before head")
+        return 0
+
+    cdef int check_size(self) except -1:
+        if self.header.uncompressed_size > self.max_page:
+            raise CoreError(<int>PS_LIMIT, None,
+                            f"the page declares {self.header.uncompressed_size} bytes, beyond the limit of "
+                            f"{self.max_page}; raise it with max_page_bytes")
         return 0
 
     cdef int check_crc(self) except -1:
@@ -526,23 +580,26 @@ cdef class LeafDecoder:
         inflate(self.codec, <const uint8_t *>self.head_view.buf + at, length, block.data, reach, reach == size)
         return block
 
-    def take(self, int64_t first_row):
+    def take(self, int64_t first_row, bint whole=True):
         """Decompress the page at hand, no further than needed where the codec allows, and take its selected rows.
 
-        `first_row`: the row of the row group at which it begins.
+        `first_row`: rows of the row group that begin before it. `whole`: its last row does not go on in the
+        next page.
         """
         cdef ps_page_header *h = &self.header
         cdef ps_page *page = &self.page_now
         cdef size_t levels = 0, length = <size_t>h.compressed_size, size = <size_t>h.uncompressed_size, reach
         cdef const uint8_t *fetched = <const uint8_t *>self.head_view.buf
         self.check_head()
-        if (h.encoding == 2 or h.encoding == 8) and not self.dictionary_held:
+        if (h.encoding == 2 or h.encoding == 8) and not self.dictionary_held and not self.levels_only:
             return TAKE_DICTIONARY
+        self.check_size()
         self.check_crc()
         self.release_page()
         memset(page, 0, sizeof(ps_page))
         page.version, page.encoding = 1 if h.type == DATA else 2, <int32_t>h.encoding
-        page.num_values, page.first_row = h.num_values, first_row
+        page.num_values, page.first_row, page.index_rows = h.num_values, first_row, self.index_rows
+        page.whole = whole
         if h.type == DATA:
             page.def_encoding, page.rep_encoding = <int32_t>h.def_encoding, <int32_t>h.rep_encoding
             page.num_nulls = page.num_rows = -1
@@ -557,10 +614,12 @@ cdef class LeafDecoder:
             page.rep_length, page.def_length = <size_t>h.rep_length, <size_t>h.def_length
             length -= levels
             size -= levels
-        if h.type != DATA and (h.is_compressed == 0 or (length == 0 and size == 0)):
+        if h.type != DATA and ((h.is_compressed == 0 and not self.always_compressed) or (length == 0 and size == 0)):
             if length != size:
                 raise CoreError(<int>PS_CORRUPT, None, f"{length} bytes of values, {size} declared")
             page.body, page.length = fetched + self.body + levels, length
+        elif self.levels_only and h.type != DATA:
+            page.body, page.length = fetched + self.body + levels, 0
         else:
             self.packed_at, self.packed_length, self.plain_size = self.body + levels, length, size
             reach = size
@@ -610,18 +669,19 @@ cdef class LeafDecoder:
             raise CoreError(<int>PS_CORRUPT, None, f"page of type {h.type}, not a dictionary")
         if h.encoding != 0 and h.encoding != 2:
             raise CoreError(<int>PS_CORRUPT, None, f"encoding {h.encoding}, not PLAIN")
+        self.check_size()
         self.check_crc()
         size = <size_t>h.uncompressed_size
         body = self.plain(self.body, <size_t>h.compressed_size, size, size)
         self.scratch = None  # the dictionary stays
         self.dictionary(body, h.num_values)
 
-    def read_page(self, data, int64_t first_row, int64_t rows, ranges):
+    def read_page(self, data, int64_t first_row, int64_t rows, ranges, size_t hint=0):
         """All at once for rows that lie in one page which the offset index knows: begin, head, take, finish.
 
         Gives what `finish` does, or else the answer of `take`.
         """
-        self.begin(ranges)
+        self.begin(ranges, INT64_MAX, hint)
         self.head(data, 0, rows)
         state = self.take(first_row)
         return self.finish() if state == PS_TAKE_DONE else state
@@ -645,6 +705,11 @@ cdef class LeafDecoder:
         check(status, &err)
         return <int>state
 
+    def end(self):
+        """No page follows the one taken last: TAKE_DONE if no selected row is wanting."""
+        ps_leaf_end(self.leaf)
+        return self.resume()
+
     def finish(self):
         """(rows, null_count, validity or None, offsets or None, values): the buffers of an Arrow array."""
         cdef ps_column out
@@ -652,8 +717,22 @@ cdef class LeafDecoder:
         cdef ps_status status
         with nogil:
             status = ps_leaf_finish(self.leaf, &out, &err)
+        self.rows = out.rows
         validity = wrap(out.validity, out.validity_size, out.validity_capacity)
         offsets = wrap(out.offsets, out.offsets_size, out.offsets_capacity)
         values = wrap(out.values, out.values_size, out.values_capacity)
         check(status, &err)
         return out.n, out.null_count, validity, offsets, values
+
+    def rungs(self):
+        """After `finish`, for each rung of the ladder (slots, null_count, validity or None, offsets or None):
+        validity of a nullable node, 32-bit offsets, one more than slots, of a repeated one.
+        """
+        cdef ps_column out
+        cdef ps_error err
+        made = []
+        for i in range(self.n_rungs):
+            check(ps_leaf_rung(self.leaf, <int32_t>i, &out, &err), &err)
+            made.append((out.n, out.null_count, wrap(out.validity, out.validity_size, out.validity_capacity),
+                         wrap(out.offsets, out.offsets_size, out.offsets_capacity)))
+        return made

@@ -23,7 +23,8 @@ typedef enum ps_status {
     PS_LIMIT = 3,       /* a size or depth beyond what the caller allows */
     PS_UNSUPPORTED = 4, /* legal, and not implemented */
     PS_NOMEM = 5,
-    PS_INVALID = 6 /* the caller's own argument is wrong */
+    PS_INVALID = 6, /* the caller's own argument is wrong */
+    PS_MISMATCH = 7 /* a page is not what the offset index says */
 } ps_status;
 
 typedef struct ps_error {
@@ -397,15 +398,19 @@ ps_status ps_lz4_hadoop_decode(const uint8_t *data, size_t length, uint8_t *out,
 /* ---- decoding: pages and a selection in, Arrow memory out ------------------------------------ */
 
 /* The way from the row down to the leaf, outermost first; empty for a required flat leaf. */
+/* The ladder of a nested leaf: what lies between the row and the value, from the top down. The leaf's own
+ * being null makes no rung: its validity says that a value is there at all. */
 typedef enum ps_rung_type {
     PS_RUNG_OPTIONAL = 0, /* a nullable node: validity */
     PS_RUNG_LIST = 1      /* a repeated node: offsets */
 } ps_rung_type;
 typedef struct ps_rung {
     int32_t type;
-    int16_t def_level; /* least definition level at which the node is there */
+    int16_t
+        def_level; /* least definition level at which the node, or an element of it, is there */
     int16_t rep_level; /* PS_RUNG_LIST: the level that begins a further element */
 } ps_rung;
+enum { PS_MAX_LEVEL = 127 };
 
 typedef enum ps_unit { PS_UNIT_NONE = 0, PS_UNIT_MS, PS_UNIT_US, PS_UNIT_NS } ps_unit;
 
@@ -418,9 +423,12 @@ typedef struct ps_leaf_spec {
     int32_t utf8;  /* 1: byte strings must be UTF-8 */
     int32_t lsb_levels; /* 1: BIT_PACKED levels begin at the low bit, as Impala wrote them */
     int32_t max_def, max_rep;
-    int32_t n_rungs;
-    ps_rung rungs[64];
-    size_t max_output; /* bytes of output that one read may hold */
+    int32_t levels_only;  /* 1: of a nested leaf the rungs alone, no value is decoded */
+    int32_t n_rungs;      /* 0: flat, the leaf is a column by itself */
+    const ps_rung *rungs; /* copied */
+    size_t max_output;    /* bytes that each buffer of the output of one read may hold */
+    int64_t
+        likely_rows; /* begin makes room for so many rows, pages for more; 0: for all selected */
 } ps_leaf_spec;
 
 /* Which (physical, kind) pairs can be decoded. */
@@ -437,11 +445,13 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
 typedef struct ps_page {
     int32_t version; /* 1 or 2 */
     int32_t encoding, def_encoding, rep_encoding;
-    int64_t num_values;            /* levels in the page */
-    int64_t num_nulls;             /* V2, else -1 */
-    int64_t num_rows;              /* V2, else -1 */
-    int64_t first_row;             /* row, counted in the row group, at which the page begins */
-    const uint8_t *levels;         /* V2: repetition then definition levels */
+    int64_t num_values;    /* levels in the page */
+    int64_t num_nulls;     /* V2, else -1 */
+    int64_t num_rows;      /* V2, else -1 */
+    int64_t first_row;     /* rows of the row group that begin before this page */
+    int64_t index_rows;    /* rows that begin in it, as the offset index says; -1: not known */
+    bool whole;            /* its last row does not go on in the next page */
+    const uint8_t *levels; /* V2: repetition then definition levels */
     size_t rep_length, def_length; /* V2 */
     const uint8_t *body;           /* decompressed; V1: levels and values, V2: values */
     size_t length;                 /* bytes of body that are there */
@@ -459,9 +469,10 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
                              ps_error *err);
 
 /* What the next take calls fill: the selected rows from where the leaf stands, at most max_rows.
- * The selection stays borrowed until finish. bytes_hint: expected bytes of byte-string data, or 0. */
+ * The selection stays borrowed until finish. hint: expected bytes of byte-string data, or of a nested leaf its
+ * expected slots; or 0. */
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
-                        size_t bytes_hint, ps_error *err);
+                        size_t hint, ps_error *err);
 /* Bytes at the front of the page's body (of `size`) that its selected rows are sure to lie in, short of
  * levels of an unusual length; `size` where that is not known or would spare little. */
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size);
@@ -477,16 +488,24 @@ typedef enum ps_take {
         2 /* max_rows reached, or offsets of the kind exhausted: finish, begin, take again */
 } ps_take;
 ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err);
+/* No page follows: a row that was taken does not go on. Then take again. */
+void ps_leaf_end(ps_leaf *leaf);
 int64_t ps_leaf_row(const ps_leaf *leaf); /* rows before this one are done */
 
 /* The output of begin .. take, handed over: buffers belong to the caller (ps_buffer_free with the
  * capacity). validity is NULL when nothing is null. */
 typedef struct ps_column {
-    int64_t n, null_count;
+    int64_t rows; /* of the table; of a nested leaf n counts its slots */
+    int64_t n,
+        null_count; /* of a list's rung: its offsets, one more than n, are all there is */
     uint8_t *validity, *values, *offsets;
     size_t validity_capacity, values_capacity, offsets_capacity; /* for ps_buffer_free */
     size_t validity_size, values_size, offsets_size;             /* bytes that mean something */
 } ps_column;
 ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err);
+/* After finish: what belongs to a rung of a nested leaf, which is handed over once. */
+ps_status ps_leaf_rung(ps_leaf *leaf, int32_t rung, ps_column *out, ps_error *err);
+/* Rows that begin in the page at hand. */
+int64_t ps_leaf_page_rows(const ps_leaf *leaf);
 
 #endif

@@ -53,7 +53,9 @@ ps_status ps_arena_take(ps_arena *arena, size_t count, size_t size, void **out, 
     if (!ps_mul_size(count, size, &bytes) || bytes > SIZE_MAX / 2 ||
         bytes + ARENA_ALIGN > arena->cap - arena->used)
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
-                       "metadata needs more than the limit of %zu bytes", arena->cap);
+                       "metadata needs more than the limit of %zu bytes; raise it with "
+                       "max_metadata_bytes",
+                       arena->cap);
     bytes = (bytes + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1);
     struct ps_arena_block *block = arena->head;
     if (!block || bytes > block->size - block->used) {

@@ -41,7 +41,7 @@ static ps_status take_bits(ps_leaf *leaf, const ps_block *block, const uint64_t 
 static ps_status take_fixed(ps_leaf *leaf, const ps_block *block, const uint64_t *validity,
                             ps_error *err) {
     uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
-    const size_t room = (size_t)(leaf->max_rows - leaf->out_rows);
+    const size_t room = (size_t)(leaf->room - leaf->out_rows);
     PS_TRY(leaf->encoding->block(leaf, out, room, block, err));
     if (block->kept < block->chosen)
         ps_spread(out, leaf->out_width, (const uint8_t *)validity, 0, block->chosen,

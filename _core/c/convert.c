@@ -58,7 +58,8 @@ ps_status ps_convert_check(const ps_leaf_spec *spec, ps_error *err) {
                            spec->type_length);
         }
         ok = (k == PS_FIXED && spec->width == spec->type_length) ||
-             (k == PS_F16 && spec->type_length == 2) || (decimal && spec->type_length > 0);
+             (k == PS_F16 && spec->type_length == 2) ||
+             (k == PS_I64 && spec->type_length == 12) || (decimal && spec->type_length > 0);
         break;
     default: break;
     }
@@ -122,14 +123,27 @@ static ps_status int96(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out
     return PS_OK;
 }
 
+/* TIMESTAMP on FIXED_LEN_BYTE_ARRAY(12): a signed count of its unit, the low byte first. */
+static ps_status timestamp96(const uint8_t *in, uint8_t *out, size_t n, ps_error *err) {
+    for (size_t i = 0; i < n; i++, in += 12) {
+        const int64_t v = (int64_t)ps_load64(in);
+        if ((int32_t)ps_load32(in + 8) != (v < 0 ? -1 : 0)) {
+            return ps_fail(err, PS_LIMIT, 12 * (uint64_t)i,
+                           "a timestamp of 12 bytes does not fit 64 bits of its unit");
+        }
+        ps_store64(out + 8 * i, (uint64_t)v);
+    }
+    return PS_OK;
+}
+
 bool ps_convert_is_copy(const ps_leaf_spec *spec) {
     if (spec->kind == PS_D128 || spec->kind == PS_D256) return false;
     switch (spec->physical) {
     case PQ_INT32: return spec->kind == PS_I32 || spec->kind == PS_U32;
     case PQ_INT64:
     case PQ_FLOAT:
-    case PQ_DOUBLE:
-    case PQ_FIXED: return true;
+    case PQ_DOUBLE: return true;
+    case PQ_FIXED: return spec->kind != PS_I64;
     default: return false;
     }
 }
@@ -152,6 +166,9 @@ ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t 
         }
     }
     if (spec->physical == PQ_INT96) return int96(spec, in, out, n, err);
+    if (spec->physical == PQ_FIXED && spec->kind == PS_I64) {
+        return timestamp96(in, out, n, err);
+    }
     if (spec->kind == PS_D128 || spec->kind == PS_D256) {
         if (spec->physical != PQ_FIXED) {
             widen(in, from, out, to, n);

@@ -237,6 +237,10 @@ static ps_status store(const ps_leaf *leaf, const uint8_t *data, size_t length, 
     }
     if (leaf->copies) {
         if (length) memcpy(out, data, length);
+    } else if (leaf->spec.kind == PS_I64) {
+        const ps_status status = ps_convert_fixed(&leaf->spec, data, out, 1, err);
+        if (status != PS_OK && err) err->offset = ps_page_byte(leaf, leaf->place.at);
+        return status;
     } else if (!ps_convert_decimal(data, length, out, leaf->out_width)) {
         return ps_fail(err, PS_CORRUPT, ps_page_byte(leaf, leaf->place.at),
                        "a decimal of %zu bytes does not fit %zu", length, leaf->out_width);
@@ -294,7 +298,11 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
         const size_t batch = n < PS_BLOCK ? (size_t)n : PS_BLOCK;
         if (converted) {
             PS_TRY(join_fixed(leaf, raw, batch, err));
-            PS_TRY(ps_convert_fixed(&leaf->spec, raw, out, batch, NULL)); /* 16 bytes fit */
+            const ps_status status = ps_convert_fixed(&leaf->spec, raw, out, batch, err);
+            if (status != PS_OK) { /* never a decimal: 16 bytes fit */
+                if (err) err->offset = PS_NOWHERE;
+                return status;
+            }
         } else if (fixed && leaf->copies) {
             PS_TRY(join_fixed(leaf, out, batch, err));
         } else {

@@ -8,12 +8,15 @@
 ps_status ps_grow_room(ps_grow *grow, size_t size, size_t limit, ps_error *err) {
     if (size <= grow->capacity && grow->data) return PS_OK;
     if (size > limit) {
-        return ps_fail(err, PS_LIMIT, PS_NOWHERE,
-                       "%zu bytes of output are beyond the limit of %zu", size, limit);
+        return ps_fail(
+            err, PS_LIMIT, PS_NOWHERE,
+            "%zu bytes of output are beyond the limit of %zu; raise it with max_output_bytes",
+            size, limit);
     }
     size_t capacity = size;
     if (grow->data && capacity < grow->capacity + grow->capacity / 2) {
         capacity = grow->capacity + grow->capacity / 2; /* geometric growth */
+        if (capacity > limit) capacity = limit;
     }
     capacity = (capacity + 63) & ~(size_t)63;
     if (capacity == 0) capacity = 64;
@@ -29,7 +32,7 @@ ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error
     return ps_grow_room(grow, size, leaf->spec.max_output, err);
 }
 
-static void drop(ps_grow *grow) {
+void ps_grow_drop(ps_grow *grow) {
     ps_buffer_free(grow->data, grow->capacity);
     *grow = (ps_grow){0};
 }
@@ -37,12 +40,21 @@ static void drop(ps_grow *grow) {
 ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     *out = NULL;
     PS_TRY(ps_convert_check(spec, err));
-    if (spec->max_rep || spec->max_def > 1 || spec->n_rungs != spec->max_def) {
-        return ps_fail(err, PS_UNSUPPORTED, PS_NOWHERE, "nested columns cannot be decoded yet");
+    if (spec->n_rungs == 0 && (spec->max_rep || spec->max_def > 1)) {
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "levels %d and %d need rungs",
+                       (int)spec->max_def, (int)spec->max_rep);
     }
     ps_leaf *leaf = calloc(1, sizeof *leaf);
     if (!leaf) return ps_fail_nomem(err, sizeof *leaf);
     leaf->spec = *spec;
+    leaf->spec.rungs = NULL;
+    if (spec->n_rungs) {
+        const ps_status status = ps_nest_new(spec, &leaf->nest, err);
+        if (status != PS_OK) {
+            free(leaf);
+            return status;
+        }
+    }
     leaf->in_width = ps_plain_width(spec);
     leaf->out_width = ps_kind_width(spec);
     leaf->bytes = ps_kind_is_bytes(spec->kind);
@@ -52,18 +64,20 @@ ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
 }
 
 static void drop_output(ps_leaf *leaf) {
-    drop(&leaf->out_validity);
-    drop(&leaf->out_values);
-    drop(&leaf->out_offsets);
+    ps_grow_drop(&leaf->out_validity);
+    ps_grow_drop(&leaf->out_values);
+    ps_grow_drop(&leaf->out_offsets);
+    if (leaf->nest) ps_nest_drop_output(leaf->nest);
     leaf->begun = false;
 }
 
 void ps_leaf_free(ps_leaf *leaf) {
     if (!leaf) return;
     drop_output(leaf);
-    drop(&leaf->levels);
-    drop(&leaf->last);
+    ps_grow_drop(&leaf->levels);
+    ps_grow_drop(&leaf->last);
     ps_dictionary_clear(&leaf->dictionary);
+    ps_nest_free(leaf->nest);
     free(leaf);
 }
 
@@ -71,8 +85,44 @@ int64_t ps_leaf_row(const ps_leaf *leaf) {
     return leaf->next_row;
 }
 
+/* Room for so many rows of output. What a file claims is not allocated before pages stand for it. */
+static ps_status rows_room(ps_leaf *leaf, int64_t rows, ps_error *err) {
+    size_t n = (size_t)rows, size;
+    if (leaf->bytes) {
+        size_t width = leaf->spec.kind == PS_BYTES ? 4 : 8;
+        if (!ps_mul_size(n + 1, width, &size)) return ps_fail_nomem(err, SIZE_MAX);
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_offsets, size, err));
+    } else if (leaf->spec.kind == PS_BOOL) {
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, n / 8 + 1, err));
+    } else {
+        if (!ps_mul_size(n, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, size, err));
+    }
+    if (leaf->out_validity.data)
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, n / 8 + 1, err));
+    leaf->room = rows;
+    return PS_OK;
+}
+
+/* Room for the rows of the page at hand from `start` on, as far as it can hold them. */
+static ps_status page_room(ps_leaf *leaf, int64_t start, int64_t end, ps_error *err) {
+    int64_t rows = end - start;
+    if (rows > leaf->max_rows - leaf->out_rows) rows = leaf->max_rows - leaf->out_rows;
+    if (rows <= leaf->room - leaf->out_rows) return PS_OK;
+    const size_t least = leaf->page.encoding != PQ_PLAIN        ? 0
+                         : leaf->spec.physical == PQ_BYTE_ARRAY ? 4
+                                                                : leaf->in_width;
+    if (least && leaf->run.stop >= end &&
+        (uint64_t)leaf->n_values > leaf->values_length / least) {
+        return ps_fail(err, PS_TRUNCATED,
+                       ps_page_byte(leaf, leaf->values) + leaf->values_length,
+                       "page ends before value %lld", (long long)leaf->n_values);
+    }
+    return rows_room(leaf, leaf->out_rows + rows, err);
+}
+
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
-                        size_t bytes_hint, ps_error *err) {
+                        size_t hint, ps_error *err) {
     drop_output(leaf);
     leaf->selection = (ps_selection){0}; /* the one before may be gone when this call fails */
     PS_TRY(ps_selection_check(selection, err));
@@ -84,19 +134,17 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     leaf->unchecked = false;
     const int64_t rows = ps_selection_count_from(selection, leaf->next_row, max_rows);
     leaf->max_rows = rows;
-    size_t n = (size_t)rows, size;
+    const int64_t likely = leaf->spec.likely_rows,
+                  expected = likely && likely < rows ? likely : rows;
+    if (leaf->nest) { /* rows do not tell how many slots there will be */
+        PS_TRY(ps_nest_begin(leaf, rows, expected, hint, err));
+        hint = 0;
+    }
+    PS_TRY(rows_room(leaf, leaf->nest ? 0 : expected, err));
     if (leaf->bytes) {
-        size_t width = leaf->spec.kind == PS_BYTES ? 4 : 8;
-        if (!ps_mul_size(n + 1, width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_offsets, size, err));
-        memset(leaf->out_offsets.data, 0, width);
-        if (bytes_hint > leaf->spec.max_output) bytes_hint = leaf->spec.max_output;
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, bytes_hint, err));
-    } else if (leaf->spec.kind == PS_BOOL) {
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, n / 8 + 1, err));
-    } else {
-        if (!ps_mul_size(n, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, size, err));
+        memset(leaf->out_offsets.data, 0, leaf->spec.kind == PS_BYTES ? 4 : 8);
+        if (hint > leaf->spec.max_output) hint = leaf->spec.max_output;
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, hint, err));
     }
     leaf->begun = true;
     return PS_OK;
@@ -104,7 +152,7 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
 
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
     const ps_selection *selection = &leaf->selection;
-    if (page->encoding != PQ_PLAIN || leaf->in_width == 0) return size;
+    if (page->encoding != PQ_PLAIN || leaf->in_width == 0 || leaf->nest) return size;
     if (page->num_values < 0 || page->first_row < 0 ||
         page->num_values > INT64_MAX - page->first_row)
         return size; /* ps_leaf_page will say so */
@@ -167,19 +215,18 @@ ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page of %lld values at row %lld",
                        (long long)page->num_values, (long long)page->first_row);
     }
-    if (page->first_row + page->num_values < leaf->next_row) {
-        return ps_fail(err, PS_INVALID, PS_NOWHERE,
-                       "page ends at row %lld, the decoder stands at row %lld",
-                       (long long)(page->first_row + page->num_values),
-                       (long long)leaf->next_row);
-    }
     leaf->page = *page;
     leaf->row = leaf->value = 0;
     leaf->judged = 0;
-    PS_TRY(find_encoding(leaf, err));
-    PS_TRY(ps_leaf_levels(leaf, err));
+    if (!leaf->spec.levels_only) PS_TRY(find_encoding(leaf, err));
+    PS_TRY(leaf->nest ? ps_nest_page(leaf, err) : ps_leaf_levels(leaf, err));
+    if (page->first_row + leaf->n_rows < leaf->next_row) {
+        return ps_fail(err, PS_INVALID, PS_NOWHERE,
+                       "page ends at row %lld, the decoder stands at row %lld",
+                       (long long)(page->first_row + leaf->n_rows), (long long)leaf->next_row);
+    }
     leaf->place = (ps_place){.at = leaf->values};
-    if (page->num_values) PS_TRY(leaf->encoding->open(leaf, err));
+    if (page->num_values && !leaf->spec.levels_only) PS_TRY(leaf->encoding->open(leaf, err));
     leaf->has_page = true;
     return PS_OK;
 }
@@ -197,12 +244,13 @@ static ps_status skip_rows(ps_leaf *leaf, int64_t rows, ps_error *err) {
     return PS_OK;
 }
 
-/* The first n of `rows` places hold values: each goes to its row, from the back, and nulls are cleared. */
-static void expand_bits(uint8_t *out, size_t at, const uint8_t *bits, int64_t bit, int64_t rows,
-                        int64_t n) {
+void ps_leaf_spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                         int64_t n) {
+    uint8_t *out = leaf->out_values.data;
+    const size_t base = (size_t)leaf->out_rows;
     for (int64_t i = rows - 1; i >= n; i--) {
-        bool valid = ps_bit_get(bits, (size_t)(bit + i));
-        ps_bits_fill(out, at + (size_t)i, 1, valid && ps_bit_get(out, at + (size_t)--n));
+        const bool valid = ps_bit_get(bits, at + (size_t)i);
+        ps_bits_fill(out, base + (size_t)i, 1, valid && ps_bit_get(out, base + (size_t)--n));
     }
 }
 
@@ -228,7 +276,7 @@ ps_status ps_leaf_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, in
                                int64_t n, ps_error *err) {
     const size_t to = (size_t)leaf->out_rows;
     if (n < rows && !leaf->out_validity.data) {
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, (size_t)leaf->max_rows / 8 + 1, err));
+        PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, (size_t)leaf->room / 8 + 1, err));
         ps_bits_fill(leaf->out_validity.data, 0, to, true);
     }
     if (!leaf->out_validity.data) return PS_OK;
@@ -241,30 +289,35 @@ ps_status ps_leaf_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, in
     return PS_OK;
 }
 
-/* *done < rows when the offsets of byte strings are exhausted. */
-static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error *err) {
-    int64_t n = count_values(leaf, rows), got = n;
-    *done = rows;
+ps_status ps_leaf_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows, int64_t n,
+                         int64_t *got, ps_error *err) {
+    *got = n;
     if (leaf->bytes) {
-        PS_TRY(leaf->encoding->read_strings(leaf, leaf->out_rows, n, &got, err));
-        if (got < n) {
-            rows = *done = leaf->has_nulls ? rows_of_values(leaf, got) : got;
-            n = got;
-        }
-        if (n < rows)
-            ps_leaf_spread_offsets(leaf, leaf->levels.data, (size_t)leaf->row, rows, n);
+        PS_TRY(leaf->encoding->read_strings(leaf, leaf->out_rows, n, got, err));
+        if (*got == n && n < rows) ps_leaf_spread_offsets(leaf, bits, at, rows, n);
     } else if (leaf->spec.kind == PS_BOOL) {
         uint8_t *out = leaf->out_values.data;
         PS_TRY(leaf->encoding->read_bits(leaf, out, (size_t)leaf->out_rows, n, err));
-        if (n < rows)
-            expand_bits(out, (size_t)leaf->out_rows, leaf->levels.data, leaf->row, rows, n);
+        if (n < rows) ps_leaf_spread_bits(leaf, bits, at, rows, n);
     } else {
         uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
         PS_TRY(leaf->encoding->read(leaf, out, n, err));
-        if (n < rows)
-            ps_spread(out, leaf->out_width, leaf->levels.data, (size_t)leaf->row, (size_t)rows,
-                      (size_t)n);
+        if (n < rows) ps_spread(out, leaf->out_width, bits, at, (size_t)rows, (size_t)n);
     }
+    return PS_OK;
+}
+
+/* *done < rows when the offsets of byte strings are exhausted. */
+static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error *err) {
+    int64_t n = count_values(leaf, rows), got;
+    const size_t at = (size_t)leaf->row;
+    PS_TRY(ps_leaf_values(leaf, leaf->levels.data, at, rows, n, &got, err));
+    if (got < n) {
+        n = got;
+        rows = leaf->has_nulls ? rows_of_values(leaf, n) : n;
+        if (n < rows) ps_leaf_spread_offsets(leaf, leaf->levels.data, at, rows, n);
+    }
+    *done = rows;
     PS_TRY(ps_leaf_add_validity(leaf, leaf->levels.data, (size_t)leaf->row, rows, n, err));
     leaf->row += rows;
     leaf->value += n;
@@ -298,6 +351,7 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
                            "row %lld is selected, but the page handed begins at row %lld",
                            (long long)start, (long long)here);
         }
+        PS_TRY(page_room(leaf, start, end, err));
         if (start > here) PS_TRY(skip_rows(leaf, start - here, err));
         if (start >= leaf->judged) {
             int64_t rows;
@@ -331,7 +385,8 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
 
 ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
     if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "take before begin");
-    const ps_status status = take_runs(leaf, state, err);
+    const ps_status status = leaf->nest ? ps_nest_take(leaf, state, err)
+                                        : take_runs(leaf, state, err);
     if (status != PS_OK) ps_leaf_forget(leaf); /* it stands somewhere inside the page */
     return status;
 }
@@ -361,14 +416,14 @@ static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
 }
 
 /* A buffer that keeps more than it needs is copied: small results stay small. */
-static ps_status hand_over(ps_grow *grow, size_t size, uint8_t **data, size_t *capacity,
-                           ps_error *err) {
+ps_status ps_grow_give(ps_grow *grow, size_t size, uint8_t **data, size_t *capacity,
+                       ps_error *err) {
     if (grow->capacity > 4096 && size < grow->capacity / 2) {
         size_t fit = size ? (size + 63) & ~(size_t)63 : 64;
         uint8_t *copy = ps_buffer_new(fit);
         if (!copy) return ps_fail_nomem(err, fit);
         if (size) memcpy(copy, grow->data, size);
-        drop(grow);
+        ps_grow_drop(grow);
         *grow = (ps_grow){.data = copy, .capacity = fit};
     }
     *data = grow->data;
@@ -382,23 +437,40 @@ ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
     if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "finish before begin");
     PS_TRY(check_utf8(leaf, err));
     const size_t n = (size_t)leaf->out_rows;
+    out->rows = leaf->nest ? ps_nest_rows(leaf->nest) : leaf->out_rows;
     out->n = leaf->out_rows;
     out->null_count = leaf->null_count;
+    if (leaf->null_count == 0) ps_grow_drop(&leaf->out_validity);
     if (leaf->bytes) {
         out->offsets_size = (n + 1) * (leaf->spec.kind == PS_BYTES ? 4 : 8);
         out->values_size = (size_t)ps_offset_get(leaf, leaf->out_rows);
-        PS_TRY(hand_over(&leaf->out_offsets, out->offsets_size, &out->offsets,
-                         &out->offsets_capacity, err));
+        PS_TRY(ps_grow_give(&leaf->out_offsets, out->offsets_size, &out->offsets,
+                            &out->offsets_capacity, err));
     } else {
         out->values_size = leaf->spec.kind == PS_BOOL ? (n + 7) / 8 : n * leaf->out_width;
     }
     if (leaf->out_validity.data) {
         out->validity_size = (n + 7) / 8;
-        PS_TRY(hand_over(&leaf->out_validity, out->validity_size, &out->validity,
-                         &out->validity_capacity, err));
+        PS_TRY(ps_grow_give(&leaf->out_validity, out->validity_size, &out->validity,
+                            &out->validity_capacity, err));
     }
-    PS_TRY(hand_over(&leaf->out_values, out->values_size, &out->values, &out->values_capacity,
-                     err));
+    PS_TRY(ps_grow_give(&leaf->out_values, out->values_size, &out->values,
+                        &out->values_capacity, err));
     leaf->begun = false;
     return PS_OK;
+}
+
+ps_status ps_leaf_rung(ps_leaf *leaf, int32_t rung, ps_column *out, ps_error *err) {
+    *out = (ps_column){0};
+    if (!leaf->nest || leaf->begun || rung < 0 || rung >= leaf->spec.n_rungs)
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "there is no output of rung %d", (int)rung);
+    return ps_nest_rung(leaf->nest, rung, out, err);
+}
+
+void ps_leaf_end(ps_leaf *leaf) {
+    if (leaf->nest) ps_nest_end(leaf->nest);
+}
+
+int64_t ps_leaf_page_rows(const ps_leaf *leaf) {
+    return leaf->n_rows;
 }

@@ -50,6 +50,7 @@ typedef struct ps_place {
 } ps_place;
 
 typedef struct ps_encoding ps_encoding;
+typedef struct ps_nest ps_nest;
 
 struct ps_leaf {
     ps_leaf_spec spec;
@@ -58,8 +59,9 @@ struct ps_leaf {
     bool bytes;    /* output has offsets */
     bool copies;   /* a PLAIN value and an output value are the same bytes */
     ps_dictionary dictionary;
+    ps_nest *nest; /* NULL: flat */
 
-    /* the current page */
+    /* the current page; of a nested leaf its rows are those that begin in it */
     bool has_page;
     ps_page page;
     const ps_encoding *encoding;
@@ -80,7 +82,8 @@ struct ps_leaf {
     int64_t judged;   /* up to this row the runs are read one by one */
     bool begun,
         unchecked; /* unchecked: bytes in the output that have not been shown to be UTF-8 */
-    int64_t out_rows, max_rows, null_count;
+    int64_t out_rows, max_rows, null_count; /* of a nested leaf out_rows counts its slots */
+    int64_t room; /* rows that the output has room for: they grow with the pages that come */
     ps_grow out_validity, out_values,
         out_offsets; /* out_validity is empty until a null is seen */
 };
@@ -90,14 +93,48 @@ ps_status ps_grow_room(ps_grow *grow, size_t size, size_t limit, ps_error *err);
 /* The same for output: the limit is the leaf's max_output. */
 ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error *err);
 
-/* levels.c: split the body of a page into validity and values. */
+/* levels.c: split the body of a page into levels and values; what the levels of a flat leaf say. */
+typedef struct ps_level_part {
+    const uint8_t *data;
+    size_t length;
+    int32_t encoding;
+} ps_level_part;
+ps_status ps_levels_split(ps_leaf *leaf, ps_level_part *rep, ps_level_part *def, ps_error *err);
 ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err);
+/* n levels of at most `max`, a byte each. */
+ps_status ps_levels_read(const ps_leaf *leaf, const ps_level_part *part, int max, uint8_t *out,
+                         size_t n, ps_error *err);
+
+/* leaf.c: the next n values to the n ones of `rows` bits, behind what the output holds. *got < n when the
+ * offsets of byte strings are exhausted: those values are there, and not yet spread. */
+ps_status ps_leaf_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows, int64_t n,
+                         int64_t *got, ps_error *err);
+
+/* nest.c: the same steps as for a flat leaf. */
+ps_status ps_nest_new(const ps_leaf_spec *spec, ps_nest **out, ps_error *err);
+void ps_nest_free(ps_nest *nest);
+void ps_nest_drop_output(ps_nest *nest);
+/* expected, slots: as many rows, and slots below a list, are likely */
+ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, int64_t expected, size_t slots,
+                        ps_error *err);
+ps_status ps_nest_page(ps_leaf *leaf, ps_error *err);
+ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err);
+void ps_nest_end(ps_nest *nest);
+int64_t ps_nest_rows(const ps_nest *nest);
+ps_status ps_nest_rung(ps_nest *nest, int32_t rung, ps_column *out, ps_error *err);
+
+/* leaf.c: free a buffer; give it away, in one of its own size where it is less than half full. */
+void ps_grow_drop(ps_grow *grow);
+ps_status ps_grow_give(ps_grow *grow, size_t size, uint8_t **data, size_t *capacity,
+                       ps_error *err);
 
 /* Validity of the next `rows` rows of the output, n of them valid: bits from bit `at`, which are
  * looked at only when n < rows. */
 ps_status ps_leaf_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
                                int64_t n, ps_error *err);
-/* n byte strings follow the last row of the output: move them to the n ones of `rows` bits. */
+/* n bits, or byte strings, follow the last row of the output: move them to the n ones of `rows` bits. */
+void ps_leaf_spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                         int64_t n);
 void ps_leaf_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
                             int64_t n);
 

@@ -1,5 +1,8 @@
-/* levels.c - definition levels of a flat leaf become validity bits (README.md, "Nulls"; Encodings.md). */
+/* levels.c - the levels of a page, in front of its values (README.md, "Nested Encoding" and "Nulls";
+ * Encodings.md). Definition levels of a flat leaf become validity bits. */
 #include "leaf.h"
+
+#include "unpack.h"
 
 static uint8_t reverse_bits(uint8_t v) {
     v = (uint8_t)((v >> 4) | (v << 4));
@@ -30,47 +33,53 @@ static ps_status read_validity(ps_leaf *leaf, const uint8_t *data, size_t length
     return PS_OK;
 }
 
-ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
-    const ps_page *page = &leaf->page;
-    const uint8_t *body = page->body;
-    size_t length = page->length;
-    leaf->has_nulls = false;
-    leaf->n_rows = leaf->n_values = page->num_values;
-    if (page->version == 2 && page->num_rows >= 0 && page->num_rows != page->num_values) {
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
-                       "page of a flat column has %lld values in %lld rows",
-                       (long long)page->num_values, (long long)page->num_rows);
-    }
-    if (leaf->spec.max_def && page->num_values) {
-        const uint8_t *levels;
-        size_t levels_length;
-        int32_t encoding = page->version == 2 ? PQ_RLE : page->def_encoding;
-        if (page->version == 2) {
-            levels = page->levels + page->rep_length;
-            levels_length = page->def_length;
-        } else if (encoding == PQ_RLE) {
-            if (length < 4)
-                return ps_fail(err, PS_TRUNCATED, 0, "page ends before its definition levels");
-            levels_length = ps_load32(body);
-            if (levels_length > length - 4) {
-                return ps_fail(err, PS_TRUNCATED, 0,
-                               "definition levels claim %zu bytes, the page has %zu",
-                               levels_length, length - 4);
-            }
-            levels = body + 4;
-            body += 4 + levels_length, length -= 4 + levels_length;
-        } else if (encoding == PQ_BIT_PACKED) {
-            levels_length = (size_t)(page->num_values / 8) + (page->num_values % 8 != 0);
-            if (levels_length > length) {
-                return ps_fail(err, PS_TRUNCATED, 0, "page ends inside its definition levels");
-            }
-            levels = body;
-            body += levels_length, length -= levels_length;
-        } else {
-            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "definition levels in encoding %d",
-                           encoding);
+/* What lies in front of the values: levels of up to `max`, which move the body on. */
+static ps_status split_v1(const ps_leaf *leaf, const char *kind, int32_t encoding, int max,
+                          const uint8_t **body, size_t *length, ps_level_part *part,
+                          ps_error *err) {
+    const uint64_t at = ps_page_byte(leaf, *body);
+    part->encoding = encoding;
+    if (encoding == PQ_RLE) {
+        if (*length < 4)
+            return ps_fail(err, PS_TRUNCATED, at, "page ends before its %s levels", kind);
+        part->length = ps_load32(*body);
+        if (part->length > *length - 4) {
+            return ps_fail(err, PS_TRUNCATED, at, "%s levels claim %zu bytes, the page has %zu",
+                           kind, part->length, *length - 4);
         }
-        PS_TRY(read_validity(leaf, levels, levels_length, encoding, err));
+        *body += 4, *length -= 4;
+    } else if (encoding == PQ_BIT_PACKED) {
+        const uint64_t bits = (uint64_t)leaf->page.num_values *
+                              (uint64_t)ps_bit_width((uint64_t)max);
+        if (bits / 8 + (bits % 8 != 0) > *length)
+            return ps_fail(err, PS_TRUNCATED, at, "page ends inside its %s levels", kind);
+        part->length = (size_t)(bits / 8 + (bits % 8 != 0));
+    } else {
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "%s levels in encoding %d", kind,
+                       (int)encoding);
+    }
+    part->data = *body;
+    *body += part->length, *length -= part->length;
+    return PS_OK;
+}
+
+ps_status ps_levels_split(ps_leaf *leaf, ps_level_part *rep, ps_level_part *def,
+                          ps_error *err) {
+    const ps_page *page = &leaf->page;
+    const int32_t max_rep = leaf->spec.max_rep, max_def = leaf->spec.max_def;
+    leaf->values = page->body;
+    leaf->values_length = page->length;
+    *rep = *def = (ps_level_part){0};
+    if (page->version == 2) {
+        *rep = (ps_level_part){page->levels, page->rep_length, PQ_RLE};
+        *def = (ps_level_part){page->levels + page->rep_length, page->def_length, PQ_RLE};
+    } else if (page->num_values) {
+        if (max_rep)
+            PS_TRY(split_v1(leaf, "repetition", page->rep_encoding, max_rep, &leaf->values,
+                            &leaf->values_length, rep, err));
+        if (max_def)
+            PS_TRY(split_v1(leaf, "definition", page->def_encoding, max_def, &leaf->values,
+                            &leaf->values_length, def, err));
     }
     /* the levels decide: writers have counted no nulls, or all, in the header */
     if (page->version == 2 && page->num_nulls > page->num_values) {
@@ -78,7 +87,75 @@ ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
                        "page header counts %lld nulls in %lld values",
                        (long long)page->num_nulls, (long long)page->num_values);
     }
-    leaf->values = body;
-    leaf->values_length = length;
+    return PS_OK;
+}
+
+ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
+    const ps_page *page = &leaf->page;
+    ps_level_part rep, def;
+    leaf->has_nulls = false;
+    leaf->n_rows = leaf->n_values = page->num_values;
+    if (page->version == 2 && page->num_rows >= 0 && page->num_rows != page->num_values) {
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                       "page of a flat column has %lld values in %lld rows",
+                       (long long)page->num_values, (long long)page->num_rows);
+    }
+    PS_TRY(ps_levels_split(leaf, &rep, &def, err));
+    if (leaf->spec.max_def && page->num_values)
+        PS_TRY(read_validity(leaf, def.data, def.length, def.encoding, err));
+    return PS_OK;
+}
+
+/* Deprecated: without runs, and from the high bit of each byte on. */
+static void read_packed(const ps_leaf *leaf, const uint8_t *data, int width, uint8_t *out,
+                        size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        unsigned v = 0;
+        for (int k = 0; k < width; k++) {
+            const uint64_t at = (uint64_t)i * (unsigned)width + (unsigned)k;
+            const unsigned byte = data[at / 8];
+            v = leaf->spec.lsb_levels ? v | (byte >> (at & 7) & 1) << k
+                                      : v << 1 | (byte >> (7 - (at & 7)) & 1);
+        }
+        out[i] = (uint8_t)v;
+    }
+}
+
+ps_status ps_levels_read(const ps_leaf *leaf, const ps_level_part *part, int max, uint8_t *out,
+                         size_t n, ps_error *err) {
+    enum { CHUNK = 1024 };
+    uint32_t unpacked[CHUNK];
+    const int width = ps_bit_width((uint64_t)max);
+    const uint64_t at = leaf->page.version == 2 ? 0 : ps_page_byte(leaf, part->data);
+    if (part->encoding == PQ_BIT_PACKED) {
+        read_packed(leaf, part->data, width, out, n);
+    } else {
+        ps_rle rle;
+        PS_TRY(ps_rle_open(&rle, part->data, part->length, width, err));
+        for (size_t done = 0; done < n;) {
+            uint64_t repeat;
+            size_t take = n - done;
+            ps_status status = ps_rle_peek_repeat(&rle, &repeat, err);
+            if (status == PS_OK && repeat) {
+                if (repeat < take) take = (size_t)repeat;
+                memset(out + done, rle.width ? (int)(uint8_t)rle.value : 0, take);
+                status = ps_rle_skip(&rle, take, err);
+            } else if (status == PS_OK) {
+                if (take > CHUNK) take = CHUNK;
+                if (take > rle.left) take = (size_t)rle.left;
+                status = ps_rle_read(&rle, unpacked, take, err);
+                for (size_t i = 0; i < take; i++) out[done + i] = (uint8_t)unpacked[i];
+            }
+            if (status != PS_OK) {
+                if (err && err->offset != PS_NOWHERE) err->offset += at;
+                return status;
+            }
+            done += take;
+        }
+    }
+    uint8_t greatest = 0;
+    for (size_t i = 0; i < n; i++) greatest = out[i] > greatest ? out[i] : greatest;
+    if (greatest > max)
+        return ps_fail(err, PS_CORRUPT, at, "level %u is beyond %d", (unsigned)greatest, max);
     return PS_OK;
 }

@@ -70,9 +70,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     spec.width = spec.type_length;
     spec.unit = width % 5;
     spec.utf8 = switches & 1;
-    spec.max_def = spec.n_rungs = switches >> 1 & 1;
-    spec.rungs[0].def_level = 1;
+    spec.max_def = switches >> 1 & 1;
     spec.max_output = 1 << 20;
+    spec.likely_rows = width & 1;
     int64_t max_rows = switches & 4 ? 1 + switches / 8 : INT64_MAX;
 
     ps_range ranges[6];

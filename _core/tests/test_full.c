@@ -112,8 +112,9 @@ static void check_page(int32_t encoding, bool nulls, const uint8_t *mask, bool b
         selection = (ps_selection){.ranges = ranges, .n_ranges = n};
     }
     ps_leaf_spec spec = {.physical = PQ_BYTE_ARRAY, .kind = PS_BYTES, .max_def = 1};
-    spec.n_rungs = spec.rungs[0].def_level = 1;
+
     spec.max_output = 1 << 20;
+    spec.likely_rows = 5;
     ps_page page = {.version = 2, .encoding = encoding, .num_values = ROWS, .num_nulls = -1};
     page.num_rows = ROWS;
     page.levels = levels.data, page.def_length = levels.length;

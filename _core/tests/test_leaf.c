@@ -7,9 +7,7 @@
 enum { BOOLEAN = 0, INT32 = 1, BYTE_ARRAY = 6, PLAIN = 0, RLE = 3, CODES = 8 };
 
 static ps_leaf_spec spec_of(int32_t physical, int32_t kind, bool optional) {
-    ps_leaf_spec spec = {
-        .physical = physical, .kind = kind, .max_def = optional, .n_rungs = optional};
-    spec.rungs[0].def_level = 1;
+    ps_leaf_spec spec = {.physical = physical, .kind = kind, .max_def = optional};
     spec.max_output = 1 << 20;
     return spec;
 }

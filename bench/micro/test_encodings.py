@@ -18,10 +18,11 @@ import pytest
 from pageseek._core import rows
 
 import pageseek as ps
+from pageseek.columns import Part
 from pageseek.decode import LeafReader
 from pageseek.fetch import Fetcher
 from pageseek.report import Report
-from pageseek.schema import Options
+from pageseek.types import Options
 
 PAGE, PAGES = 20_000, 50
 N = PAGE * PAGES
@@ -162,7 +163,7 @@ def test_pageseek(benchmark: Any, chunk: Chunk, selection: str) -> None:
 
     def decode() -> list[pa.Array]:
         fetcher = Fetcher(file.store, Report())
-        reader = LeafReader(file, 0, leaf, form, fetcher, offsets)
+        reader = LeafReader(file, 0, Part(leaf, form), fetcher, offsets)
         reader.give(fetcher.read(reader.want(chosen), "data"))
         return reader.read()
 

@@ -32,7 +32,7 @@ def lookup(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _index(path: Path, which: str, column: str) -> bytes:
     with ps.open(path) as file:
-        at = file.index_range(which, 0, file.schema_tree.find((column,)))
+        at = file.index_range(which, 0, file.schema_tree.find(column))
     assert at is not None
     return path.read_bytes()[at[0] : sum(at)]
 

@@ -17,10 +17,11 @@ import pytest
 from pageseek._core import rows
 
 import pageseek as ps
+from pageseek.columns import Part
 from pageseek.decode import LeafReader
 from pageseek.fetch import Fetcher
 from pageseek.report import Report
-from pageseek.schema import Options
+from pageseek.types import Options
 
 N = 1_000_000
 SEED = 11
@@ -74,7 +75,7 @@ def decode(request: pytest.FixtureRequest) -> Decode:
 
     def run(selection: rows.RowRanges) -> list[pa.Array]:
         fetcher = Fetcher(file.store, Report())
-        reader = LeafReader(file, 0, leaf, form, fetcher, offsets)
+        reader = LeafReader(file, 0, Part(leaf, form), fetcher, offsets)
         reader.give(fetcher.read(reader.want(selection), "data"))
         return reader.read()
 

@@ -12,16 +12,17 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import decode, rows
-from pageseek.schema import (
+from pageseek.schema import Leaf
+from pageseek.types import (
     FIXED,
     FLOAT_KINDS,
     INT96,
     L_GEOGRAPHY,
     L_GEOMETRY,
+    L_TIMESTAMP,
     L_UNKNOWN,
     L_VARIANT,
     Form,
-    Leaf,
     logical_of,
     to_arrow,
 )
@@ -36,6 +37,8 @@ def trusted_order(leaf: Leaf, orders: memoryview) -> bool:
         return False
     order, logical = orders[leaf.index], logical_of(leaf.element)[0]
     if order not in (TYPE_ORDER, IEEE754_ORDER):
+        return False
+    if leaf.element.type == FIXED and logical == L_TIMESTAMP:  # not settled among writers
         return False
     if leaf.element.type == INT96 or leaf.element.converted_type == 21:  # INTERVAL has no order
         return False

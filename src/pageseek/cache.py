@@ -10,6 +10,7 @@ from collections import OrderedDict
 from types import ModuleType
 from typing import TypeGuard
 
+from pageseek.limits import DEFAULT
 from pageseek.metadata import ParquetFile
 from pageseek.report import Report
 from pageseek.storage import Source, Store, Version
@@ -23,9 +24,16 @@ except ImportError:  # Windows has no such limit
 SHARE = 4  # the cache holds at most one in so many of the descriptors that the process may have
 
 
-def _is(known: ParquetFile | None, source: Source, version: Version) -> TypeGuard[ParquetFile]:
+def _is(
+    known: ParquetFile | None, source: Source, version: Version, limit: int
+) -> TypeGuard[ParquetFile]:
     # two file systems of one type may each have a file of this name, size and time
-    return known is not None and known.store.version == version and known.source == source
+    return (
+        known is not None
+        and known.store.version == version
+        and known.source == source
+        and known.max_metadata_bytes == limit
+    )
 
 
 class FileCache:
@@ -39,13 +47,16 @@ class FileCache:
         self._lock = threading.Lock()
         self.capacity = capacity
 
-    def open(self, source: Source, report: Report) -> ParquetFile:
+    def open(
+        self, source: Source, report: Report, limit: int = DEFAULT.max_metadata_bytes
+    ) -> ParquetFile:
         """The file, with what was already parsed of it if its version is the same.
 
-        A version without a date does not tell that: such a file is read anew each time.
+        A version without a date does not tell that: such a file is read anew each time. `limit`: bytes that
+        its footer, and an index of it, may have.
         """
         if source.data is not None:
-            return ParquetFile(source, source.open(), report)
+            return ParquetFile(source, source.open(), report, limit)
         key = source.key
         with self._lock:
             held = key in self._files
@@ -53,19 +64,19 @@ class FileCache:
         if version is not None:
             with self._lock:
                 known = self._files.get(key)
-                if _is(known, source, version):
+                if _is(known, source, version, limit):
                     self._files.move_to_end(key)
                     return known
         store = self._open(source)
         if not store.version.dated:
-            return ParquetFile(source, store, report)
+            return ParquetFile(source, store, report, limit)
         with self._lock:
             known = self._files.get(key)
-            if _is(known, source, store.version):
+            if _is(known, source, store.version, limit):
                 self._files.move_to_end(key)
                 store.close()
                 return known
-        file = ParquetFile(source, store, report)
+        file = ParquetFile(source, store, report, limit)
         with self._lock:
             self._files[key] = file
             self._drop(len(self._files) - self._most())

@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek._core import decode as core
+from pageseek.errors import CORRUPT, LIMIT, UNSUPPORTED
 from pageseek.metadata import CODECS
 
 Decompress = Callable[[memoryview, int], "pa.Buffer | bytes"]
-CORRUPT, LIMIT, UNSUPPORTED = 2, 3, 4  # ps_status of pageseek.h
 
 
 def _corrupt(message: str) -> core.CoreError:
@@ -125,11 +125,16 @@ def _gzip(data: memoryview, size: int) -> bytes:
 def _brotli(data: memoryview, size: int) -> bytes:
     try:
         with pa.CompressedInputStream(pa.BufferReader(data), "brotli") as stream:
-            out: bytes = stream.read(size + 1)
+            parts: list[bytes] = []
+            left, step = size + 1, 1 << 20  # what is claimed is not allocated at once
+            while left and (part := stream.read(min(step, left))):
+                parts.append(part)
+                left, step = left - len(part), 2 * step
     except MemoryError as error:
         raise _no_memory(size) from error
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _corrupt(f"brotli: {error}") from error
+    out = parts[0] if len(parts) == 1 else b"".join(parts)
     if len(out) != size:
         raise _corrupt(f"the page declares {size} bytes, brotli holds {len(out)} or more")
     return out

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek._core import rows
-from pageseek.codecs import CORRUPT, decompressor, prefix_of
-from pageseek.errors import CorruptFileError, from_core
+from pageseek.codecs import decompressor, prefix_of
+from pageseek.columns import Part
+from pageseek.errors import CORRUPT, CorruptFileError, from_core
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile, chunk_range
+from pageseek.nesting import REPEATED, Decoded
 from pageseek.page_index import OffsetIndex, Page
-from pageseek.schema import Form, Leaf, to_arrow
+from pageseek.schema import Leaf
+from pageseek.types import to_arrow
 
+MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
+
+
+def _likely_rows(length: int, file_size: int) -> int:
+    """Rows that a chunk of so many bytes may well have; more are believed when pages show them."""
+    return (1 << 16) + (max(min(length, file_size), 0) << 10)
 
 
 _NO_ROWS = rows.RowRanges.empty()
@@ -40,13 +50,15 @@ class LeafReader:
         self,
         file: ParquetFile,
         row_group: int,
-        leaf: Leaf,
-        form: Form,
+        part: Part,
         fetcher: Fetcher,
         offsets: OffsetIndex | None,
     ) -> None:
+        leaf, form, ladder = part
         self.leaf = leaf
         self.form = form
+        self.decoded: Decoded | None = None
+        self._ladder = ladder
         self._file = file
         self._row_group = row_group
         self._fetcher = fetcher
@@ -70,13 +82,19 @@ class LeafReader:
             prefix, step = prefix_of(codec)
             self._decoder = core.LeafDecoder(
                 form.core,
-                1 if leaf.max_def else 0,
-                0,
+                leaf.max_def,
+                leaf.max_rep,
                 lsb_levels=file.lsb_levels,
                 codec=codec,
                 decompress=decompress,
                 prefix=prefix,
                 step=step,
+                rungs=ladder,
+                levels_only=leaf.group,
+                max_output=fetcher.limits.max_output_bytes,
+                max_page=fetcher.limits.max_page_bytes,
+                always_compressed=file.always_compressed,
+                likely_rows=_likely_rows(self._stop - self._start, file.store.size),
             )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
@@ -87,6 +105,8 @@ class LeafReader:
         return f"{self._file.name}: column {self.leaf.name!r}, row group {self._row_group}"
 
     def _where_page(self) -> str:
+        if self._page_number is None and not self._at:  # before the first page
+            return self._where()
         page = "dictionary page" if self._page_number is None else f"page {self._page_number}"
         return f"{self._where()}, {page} at byte {self._at}"
 
@@ -124,7 +144,8 @@ class LeafReader:
     # -- decoding -----------------------------------------------------------------------------
 
     def read(self) -> list[pa.Array]:
-        """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out.
+        """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a
+        nested leaf one, which `decoded` then holds with its ladder.
 
         Raises IndexMismatch where the pages are not what the offset index says: the rows asked for may
         themselves have been chosen on its word, so the caller has to begin again without it.
@@ -159,29 +180,61 @@ class LeafReader:
         states: Iterator[int] | None = None
         if self._pages is not None and len(self._pages) == 1:
             self._page_number, self._at, _, first, count = self._pages[0]
-            made = decoder.read_page(self._buffers[0], first, count, ranges)
+            made = decoder.read_page(self._buffers[0], first, count, ranges, self._slots())
             if made != core.TAKE_DICTIONARY:
                 self._report.pages_read += 1
                 if not isinstance(made, int):
-                    return [to_arrow(self.form, *made)]
+                    return self._finished([self._array(made)])
                 states = iter([made])
         if states is None:
-            decoder.begin(ranges)
-            states = self._walk() if self._pages is None else self._indexed(self._pages)
+            decoder.begin(ranges, hint=self._slots())
+            if self._pages is not None:
+                states = self._indexed(self._pages)
+            else:
+                states = self._walk_repeated() if self.leaf.max_rep else self._walk()
         arrays: list[pa.Array] = []
         if self._ranges:
             for state in states:
                 while state == core.TAKE_FULL:
-                    arrays.append(to_arrow(self.form, *decoder.finish()))
+                    arrays.append(self._array(decoder.finish()))
                     decoder.begin(ranges)
                     state = decoder.resume()
                 if state == core.TAKE_DONE:
                     break
             else:
-                raise CorruptFileError(
-                    f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
-                )
-        arrays.append(to_arrow(self.form, *decoder.finish()))
+                if not self._ladder or decoder.end() != core.TAKE_DONE:
+                    raise CorruptFileError(
+                        f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
+                    )
+        arrays.append(self._array(decoder.finish()))
+        return self._finished(arrays)
+
+    def _slots(self) -> int:
+        """About how many values the rows of a nested leaf have: room is made for them at once."""
+        if not self._ladder:
+            return 0
+        chunk, chosen = self._chunk, self._ranges.num_rows
+        stated: int = min(chunk.num_values, 8 * chunk.total_uncompressed_size, MAX_SLOTS)
+        if chosen < self._num_rows:
+            stated = stated * chosen * 9 // (self._num_rows * 8)
+        return max(stated, 0)
+
+    def _array(self, made: Any) -> pa.Array:
+        return pa.nulls(0) if self.leaf.group else to_arrow(self.form, *made)
+
+    def _finished(self, arrays: list[pa.Array]) -> list[pa.Array]:
+        if not self._ladder:
+            return arrays
+        ladder: list[tuple[Any, ...]] = []
+        for rung, (slots, nulls, validity, offsets) in zip(
+            self._ladder, self._decoder.rungs(), strict=True
+        ):
+            if rung[0] == REPEATED:
+                ladder.append((slots, pa.py_buffer(offsets)))
+            else:
+                bits = None if validity is None else pa.py_buffer(validity)
+                ladder.append((slots, nulls, bits))
+        self.decoded = Decoded(self._decoder.rows, arrays[0], ladder)
         return arrays
 
     def _indexed(self, pages: list[Page]) -> Iterator[int]:
@@ -235,6 +288,58 @@ class LeafReader:
                     yield state
                 row, page = stop, page + 1
             at = stop_at
+
+    def _walk_repeated(self) -> Iterator[int]:
+        """The same for a leaf that repeats: rows may go on in the next page, and only the levels tell how many
+        begin in one, unless headers (of version 2) tell and can be believed.
+        """
+        (data,) = self._buffers
+        decoder = self._decoder
+        at, row, page = 0, 0, 0
+        self._base = self._start
+        told = self._ranges.num_rows < self._num_rows and self._headers_tell_rows(data)
+        while at < data.nbytes:
+            self._page_number, self._at = page, self._start + at
+            kind = decoder.head(data, at)
+            stop_at = decoder.stop
+            if kind == core.DICTIONARY_PAGE:
+                self._dictionary_data = data[at:stop_at]
+                self._dictionary_at = self._start + at, stop_at - at
+            elif kind in (core.DATA_PAGE, core.DATA_PAGE_V2):
+                if self._offsets is None:
+                    self._report.pages_total += 1
+                count = decoder.num_rows
+                if not told or self._ranges.meets(row, row + count):
+                    state = decoder.take(row, told)
+                    if state == core.TAKE_DICTIONARY:
+                        self._load_dictionary()
+                        self._page_number, self._at = page, self._start + at
+                        self._base = self._start
+                        decoder.head(data, at)
+                        state = decoder.take(row, told)
+                    self._report.pages_read += 1
+                    count = decoder.page_rows
+                    yield state
+                if row + count > self._num_rows:
+                    raise self._corrupt(
+                        f"its rows {row} to {row + count} go beyond the {self._num_rows} of the row group"
+                    )
+                row, page = row + count, page + 1
+            at = stop_at
+
+    def _headers_tell_rows(self, data: memoryview) -> bool:
+        """Whether every page header counts rows, and all of them those of the row group."""
+        decoder, at, rows_in = self._decoder, 0, 0
+        while at < data.nbytes:
+            try:
+                kind = decoder.head(data, at)
+            except core.CoreError:
+                return False  # who comes there will say so
+            if kind == core.DATA_PAGE:
+                return False
+            rows_in += decoder.num_rows if kind == core.DATA_PAGE_V2 else 0
+            at = decoder.stop
+        return bool(rows_in == self._num_rows)
 
     def _load_dictionary(self) -> None:
         if self._dictionary_at is None:

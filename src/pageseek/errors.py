@@ -65,6 +65,7 @@ class CoreError(PageseekError):
         return self.message if self.offset is None else f"{self.message} (byte {self.offset})"
 
 
+CORRUPT, LIMIT, UNSUPPORTED = 2, 3, 4  # ps_status of pageseek.h
 _STATUS: dict[int, type[PageseekError]] = {
     1: CorruptFileError,
     2: CorruptFileError,

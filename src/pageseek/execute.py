@@ -5,6 +5,8 @@ the payload for the rows that passed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +14,18 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek._core.gather import gather
+from pageseek.columns import Column, Part, part_of
 from pageseek.decode import LeafReader
-from pageseek.errors import placed
+from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
-from pageseek.metadata import Column, ParquetFile
+from pageseek.metadata import ParquetFile
+from pageseek.nesting import Decoded, assemble
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
 from pageseek.report import Report
-from pageseek.schema import Form, Leaf, to_arrow
+from pageseek.schema import Leaf
+from pageseek.types import K_BOOL, Form, Options, to_arrow
 
+Key = tuple[int, int]  # of a leaf: Leaf.key
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 
 
@@ -27,15 +33,23 @@ class GroupScan:
     """Reads one row group of one file for one scan."""
 
     def __init__(
-        self, file: ParquetFile, row_group: int, columns: Sequence[Column], fetcher: Fetcher
+        self,
+        file: ParquetFile,
+        row_group: int,
+        columns: Sequence[Column],
+        fetcher: Fetcher,
+        options: Options,
     ) -> None:
         self._file = file
+        self._options = options
         self._row_group = row_group
         self._columns = columns
         self._fetcher = fetcher
         self._report: Report = fetcher.report
-        self._held: dict[int, list[pa.Array]] = {}  # leaf -> its rows at the current selection
-        self._forms: dict[int, Form] = {}
+        # what is decoded of a leaf, at the current selection; of a nested one also its ladder
+        self._held: dict[Key, list[pa.Array]] = {}
+        self._ladders: dict[Key, Decoded] = {}
+        self._forms: dict[Key, Form] = {}
 
     def run(
         self, ranges: rows.RowRanges, bound: Bound | None, limit: int | None
@@ -48,46 +62,75 @@ class GroupScan:
         if limit is not None and ranges.num_rows > limit:
             self._count_limited(ranges, limit)
             ranges = ranges.head(limit)
-            for leaf, arrays in self._held.items():
-                self._held[leaf] = _head(self._forms[leaf], arrays, limit)
+            for key, arrays in self._held.items():
+                self._held[key] = _head(self._forms[key], arrays, limit)
+            for key, decoded in self._ladders.items():
+                self._ladders[key] = _head_ladder(decoded, limit)
         n = ranges.num_rows
         if n == 0:
             return 0, [[] for _ in self._columns]
         with self._report.timed("payload"):
-            payload = {column.leaf.index: column for column in self._columns}
-            self._read(
-                [(c.leaf, c.form) for i, c in payload.items() if i not in self._held], ranges
-            )
-            return n, [
-                [column.form.finish(a) for a in self._held[column.leaf.index]]
-                for column in self._columns
-            ]
+            parts = {part.leaf.key: part for column in self._columns for part in column.parts}
+            self._read([part for key, part in parts.items() if key not in self._held], ranges)
+            return n, [self._output(column) for column in self._columns]
+
+    def _output(self, column: Column) -> list[pa.Array]:
+        where = f"{self._file.name}: row group {self._row_group}"
+        if column.node is None:
+            (part,) = column.parts
+            arrays = self._held[part.leaf.key]
+            if part.form.type == part.form.storage:
+                return arrays
+            with placed(f"{where}, column {column.name!r}"):
+                return [part.form.finish(array) for array in arrays]
+        decoded = {}
+        for part in column.parts:
+            arrays, ladder = self._held[part.leaf.key], self._ladders.get(part.leaf.key)
+            if len(arrays) > 1:
+                raise LimitError(
+                    f"{where}: column {part.leaf.name!r}: byte strings of more than 2 GiB inside "
+                    'a struct; use string_type="large"'
+                )
+            made = Decoded(len(arrays[0]), arrays[0], ()) if ladder is None else ladder
+            decoded[part.leaf.index] = replace(made, array=arrays[0])
+        return [assemble(column.node, decoded, where)]
 
     def _count_limited(self, ranges: rows.RowRanges, limit: int) -> None:
         """Count the pages of the payload that the rows beyond the limit would need."""
         if self._report.chunks is None:
             return
-        for leaf in {c.leaf.index: c.leaf for c in self._columns}.values():
+        for leaf in {p.leaf.index: p.leaf for c in self._columns for p in c.parts}.values():
             offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
             chunk = self._report.chunks.get((self._file.name, self._row_group, leaf.name))
-            if offsets is not None and chunk is not None and leaf.index not in self._held:
+            if offsets is not None and chunk is not None and leaf.key not in self._held:
                 all_pages, wanted = offsets.pages_of(ranges), offsets.pages_of(ranges.head(limit))
                 chunk.limited = len(all_pages) - len(wanted)
 
-    def _read(self, leaves: Sequence[tuple[Leaf, Form]], ranges: rows.RowRanges) -> None:
+    def _read(self, parts: Sequence[Part], ranges: rows.RowRanges) -> None:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
-        readers = [self._reader(leaf, form) for leaf, form in leaves]
+        readers = [self._reader(part) for part in parts]
         wanted = [reader.want(ranges) for reader in readers]
         buffers = iter(self._fetcher.read([at for part in wanted for at in part], "data"))
-        for reader, part in zip(readers, wanted, strict=True):
-            reader.give([next(buffers) for _ in part])
+        for reader, pages in zip(readers, wanted, strict=True):
+            reader.give([next(buffers) for _ in pages])
         for reader in readers:
-            self._forms[reader.leaf.index] = reader.form
-            self._held[reader.leaf.index] = reader.read()
+            key = reader.leaf.key
+            self._forms[key] = reader.form
+            self._held[key], decoded = reader.read(), reader.decoded
+            if decoded is None:
+                continue
+            if decoded.rows != ranges.num_rows:
+                raise CorruptFileError(
+                    f"{self._file.name}: column {reader.leaf.name!r}, row group {self._row_group}: "
+                    f"{decoded.rows} rows where {ranges.num_rows} are due"
+                )
+            self._ladders[key] = decoded
+            if reader.leaf.group:
+                self._held[key] = [_presence(decoded, reader.leaf)]
 
-    def _reader(self, leaf: Leaf, form: Form) -> LeafReader:
-        offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
-        return LeafReader(self._file, self._row_group, leaf, form, self._fetcher, offsets)
+    def _reader(self, part: Part) -> LeafReader:
+        offsets = self._file.cached_offset_index(self._row_group, part.leaf)[1]
+        return LeafReader(self._file, self._row_group, part, self._fetcher, offsets)
 
     # -- filter -------------------------------------------------------------------------------
 
@@ -100,28 +143,39 @@ class GroupScan:
         parts = conjuncts(bound)
         if len(parts) > 1:
             parts.sort(key=self._cost)
+        payload = {part.leaf.key for column in self._columns for part in column.parts}
         needed_later = [
-            {t.leaf.index for later in parts[i + 1 :] for t in leaves_of(later)}
-            | {column.leaf.index for column in self._columns}
+            payload | {t.leaf.key for later in parts[i + 1 :] for t in leaves_of(later)}
             for i in range(len(parts))
         ]
         for part, later in zip(parts, needed_later, strict=True):
             if not ranges:
                 break
-            tests = {t.leaf.index: t for t in leaves_of(part)}
-            self._read([(t.leaf, t.form) for i, t in tests.items() if i not in self._held], ranges)
+            tests = {t.leaf.key: t for t in leaves_of(part)}
+            self._read(
+                [
+                    part_of(self._file, t.leaf, t.form, self._options)
+                    for key, t in tests.items()
+                    if key not in self._held
+                ],
+                ranges,
+            )
             n = ranges.num_rows
             mask, count = self._evaluate(part, n)
-            self._held = {leaf: arrays for leaf, arrays in self._held.items() if leaf in later}
+            self._held = {key: arrays for key, arrays in self._held.items() if key in later}
+            self._ladders = {key: made for key, made in self._ladders.items() if key in later}
             if count < n:
                 ranges = ranges.refine(mask)
-                if count:
-                    self._held = {
-                        leaf: _take(self._forms[leaf], arrays, mask, n, count)
-                        for leaf, arrays in self._held.items()
-                    }
-                else:
+                if not count:
                     self._held.clear()
+                    self._ladders.clear()
+                self._held = {
+                    key: _take(self._forms[key], arrays, mask, n, count)
+                    for key, arrays in self._held.items()
+                }
+                self._ladders = {
+                    key: _take_ladder(made, mask, count) for key, made in self._ladders.items()
+                }
         return ranges
 
     def _evaluate(self, bound: Bound, n: int) -> tuple[Bitmap, int]:
@@ -141,7 +195,7 @@ class GroupScan:
         return mask, count
 
     def _test(self, test: BoundLeaf, n: int) -> tuple[Bitmap, int]:
-        arrays = self._held[test.leaf.index]
+        arrays = self._held[test.leaf.key]
         if test.form.is_null:  # IS NULL is TRUE for every row, all else NULL
             return _constant(test.op == rows.OP_IS_NULL and not test.negate, n)
         masks: list[tuple[Bitmap, int, int]] = []
@@ -200,15 +254,43 @@ def _take(form: Form, arrays: list[pa.Array], mask: Bitmap, n: int, count: int) 
     return out
 
 
+def _take_ladder(decoded: Decoded, mask: Bitmap, count: int) -> Decoded:
+    """The `count` rows of a bitmap; no filter tests what lies below a list, so that every rung has a slot a row."""
+    ladder: list[tuple[Any, ...]] = []
+    for slots, nulls, bits in decoded.ladder:
+        if nulls:
+            made = gather(K_BOOL, 0, slots, None, bits, None, mask, count, start=0)
+            bits = pa.py_buffer(made[-1])
+            nulls = count - pa.Array.from_buffers(pa.bool_(), count, [None, bits]).true_count
+        ladder.append((count, nulls, bits if nulls else None))
+    return Decoded(count, decoded.array, ladder)
+
+
+def _head_ladder(decoded: Decoded, n: int) -> Decoded:
+    return _take_ladder(decoded, _first_bits(n, decoded.rows), n) if n < decoded.rows else decoded
+
+
+def _presence(decoded: Decoded, leaf: Leaf) -> pa.Array:
+    """Of a leaf that stands for a group: TRUE, or null where the group is."""
+    n, nulls, bits = decoded.ladder[leaf.rung]
+    ones = pa.py_buffer(b"\xff" * ((n + 7) // 8))
+    return pa.Array.from_buffers(pa.bool_(), n, [bits if nulls else None, ones], nulls)
+
+
+def _first_bits(n: int, total: int) -> Bitmap:
+    mask = np.zeros((total + 7) // 8, np.uint8)
+    mask[: n // 8] = 0xFF
+    if n % 8:
+        mask[n // 8] = (1 << n % 8) - 1
+    return mask
+
+
 def _head(form: Form, arrays: list[pa.Array], n: int) -> list[pa.Array]:
     """The first n rows, in memory of their own size: a few rows do not keep many alive."""
     rows_in = sum(map(len, arrays))
     if n >= rows_in:
         return arrays
-    mask = np.zeros((rows_in + 7) // 8, np.uint8)
-    mask[: n // 8] = 0xFF
-    if n % 8:
-        mask[n // 8] = (1 << n % 8) - 1
+    mask = _first_bits(n, rows_in)
     return [array for array in _take(form, arrays, mask, rows_in, n) if len(array)]
 
 

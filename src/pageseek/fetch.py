@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pageseek.errors import CorruptFileError
+from pageseek.limits import DEFAULT, Limits
 from pageseek.report import Report
 from pageseek.storage.base import Store
 
@@ -12,11 +13,21 @@ LARGEST = 16 << 20  # bytes of one request that coalescing makes; a single range
 
 
 class Fetcher:
-    """Reads ranges of one store for one scan. `tail`: the last bytes of the file, when they are at hand."""
+    """Reads ranges of one store for one scan, and knows what that scan lets a file claim.
 
-    __slots__ = ("_gap", "_store", "_tail", "_tail_start", "report")
+    `tail`: the last bytes of the file, when they are at hand.
+    """
 
-    def __init__(self, store: Store, report: Report, tail: memoryview | None = None) -> None:
+    __slots__ = ("_gap", "_store", "_tail", "_tail_start", "limits", "report")
+
+    def __init__(
+        self,
+        store: Store,
+        report: Report,
+        tail: memoryview | None = None,
+        limits: Limits = DEFAULT,
+    ) -> None:
+        self.limits = limits
         self._store = store
         self._tail = tail
         self._tail_start = store.size - (tail.nbytes if tail is not None else 0)

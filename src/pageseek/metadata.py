@@ -9,7 +9,6 @@ import functools
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +20,16 @@ from pageseek.bounds import Bounds, signed_order, trusted_order
 from pageseek.errors import (
     CoreError,
     CorruptFileError,
+    LimitError,
     PageseekError,
     UnsupportedError,
     from_core,
     placed,
 )
 from pageseek.fetch import Fetcher
+from pageseek.limits import DEFAULT
+from pageseek.nesting import Node, build
 from pageseek.page_index import (
-    MAX_ARENA,
     ColumnIndex,
     OffsetIndex,
     int64s,
@@ -36,18 +37,9 @@ from pageseek.page_index import (
     parse_offset_indexes,
 )
 from pageseek.report import Report
-from pageseek.schema import (
-    ABSENT,
-    L_UNKNOWN,
-    PHYSICAL_NAMES,
-    Form,
-    Leaf,
-    Options,
-    Schema,
-    lazy,
-    logical_of,
-)
+from pageseek.schema import Leaf, Schema, lazy
 from pageseek.storage import Source, Store
+from pageseek.types import ABSENT, L_UNKNOWN, PHYSICAL_NAMES, Form, Options, logical_of
 
 DICTIONARY_ENCODINGS = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
@@ -61,15 +53,6 @@ PageHeader = NamedTuple("PageHeader", [(name, int) for name in core.PAGE_HEADER_
 def _records(kind: Any, data: bytes) -> list[Any]:
     width = len(kind._fields)
     return [kind._make(values) for values in struct.iter_unpack(f"<{width}q", data)]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """An output column: the leaf it is decoded from, and how."""
-
-    name: str
-    leaf: Leaf
-    form: Form
 
 
 def _key_values(footer: memoryview, pairs: bytes) -> Iterator[tuple[bytes, bytes | None]]:
@@ -92,14 +75,21 @@ class ParquetFile:
     give the page index. Safe to share between threads.
     """
 
-    def __init__(self, source: Source, store: Store, report: Report | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        store: Store,
+        report: Report | None = None,
+        max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    ) -> None:
         self.source = source
+        self.max_metadata_bytes = max_metadata_bytes
         self.store = store
         self.name = store.name
         report = report or Report()
         self._footer, self._tail = self._read_footer(report)
         try:
-            parsed = core.footer(self._footer, max_arena=MAX_ARENA)
+            parsed = core.footer(self._footer, max_arena=max_metadata_bytes)
         except CoreError as error:
             base = store.size - 8 - self._footer.nbytes
             raise from_core(error, f"{self.name}: footer", base) from error
@@ -133,9 +123,8 @@ class ParquetFile:
         self._chunk_tables: dict[int, bytes] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], Any] = {}
-        self._outputs: dict[
-            tuple[tuple[str, ...] | None, Options], tuple[tuple[Column, ...], pa.Schema]
-        ] = {}
+        self._nodes: dict[tuple[int, Options], Node] = {}
+        self.outputs: dict[Any, Any] = {}  # of columns.output
         self._group_zones: dict[tuple[int, Options], rows.Zones | None] = {}
         self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
@@ -163,6 +152,11 @@ class ParquetFile:
         if length > size - 12:
             raise CorruptFileError(
                 f"{self.name}: the footer claims {length} bytes, the file has {size}"
+            )
+        if length > self.max_metadata_bytes:
+            raise LimitError(
+                f"{self.name}: the footer has {length} bytes, beyond the limit of "
+                f"{self.max_metadata_bytes}; raise it with max_metadata_bytes"
             )
         if length + 8 <= tail.nbytes:
             return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
@@ -211,6 +205,11 @@ class ParquetFile:
         return "impala" in (self.created_by or "").lower()
 
     @lazy
+    def always_compressed(self) -> bool:
+        """Whether the writer compressed V2 pages and said that it had not (ARROW-10353)."""
+        return (self.created_by or "").startswith("parquet-cpp version ")
+
+    @lazy
     def key_value_metadata(self) -> Mapping[bytes, bytes | None]:
         """The footer's key-value pairs; of equal keys the first."""
         pairs: dict[bytes, bytes | None] = {}
@@ -218,41 +217,40 @@ class ParquetFile:
             pairs.setdefault(key, value)
         return pairs
 
-    def arrow_schema(self, options: Options, columns: list[int] | None = None) -> pa.Schema:
-        """The Arrow schema of the given top-level fields (all, if None)."""
-        tree = self.schema_tree
-        wanted = range(tree.num_fields) if columns is None else columns
-        metadata = {k: v or b"" for k, v in self.key_value_metadata.items() if k != b"ARROW:schema"}
-        return pa.schema([tree.arrow_field(i, options) for i in wanted], metadata=metadata or None)
-
-    def output(
-        self, names: tuple[str, ...] | None, options: Options
-    ) -> tuple[tuple[Column, ...], pa.Schema]:
-        """The columns of these names (all, if None), and their Arrow schema; kept for the next scan."""
-        key = names, options
-        found = self._outputs.get(key)
+    def node(self, index: int, options: Options) -> Node:
+        """A top-level field as the tree that Arrow makes of it."""
+        key = index, options
+        found = self._nodes.get(key)
         if found is None:
             tree = self.schema_tree
-            indices = (
-                list(range(tree.num_fields))
-                if names is None
-                else [tree.field_index(n) for n in names]
-            )
-            schema = self.arrow_schema(options, indices)
-            leaves = [tree.leaf(tree.first_leaf(i)) for i in indices]
-            found = (
-                tuple(Column(leaf.path[0], leaf, tree.form(leaf, options)) for leaf in leaves),
-                schema,
-            )
-            if len(self._outputs) >= 16:
-                self._outputs.clear()
-            self._outputs[key] = found
+            found = build(tree, index, options, tree.stored_field(index))
+            self._nodes[key] = found
         return found
+
+    def form(self, leaf: Leaf, options: Options) -> Form:
+        """How a leaf is decoded."""
+        if leaf.flat:
+            return self.schema_tree.form(leaf, options)
+        node = self.node(leaf.top, options)
+        while node.leaf is None:
+            node = next(c for c in node.children if c.first_leaf <= leaf.index < c.stop_leaf)
+        assert node.form is not None
+        return node.form
+
+    @lazy
+    def schema_metadata(self) -> dict[bytes, bytes]:
+        """The key-value pairs that belong to the Arrow schema."""
+        return {k: v or b"" for k, v in self.key_value_metadata.items() if k != b"ARROW:schema"}
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the file, as read with default options."""
-        return self.arrow_schema(Options())
+        tree, options = self.schema_tree, Options()
+        fields = [
+            tree.arrow_field(i, options) if tree.is_flat(i) else self.node(i, options).field
+            for i in range(tree.num_fields)
+        ]
+        return pa.schema(fields, metadata=self.schema_metadata or None)
 
     # -- column chunks -------------------------------------------------------------------------
 
@@ -376,9 +374,7 @@ class ParquetFile:
         """The statistics of a leaf's chunks as zones to probe, one a row group; None without any."""
         key = leaf.index, options
         if key not in self._group_zones:
-            self._group_zones[key] = self._make_group_zones(
-                leaf, self.schema_tree.form(leaf, options)
-            )
+            self._group_zones[key] = self._make_group_zones(leaf, self.form(leaf, options))
         return self._group_zones[key]
 
     def _make_group_zones(self, leaf: Leaf, form: Form) -> rows.Zones | None:
@@ -415,6 +411,7 @@ class ParquetFile:
             or length == ABSENT
             or offset < 4
             or length <= 0
+            or length > self.max_metadata_bytes
             or offset + length > self.store.size - 8
         ):
             return None
@@ -463,7 +460,7 @@ class ParquetFile:
             else:
                 known[row_group, leaf.index] = None
                 self._ignored("offset", row_group, leaf, "its chunk lies outside the file", report)
-        made = parse_offset_indexes(wanted, self.group_rows[row_group])
+        made = parse_offset_indexes(wanted, self.group_rows[row_group], self.max_metadata_bytes)
         for leaf, (_, start, _), found in zip(places, wanted, made, strict=True):
             if isinstance(found, CoreError):
                 self._ignored("offset", row_group, leaf, found.message, report)
@@ -495,7 +492,12 @@ class ParquetFile:
         if data is not None and offsets is not None and logical_of(leaf.element)[0] != L_UNKNOWN:
             try:
                 found = parse_column_index(
-                    data, leaf, self.schema_tree.form(leaf, options), self._orders, offsets
+                    data,
+                    leaf,
+                    self.form(leaf, options),
+                    self._orders,
+                    offsets,
+                    self.max_metadata_bytes,
                 )
             except CoreError as error:
                 self._ignored("column", row_group, leaf, error.message, report)
@@ -503,7 +505,7 @@ class ParquetFile:
         return found
 
     def _resolve(self, leaf: Leaf | str) -> Leaf:
-        return leaf if isinstance(leaf, Leaf) else self.schema_tree.find((leaf,))
+        return leaf if isinstance(leaf, Leaf) else self.schema_tree.find(leaf)
 
     def offset_index(self, row_group: int, leaf: Leaf | str) -> OffsetIndex | None:
         """Where the pages of a column chunk are, or None (parquet.thrift, OffsetIndex)."""

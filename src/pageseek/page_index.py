@@ -15,9 +15,9 @@ import pyarrow as pa
 from pageseek._core import metadata as core
 from pageseek._core import rows, search
 from pageseek.bounds import Bounds, trusted_order
-from pageseek.schema import Form, Leaf
+from pageseek.schema import Leaf
+from pageseek.types import Form
 
-MAX_ARENA = 1 << 30
 Page = tuple[int, int, int, int, int]  # number, offset, compressed size, first row, rows
 
 
@@ -130,12 +130,13 @@ def int64s(data: bytes) -> npt.NDArray[np.int64]:
 
 
 def parse_offset_indexes(
-    found: list[tuple[memoryview, int, int]], num_rows: int
+    found: list[tuple[memoryview, int, int]], num_rows: int, max_bytes: int
 ) -> list[OffsetIndex | core.CoreError | None]:
     """The offset indexes of chunks of one row group; `found`: of each its bytes, and those of the file that its
-    chunk takes. None for one that lists no page, CoreError for one that cannot be trusted.
+    chunk takes. None for one that lists no page, CoreError for one that cannot be trusted. `max_bytes`: what
+    each may take, parsed.
     """
-    made = core.offset_indexes(found, num_rows, max_arena=MAX_ARENA)
+    made = core.offset_indexes(found, num_rows, max_arena=max_bytes)
     return [
         one if isinstance(one, core.CoreError) else OffsetIndex(*one) if one[0] else None
         for one in made
@@ -143,11 +144,16 @@ def parse_offset_indexes(
 
 
 def parse_column_index(
-    data: memoryview, leaf: Leaf, form: Form, orders: memoryview, offsets: OffsetIndex
+    data: memoryview,
+    leaf: Leaf,
+    form: Form,
+    orders: memoryview,
+    offsets: OffsetIndex,
+    max_bytes: int,
 ) -> ColumnIndex:
     """A column index that fits the offset index of its chunk; CoreError otherwise."""
     order, null_pages, places, nulls, nans, counts = core.page_bounds(
-        data, offsets.starts, leaf.max_def == 0, trusted_order(leaf, orders), max_arena=MAX_ARENA
+        data, offsets.starts, leaf.max_def == 0, trusted_order(leaf, orders), max_arena=max_bytes
     )
     n = offsets.num_pages
     bounds = Bounds(form, data, places, n, null_pages, nulls, nans, counts, order)

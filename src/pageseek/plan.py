@@ -12,17 +12,20 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.cache import cache
+from pageseek.columns import Column, output, tested
 from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, PageseekError, UnsupportedError
 from pageseek.execute import GroupScan, batches_of, table_of
 from pageseek.fetch import Fetcher
-from pageseek.metadata import Column, ParquetFile, chunk_range
+from pageseek.limits import DEFAULT, Limits
+from pageseek.metadata import ParquetFile, chunk_range
 from pageseek.predicate.bind import Bound, BoundConst, bind, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import load_indexes, prune_groups, prune_pages
 from pageseek.report import ChunkReport, Report
-from pageseek.schema import Form, Leaf, Options
+from pageseek.schema import Leaf
 from pageseek.storage import Source, Version
+from pageseek.types import Form, Options
 
 STATISTICS, COLUMN_INDEX, LIMIT = "statistics", "column_index", "limit"
 FILTER, NO_ROWS = "filter", "no_rows"
@@ -57,6 +60,7 @@ class Request:
     options: Options
     nan: str
     batch_size: int
+    limits: Limits = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ class ScanPlan:
             if left == 0:
                 return
             file, scope = opened[i] if opened else self._open(file_plan, report)
-            fetcher = Fetcher(file.store, report, file.tail)
+            fetcher = Fetcher(file.store, report, file.tail, self.request.limits)
             if not opened:
                 _load_offsets(file, scope, file_plan.groups, fetcher)
             report.files.read += 1
@@ -163,7 +167,7 @@ class ScanPlan:
         report.file_bytes += sum(file.version.size for file in self.files)
 
     def _open(self, file_plan: FilePlan, report: Report) -> Opened:
-        file = cache.open(file_plan.source, report)
+        file = cache.open(file_plan.source, report, self.request.limits.max_metadata_bytes)
         if file.store.version != file_plan.version:
             raise FileChangedError(
                 f"{file.name}: the file changed after it was planned "
@@ -176,7 +180,7 @@ class ScanPlan:
     ) -> tuple[int, list[list[pa.Array]]]:
         ranges, report = group.ranges, fetcher.report
         while True:
-            scan = GroupScan(file, group.row_group, scope.columns, fetcher)
+            scan = GroupScan(file, group.row_group, scope.columns, fetcher, self.request.options)
             try:
                 found = scan.run(ranges, None if group.proven else scope.bound, left)
             except IndexMismatch as mismatch:
@@ -204,18 +208,17 @@ class Scope:
 
     @classmethod
     def of(cls, file: ParquetFile, request: Request) -> Scope:
-        tree = file.schema_tree
-        columns, schema = file.output(request.columns, request.options)
+        file.schema_tree.check(request.options)
+        columns, schema = output(file, request.columns, request.options)
 
         def find(path: tuple[str, ...]) -> tuple[Leaf, Form]:
-            leaf = tree.find(path)
-            return leaf, tree.form(leaf, request.options)
+            return tested(file, path, request.options)
 
         bound = bind(request.filter, find, request.nan) if request.filter is not None else None
         return cls(request, columns, schema, bound)
 
     def touched(self) -> list[Leaf]:
-        found = {column.leaf.index: column.leaf for column in self.columns}
+        found = {p.leaf.index: p.leaf for column in self.columns for p in column.parts}
         if self.bound is not None:
             found |= {test.leaf.index: test.leaf for test in leaves_of(self.bound)}
         return list(found.values())
@@ -283,7 +286,7 @@ def prepare(
             report.files.prune(LIMIT, len(sources) - at)
             break
         with report.timed("open"):
-            file = cache.open(source, report)
+            file = cache.open(source, report, request.limits.max_metadata_bytes)
             scope = Scope.of(file, request)
         if schema is None:
             schema = scope.schema
@@ -345,7 +348,7 @@ def _prune_file(
     report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - pruned)
     if limit is not None:
         kept = _cut(ranges, must, limit, report)
-    fetcher = Fetcher(file.store, report, file.tail)
+    fetcher = Fetcher(file.store, report, file.tail, scope.request.limits)
     doubtful = [i for i in kept if not must[i]]
     if doubtful:
         assert bound is not None

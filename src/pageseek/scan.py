@@ -11,12 +11,13 @@ import pyarrow as pa
 from pageseek.cache import cache
 from pageseek.errors import PredicateError
 from pageseek.execute import table_of
+from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
 from pageseek.plan import Request, ScanPlan, make_plan, prepare
 from pageseek.predicate.expression import And, Expression, to_expression
 from pageseek.report import Report
-from pageseek.schema import Options
 from pageseek.storage import Source, resolve
+from pageseek.types import Options
 
 BATCH_SIZE = 1 << 17
 
@@ -137,7 +138,11 @@ def scan(
     nan: str = "ieee",
     int96_unit: str = "ns",
     string_type: str = "string",
+    dictionary_columns: Sequence[str] = (),
     batch_size: int = BATCH_SIZE,
+    max_page_bytes: int = DEFAULT.max_page_bytes,
+    max_output_bytes: int = DEFAULT.max_output_bytes,
+    max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
 ) -> Scan:
     """A lazy scan of one or many Parquet files.
 
@@ -156,15 +161,27 @@ def scan(
         How floats compare: by IEEE 754, or with NaN equal to itself and above every number.
     int96_unit : {"ns", "us", "ms"}
         The unit in which INT96 timestamps come out.
-    string_type : {"string", "large"}
-        32-bit or 64-bit offsets for strings and binary.
+    string_type : {"string", "large", "view"}
+        How strings and binary come out: with 32-bit or 64-bit offsets, or as views. A dictionary keeps values
+        with 32-bit offsets.
+    dictionary_columns : sequence of str
+        Columns of strings or binary that come out as dictionaries, with 32-bit codes and a dictionary for each
+        batch of rows that was decoded together. A file whose writer had a dictionary in memory gives one anyway.
     batch_size : int
         Greatest number of rows of a batch.
+    max_page_bytes : int
+        Bytes of one page, decompressed; 1 GiB unless given. A file that claims more than this, or than either
+        of the next two, is a LimitError that names the option.
+    max_output_bytes : int
+        Bytes of each buffer of one column of one row group, decoded; 8 GiB unless given.
+    max_metadata_bytes : int
+        Bytes of a footer, or of an index of a column chunk, in the file and parsed; 1 GiB unless given.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size}: at least 1")
-    if isinstance(columns, str):
-        raise TypeError(f"columns={columns!r}: a list of names")
+    for names, given in (("columns", columns), ("dictionary_columns", dictionary_columns)):
+        if isinstance(given, str):
+            raise TypeError(f"{names}={given!r}: a list of names")
     if nan not in ("ieee", "spark"):
         raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
     if limit is not None and limit < 0:
@@ -176,9 +193,10 @@ def scan(
         columns=None if columns is None else tuple(columns),
         filter=to_expression(filter),
         limit=limit,
-        options=Options(int96_unit=int96_unit, string_type=string_type),
+        options=Options(int96_unit, string_type, tuple(dictionary_columns)),
         nan=nan,
         batch_size=batch_size,
+        limits=Limits(max_page_bytes, max_output_bytes, max_metadata_bytes),
     )
     return Scan(sources, request)
 
@@ -199,12 +217,13 @@ def read_table(
     return scan(source, columns=columns, filter=condition, limit=limit, **options).to_table()
 
 
-def open_file(source: Any) -> ParquetFile:
-    """Open one file: its schema, row groups, statistics and page index."""
+def open_file(source: Any, *, max_metadata_bytes: int = DEFAULT.max_metadata_bytes) -> ParquetFile:
+    """Open one file: its schema, row groups, statistics and page index. The limit is that of `scan`."""
+    limits = Limits(max_metadata_bytes=max_metadata_bytes)
     found = resolve(source)
     if len(found) != 1:
         raise ValueError(f"open takes one file, the source has {len(found)}")
-    return ParquetFile(found[0], found[0].open())
+    return ParquetFile(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)
 
 
 def clear_cache() -> None:

@@ -1,7 +1,6 @@
-"""The columns of a file: Parquet's schema tree, its leaves, and the Arrow types they become.
+"""The columns of a file: Parquet's schema tree, its leaves, and the Arrow fields they become.
 
-Sources: parquet.thrift (SchemaElement, LogicalType), LogicalTypes.md. Types are those that pyarrow's
-own reader gives for the file.
+Source: parquet.thrift (SchemaElement).
 """
 
 from __future__ import annotations
@@ -11,13 +10,28 @@ import binascii
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek.errors import CorruptFileError, LimitError, PredicateError, UnsupportedError
+from pageseek.types import (
+    ABSENT,
+    BOOLEAN,
+    FIXED,
+    L_DECIMAL,
+    MAX_FIXED,
+    Form,
+    Options,
+    SchemaElement,
+    leaf_form,
+    logical_of,
+    stored_metadata,
+    stored_type,
+    takes_dictionary,
+)
 
 _T = TypeVar("_T")
 
@@ -43,104 +57,7 @@ class lazy(Generic[_T]):  # noqa: N801
         return made
 
 
-BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
-PHYSICAL_NAMES = (
-    "BOOLEAN",
-    "INT32",
-    "INT64",
-    "INT96",
-    "FLOAT",
-    "DOUBLE",
-    "BYTE_ARRAY",
-    "FIXED_LEN_BYTE_ARRAY",
-)
-ABSENT = -(1 << 63)
-MAX_FIXED = 1 << 27  # bytes of a fixed-length value, as in the core
-
-# ps_kind of pageseek.h
-(K_BOOL, K_I8, K_I16, K_I32, K_I64, K_U8, K_U16, K_U32, K_U64, K_F16, K_F32, K_F64) = range(12)
-K_D128, K_D256, K_BYTES, K_LARGE_BYTES, K_FIXED = range(12, 17)
-FLOAT_KINDS = frozenset((K_F16, K_F32, K_F64))
-_NULL = pa.null().id
-BYTES_KINDS = frozenset((K_BYTES, K_LARGE_BYTES))
-_UNITS = {1: "ms", 2: "us", 3: "ns"}
-_INT96_UNITS = {"ms": 1, "us": 2, "ns": 3}
-
-# LogicalType union members
-(L_STRING, L_MAP, L_LIST, L_ENUM, L_DECIMAL, L_DATE, L_TIME, L_TIMESTAMP) = range(1, 9)
-(L_INTEGER, L_UNKNOWN, L_JSON, L_BSON, L_UUID, L_FLOAT16, L_VARIANT, L_GEOMETRY, L_GEOGRAPHY) = (
-    range(10, 19)
-)
-
-
-class SchemaElement(NamedTuple):
-    """A SchemaElement of parquet.thrift; what is not there is ABSENT."""
-
-    type: int
-    type_length: int
-    repetition: int
-    name_offset: int
-    name_length: int
-    num_children: int
-    converted_type: int
-    scale: int
-    precision: int
-    field_id: int
-    logical: int
-    logical_a: int
-    logical_b: int
-    logical_c: int
-
-
 _ELEMENT = struct.Struct(f"<{len(SchemaElement._fields)}q")
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How columns come out."""
-
-    int96_unit: str = "ns"
-    string_type: str = "string"
-
-    def __post_init__(self) -> None:
-        if self.int96_unit not in _INT96_UNITS:
-            raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
-        if self.string_type not in ("string", "large"):
-            raise ValueError(f"string_type={self.string_type!r}: one of 'string', 'large'")
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How a leaf is decoded: the kernel's form, the Arrow type of its buffers, and the type handed out."""
-
-    core: tuple[
-        int, int, int, int, int, int
-    ]  # physical, type_length, kind, width, INT96 unit, check UTF-8
-    storage: pa.DataType
-    type: pa.DataType
-
-    @property
-    def is_null(self) -> bool:
-        """Every value is null."""
-        return bool(self.type.id == _NULL)
-
-    @property
-    def kind(self) -> int:
-        return self.core[2]
-
-    @property
-    def width(self) -> int:
-        return self.core[3]
-
-    def finish(self, array: pa.Array) -> pa.Array:
-        """An array of `storage` as one of `type`."""
-        if self.type == self.storage:
-            return array
-        if isinstance(self.type, pa.BaseExtensionType):
-            return pa.ExtensionArray.from_storage(self.type, array)
-        if pa.types.is_dictionary(self.type):
-            return array.dictionary_encode()
-        return array.cast(self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +70,17 @@ class Leaf:
     max_def: int
     max_rep: int
     top: int  # position of the top-level field that holds it
+    group: bool = False  # it stands for a group above it: is that null?
+    rung: int = -1  # of its ladder, that tells this; -1: the group never is
 
     @property
     def name(self) -> str:
         return ".".join(self.path)
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What is read of it: its values, or a rung."""
+        return self.index, self.rung
 
     @property
     def flat(self) -> bool:
@@ -171,167 +95,6 @@ class Field:
     element: SchemaElement
     first_leaf: int
     stop_leaf: int
-
-
-def _signed_kind(bits: int) -> tuple[int, pa.DataType] | None:
-    return {
-        8: (K_I8, pa.int8()),
-        16: (K_I16, pa.int16()),
-        32: (K_I32, pa.int32()),
-        64: (K_I64, pa.int64()),
-    }.get(bits)
-
-
-def _unsigned_kind(bits: int) -> tuple[int, pa.DataType] | None:
-    return {
-        8: (K_U8, pa.uint8()),
-        16: (K_U16, pa.uint16()),
-        32: (K_U32, pa.uint32()),
-        64: (K_U64, pa.uint64()),
-    }.get(bits)
-
-
-# ConvertedType -> the same as a LogicalType and its parameters (LogicalTypes.md, compatibility sections)
-_CONVERTED: dict[int, tuple[int, int, int]] = {
-    0: (L_STRING, 0, 0),
-    4: (L_ENUM, 0, 0),
-    6: (L_DATE, 0, 0),
-    7: (L_TIME, 1, 1),
-    8: (L_TIME, 1, 2),
-    9: (L_TIMESTAMP, 1, 1),
-    10: (L_TIMESTAMP, 1, 2),
-    11: (L_INTEGER, 8, 0),
-    12: (L_INTEGER, 16, 0),
-    13: (L_INTEGER, 32, 0),
-    14: (L_INTEGER, 64, 0),
-    15: (L_INTEGER, 8, 1),
-    16: (L_INTEGER, 16, 1),
-    17: (L_INTEGER, 32, 1),
-    18: (L_INTEGER, 64, 1),
-    19: (L_JSON, 0, 0),
-    20: (L_BSON, 0, 0),
-    24: (L_UNKNOWN, 0, 0),  # never in the format; old parquet-cpp wrote it for columns of nulls
-}
-
-
-def logical_of(element: SchemaElement) -> tuple[int, int, int]:
-    """(LogicalType member, its first two parameters) of a leaf; 0 where it has none, or one we do not know."""
-    if element.logical not in (ABSENT, 0):
-        return element.logical, element.logical_a, element.logical_b
-    if element.converted_type == 5:
-        return L_DECIMAL, max(element.scale, 0), element.precision
-    return _CONVERTED.get(element.converted_type, (0, 0, 0))
-
-
-def _decimal(scale: int, precision: int) -> tuple[int, pa.DataType] | None:
-    if not (0 < precision <= 76 and 0 <= scale <= precision):
-        return None
-    return (
-        (K_D128, pa.decimal128(precision, scale))
-        if precision <= 38
-        else (K_D256, pa.decimal256(precision, scale))
-    )
-
-
-_PLAIN = {
-    BOOLEAN: (K_BOOL, pa.bool_()),
-    INT32: (K_I32, pa.int32()),
-    INT64: (K_I64, pa.int64()),
-    FLOAT: (K_F32, pa.float32()),
-    DOUBLE: (K_F64, pa.float64()),
-}
-
-
-def _natural(
-    element: SchemaElement, options: Options
-) -> tuple[int, pa.DataType, pa.DataType, bool]:
-    """(kind, storage type, type, is text) without regard to a stored Arrow schema."""
-    logical, a, b = logical_of(element)
-    physical = element.type
-    found: tuple[int, pa.DataType] | None = None
-    if logical == L_DECIMAL and physical in (INT32, INT64, BYTE_ARRAY, FIXED):
-        found = _decimal(a, b)
-    elif logical == L_INTEGER and physical in (INT32, INT64):
-        found = _signed_kind(a) if b else _unsigned_kind(a)
-        if found and (a == 64) != (physical == INT64):
-            found = None
-    elif logical == L_DATE and physical == INT32:
-        found = K_I32, pa.date32()
-    elif logical == L_TIME and physical == (INT32 if b == 1 else INT64) and b in _UNITS:
-        found = (K_I32, pa.time32("ms")) if b == 1 else (K_I64, pa.time64(_UNITS[b]))
-    elif logical == L_TIMESTAMP and physical == INT64 and b in _UNITS:
-        found = K_I64, pa.timestamp(_UNITS[b], "UTC" if a else None)
-    elif physical == INT96:
-        found = K_I64, pa.timestamp(options.int96_unit)
-    elif physical == FIXED and logical == L_FLOAT16 and element.type_length == 2:
-        found = K_F16, pa.float16()
-    if found is None:
-        found = _PLAIN.get(physical)
-    if found is not None:
-        return *found, found[1], False
-    if physical == FIXED:
-        storage = pa.binary(element.type_length)
-        if logical == L_UUID and element.type_length == 16:
-            return K_FIXED, storage, pa.uuid(), False
-        return K_FIXED, storage, storage, False
-    if logical == L_JSON:
-        return K_BYTES, pa.string(), pa.json_(pa.string()), True
-    storage = pa.string() if logical == L_STRING else pa.binary()
-    return K_BYTES, storage, storage, logical == L_STRING
-
-
-def _with_stored(
-    kind: int, storage: pa.DataType, natural: pa.DataType, stored: pa.DataType
-) -> tuple[int, pa.DataType, pa.DataType]:
-    """What the type that the writer had in memory changes, as pyarrow honours it."""
-    t = pa.types
-    if natural == stored:
-        return kind, storage, natural
-    if t.is_timestamp(natural) and t.is_timestamp(stored) and natural.tz is not None and stored.tz:
-        made = pa.timestamp(natural.unit, stored.tz)
-        return kind, made, made
-    if natural == pa.int64() and t.is_duration(stored):
-        return kind, stored, stored
-    if (natural == pa.string() and t.is_large_string(stored)) or (
-        natural == pa.binary() and t.is_large_binary(stored)
-    ):
-        return K_LARGE_BYTES, stored, stored
-    if (natural == pa.string() and stored == pa.string_view()) or (
-        natural == pa.binary() and stored == pa.binary_view()
-    ):
-        return kind, storage, stored
-    if t.is_dictionary(stored) and natural in (pa.string(), pa.binary()):
-        return kind, storage, pa.dictionary(pa.int32(), natural, stored.ordered)
-    if t.is_decimal256(stored) and t.is_decimal128(natural):
-        made = pa.decimal256(natural.precision, natural.scale)
-        return K_D256, made, made
-    return kind, storage, natural
-
-
-_LARGE = {
-    pa.string(): pa.large_string(),
-    pa.binary(): pa.large_binary(),
-    pa.json_(pa.string()): pa.json_(pa.large_string()),
-}
-
-
-def leaf_form(leaf: Leaf, options: Options, stored: pa.DataType | None = None) -> Form:
-    """How to decode a leaf, and as what. `stored` is its type in the file's Arrow schema, if it has one."""
-    element = leaf.element
-    kind, storage, made, text = _natural(element, options)
-    if stored is not None:
-        kind, storage, made = _with_stored(kind, storage, made, stored)
-    if options.string_type == "large" and made in _LARGE:  # views and dictionaries stay as they are
-        kind, storage, made = K_LARGE_BYTES, _LARGE[storage], _LARGE[made]
-    if logical_of(element)[0] == L_UNKNOWN:
-        made = pa.null()
-    length = element.type_length if element.type == FIXED else 0
-    unit = _INT96_UNITS[options.int96_unit] if element.type == INT96 else 0
-    return Form(
-        (element.type, length, kind, length if kind == K_FIXED else 0, unit, int(text)),
-        storage,
-        made,
-    )
 
 
 class Schema:
@@ -365,7 +128,6 @@ class Schema:
         self._key_value = key_value
         self._source = source
         self._forms: dict[tuple[int, Options], Form] = {}
-        self._found: dict[tuple[str, ...], Leaf] = {}
         self._flat: dict[int, Leaf] = {}  # of a schema without groups, those asked for
         self._n = len(elements) // _ELEMENT.size - 1  # without the root
         self._all_flat = num_leaves == self._n
@@ -373,6 +135,9 @@ class Schema:
     @lazy
     def _table(self) -> npt.NDArray[np.int64]:
         return np.frombuffer(self._elements, np.int64).reshape(-1, len(SchemaElement._fields))
+
+    def _element(self, position: int) -> SchemaElement:
+        return SchemaElement._make(_ELEMENT.unpack_from(self._elements, position * _ELEMENT.size))
 
     def _name(self, element: SchemaElement) -> str:
         start = element.name_offset
@@ -411,8 +176,7 @@ class Schema:
             return self.leaves[index]
         leaf = self._flat.get(index)
         if leaf is None:
-            at = (index + 1) * _ELEMENT.size
-            element = SchemaElement._make(_ELEMENT.unpack_from(self._elements, at))
+            element = self._element(index + 1)
             repetition = element.repetition
             levels = 1 if repetition == 1 or repetition == 2 else 0
             leaf = self._flat[index] = Leaf(
@@ -485,35 +249,41 @@ class Schema:
         names = [repr(self.field(i).name) for i in range(min(12, self.num_fields))]
         return ", ".join(names) + (", ..." if self.num_fields > 12 else "")
 
-    def find(self, parts: tuple[str, ...]) -> Leaf:
-        """The leaf at a path; a single part is an exact top-level name first, else a dotted path."""
-        leaf = self._found.get(parts)
-        if leaf is None:
-            leaf = self._found[parts] = self._find(parts)
-        return leaf
+    def is_flat(self, index: int) -> bool:
+        """Whether a top-level field is a leaf that does not repeat."""
+        if self._all_flat:
+            return self.leaf(index).max_rep == 0
+        field = self.field(index)
+        return field.stop_leaf - field.first_leaf == 1 and self.leaf(field.first_leaf).flat
 
-    def _find(self, parts: tuple[str, ...]) -> Leaf:
-        if len(parts) == 1:
-            if "." not in parts[0] or self._positions(parts[0]):
-                field = self.field(self.field_index(parts[0]))
-                if field.stop_leaf - field.first_leaf == 1:
-                    leaf = self.leaf(field.first_leaf)
-                    if len(leaf.path) == 1:
-                        return leaf
-                raise UnsupportedError(
-                    f"{self._source}: column {parts[0]!r} is nested; name one of its leaves"
-                )
-            parts = tuple(parts[0].split("."))
-        found = [leaf for leaf in self.leaves if leaf.path == parts]
+    def path_index(self, name: str) -> int | None:
+        """The top-level field into which a dotted path leads; None if a field has exactly this name, or
+        nothing begins so.
+        """
+        if "." not in name or self._positions(name):
+            return None
+        parts = name.split(".")
+        for n in range(len(parts) - 1, 0, -1):  # names may have dots of their own
+            found = self._positions(".".join(parts[:n]))
+            if len(found) == 1 and not self.is_flat(found[0]):
+                return found[0]
+        return None
+
+    def find(self, path: str) -> Leaf:
+        """The leaf at a dotted path of the Parquet schema, or the only one of a top-level field."""
+        index = self.path_index(path)
+        if index is None:
+            index = self.field_index(path)
+        field = self.field(index)
+        found = [self.leaf(i) for i in range(field.first_leaf, field.stop_leaf)]
+        if path != field.name:
+            found = [leaf for leaf in found if leaf.name == path]
         if len(found) == 1:
             return found[0]
         if not found:
-            raise PredicateError(
-                f"{self._source}: no column at path {'.'.join(parts)!r}; there are {self._some_names()}"
-            )
-        raise PredicateError(
-            f"{self._source}: {len(found)} columns have the path {'.'.join(parts)!r}"
-        )
+            raise PredicateError(f"{self._source}: no leaf at path {path!r}")
+        names = ", ".join(leaf.name for leaf in found[:8])
+        raise PredicateError(f"{self._source}: {path!r} has {len(found)} leaves; name one: {names}")
 
     @lazy
     def _stored(self) -> list[tuple[str, pa.Field]]:
@@ -535,10 +305,25 @@ class Schema:
             return []
         return made if len(made) == self.num_fields else []
 
-    def _stored_field(self, index: int, name: str) -> pa.Field | None:
+    def stored_field(self, index: int) -> pa.Field | None:
         """What the writer's schema says of a top-level field, where it speaks of the same one."""
         stored = self._stored
-        return stored[index][1] if stored and stored[index][0] == name else None
+        if not stored:
+            return None
+        name, found = stored[index]
+        ours = self.leaf(index).path[0] if self._all_flat else self.fields[index].name
+        return found if name == ours else None
+
+    def check(self, options: Options) -> None:
+        """Refuse options that name columns which are not there, or are of another kind."""
+        for name in options.dictionary_columns:
+            field = self.field(self.field_index(name))
+            leaf = self.leaf(field.first_leaf) if field.stop_leaf > field.first_leaf else None
+            if leaf is None or not leaf.flat or not takes_dictionary(leaf.element):
+                raise UnsupportedError(
+                    f"{self._source}: column {name!r} cannot come out as a dictionary: only flat columns "
+                    "of strings and binary can"
+                )
 
     def _check_physical(self, leaf: Leaf) -> None:
         """Refuse a physical type or a length that values cannot have."""
@@ -557,21 +342,18 @@ class Schema:
     def parquet_form(self, leaf: Leaf) -> Form:
         """How the leaf's values are typed by the Parquet schema alone."""
         self._check_physical(leaf)
-        return leaf_form(leaf, Options())
+        return leaf_form(leaf.element, Options())
 
     def form(self, leaf: Leaf, options: Options) -> Form:
-        """How the leaf is decoded; UnsupportedError for what cannot be decoded yet."""
+        """How a flat leaf is decoded."""
         key = leaf.index, options
         form = self._forms.get(key)
         if form is None:
-            if not leaf.flat:
-                raise UnsupportedError(
-                    f"{self._source}: column {leaf.name!r} is nested, which is not supported yet"
-                )
             self._check_physical(leaf)
-            stored = self._stored_field(leaf.top, leaf.path[0])
-            original = None if stored is None else stored.type
-            form = self._forms[key] = leaf_form(leaf, options, original)
+            stored = self.stored_field(leaf.top)
+            original = None if stored is None else stored_type(stored)
+            dictionary = leaf.path[0] in options.dictionary_columns
+            form = self._forms[key] = leaf_form(leaf.element, options, original, dictionary)
         return form
 
     def first_leaf(self, index: int) -> int:
@@ -579,42 +361,12 @@ class Schema:
         return index if self._all_flat else self.fields[index].first_leaf
 
     def arrow_field(self, index: int, options: Options) -> pa.Field:
-        """The top-level field as Arrow has it, with its field id in the metadata, as pyarrow keeps it."""
-        if self._all_flat:
-            leaf = self.leaf(index)
-            name, element, nested = leaf.path[0], leaf.element, leaf.max_rep != 0
-        else:
-            field = self.fields[index]
-            name, element = field.name, field.element
-            nested = field.stop_leaf == field.first_leaf
-            if not nested:
-                leaf = self.leaves[field.first_leaf]
-                nested = not leaf.flat
-        if nested:
-            raise UnsupportedError(
-                f"{self._source}: column {name!r} is nested, which is not supported yet; "
-                "name the columns to read without it: scan(..., columns=[...])"
-            )
-        form = self.form(leaf, options)
-        metadata = None
-        stored = self._stored_field(index, name)
-        if stored is not None and stored.metadata:
-            kept = stored.metadata.items()
-            metadata = {k: v for k, v in kept if not k.startswith(b"PSEEK:extension:")}
+        """A flat top-level field as Arrow has it, with its field id in the metadata, as pyarrow keeps it."""
+        leaf = self.leaf(self.first_leaf(index))
+        form, element, name = self.form(leaf, options), leaf.element, leaf.path[0]
+        stored = self.stored_field(index)
+        metadata = stored_metadata(stored) if stored is not None and stored.metadata else {}
         if element.field_id != ABSENT:
-            metadata = (metadata or {}) | {b"PARQUET:field_id": str(element.field_id).encode()}
+            metadata[b"PARQUET:field_id"] = str(element.field_id).encode()
         nullable = element.repetition != 0 or form.is_null
         return pa.field(name, form.type, nullable=nullable, metadata=metadata or None)
-
-
-def to_arrow(
-    form: Form, n: int, null_count: int, validity: Any, offsets: Any, values: Any
-) -> pa.Array:
-    """An Arrow array of the form's storage type over buffers of the core."""
-    if form.is_null:
-        return pa.nulls(n)
-    buffers = [pa.py_buffer(validity) if validity is not None else None]
-    if offsets is not None:
-        buffers.append(pa.py_buffer(offsets))
-    buffers.append(pa.py_buffer(values))
-    return pa.Array.from_buffers(form.storage, n, buffers, null_count)

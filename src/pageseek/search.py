@@ -12,7 +12,7 @@ from pageseek._core import rows
 from pageseek.errors import UnsupportedError
 from pageseek.predicate.bind import fit, pack_literals
 from pageseek.predicate.literal import exact
-from pageseek.schema import BYTES_KINDS, K_BOOL, K_BYTES, Form
+from pageseek.types import BYTES_KINDS, K_BOOL, K_BYTES, Form
 
 __all__ = ["lower_bound", "upper_bound"]
 

@@ -17,7 +17,7 @@ from pageseek._core import rows
 import pageseek as ps
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, bind, leaves_of
-from pageseek.schema import Options
+from pageseek.types import Options
 
 NAN = math.nan
 INTS = [None, 1, 2, 3, 4]
@@ -148,7 +148,7 @@ class Bench:
         kind, values, _ = DOMAINS[name]
         self.file = ps.open(memory_file(kind, values))
         tree = self.file.schema_tree
-        self.form = tree.form(tree.find(("x",)), Options())
+        self.form = tree.form(tree.find("x"), Options())
         self.array = ps.read_table(memory_file(kind, values))["x"].chunk(0)
         self.values = [
             None if v is None else float(v) if pa.types.is_floating(kind) else v

@@ -434,3 +434,63 @@ def test_lineitem_equals_pyarrow(
     frame = read(spark, lineitem, filter=ours)
     assert frame.columns == wanted.column_names
     assert rows_of(frame) == in_order(r.values() for r in wanted.to_pylist())
+
+
+# -- nested columns -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("nested") / "nested.parquet"
+    n = 3000
+    table = pa.table(
+        {
+            "k": range(n),
+            "tags": pa.array([None if i % 7 == 0 else [f"t{i % 5}"] * (i % 4) for i in range(n)]),
+            "s": pa.array(
+                [
+                    None if i % 11 == 0 else {"a": i, "b": {"c": str(i), "d": [i, None]}}
+                    for i in range(n)
+                ]
+            ),
+            "m": pa.array(
+                [None if i % 13 == 0 else [(f"k{j}", j) for j in range(i % 3)] for i in range(n)],
+                pa.map_(pa.string(), pa.int64()),
+            ),
+        }
+    )
+    pq.write_table(
+        table,
+        path,
+        row_group_size=1000,
+        data_page_size=1024,
+        write_batch_size=32,
+        write_page_index=True,
+    )
+    return path
+
+
+NESTED = {
+    "true": None,
+    "k = 1234": col("k") == 1234,
+    "s.a between 500 and 520": col("s", "a").between(500, 520),
+    "s.b.c = '2025'": col("s.b.c") == "2025",
+    "tags is null and k between 100 and 200": col("tags").is_null() & col("k").between(100, 200),
+}
+
+
+@pytest.mark.parametrize("sql", NESTED)
+def test_nested_columns_are_those_of_sparks_own_reader(spark: Any, nested: Path, sql: str) -> None:
+    wanted = spark.read.parquet(str(nested)).where(sql)
+    found = read(spark, str(nested), filter=NESTED[sql])
+    assert found.schema == wanted.schema
+    assert rows_of(found) == rows_of(wanted)
+    assert found.count() == wanted.count() > 0
+
+
+def test_a_field_of_a_struct_is_a_column_of_its_own_reading(spark: Any, nested: Path) -> None:
+    found = read(spark, str(nested), columns=["s.b.c", "k"], filter=col("k") < 50)
+    assert found.columns == ["s", "k"]
+    rows = rows_of(found.selectExpr("k", "s.b.c as c"))
+    own = spark.read.parquet(str(nested)).where("k < 50").selectExpr("k", "s.b.c as c")
+    assert rows == rows_of(own)

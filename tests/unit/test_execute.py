@@ -10,7 +10,7 @@ import pytest
 
 import pageseek as ps
 from pageseek import execute
-from pageseek.schema import Form, Options
+from pageseek.types import Form, Options
 from support.writer import BOOLEAN, BYTE_ARRAY, DOUBLE, FIXED, INT32, INT64, STRING, Column, write
 
 VALUES = {

@@ -228,17 +228,6 @@ def test_schemas_are_those_of_pyarrow(path: str) -> None:
     assert large.schema.field("b").type == pa.large_string()
 
 
-def test_a_nested_column_is_named_with_what_works_instead() -> None:
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table({"a": [1, 2], "list of b": [[1], [2, 3]]}), sink)
-    data = sink.getvalue().to_pybytes()
-    for way in (lambda: ps.open(data).schema, lambda: ps.read_table(data)):
-        with pytest.raises(ps.UnsupportedError, match=r"column 'list of b' is nested.*columns="):
-            way()
-    assert ps.scan(data, columns=["a"]).schema == pa.schema({"a": pa.int64()})
-    assert ps.read_table(data, columns=["a"]).to_pydict() == {"a": [1, 2]}
-
-
 def test_large_strings_leave_other_types_of_the_stored_schema_alone() -> None:
     columns = {
         "took": pa.array([1, None], pa.duration("us")),
@@ -556,13 +545,3 @@ def test_errors_of_the_package_share_a_base() -> None:
     ):
         assert issubclass(kind, ps.PageseekError)
         assert pickle.loads(pickle.dumps(kind("text"))).args == ("text",)
-
-
-def test_nested_columns_are_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "nested.parquet"
-    pq.write_table(pa.table({"l": [[1], [2]], "x": [1, 2]}), path)
-    assert ps.read_table(path, columns=["x"], filter=ps.col("x") == 2).num_rows == 1
-    with pytest.raises(ps.UnsupportedError, match="'l'"):
-        ps.read_table(path)
-    with pytest.raises(ps.UnsupportedError, match="'l'"):
-        ps.read_table(path, columns=["x"], filter=ps.col("l").is_null())

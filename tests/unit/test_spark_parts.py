@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.columns import output
 from pageseek.spark.packing import TASKS_PER_CORE, task_count, work
 from pageseek.spark.task import make_task, pack, run
 from pageseek.spark.types import to_wire, wire_schema, wire_type
+from pageseek.types import Options
 
 CONVERSIONS = [
     (pa.uint8(), pa.int16(), [0, 255], [0, 255]),
@@ -93,7 +95,42 @@ def test_a_decimal_beyond_38_digits_names_file_column_and_remedy(tmp_path: Path)
     with pytest.raises(
         ps.UnsupportedError, match=r"wide\.parquet: column 'wide'.*38 digits.*name the columns"
     ):
-        wire_schema(file.schema, file.schema_tree, str(path))
+        wire_schema(output(file, None, Options())[0], str(path))
+
+
+def test_nested_batches_and_their_slices_are_converted_below() -> None:
+    when = dt.datetime(2024, 5, 6, 7, 8, 9, 123456)
+    kind = pa.struct(
+        [
+            ("u", pa.list_(pa.uint8())),
+            ("t", pa.timestamp("ns")),
+            ("f", pa.list_(pa.float16(), 2)),
+            ("m", pa.map_(pa.string(), pa.dictionary(pa.int32(), pa.string()))),
+            ("l", pa.large_list(pa.struct([("d", pa.date64())]))),
+        ]
+    )
+    one = {
+        "u": [1, None],
+        "t": when,
+        "f": [0.5, None],
+        "m": [("k", "v"), ("n", None)],
+        "l": [{"d": None}, None],
+    }
+    rows = [one, None, {"u": [], "t": None, "f": None, "m": [], "l": []}, dict.fromkeys(one), one]
+    wire = pa.struct(
+        [
+            ("u", pa.list_(pa.field("element", pa.int16()))),
+            ("t", pa.timestamp("us")),
+            ("f", pa.list_(pa.field("element", pa.float32()))),
+            ("m", pa.map_(pa.string(), pa.string())),
+            ("l", pa.list_(pa.field("element", pa.struct([("d", pa.date32())])))),
+        ]
+    )
+    batch = pa.RecordBatch.from_arrays([pa.array(rows, kind)], ["c"])
+    for start in range(len(rows)):
+        out = to_wire(batch.slice(start), pa.schema({"c": wire}), "f")
+        out.validate(full=True)
+        assert out.column(0).to_pylist() == rows[start:]
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from pageseek.cli import text
 from pageseek.errors import CorruptFileError
 from pageseek.metadata import CODECS, ParquetFile
 from pageseek.scan import open_file
-from pageseek.schema import ABSENT, PHYSICAL_NAMES, Leaf, Options
+from pageseek.schema import Leaf
+from pageseek.types import ABSENT, PHYSICAL_NAMES, Options
 
 ENCODINGS = {
     0: "PLAIN",
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     with open_file(options.file) as file:
         leaves = file.leaves
         if options.column:
-            leaves = [file.schema_tree.find((name,)) for name in options.column]
+            leaves = [file.schema_tree.find(name) for name in options.column]
         pages = bool(options.pages or options.column)
         found = describe(file, leaves, pages)
         if options.json:

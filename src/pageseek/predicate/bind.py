@@ -17,7 +17,8 @@ from pageseek.errors import PredicateError
 from pageseek.predicate import expression as ex
 from pageseek.predicate.fold import fold
 from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer, pack
-from pageseek.schema import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form, Leaf
+from pageseek.schema import Leaf
+from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form
 
 OPS = {
     "=": rows.OP_EQ,
@@ -124,21 +125,32 @@ class _Binder:
         if isinstance(e, ex.IsIn):
             return self._isin(e, negate)
         if isinstance(e, ex.IsNull):
-            return self._leaf(e.column, rows.OP_IS_NULL, negate, e)
+            return self._is_null(e, negate)
         if isinstance(e, ex.IsNan):
-            leaf, form = self._find(e.column.path)
+            leaf, form = self._value(e.column)
             op = rows.OP_IS_NAN if form.kind in FLOAT_KINDS else rows.OP_NEVER
             return BoundLeaf(leaf, form, op, (0, b"", None), negate, self._nan, e)
         if isinstance(e, ex.StartsWith):
             return self._prefix(e, negate)
         raise PredicateError(f"{e!r}: not a condition that can be bound")
 
-    def _leaf(self, column: ex.Column, op: int, negate: bool, source: ex.Expression) -> BoundLeaf:
+    def _is_null(self, e: ex.IsNull, negate: bool) -> Bound:
+        leaf, form = self._find(e.column.path)
+        if leaf.group and leaf.rung < 0:
+            return BoundConst(negate)  # nothing on the way to this group can be null
+        return BoundLeaf(leaf, form, rows.OP_IS_NULL, (0, b"", None), negate, self._nan, e)
+
+    def _value(self, column: ex.Column) -> tuple[Leaf, Form]:
+        """A leaf whose values are compared."""
         leaf, form = self._find(column.path)
-        return BoundLeaf(leaf, form, op, (0, b"", None), negate, self._nan, source)
+        if leaf.group:
+            raise PredicateError(
+                f"{column!r} is nested: it can be tested for null; to compare, name one of its leaves"
+            )
+        return leaf, form
 
     def _compare(self, e: ex.Compare, negate: bool) -> Bound:
-        leaf, form = self._find(e.column.path)
+        leaf, form = self._value(e.column)
         value = exact(e.value, form, e.column)
         if value is None:
             return BoundConst(False)  # NULL for every row, and so is its negation
@@ -146,7 +158,7 @@ class _Binder:
         return BoundLeaf(leaf, form, OPS[op], pack_literals([fitted], form), negate, self._nan, e)
 
     def _isin(self, e: ex.IsIn, negate: bool) -> Bound:
-        leaf, form = self._find(e.column.path)
+        leaf, form = self._value(e.column)
         values = [exact(v, form, e.column) for v in e.values]
         if not values:
             return BoundConst(negate)  # no list holds anything, not even null
@@ -162,7 +174,7 @@ class _Binder:
         return BoundLeaf(leaf, form, rows.OP_IN, literals, negate, self._nan, e)
 
     def _prefix(self, e: ex.StartsWith, negate: bool) -> Bound:
-        leaf, form = self._find(e.column.path)
+        leaf, form = self._value(e.column)
         if form.kind not in BYTES_KINDS:
             raise PredicateError(f"{e!r}: column of type {form.type} has no prefix")
         prefix = exact(e.prefix, form, e.column)
@@ -219,15 +231,15 @@ def _join(args: list[Bound], is_and: bool) -> Bound:
 
 def _fold(parts: list[Bound]) -> list[Bound] | None:
     """Conjuncts with the tests of each leaf folded, in the order in which the leaves first come; None: never TRUE."""
-    tests: dict[int, list[BoundLeaf]] = {}
+    tests: dict[tuple[int, int], list[BoundLeaf]] = {}
     for part in parts:
         if isinstance(part, BoundLeaf) and not part.form.is_null:
-            tests.setdefault(part.leaf.index, []).append(part)
+            tests.setdefault(part.leaf.key, []).append(part)
     if all(len(same) == 1 for same in tests.values()):
         return parts
     out: list[Bound] = []
     for part in parts:
-        same = tests.get(part.leaf.index, []) if isinstance(part, BoundLeaf) else []
+        same = tests.get(part.leaf.key, []) if isinstance(part, BoundLeaf) else []
         if len(same) < 2:
             out.append(part)
         elif part is same[0]:

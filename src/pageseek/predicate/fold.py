@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pageseek._core import rows
-from pageseek.schema import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED
+from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED
 
 if TYPE_CHECKING:
     from pageseek.predicate.bind import BoundLeaf, Literals

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek.errors import PredicateError
-from pageseek.schema import (
+from pageseek.types import (
     BYTES_KINDS,
     FLOAT_KINDS,
     K_BOOL,

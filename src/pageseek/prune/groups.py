@@ -9,7 +9,7 @@ import numpy as np
 from pageseek._core import rows
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf
-from pageseek.schema import Options
+from pageseek.types import Options
 
 _ANY = rows.MAY_TRUE, rows.MAY_FALSE
 _MAY = {bit: bytes(int(v & bit != 0) for v in range(256)) for bit in _ANY}  # verdict -> 0 or 1
@@ -31,7 +31,7 @@ def prune_groups(file: ParquetFile, bound: Bound, options: Options) -> GroupProo
         every = bytes([bound.value]) * n
         return GroupProof(every, every)
     if isinstance(bound, BoundLeaf):
-        zones = file.group_zones(bound.leaf, options)
+        zones = None if bound.leaf.group else file.group_zones(bound.leaf, options)
         if zones is None:
             return GroupProof(b"\1" * n, bytes(n))
         verdict = zones.probe(bound.op, bound.literals, bound.nan)

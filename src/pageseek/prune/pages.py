@@ -9,7 +9,8 @@ from pageseek._core import rows
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, leaves_of
 from pageseek.report import Report
-from pageseek.schema import Leaf, Options
+from pageseek.schema import Leaf
+from pageseek.types import Options
 
 Wanted = list[tuple[int, int]]
 
@@ -31,7 +32,7 @@ def prune_pages(
     report: Report,
 ) -> Generator[Wanted, list[memoryview], list[PageProof]]:
     """Prune the given row groups; `touched` are the leaves that will be read of them."""
-    tested = {test.leaf.index: test.leaf for test in leaves_of(bound)}
+    tested = {t.leaf.index: t.leaf for t in leaves_of(bound) if not t.leaf.group}
     yield from load_indexes(file, row_groups, touched, list(tested.values()), options, report)
     return [PageProof(group, _rows_that_may(file, bound, group, options)) for group in row_groups]
 
@@ -81,7 +82,7 @@ def _rows_that_may(file: ParquetFile, bound: Bound, group: int, options: Options
     if isinstance(bound, BoundLeaf):
         index = file.cached_column_index(group, bound.leaf, options)[1]
         offsets = file.cached_offset_index(group, bound.leaf)[1]
-        if index is None or offsets is None:
+        if index is None or offsets is None or bound.leaf.group:
             return rows.RowRanges.all(num_rows)
         verdict = index.zones.probe(bound.op, bound.literals, bound.nan)
         bit = rows.MAY_FALSE if bound.negate else rows.MAY_TRUE

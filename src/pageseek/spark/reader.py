@@ -9,6 +9,7 @@ import pyarrow as pa
 
 import pageseek
 from pageseek.cache import cache
+from pageseek.columns import output
 from pageseek.errors import UnsupportedError
 from pageseek.report import Report
 from pageseek.scan import scan
@@ -85,7 +86,8 @@ def read(
     wanted = {"nan": "spark", "int96_unit": "us", **options}
     plan = scan(sources, columns=columns, filter=filter, limit=limit, **wanted).plan()
     name = sources[0].path
-    wire = wire_schema(plan.schema, cache.open(sources[0], Report()).schema_tree, name)
+    file = cache.open(sources[0], Report())
+    wire = wire_schema(output(file, plan.request.columns, plan.request.options)[0], name)
     schema = spark_schema(wire, name, spark)
     if not plan.files:
         return _empty(spark, schema)

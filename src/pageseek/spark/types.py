@@ -6,16 +6,22 @@ that the JVM accepts. Its Spark type follows from the wire type alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pageseek.columns import Column
 from pageseek.errors import UnsupportedError
-from pageseek.schema import INT96, L_ENUM, Schema, logical_of
+from pageseek.nesting import Node
+from pageseek.schema import Leaf
+from pageseek.types import INT96, L_ENUM, logical_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType as SparkType
     from pyspark.sql.types import StructType
 
 _WIDER = {
@@ -73,36 +79,61 @@ def wire_type(kind: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def wire_schema(schema: pa.Schema, tree: Schema, source: str) -> pa.Schema:
-    """The wire types of a scan's columns.
-
-    Two follow the column in the file rather than its Arrow type, because Spark's own reader does so:
-    INT96 is an instant (a timestamp with zone), ENUM is text.
-    """
+def wire_schema(columns: Sequence[Column], source: str) -> pa.Schema:
+    """The wire types of a scan's columns."""
     fields = []
-    for field in schema:
-        wire = wire_type(field.type)
-        element = tree.fields[tree.field_index(field.name)].element
-        if element.type == INT96:
-            wire = pa.timestamp("us", "UTC")
-        elif logical_of(element)[0] == L_ENUM and wire in (pa.binary(), pa.large_binary()):
-            wire = pa.string() if wire == pa.binary() else pa.large_string()
-        if wire is None:
-            why = (
-                f"decimals beyond {MAX_PRECISION} digits"
-                if pa.types.is_decimal(field.type)
-                else "it"
-            )
-            raise UnsupportedError(
-                f"{source}: column {field.name!r} is {field.type}, and Spark has no type for {why}; "
-                "name the columns to read without this one"
-            )
-        fields.append(pa.field(field.name, wire))
+    for column in columns:
+        if column.node is None:
+            (part,) = column.parts
+            wire = _leaf_wire(part.form.type, part.leaf, source)
+        else:
+            wire = _node_wire(column.node, source)
+        fields.append(pa.field(column.name, wire))
     return pa.schema(fields)
 
 
+def _leaf_wire(kind: pa.DataType, leaf: Leaf, source: str) -> pa.DataType:
+    """Two follow the leaf in the file rather than its Arrow type, because Spark's own reader does so: INT96 is
+    an instant (a timestamp with zone), ENUM is text.
+    """
+    wire = wire_type(kind)
+    if leaf.element.type == INT96:
+        return pa.timestamp("us", "UTC")
+    if logical_of(leaf.element)[0] == L_ENUM and wire in (pa.binary(), pa.large_binary()):
+        return pa.string() if wire == pa.binary() else pa.large_string()
+    if wire is None:
+        why = f"decimals beyond {MAX_PRECISION} digits" if pa.types.is_decimal(kind) else "it"
+        raise UnsupportedError(
+            f"{source}: column {leaf.name!r} is {kind}, and Spark has no type for {why}; "
+            "name the columns to read without this one"
+        )
+    return wire
+
+
+def _node_wire(node: Node, source: str) -> pa.DataType:
+    """Of a nested field: every list is sent as one of 32-bit offsets, and all but the keys of maps may be null."""
+    if node.leaf is not None:
+        return _leaf_wire(node.field.type, node.leaf, source)
+    below = [_node_wire(child, source) for child in node.children]
+    if node.kind == "struct":
+        names = [child.name for child in node.children]
+        return pa.struct([pa.field(n, wire) for n, wire in zip(names, below, strict=True)])
+    return pa.map_(*below) if node.kind == "map" else pa.list_(pa.field("element", below[0]))
+
+
 def spark_schema(wire: pa.Schema, source: str, spark: SparkSession) -> StructType:
-    """The schema of the DataFrame. Every column is nullable, as with Spark's own file readers."""
+    """The schema of the DataFrame. Everything is nullable but keys of maps, as with Spark's own file readers."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType(
+        [
+            StructField(field.name, _spark_type(field.type, field.name, source, spark), True)
+            for field in wire
+        ]
+    )
+
+
+def _spark_type(wire: pa.DataType, name: str, source: str, spark: SparkSession) -> SparkType:
     import pyspark.sql.types as s
 
     plain = {
@@ -123,21 +154,29 @@ def spark_schema(wire: pa.Schema, source: str, spark: SparkSession) -> StructTyp
         pa.timestamp("us", "UTC"): s.TimestampType,
         pa.duration("us"): s.DayTimeIntervalType,
     }
-    fields = []
-    for field in wire:
-        if field.type in plain:
-            made = plain[field.type]()
-        elif pa.types.is_decimal(field.type):
-            made = s.DecimalType(field.type.precision, field.type.scale)
-        elif hasattr(s, "TimeType") and spark.conf.get(TIME_SETTING) == "true":
-            made = s.TimeType()
-        else:
-            raise UnsupportedError(
-                f"{source}: column {field.name!r} is a time of day, which Spark takes from 4.1 on and where "
-                f"{TIME_SETTING} is true; set it, or name the columns to read without this one"
-            )
-        fields.append(s.StructField(field.name, made, True))
-    return s.StructType(fields)
+    made = plain.get(wire)
+    if made is not None:
+        return made()
+    if pa.types.is_decimal(wire):
+        return s.DecimalType(wire.precision, wire.scale)
+    if pa.types.is_struct(wire):
+        return s.StructType(
+            [
+                s.StructField(f.name, _spark_type(f.type, f"{name}.{f.name}", source, spark), True)
+                for f in wire
+            ]
+        )
+    if pa.types.is_list(wire):
+        return s.ArrayType(_spark_type(wire.value_type, name, source, spark), True)
+    if pa.types.is_map(wire):
+        key = _spark_type(wire.key_type, name, source, spark)
+        return s.MapType(key, _spark_type(wire.item_type, name, source, spark), True)
+    if hasattr(s, "TimeType") and spark.conf.get(TIME_SETTING) == "true":
+        return s.TimeType()
+    raise UnsupportedError(
+        f"{source}: column {name!r} is a time of day, which Spark takes from 4.1 on and where "
+        f"{TIME_SETTING} is true; set it, or name the columns to read without this one"
+    )
 
 
 def to_wire(batch: pa.RecordBatch, wire: pa.Schema, source: str) -> pa.RecordBatch:
@@ -154,6 +193,8 @@ def to_wire(batch: pa.RecordBatch, wire: pa.Schema, source: str) -> pa.RecordBat
 
 
 def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_nested(target):
+        return array if array.type == target else _convert_nested(array, target)
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pa.types.is_dictionary(array.type):
@@ -166,6 +207,28 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(target) and target.tz is not None:
         array = array.cast(pa.timestamp(array.type.unit, "UTC"))
     return array.cast(target)
+
+
+def _convert_nested(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """What lies below is converted by itself; an array that is a slice is made anew from its first row on."""
+    t = pa.types
+    missing = array.is_null() if array.null_count else None
+    if t.is_struct(target):
+        children = [_convert(c, f.type) for c, f in zip(array.flatten(), target, strict=True)]
+        if not children:
+            return array.cast(target)
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=missing)
+    if t.is_map(target):
+        ends = np.asarray(array.offsets)
+        first, size = int(ends[0]), int(ends[-1] - ends[0])
+        keys = _convert(array.keys.slice(first, size), target.key_type)
+        items = _convert(array.items.slice(first, size), target.item_type)
+        offsets = pa.array(ends - first)
+        return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=missing)
+    sizes = np.asarray(pc.list_value_length(array).fill_null(0))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
+    values = _convert(array.flatten(), target.value_type)
+    return pa.ListArray.from_arrays(offsets, values, type=target, mask=missing)
 
 
 def _floor_to_us(array: pa.Array) -> pa.Array:

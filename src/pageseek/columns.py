@@ -1,0 +1,181 @@
+"""Names to columns: what a scan gives out, and which leaves its filter tests.
+
+A name is that of a top-level field, or else a dotted path to something inside one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pageseek.errors import PredicateError, UnsupportedError
+from pageseek.metadata import ParquetFile
+from pageseek.nesting import OPTIONAL, REPEATED, Node, Rung, project, rungs, select
+from pageseek.schema import Leaf
+from pageseek.types import BOOLEAN, K_BOOL, Form, Options
+
+
+class Part(NamedTuple):
+    """A leaf that a column is made of, and how it is decoded; `ladder` is empty for a flat one."""
+
+    leaf: Leaf
+    form: Form
+    ladder: tuple[Rung, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An output column: a flat leaf, or the tree of a nested field over several."""
+
+    name: str
+    parts: tuple[Part, ...]
+    node: Node | None = None
+
+    @property
+    def leaf(self) -> Leaf:
+        """The first of its leaves."""
+        return self.parts[0].leaf
+
+
+# whether a group is there, from the levels of a leaf below it: a boolean that is null where the group is
+PRESENCE = Form((BOOLEAN, 0, K_BOOL, 0, 0, 0), pa.bool_(), pa.bool_())
+
+
+def output(
+    file: ParquetFile, names: tuple[str, ...] | None, options: Options
+) -> tuple[tuple[Column, ...], pa.Schema]:
+    """The columns of these names (all, if None), and their Arrow schema; kept for the next scan."""
+    key = names, options
+    found = file.outputs.get(key)
+    if found is None:
+        columns, fields = [], []
+        for index, paths in _wanted(file, names, options):
+            column, field = _column(file, index, paths, options)
+            columns.append(column)
+            fields.append(field)
+        found = tuple(columns), pa.schema(fields, metadata=file.schema_metadata or None)
+        if len(file.outputs) >= 16:
+            file.outputs.clear()
+        file.outputs[key] = found
+    return found
+
+
+def _wanted(
+    file: ParquetFile, names: tuple[str, ...] | None, options: Options
+) -> list[tuple[int, list[str]]]:
+    """(top-level field, paths into it; none: all of it) for each column, in the order of first mention."""
+    tree = file.schema_tree
+    if names is None:
+        return [(i, []) for i in range(tree.num_fields)]
+    made: list[tuple[int, list[str]]] = []
+    into: dict[int, list[str]] = {}  # fields that are named by paths
+    for name in names:
+        index = tree.path_index(name)
+        if index is None:
+            made.append((tree.field_index(name), []))
+            continue
+        if not select(file.node(index, options), name):
+            raise PredicateError(
+                f"{file.name}: no column {name!r}: {tree.field(index).name!r} has nothing at that path"
+            )
+        if index not in into:
+            into[index] = []
+            made.append((index, into[index]))
+        into[index].append(name)
+    return made
+
+
+def _column(
+    file: ParquetFile, index: int, paths: Sequence[str], options: Options
+) -> tuple[Column, pa.Field]:
+    tree = file.schema_tree
+    if tree.is_flat(index):
+        field = tree.arrow_field(index, options)
+        leaf = tree.leaf(tree.field(index).first_leaf)
+        return Column(leaf.path[0], (Part(leaf, tree.form(leaf, options)),)), field
+    node: Node | None = file.node(index, options)
+    assert node is not None
+    if paths:
+        node = project(node, paths)
+        assert node is not None
+    if node.first_leaf == node.stop_leaf:
+        raise UnsupportedError(
+            f"{file.name}: column {node.name!r} has no leaves, so nothing tells its nulls; "
+            "name the columns to read without it: scan(..., columns=[...])"
+        )
+    parts = tuple(_part(node, at) for at in _nodes_of_leaves(node))
+    return Column(node.name, parts, node), node.field
+
+
+def _nodes_of_leaves(node: Node) -> list[Node]:
+    if node.leaf is not None:
+        return [node]
+    return [leaf for child in node.children for leaf in _nodes_of_leaves(child)]
+
+
+def _part(root: Node, at: Node) -> Part:
+    assert at.leaf is not None and at.form is not None
+    ladder = rungs(root, at.leaf.index)
+    return Part(at.leaf, at.form, ladder[:-1] if at.optional else ladder)
+
+
+def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, Form]:
+    """The leaf at a path of a filter, through structs. Of a group, a leaf that tells whether it is null."""
+    tree = file.schema_tree
+    if len(path) == 1:
+        index = tree.path_index(path[0])
+        if index is None:
+            index = tree.field_index(path[0])
+        else:
+            path = tuple(path[0].split("."))
+    else:
+        index = tree.field_index(path[0])
+    if tree.is_flat(index) and len(path) == 1:
+        leaf = tree.leaf(tree.field(index).first_leaf)
+        return leaf, tree.form(leaf, options)
+    node = file.node(index, options)
+    root = node
+    for step, name in enumerate(path[1:], 1):
+        shown = ".".join(path[:step])
+        if node.kind != "struct":
+            raise UnsupportedError(
+                f"{file.name}: {shown!r} is a {node.kind}; conditions on what lies below it are not supported"
+            )
+        found = [child for child in node.children if child.name == name]
+        if len(found) != 1:
+            problem = "no field" if not found else f"{len(found)} fields of the name"
+            raise PredicateError(f"{file.name}: {shown!r} has {problem} {name!r}")
+        node = found[0]
+    if node.leaf is not None:
+        assert node.form is not None
+        return node.leaf, node.form
+    if node.first_leaf == node.stop_leaf:
+        raise UnsupportedError(
+            f"{file.name}: {'.'.join(path)!r} has no leaves, so nothing tells its nulls"
+        )
+    first = _nodes_of_leaves(node)[0].leaf
+    assert first is not None
+    rung = -1  # the last that may be null, down to the group itself
+    for i, (kind, level, _) in enumerate(rungs(root, first.index)):
+        if level > node.def_level or kind == REPEATED:
+            break
+        rung = i
+    return replace(first, rung=rung, group=True), PRESENCE
+
+
+def part_of(file: ParquetFile, leaf: Leaf, form: Form, options: Options) -> Part:
+    """How a leaf of a filter is decoded."""
+    if leaf.flat and not leaf.group:
+        return Part(leaf, form)
+    root = file.node(leaf.top, options)
+    ladder = rungs(root, leaf.index)
+    if leaf.max_def and ladder[-1][0] == OPTIONAL and _own_rung(root, leaf):
+        ladder = ladder[:-1]
+    return Part(leaf, form, ladder)
+
+
+def _own_rung(root: Node, leaf: Leaf) -> bool:
+    return any(n.optional for n in _nodes_of_leaves(root) if n.first_leaf == leaf.index)

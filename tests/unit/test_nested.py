@@ -1,0 +1,169 @@
+"""Nested columns through the public API: rows, not values, are selected; only the leaves asked for are read."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+
+ROWS: list[dict[str, Any]] = [
+    {"l": [1, 2], "s": {"a": 1, "b": "x"}, "m": [("k", 1)], "d": [{"x": [1, 2], "y": "a"}, None]},
+    {"l": None, "s": None, "m": None, "d": None},
+    {"l": [], "s": {"a": None, "b": "y"}, "m": [], "d": []},
+    {"l": [3, None], "s": {"a": 2, "b": None}, "m": [("a", None), ("b", 3)], "d": [{"x": None, "y": None}]},
+    {"l": [4, 5, 6], "s": {"a": 3, "b": "z"}, "m": [("c", 4)], "d": [{"x": [], "y": "q"}, {"x": [5], "y": "r"}]},
+    {"l": [7], "s": {"a": 4, "b": "w"}, "m": [("d", 5)], "d": [{"x": [None], "y": "s"}]},
+]  # fmt: skip
+TYPES = {
+    "l": pa.list_(pa.int32()),
+    "s": pa.struct([("a", pa.int64()), ("b", pa.string())]),
+    "m": pa.map_(pa.string(), pa.int32()),
+    "d": pa.list_(pa.struct([("x", pa.list_(pa.int32())), ("y", pa.string())])),
+}
+TABLE = pa.table(
+    {"id": pa.array(range(len(ROWS)))}
+    | {name: pa.array([row[name] for row in ROWS], kind) for name, kind in TYPES.items()}
+)
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "one page": {},
+    "version 2": {"data_page_version": "2.0"},
+    "page index": {"write_page_index": True},
+    "small pages": {"data_page_size": 1, "write_batch_size": 1},
+    "small indexed pages": {"data_page_size": 1, "write_batch_size": 1, "write_page_index": True},
+    "small pages of version 2": {
+        "data_page_size": 1, "write_batch_size": 1, "data_page_version": "2.0"
+    },
+    "two row groups": {"row_group_size": 4, "write_page_index": True},
+}  # fmt: skip
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **options)
+    return bytes(sink.getvalue())
+
+
+@pytest.fixture(params=LAYOUTS, scope="module")
+def data(request: pytest.FixtureRequest) -> bytes:
+    return written(TABLE, **LAYOUTS[request.param])
+
+
+def check(found: pa.Table, wanted: pa.Table) -> None:
+    found.validate(full=True)
+    assert found.schema.equals(wanted.schema)
+    assert found.to_pylist() == wanted.to_pylist()
+    assert found.equals(wanted)
+
+
+def test_every_set_of_rows_is_that_of_the_full_read(data: bytes) -> None:
+    check(ps.read_table(data), TABLE)
+    for n in range(len(ROWS) + 1):
+        for chosen in itertools.combinations(range(len(ROWS)), n):
+            found = ps.read_table(data, filter=ps.col("id").isin(chosen))
+            check(found, TABLE.take(pa.array(chosen, pa.int64())))
+
+
+def test_leaves_of_structs_are_tested(data: bytes) -> None:
+    check(ps.read_table(data, filter=ps.col("s", "a") >= 2), TABLE.take([3, 4, 5]))
+    check(ps.read_table(data, filter=ps.col("s.a").is_null()), TABLE.take([1, 2]))
+    found = ps.read_table(data, columns=["s"], filter=ps.col("s.b") != "x", limit=2)
+    check(found, TABLE.take([2, 4]).select(["s"]))
+    both = (ps.col("s.a") > 1) & (ps.col("s.b") < "y")
+    check(ps.read_table(data, columns=["l", "s"], filter=both), TABLE.take([5]).select(["l", "s"]))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_groups_are_tested_for_null(data: bytes, name: str) -> None:
+    check(ps.read_table(data, filter=ps.col(name).is_null()), TABLE.take([1]))
+    both = ps.col(name).is_not_null() & (ps.col("id") > 2)
+    check(ps.read_table(data, filter=both), TABLE.take([3, 4, 5]))
+    either = ps.col(name).is_null() | (ps.col("id") == 4)
+    check(ps.read_table(data, columns=[name], filter=either), TABLE.take([1, 4]).select([name]))
+    with pytest.raises(ps.PredicateError, match="nested"):
+        ps.read_table(data, filter=ps.col(name) == 1)
+
+
+def test_conditions_below_lists_are_refused_by_name(data: bytes) -> None:
+    with pytest.raises(ps.UnsupportedError, match="'d' is a list"):
+        ps.read_table(data, filter=ps.col("d", "y") == "a")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [["s.a"], ["s.b", "id", "s.a"], ["d.list.element.x"], ["m.key_value.key"], ["l.list.element"]],
+)
+def test_projection_is_that_of_pyarrow(data: bytes, columns: list[str]) -> None:
+    source = pq.ParquetFile(pa.BufferReader(data))
+    names = list(dict.fromkeys(column.split(".")[0] for column in columns))
+    wanted = source.read(columns=columns).select(names)
+    check(ps.read_table(data, columns=columns), wanted)
+    check(ps.read_table(data, columns=columns, filter=ps.col("id") > 2), wanted.slice(3))
+    leaves = ps.scan(data, columns=columns).explain().to_dict()["leaves"]
+    assert sorted(leaves) == sorted(wanted_paths(source, columns))
+
+
+def wanted_paths(source: pq.ParquetFile, columns: list[str]) -> list[str]:
+    leaves = [source.schema.column(i).path for i in range(len(source.schema))]
+    return [leaf for leaf in leaves if any(f"{leaf}.".startswith(f"{c}.") for c in columns)]
+
+
+def test_the_scaffolding_of_lists_may_be_left_out(data: bytes) -> None:
+    assert ps.read_table(data, columns=["d.y"]).column("d").to_pylist() == [
+        None if row["d"] is None else [None if e is None else {"y": e["y"]} for e in row["d"]]
+        for row in ROWS
+    ]
+    with pytest.raises(ps.PredicateError, match=r"'d\.z'"):
+        ps.read_table(data, columns=["d.z"])
+    with pytest.raises(ps.PredicateError, match=r"'z\.y'"):
+        ps.read_table(data, columns=["z.y"])
+
+
+def test_a_column_with_a_dot_in_its_name_comes_before_a_path() -> None:
+    table = pa.table(
+        {"s.a": [1, 2], "s": [{"a": 3, "b": 0}, {"a": 4, "b": 0}], "t.u": [{"v": 5}, {"v": 6}]}
+    )
+    data = written(table)
+    assert ps.read_table(data, columns=["s.a"]).to_pydict() == {"s.a": [1, 2]}
+    assert ps.read_table(data, columns=["s.b"]).to_pydict() == {"s": [{"b": 0}, {"b": 0}]}
+    assert ps.read_table(data, columns=["t.u.v"]).to_pydict() == {"t.u": [{"v": 5}, {"v": 6}]}
+    assert ps.read_table(data, columns=["s.b"], filter=ps.col("s", "a") == 4).num_rows == 1
+    assert ps.read_table(data, filter=ps.col("s.a") == 2).num_rows == 1
+
+
+def test_a_scan_reads_the_pages_of_the_rows_in_each_leaf() -> None:
+    n = 4000
+    table = pa.table(
+        {
+            "id": pa.array(range(n)),
+            "few": pa.array([[i] * (i % 3) for i in range(n)], pa.list_(pa.int64())),
+            "many": pa.array([[i] * 20 for i in range(n)], pa.list_(pa.int64())),
+        }
+    )
+    data = written(table, data_page_size=4096, write_page_index=True, use_dictionary=False)
+    scan = ps.scan(data).filter(ps.col("id") == 1234)
+    report = scan.explain(analyze=True).to_dict()
+    assert all(leaf["pages"]["read"] == 1 for leaf in report["leaves"].values())
+    assert all(leaf["pages"]["total"] > 2 for leaf in report["leaves"].values())
+    check(scan.to_table(), table.slice(1234, 1))
+
+
+def test_rows_span_pages_where_nothing_indexes_them() -> None:
+    lists = [list(range(i * 100, i * 100 + 100)) for i in range(5)] + [[], None, [1]]
+    table = pa.table({"id": range(8), "l": pa.array(lists, pa.list_(pa.int64()))})
+    data = written(table, data_page_size=64, write_batch_size=7, use_dictionary=False)
+    for i in range(8):
+        check(ps.read_table(data, filter=ps.col("id") == i), table.slice(i, 1))
+    check(ps.read_table(data, filter=ps.col("id").isin([0, 1, 4, 7])), table.take([0, 1, 4, 7]))
+
+
+def test_batches_and_counts(data: bytes) -> None:
+    batches = list(ps.scan(data, batch_size=2).to_batches())
+    check(pa.Table.from_batches(batches), TABLE)
+    assert ps.scan(data).filter(ps.col("l").is_not_null()).count_rows() == 5
+    check(ps.read_table(data, limit=3), TABLE.slice(0, 3))
+    assert ps.open(data).schema.equals(TABLE.schema)
