@@ -29,9 +29,9 @@ class Block(Buffer):
 
 def crc32(data: Buffer, crc: int = 0) -> int: ...
 def decompress(codec: str, data: Buffer, size: int, exact: bool = True) -> Block: ...
-def convert_plain(
-    form: _Form, data: Buffer, offset: Buffer, size: Buffer, n: int
-) -> tuple[Block, Block | None, Block]: ...
+def convert_bounds(
+    form: _Form, data: Buffer, places: Buffer, n: int
+) -> tuple[Block, Block | None, Block, Block | None, Block]: ...
 
 @final
 class LeafDecoder:
@@ -50,6 +50,8 @@ class LeafDecoder:
         likely_rows: int = 0,
         always_compressed: bool = False,
         codes_only: bool = False,
+        prefix: Callable[[memoryview, int, Block], None] | None = None,
+        step: int = 1,
     ) -> Self: ...
     @property
     def has_dictionary(self) -> bool: ...

@@ -216,48 +216,59 @@ cdef int fill_spec(ps_leaf_spec *spec, tuple form, size_t max_output) except -1:
     return 0
 
 
-def convert_plain(tuple form, data, offset, size, int64_t n):
-    """Bounds of an index to Arrow values: `n` PLAIN values at (offset, size), int64 buffers, of `data`.
+def convert_bounds(tuple form, data, places, int64_t n):
+    """Bounds of an index to Arrow values: `n` pairs of PLAIN values in `data`.
 
-    Returns (values, offsets or None, known): known is one byte a value, 0 where the bytes cannot be one.
+    `places` is int64[4, n]: offset and length of the lower bounds, then of the upper ones. Returns (lower
+    values, lower offsets or None, upper values, upper offsets or None, known): known is one byte a pair,
+    0 where the bytes of either cannot be a value.
     """
     cdef ps_leaf_spec spec
-    cdef ps_error err
-    cdef ps_status status
-    cdef Py_buffer view, at, sizes
-    cdef size_t total = 0
-    cdef void *offsets_data = NULL
+    cdef Py_buffer view, at
+    cdef const int64_t *place
+    cdef Block known = allocate(n), other = allocate(n)
+    cdef int64_t i
     fill_spec(&spec, form, <size_t>-1)
-    width = KIND_WIDTH[spec.kind]
-    offsets = None
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    PyObject_GetBuffer(offset, &at, PyBUF_SIMPLE)
-    PyObject_GetBuffer(size, &sizes, PyBUF_SIMPLE)
+    PyObject_GetBuffer(places, &at, PyBUF_SIMPLE)
     try:
-        if at.len != n * 8 or sizes.len != n * 8:
-            raise ValueError("offset and size need n int64 values")
-        if width < 0:
-            offsets = allocate((n + 1) * -width)
-            offsets_data = (<Block>offsets).data
-            total = <size_t>sum_positive(<const int64_t *>sizes.buf, n)
-            if total > <size_t>view.len * <size_t>(n + 1):
-                raise CoreError(6, None, "bounds lie outside their buffer")
-        elif spec.kind == 0:
-            total = (n + 7) // 8
-        else:
-            total = n * (width if width else spec.width)
-        values = allocate(total)
-        known = allocate(n)
-        with nogil:
-            status = ps_convert_plain(&spec, <const uint8_t *>view.buf, <size_t>view.len, <const int64_t *>at.buf,
-                                      <const int64_t *>sizes.buf, n, (<Block>values).data, offsets_data,
-                                      (<Block>known).data, &err)
-        check(status, &err)
+        if n < 0 or at.len // 32 != n or at.len % 32:
+            raise ValueError("n bounds need 4 * n int64 values")
+        place = <const int64_t *>at.buf
+        low, low_offsets = convert(&spec, &view, place, place + n, n, known)
+        high, high_offsets = convert(&spec, &view, place + 2 * n, place + 3 * n, n, other)
     finally:
-        PyBuffer_Release(&sizes)
         PyBuffer_Release(&at)
         PyBuffer_Release(&view)
-    return values, offsets, known
+    for i in range(n):
+        known.data[i] &= other.data[i]
+    return low, low_offsets, high, high_offsets, known
+
+
+cdef tuple convert(ps_leaf_spec *spec, Py_buffer *view, const int64_t *offset, const int64_t *size, int64_t n,
+                   Block known):
+    cdef ps_error err
+    cdef ps_status status
+    cdef size_t total = 0
+    cdef void *offsets_data = NULL
+    cdef int width = KIND_WIDTH[spec.kind]
+    cdef Block values, offsets = None
+    if width < 0:
+        offsets = allocate((n + 1) * -width)
+        offsets_data = offsets.data
+        total = <size_t>sum_positive(size, n)
+        if total > <size_t>view.len * <size_t>(n + 1):
+            raise CoreError(6, None, "bounds lie outside their buffer")
+    elif spec.kind == 0:
+        total = (n + 7) // 8
+    else:
+        total = n * (width if width else spec.width)
+    values = allocate(total)
+    with nogil:
+        status = ps_convert_plain(spec, <const uint8_t *>view.buf, <size_t>view.len, offset, size, n, values.data,
+                                  offsets_data, known.data, &err)
+    check(status, &err)
+    return values, offsets
 
 
 cdef int64_t sum_positive(const int64_t *values, int64_t n) noexcept:
@@ -303,6 +314,9 @@ cdef class LeafDecoder:
         V2 pages are compressed even where their headers deny it.
     codes_only : bool
         Data pages must be of dictionary codes.
+    prefix : callable, optional
+        (memoryview, size, Block) fills the block with the first of `size` bytes, or CoreError: where it
+        stops sooner than `decompress`, by whole blocks of `step` bytes.
 
     Use: `begin(selection)`; for each page that holds a selected row `head(bytes)` and `take(first_row)`,
     which answers TAKE_PAGE (hand the next one), TAKE_DONE, TAKE_FULL, or TAKE_DICTIONARY (hand the
@@ -318,7 +332,8 @@ cdef class LeafDecoder:
     cdef ps_page page_now
     cdef size_t packed_at, packed_length, plain_size  # the compressed part of its body, what it declares to hold
     cdef size_t body  # byte of the buffer of `head` after the header
-    cdef object source, other_codec
+    cdef object source, other_codec, other_prefix
+    cdef size_t step
     cdef int n_rungs
     cdef bint levels_only
     cdef readonly int64_t rows  # of the table, that the last `finish` gave
@@ -333,7 +348,7 @@ cdef class LeafDecoder:
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
                   str codec="uncompressed", decompress=None, tuple rungs=(), bint levels_only=False,
                   int64_t max_page=INT64_MAX, int64_t likely_rows=0,
-                  bint always_compressed=False, bint codes_only=False):
+                  bint always_compressed=False, bint codes_only=False, prefix=None, size_t step=1):
         cdef ps_leaf_spec spec
         cdef ps_error err
         cdef ps_rung ladder[254]  # 2 * PS_MAX_LEVEL
@@ -349,7 +364,7 @@ cdef class LeafDecoder:
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codes_only = codes_only
         self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
-        self.other_codec = decompress
+        self.other_codec, self.other_prefix, self.step = decompress, prefix, max(step, <size_t>1)
 
     def __dealloc__(self):
         self.release_page()
@@ -549,6 +564,10 @@ cdef class LeafDecoder:
     cdef object plain(self, size_t at, size_t length, size_t size, size_t reach):
         """`size` bytes, or the first `reach` of them, of which `length` compressed ones lie at byte `at`."""
         cdef Block block
+        if self.codec < 0 and reach < size:
+            block = allocate(reach)  # not kept: the codec may have let another hold it
+            self.other_prefix(memoryview(self.source)[at:at + length], size, block)
+            return block
         if self.codec < 0:
             return self.other_codec(memoryview(self.source)[at:at + length], size)
         if self.codec == 0:
@@ -609,7 +628,11 @@ cdef class LeafDecoder:
             page.body, page.length = fetched + self.body + levels, 0
         else:
             self.packed_at, self.packed_length, self.plain_size = self.body + levels, length, size
-            reach = ps_leaf_reach(self.leaf, page, size) if self.codec > 0 else size
+            reach = size
+            if self.codec > 0 or self.other_prefix is not None:
+                reach = ps_leaf_reach(self.leaf, page, size)
+            if self.codec < 0 and reach < size and (reach - 1) // self.step == (size - 1) // self.step:
+                reach = size  # it would decode as much
             if reach < size:
                 try:
                     self.unpack(reach)

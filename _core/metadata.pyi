@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 from typing_extensions import Buffer
 
 from pageseek.errors import CoreError as CoreError
@@ -30,6 +32,16 @@ def footer(
     bytes,  # column_orders
 ]: ...
 def chunks(data: Buffer, at: Buffer) -> bytes: ...
+def chunk_bounds(
+    chunks: Buffer, ordered: bool, deprecated: bool
+) -> (
+    tuple[
+        bytes,  # places
+        bytes,  # null_counts
+        bytes,  # nan_counts
+    ]
+    | None
+): ...
 def column_index(
     data: Buffer, *, max_arena: int = ...
 ) -> tuple[
@@ -42,6 +54,16 @@ def column_index(
     bytes,  # max_length
     bytes | None,  # null_counts
     bytes | None,  # nan_counts
+]: ...
+def page_bounds(
+    data: Buffer, first_row: Buffer, required: bool, trusted: bool, *, max_arena: int = ...
+) -> tuple[
+    int,  # boundary_order
+    bytes,  # null_pages
+    bytes,  # places
+    bytes | None,  # null_counts
+    bytes | None,  # nan_counts
+    bytes,  # counts
 ]: ...
 def offset_index(
     data: Buffer,
@@ -56,5 +78,16 @@ def offset_index(
     bytes,  # compressed_size
     bytes,  # first_row
     bytes | None,  # unencoded
+]: ...
+def offset_indexes(
+    found: Sequence[tuple[Buffer, int, int]], num_rows: int, *, max_arena: int = ...
+) -> list[
+    tuple[
+        int,  # n_pages
+        bytes,  # offset
+        bytes,  # compressed_size
+        bytes,  # first_row
+    ]
+    | CoreError
 ]: ...
 def page_header(data: Buffer, at: int = 0) -> bytes: ...

@@ -14,6 +14,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MIN, UINT64_MAX, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
 
 ctypedef const void *Data
 
@@ -50,6 +51,9 @@ cdef extern from "pageseek.h" nogil:
     void ps_footer_clear(ps_footer *)
     ps_status ps_chunks_read(const uint8_t *, size_t, const uint64_t *, size_t, ps_chunk *,
                              size_t *, ps_error *)
+    bint ps_chunks_bounds(const ps_chunk *, size_t, bint, bint, int64_t *, int64_t *, int64_t *)
+    ps_status ps_column_index_check(const ps_column_index *, const int64_t *, size_t, bint, bint,
+                                    int64_t *, int64_t *, ps_error *)
     ps_status ps_column_index_read(const uint8_t *, size_t, size_t, ps_column_index *, ps_error *)
     void ps_column_index_clear(ps_column_index *)
     ps_status ps_offset_index_read(const uint8_t *, size_t, size_t, ps_offset_index *, ps_error *)
@@ -107,16 +111,27 @@ cdef class _Call:
     def __dealloc__(self):
         PyBuffer_Release(&self.view)
 
+    cdef object error(self, str where="", uint64_t base=0):
+        message = self.err.message.decode("utf-8", "replace")
+        offset = None if self.err.offset == UINT64_MAX else base + self.err.offset
+        return CoreError(<int>self.status, offset, where + message)
+
     cdef int check(self, str where="", uint64_t base=0) except -1:
         if self.status != PS_OK:
-            message = self.err.message.decode("utf-8", "replace")
-            offset = None if self.err.offset == UINT64_MAX else base + self.err.offset
-            raise CoreError(<int>self.status, offset, where + message)
+            raise self.error(where, base)
         return 0
 
 
 cdef inline object pack(const void *data, size_t size):
     return None if data == NULL and size else PyBytes_FromStringAndSize(<const char *>data, size)
+
+
+cdef inline object empty(size_t size):
+    return PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
+
+
+cdef inline int64_t *int64s(object made) except NULL:
+    return <int64_t *>PyBytes_AsString(made)
 
 
 cdef inline void shift(int64_t *offset, size_t by) noexcept:
@@ -170,13 +185,41 @@ def chunks(data, at):
     cdef size_t n = starts.size // 8, failed = 0
     if starts.size % 8:
         raise CoreError(<int>PS_INVALID, None, "offsets of chunks are not of 8 bytes each")
-    result = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(n * sizeof(ps_chunk)))
+    result = empty(n * sizeof(ps_chunk))
     cdef ps_chunk *out = <ps_chunk *>PyBytes_AsString(result)
     with nogil:
         call.status = ps_chunks_read(call.data, call.size, <const uint64_t *>starts.data, n, out,
                                      &failed, &call.err)
     call.check(f"chunk {failed}: ")
     return result
+
+
+def chunk_bounds(chunks, bint ordered, bint deprecated):
+    """What the statistics of n records of CHUNK_FIELDS say (parquet.thrift, Statistics).
+
+    `ordered`: min_value and max_value may be used; `deprecated`: min and max may, where those are
+    not there.
+
+    Returns
+    -------
+    tuple or None
+        ``(places, null_counts, nan_counts)``: int64[4, n] offset and length of min, then of max,
+        ABSENT where a chunk has not both; int64[n] counts, -1 where there is none. None where no
+        chunk has statistics.
+    """
+    cdef _Call call = _Call(chunks)
+    cdef size_t n = call.size // sizeof(ps_chunk)
+    cdef bint found
+    if call.size % sizeof(ps_chunk):
+        raise CoreError(<int>PS_INVALID, None, f"{call.size} bytes are no records of chunks")
+    places, nulls, nans = empty(n * 32), empty(n * 8), empty(n * 8)
+    cdef int64_t *at = int64s(places)
+    cdef int64_t *null_counts = int64s(nulls)
+    cdef int64_t *nan_counts = int64s(nans)
+    with nogil:
+        found = ps_chunks_bounds(<const ps_chunk *>call.data, n, ordered, deprecated, at,
+                                 null_counts, nan_counts)
+    return (places, nulls, nans) if found else None
 
 
 def column_index(data, *, size_t max_arena=1 << 30):
@@ -206,6 +249,54 @@ def column_index(data, *, size_t max_arena=1 << 30):
                 pack(c.min_offset, size), pack(c.min_length, size),
                 pack(c.max_offset, size), pack(c.max_length, size),
                 pack(c.null_counts, size), pack(c.nan_counts, size))
+    finally:
+        ps_column_index_clear(&c)
+
+
+def page_bounds(data, first_row, bint required, bint trusted, *, size_t max_arena=1 << 30):
+    """Read a ColumnIndex and check that it fits its OffsetIndex (PageIndex.md).
+
+    Parameters
+    ----------
+    first_row : buffer of int64[n + 1]
+        Where the pages begin, and the rows of the row group.
+    required : bool
+        The column has no nulls.
+    trusted : bool
+        Bounds may be compared by the type's order.
+
+    Returns
+    -------
+    tuple
+        ``(boundary_order, null_pages, places, null_counts, nan_counts, counts)`` of the n pages:
+        places int64[4, n] offset and length of min, then of max, in `data`, ABSENT for null pages
+        and where not trusted; counts the rows of each; the rest as `column_index` gives it.
+
+    Raises
+    ------
+    CoreError
+        As `column_index`, or another number of pages, or counts that do not fit: CORRUPT.
+    """
+    cdef _Call call = _Call(data), rows = _Call(first_row)
+    cdef ps_column_index c
+    cdef size_t n = rows.size // 8 - 1
+    cdef int64_t *at
+    cdef int64_t *figures
+    if rows.size < 8 or rows.size % 8:
+        raise CoreError(<int>PS_INVALID, None, "n pages need n + 1 rows of 8 bytes")
+    places, counts = empty(n * 32), empty(n * 8)
+    at, figures = int64s(places), int64s(counts)
+    with nogil:
+        call.status = ps_column_index_read(call.data, call.size, max_arena, &c, &call.err)
+        if call.status == PS_OK:
+            call.status = ps_column_index_check(&c, <const int64_t *>rows.data, n, required,
+                                                trusted, at, figures, &call.err)
+            if call.status != PS_OK:
+                ps_column_index_clear(&c)
+    call.check()
+    try:
+        return (c.boundary_order, pack(c.null_pages, n), places, pack(c.null_counts, n * 8),
+                pack(c.nan_counts, n * 8), counts)
     finally:
         ps_column_index_clear(&c)
 
@@ -248,6 +339,49 @@ def offset_index(data, int64_t num_rows, int64_t chunk_start, int64_t chunk_end,
                 pack(o.first_row, size), pack(o.unencoded_bytes, size))
     finally:
         ps_offset_index_clear(&o)
+
+
+def offset_indexes(found, int64_t num_rows, *, size_t max_arena=1 << 30):
+    """Read the OffsetIndex of several chunks of one row group, and check them as `offset_index` does.
+
+    Parameters
+    ----------
+    found : sequence of (data, chunk_start, chunk_end)
+
+    Returns
+    -------
+    list
+        Of each ``(n_pages, offset, compressed_size, first_row)``, where first_row is int64[n + 1]
+        and ends with `num_rows`; or the CoreError that says why it cannot be trusted.
+    """
+    cdef _Call call
+    cdef ps_offset_index o
+    cdef int64_t start, stop
+    cdef size_t n
+    cdef int64_t *rows
+    cdef list out = []
+    for data, first, last in found:
+        call, start, stop = _Call(data), first, last
+        with nogil:
+            call.status = ps_offset_index_read(call.data, call.size, max_arena, &o, &call.err)
+            if call.status == PS_OK:
+                call.status = ps_offset_index_check(&o, num_rows, start, stop, &call.err)
+                if call.status != PS_OK:
+                    ps_offset_index_clear(&o)
+        if call.status != PS_OK:
+            out.append(call.error())
+            continue
+        try:
+            n = o.n_pages
+            first_row = empty(n * 8 + 8)
+            rows = int64s(first_row)
+            if n:
+                memcpy(rows, o.first_row, n * 8)
+            rows[n] = num_rows
+            out.append((n, pack(o.offset, n * 8), pack(o.compressed_size, n * 8), first_row))
+        finally:
+            ps_offset_index_clear(&o)
+    return out
 
 
 def page_header(data, size_t at=0):

@@ -128,6 +128,11 @@ typedef struct ps_chunk {
 /* n chunks whose structs begin at `at[i]`. *failed is the index of the bad one. */
 ps_status ps_chunks_read(const uint8_t *data, size_t length, const uint64_t *at, size_t n,
                          ps_chunk *out, size_t *failed, ps_error *err);
+/* What statistics say of n chunks. `places`: n each of offset and length of min, then of max, absent in all
+ * four where a chunk has not both bounds. `ordered`: min_value and max_value may be used, `deprecated`: min
+ * and max may, where those are not there. Counts that are not there are -1. False: no chunk has statistics. */
+bool ps_chunks_bounds(const ps_chunk *chunks, size_t n, bool ordered, bool deprecated,
+                      int64_t *places, int64_t *null_counts, int64_t *nan_counts);
 
 typedef struct ps_column_index {
     ps_arena arena;
@@ -140,6 +145,12 @@ typedef struct ps_column_index {
 /* Lists of different lengths, an unknown boundary order or a negative count are PS_CORRUPT. */
 ps_status ps_column_index_read(const uint8_t *data, size_t length, size_t max_arena,
                                ps_column_index *out, ps_error *err);
+/* Do its null pages and counts fit pages that begin at first_row[0..n_pages), before row first_row[n_pages]?
+ * `required`: the column has no nulls. PS_CORRUPT if not. `places` as of ps_chunks_bounds, absent for null
+ * pages, and for all where the order is not `trusted`; `counts`: the rows of each page. */
+ps_status ps_column_index_check(const ps_column_index *index, const int64_t *first_row,
+                                size_t n_pages, bool required, bool trusted, int64_t *places,
+                                int64_t *counts, ps_error *err);
 void ps_column_index_clear(ps_column_index *index);
 
 typedef struct ps_offset_index {

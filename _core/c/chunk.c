@@ -136,3 +136,29 @@ ps_status ps_chunks_read(const uint8_t *data, size_t length, const uint64_t *at,
     }
     return PS_OK;
 }
+
+/* ---- bounds ------------------------------------------------------------------------------ */
+
+bool ps_chunks_bounds(const ps_chunk *chunks, size_t n, bool ordered, bool deprecated,
+                      int64_t *places, int64_t *null_counts, int64_t *nan_counts) {
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        const ps_statistics *s = &chunks[i].statistics;
+        int64_t place[4] = {PS_ABSENT, PS_ABSENT, PS_ABSENT, PS_ABSENT};
+        bool usable = s->present == 1 && chunks[i].crypto == PS_ABSENT;
+        any |= s->present == 1;
+        if (usable && ordered && s->min_value_offset != PS_ABSENT &&
+            s->max_value_offset != PS_ABSENT) {
+            place[0] = s->min_value_offset, place[1] = s->min_value_length;
+            place[2] = s->max_value_offset, place[3] = s->max_value_length;
+        } else if (usable && deprecated && s->min_offset != PS_ABSENT &&
+                   s->max_offset != PS_ABSENT) {
+            place[0] = s->min_offset, place[1] = s->min_length;
+            place[2] = s->max_offset, place[3] = s->max_length;
+        }
+        for (size_t k = 0; k < 4; k++) places[k * n + i] = place[k];
+        null_counts[i] = s->null_count < 0 ? -1 : s->null_count;
+        nan_counts[i] = s->nan_count < 0 ? -1 : s->nan_count;
+    }
+    return any;
+}

@@ -122,6 +122,33 @@ ps_status ps_column_index_read(const uint8_t *data, size_t length, size_t max_ar
     return status;
 }
 
+ps_status ps_column_index_check(const ps_column_index *index, const int64_t *first_row,
+                                size_t n_pages, bool required, bool trusted, int64_t *places,
+                                int64_t *counts, ps_error *err) {
+    size_t n = index->n_pages;
+    bool null_pages = false;
+    if (n != n_pages)
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "%zu pages, the offset index has %zu", n,
+                       n_pages);
+    for (size_t i = 0; i < n; i++) {
+        bool null = index->null_pages[i] != 0, known = trusted && !null;
+        counts[i] = (int64_t)((uint64_t)first_row[i + 1] - (uint64_t)first_row[i]);
+        if (index->null_counts != NULL &&
+            (index->null_counts[i] > counts[i] || (null && index->null_counts[i] != counts[i])))
+            return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                           "its null counts do not fit its null pages");
+        null_pages |= null && counts[i] > 0;
+        places[i] = known ? index->min_offset[i] : PS_ABSENT;
+        places[n + i] = known ? index->min_length[i] : PS_ABSENT;
+        places[2 * n + i] = known ? index->max_offset[i] : PS_ABSENT;
+        places[3 * n + i] = known ? index->max_length[i] : PS_ABSENT;
+    }
+    if (required && null_pages)
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                       "it has null pages, the column has no nulls");
+    return PS_OK;
+}
+
 void ps_column_index_clear(ps_column_index *index) {
     ps_arena_clear(&index->arena);
     memset(index, 0, sizeof *index);

@@ -362,6 +362,62 @@ static void test_column_index(void) {
     ps_column_index_clear(&c);
 }
 
+static void test_column_index_against_pages(void) {
+    static bytes b;
+    ps_column_index c;
+    int64_t places[12], counts[3];
+    const int64_t good[] = {0, 9, 14, 20}, bad[] = {0, 9, 15, 20}, few[] = {0, 9, 14, 18};
+    const int64_t wild[] = {INT64_MAX, INT64_MIN, INT64_MAX, 0};
+    column_index(&b, 3, 3, 3, 5, 1); /* the second page is null */
+    CHECK_INT(ps_column_index_read(b.at, b.n, 1 << 16, &c, &err), PS_OK);
+    CHECK_INT(ps_column_index_check(&c, good, 3, false, true, places, counts, &err), PS_OK);
+    CHECK_INT(counts[0] * 100 + counts[1] * 10 + counts[2], 956);
+    CHECK_INT(places[0], c.min_offset[0]);
+    CHECK_INT(places[5], c.min_length[2]);
+    CHECK_INT(places[8], c.max_offset[2]);
+    CHECK_INT(places[9], c.max_length[0]);
+    for (size_t i = 0; i < 4; i++) CHECK(places[3 * i + 1] == PS_ABSENT);
+    CHECK_INT(ps_column_index_check(&c, good, 3, false, false, places, counts, &err), PS_OK);
+    for (size_t i = 0; i < 12; i++) CHECK(places[i] == PS_ABSENT);
+    CHECK_INT(ps_column_index_check(&c, good, 3, true, true, places, counts, &err), PS_CORRUPT);
+    CHECK_INT(ps_column_index_check(&c, good, 2, false, true, places, counts, &err),
+              PS_CORRUPT);
+    CHECK(strcmp(err.message, "3 pages, the offset index has 2") == 0);
+    CHECK_INT(ps_column_index_check(&c, bad, 3, false, true, places, counts, &err), PS_CORRUPT);
+    CHECK_INT(ps_column_index_check(&c, few, 3, false, true, places, counts, &err), PS_CORRUPT);
+    CHECK_INT(ps_column_index_check(&c, wild, 3, false, true, places, counts, &err),
+              PS_CORRUPT);
+    ps_column_index_clear(&c);
+}
+
+static void test_bounds_of_chunks(void) {
+    ps_chunk c[3];
+    int64_t places[12], nulls[3], nans[3];
+    int64_t *fields = (int64_t *)c;
+    for (size_t i = 0; i < 3 * sizeof c[0] / sizeof *fields; i++) fields[i] = PS_ABSENT;
+    for (size_t i = 0; i < 3; i++) c[i].statistics.present = 0;
+    CHECK(!ps_chunks_bounds(c, 3, true, true, places, nulls, nans));
+    CHECK(nulls[2] == -1 && nans[0] == -1 && places[11] == PS_ABSENT);
+    for (size_t i = 0; i < 3; i++) {
+        ps_statistics *s = &c[i].statistics;
+        s->present = 1, s->null_count = (int64_t)i;
+        s->min_value_offset = 10, s->min_value_length = 1, s->max_value_offset = 20;
+        s->max_value_length = 2, s->min_offset = 30, s->min_length = 3, s->max_offset = 40;
+        s->max_length = 4;
+    }
+    c[1].statistics.max_value_offset = PS_ABSENT; /* one side proves nothing */
+    c[2].crypto = 1;
+    CHECK(ps_chunks_bounds(c, 3, true, true, places, nulls, nans));
+    CHECK_INT(places[0] + places[3] + places[6] + places[9], 33);
+    CHECK_INT(places[1] + places[4] + places[7] + places[10], 77);
+    CHECK(places[2] == PS_ABSENT && places[11] == PS_ABSENT);
+    CHECK_INT(nulls[2], 2);
+    CHECK(ps_chunks_bounds(c, 3, true, false, places, nulls, nans));
+    CHECK(places[0] == 10 && places[1] == PS_ABSENT);
+    CHECK(ps_chunks_bounds(c, 3, false, false, places, nulls, nans));
+    CHECK(places[0] == PS_ABSENT);
+}
+
 static ps_status check_pages(const int64_t (*pages)[3], size_t n, int64_t rows, int64_t start,
                              int64_t end) {
     static bytes b;
@@ -539,6 +595,8 @@ int main(void) {
     test_row_groups_of_a_schema_without_leaves();
     test_known_field_rules();
     test_column_index();
+    test_column_index_against_pages();
+    test_bounds_of_chunks();
     test_offset_index_check();
     test_page_header();
     test_arena();

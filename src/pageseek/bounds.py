@@ -9,13 +9,11 @@ import functools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import decode, rows
 from pageseek.schema import Leaf
 from pageseek.types import (
-    ABSENT,
     FIXED,
     FLOAT_KINDS,
     INT96,
@@ -30,13 +28,14 @@ from pageseek.types import (
 )
 
 TYPE_ORDER, IEEE754_ORDER = 1, 2
+_SIGNED = FLOAT_KINDS | {rows.KIND_I8, rows.KIND_I16, rows.KIND_I32, rows.KIND_I64}
 
 
-def trusted_order(leaf: Leaf, orders: npt.NDArray[np.int64]) -> bool:
+def trusted_order(leaf: Leaf, orders: memoryview) -> bool:
     """May min_value and max_value be compared by the type's own order (parquet.thrift, ColumnOrder)?"""
     if leaf.index >= len(orders):
         return False
-    order, logical = int(orders[leaf.index]), logical_of(leaf.element)[0]
+    order, logical = orders[leaf.index], logical_of(leaf.element)[0]
     if order not in (TYPE_ORDER, IEEE754_ORDER):
         return False
     if leaf.element.type == FIXED and logical == L_TIMESTAMP:  # not settled among writers
@@ -50,13 +49,7 @@ def trusted_order(leaf: Leaf, orders: npt.NDArray[np.int64]) -> bool:
 
 def signed_order(leaf: Leaf, form: Form) -> bool:
     """The deprecated min and max were always compared as signed (parquet.thrift, Statistics)."""
-    return form.kind in (
-        rows.KIND_I8,
-        rows.KIND_I16,
-        rows.KIND_I32,
-        rows.KIND_I64,
-        *FLOAT_KINDS,
-    ) and (leaf.element.type not in (INT96, FIXED))
+    return form.kind in _SIGNED and leaf.element.type not in (INT96, FIXED)
 
 
 class Bounds:
@@ -66,41 +59,39 @@ class Bounds:
         self,
         form: Form,
         data: memoryview,
-        places: npt.NDArray[np.int64],
-        null_pages: npt.NDArray[np.uint8] | None,
-        null_counts: npt.NDArray[np.int64] | None,
-        nan_counts: npt.NDArray[np.int64] | None,
-        counts: npt.NDArray[np.int64],
+        places: bytes,
+        n: int,
+        null_pages: bytes | None,
+        null_counts: bytes | None,
+        nan_counts: bytes | None,
+        counts: bytes,
         order: int,
     ) -> None:
-        """`places`: offset and length of min, then of max, in `data`, ABSENT where there is none; overwritten."""
-        self._form, self._n = form, places.shape[1]
-        missing = (places[0] == ABSENT) | (places[2] == ABSENT)
-        if missing.any():  # one side alone proves nothing
-            places[:, missing] = ABSENT
-        self._lower = decode.convert_plain(form.core, data, places[0], places[1], self._n)
-        self._upper = decode.convert_plain(form.core, data, places[2], places[3], self._n)
-        self._known = np.frombuffer(self._lower[2], np.uint8) & np.frombuffer(
-            self._upper[2], np.uint8
+        """`places`: offsets and lengths of the n minima, then of the maxima, in `data`, ABSENT where there are
+        none. All are arrays of int64, but `null_pages` of one byte each.
+        """
+        self._form, self._n = form, n
+        low, low_offsets, high, high_offsets, self._known = decode.convert_bounds(
+            form.core, data, places, n
         )
-        lo, lo_offsets, _ = self._lower
-        hi, hi_offsets, _ = self._upper
+        self._lower, self._upper = (low, low_offsets), (high, high_offsets)
         self.zones = rows.Zones(
-            form.kind, form.width, self._n, lo, lo_offsets, hi, hi_offsets, self._known,
+            form.kind, form.width, n, low, low_offsets, high, high_offsets, self._known,
             null_pages, null_counts, nan_counts, counts, order,
         )  # fmt: skip
 
     def _array(self, values: Any, offsets: Any) -> pa.Array:
-        validity = np.packbits(self._known, bitorder="little")
-        missing = int(self._n - self._known.sum())
+        known = np.frombuffer(self._known, np.uint8)
+        validity = np.packbits(known, bitorder="little")
+        missing = int(self._n - known.sum())
         return to_arrow(self._form, self._n, missing, validity, offsets, values)
 
     @functools.cached_property
     def lower(self) -> pa.Array:
         """The least values, null where there is none that may be trusted."""
-        return self._array(self._lower[0], self._lower[1])
+        return self._array(*self._lower)
 
     @functools.cached_property
     def upper(self) -> pa.Array:
         """The greatest values, null where there is none that may be trusted."""
-        return self._array(self._upper[0], self._upper[1])
+        return self._array(*self._upper)

@@ -58,7 +58,9 @@ class FileCache:
         if source.data is not None:
             return ParquetFile(source, source.open(), report, limit)
         key = source.key
-        version = source.version()
+        with self._lock:
+            held = key in self._files
+        version = source.version() if held else None  # else it is asked for once, by who opens it
         if version is not None:
             with self._lock:
                 known = self._files.get(key)

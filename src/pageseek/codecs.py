@@ -47,7 +47,8 @@ class _Contexts(threading.local):
     """A context serves one thread at a time."""
 
     def __init__(self) -> None:
-        self.zstd = zstandard.ZstdDecompressor().decompress
+        made = zstandard.ZstdDecompressor()
+        self.zstd, self.stream = made.decompress, made.stream_reader
 
 
 _contexts = _Contexts() if zstandard else None
@@ -80,6 +81,23 @@ def _zstd(data: memoryview, size: int) -> pa.Buffer | bytes:
     if len(out) != size:
         raise _corrupt(f"the page declares {size} bytes, zstd holds {len(out)}")
     return out
+
+
+def _zstd_prefix(data: memoryview, size: int, out: core.Block) -> None:
+    """Fill `out` with the first bytes of one zstd frame that says it holds `size`, block by block.
+
+    A frame that does not say so could make the decoder hold a window of any size.
+    """
+    if _contexts is None or size > data.nbytes * 40_000 + 1024:
+        raise _corrupt("not to be read in part")
+    try:
+        if zstandard.frame_content_size(data) == size and _contexts.stream(data).readinto(
+            out
+        ) == len(out):
+            return
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise _corrupt(f"zstd: {error}") from error
+    raise _corrupt("zstd ends early")
 
 
 def _gzip(data: memoryview, size: int) -> bytes:
@@ -124,6 +142,16 @@ def _brotli(data: memoryview, size: int) -> bytes:
 
 OWN = ("uncompressed", "snappy", "lz4", "lz4_raw")  # the core decodes these itself
 _BY_NAME: dict[str, Decompress] = {"gzip": _gzip, "brotli": _brotli, "zstd": _zstd}
+ZSTD_BLOCK = 1 << 17  # greatest size of a block (RFC 8878, 3.1.1.2.4): where decoding can stop
+Prefix = Callable[[memoryview, int, core.Block], None]
+_PREFIX: dict[str, tuple[Prefix | None, int]] = {"zstd": (_zstd_prefix, ZSTD_BLOCK)}
+if _contexts is None:
+    _PREFIX.clear()
+
+
+def prefix_of(codec: str) -> tuple[Prefix | None, int]:
+    """What decodes the first bytes of a page only, where the codec is not the core's own, and in what steps."""
+    return _PREFIX.get(codec, (None, 1))
 
 
 def decompressor(codec: int) -> tuple[str, Decompress | None]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek._core import rows
-from pageseek.codecs import decompressor
+from pageseek.codecs import decompressor, prefix_of
 from pageseek.codes import CodesDecoder
 from pageseek.columns import Part
 from pageseek.errors import CORRUPT, CorruptFileError, from_core
@@ -82,10 +82,13 @@ class LeafReader:
         self._page_number: int | None = None  # None: the dictionary page
         try:
             codec, decompress = decompressor(self._chunk.codec)
+            prefix, step = prefix_of(codec)
             how: dict[str, Any] = {
                 "lsb_levels": file.lsb_levels,
                 "codec": codec,
                 "decompress": decompress,
+                "prefix": prefix,
+                "step": step,
                 "max_output": fetcher.limits.max_output_bytes,
                 "max_page": fetcher.limits.max_page_bytes,
                 "always_compressed": file.always_compressed,
@@ -104,10 +107,8 @@ class LeafReader:
                 self._codes = CodesDecoder(form, leaf.max_def, **how)
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
-        if offsets is not None:
-            first = int(offsets.offset[0])
-            if first > self._start:
-                self._dictionary_at = self._start, first - self._start
+        if offsets is not None and offsets.start > self._start:
+            self._dictionary_at = self._start, offsets.start - self._start
 
     def _where(self) -> str:
         return f"{self._file.name}: column {self.leaf.name!r}, row group {self._row_group}"

@@ -300,6 +300,8 @@ def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Tab
     if not columns:
         empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty)])
+    if all(len(arrays) == 1 for arrays in columns):
+        return pa.Table.from_arrays([arrays[0] for arrays in columns], schema=schema)
     return pa.Table.from_arrays(
         [pa.chunked_array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
     )

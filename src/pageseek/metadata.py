@@ -12,23 +12,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import metadata as core
 from pageseek._core import rows
 from pageseek.bounds import Bounds, signed_order, trusted_order
-from pageseek.errors import CorruptFileError, LimitError, UnsupportedError, from_core, placed
+from pageseek.errors import (
+    CoreError,
+    CorruptFileError,
+    LimitError,
+    PageseekError,
+    UnsupportedError,
+    from_core,
+    placed,
+)
 from pageseek.fetch import Fetcher
 from pageseek.limits import DEFAULT
 from pageseek.nesting import Node, build
 from pageseek.page_index import (
     ColumnIndex,
-    Contradiction,
     OffsetIndex,
     int64s,
     parse_column_index,
-    parse_offset_index,
+    parse_offset_indexes,
 )
 from pageseek.report import Report
 from pageseek.schema import Leaf, Schema, lazy
@@ -49,17 +55,15 @@ def _records(kind: Any, data: bytes) -> list[Any]:
     return [kind._make(values) for values in struct.iter_unpack(f"<{width}q", data)]
 
 
-def _key_values(
-    footer: memoryview, pairs: npt.NDArray[np.int64]
-) -> Iterator[tuple[bytes, bytes | None]]:
-    for key, key_length, value, length in pairs.tolist():
+def _key_values(footer: memoryview, pairs: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+    for key, key_length, value, length in struct.iter_unpack("<4q", pairs):
         yield (
             bytes(footer[key : key + key_length]),
             None if value == ABSENT else bytes(footer[value : value + length]),
         )
 
 
-def _key_value(footer: memoryview, pairs: npt.NDArray[np.int64], wanted: bytes) -> bytes | None:
+def _key_value(footer: memoryview, pairs: bytes, wanted: bytes) -> bytes | None:
     return next((value for key, value in _key_values(footer, pairs) if key == wanted), None)
 
 
@@ -86,7 +90,7 @@ class ParquetFile:
         self._footer, self._tail = self._read_footer(report)
         try:
             parsed = core.footer(self._footer, max_arena=max_metadata_bytes)
-        except core.CoreError as error:
+        except CoreError as error:
             base = store.size - 8 - self._footer.nbytes
             raise from_core(error, f"{self.name}: footer", base) from error
         (
@@ -104,18 +108,19 @@ class ParquetFile:
         if encryption is not None and encryption != ABSENT:
             report.note(f"{self.name}: some columns are encrypted")
         self.row_groups: list[Any] = _records(RowGroup, groups)
-        for i, group in enumerate(self.row_groups):
-            if group.num_rows < 0:
-                raise CorruptFileError(f"{self.name}: row group {i} has {group.num_rows} rows")
-        if self.num_rows != sum(group.num_rows for group in self.row_groups):
+        self.group_rows = [group.num_rows for group in self.row_groups]
+        for i, n in enumerate(self.group_rows):
+            if n < 0:
+                raise CorruptFileError(f"{self.name}: row group {i} has {n} rows")
+        if self.num_rows != sum(self.group_rows):
             report.note(
                 f"{self.name}: the footer counts {self.num_rows} rows, its row groups another number"
             )
-            self.num_rows = sum(group.num_rows for group in self.row_groups)
-        self._chunk_at = np.frombuffer(at, np.uint64).reshape(len(self.row_groups), self.num_leaves)
-        self._pairs = int64s(pairs).reshape(-1, 4)
-        self._orders = int64s(orders)
-        self._chunk_tables: dict[int, npt.NDArray[np.int64]] = {}
+            self.num_rows = sum(self.group_rows)
+        self._chunk_at = memoryview(at).cast("Q")  # row group by row group
+        self._pairs = pairs
+        self._orders = memoryview(orders).cast("q")
+        self._chunk_tables: dict[int, bytes] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], Any] = {}
         self._nodes: dict[tuple[int, Options], Node] = {}
@@ -124,7 +129,7 @@ class ParquetFile:
         self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         find = functools.partial(_key_value, self._footer, self._pairs)  # a method would be a cycle
-        self.schema_tree = Schema(elements, self._footer, find, self.name)
+        self.schema_tree = Schema(elements, self.num_leaves, self._footer, find, self.name)
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -251,48 +256,67 @@ class ParquetFile:
 
     def chunks(self, leaf: Leaf) -> list[Any]:
         """The column chunks of a leaf, one a row group."""
-        return [Chunk._make(row) for row in self._chunk_table(leaf).tolist()]
+        return _records(Chunk, self._chunk_table(leaf))
 
-    def _chunk_table(self, leaf: Leaf) -> npt.NDArray[np.int64]:
-        """The column chunks of a leaf, a row for each row group, a column for each of CHUNK_FIELDS."""
+    def _chunk_table(self, leaf: Leaf) -> bytes:
+        """The column chunks of a leaf as the core has them, a record for each row group."""
         found = self._chunk_tables.get(leaf.index)
         if found is None:
-            found = self._read_chunks(leaf, self._chunk_at[:, leaf.index])
-            self._chunk_tables[leaf.index] = found
+            at = self._chunk_at[leaf.index :: self.num_leaves]
+            found = self._chunk_tables[leaf.index] = self._read_chunks(at, leaf)
         return found
 
     def _chunk(self, row_group: int, leaf: Leaf) -> Any:
         """One column chunk, as the footer has it."""
-        key = row_group, leaf.index
-        found = self._chunks.get(key)
+        found = self._chunks.get((row_group, leaf.index))
         if found is None:
             table = self._chunk_tables.get(leaf.index)
             if table is None:  # a lookup needs one row group of many
-                table = self._read_chunks(
-                    leaf, self._chunk_at[row_group : row_group + 1, leaf.index]
+                at = row_group * self.num_leaves + leaf.index
+                found = Chunk._make(
+                    _CHUNK.unpack(self._read_chunks(self._chunk_at[at : at + 1], leaf))
                 )
-                row = table[0]
             else:
-                row = table[row_group]
-            found = self._chunks[key] = Chunk._make(row.tolist())
+                found = Chunk._make(_CHUNK.unpack_from(table, row_group * _CHUNK.size))
+            self._chunks[row_group, leaf.index] = found
         return found
 
-    def _read_chunks(self, leaf: Leaf, at: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def load_chunks(self, row_group: int, leaves: Sequence[Leaf]) -> None:
+        """The column chunks of several leaves at once, to be at hand."""
+        missing = [leaf for leaf in leaves if (row_group, leaf.index) not in self._chunks]
+        if len(missing) < 2:
+            return
+        group = row_group * self.num_leaves
+        at = b"".join(
+            [self._chunk_at[group + leaf.index : group + leaf.index + 1] for leaf in missing]
+        )
         try:
-            data = core.chunks(self._footer, np.ascontiguousarray(at))
-        except core.CoreError as error:
+            data = self._read_chunks(at)
+        except CoreError:
+            return  # one by one, they say which it is
+        for leaf, chunk in zip(missing, _records(Chunk, data), strict=True):
+            self._chunks[row_group, leaf.index] = chunk
+
+    def _read_chunks(self, at: bytes | memoryview, leaf: Leaf | None = None) -> bytes:
+        try:
+            data = core.chunks(self._footer, bytes(at))
+        except CoreError as error:
+            if leaf is None:
+                raise
             base = self.store.size - 8 - self._footer.nbytes
             raise from_core(
                 error, f"{self.name}: column {leaf.name!r}: chunk metadata", base
             ) from error
-        table = int64s(data).reshape(-1, len(Chunk._fields))
-        if self._understates_chunks:
-            table = table.copy()
-            end = self.store.size - 8 - self._footer.nbytes
-            starts = np.array([chunk_range(Chunk._make(row))[0] for row in table.tolist()])
-            size = table[:, _FIELD["total_compressed_size"]]
-            size[:] = np.minimum(size + 100, end - starts)
-        return table
+        return self._corrected(data) if self._understates_chunks else data
+
+    def _corrected(self, data: bytes) -> bytes:
+        """Chunks that reach beyond the size that the footer states, as far as they may."""
+        table = int64s(data).reshape(-1, len(Chunk._fields)).copy()
+        end = self.store.size - 8 - self._footer.nbytes
+        starts = np.array([chunk_range(chunk)[0] for chunk in _records(Chunk, data)])
+        size = table[:, Chunk._fields.index("total_compressed_size")]
+        size[:] = np.minimum(size + 100, end - starts)
+        return table.tobytes()
 
     @lazy
     def _understates_chunks(self) -> bool:
@@ -308,29 +332,41 @@ class ParquetFile:
         if found is not None:
             return found
         chunk = self._chunk(row_group, leaf)
+        start, stop = chunk_range(chunk)
+        if (
+            chunk.crypto != ABSENT
+            or not chunk.has_metadata
+            or chunk.file_path_length not in (ABSENT, 0)
+            or chunk.type != leaf.element.type
+            or (leaf.max_rep == 0 and chunk.num_values != self.group_rows[row_group])
+            or not 4 <= start <= stop <= self.store.size
+        ):
+            raise self._refusal(row_group, leaf, chunk)
+        self._checked[row_group, leaf.index] = chunk
+        return chunk
+
+    def _refusal(self, row_group: int, leaf: Leaf, chunk: Any) -> PageseekError:
+        """What is wrong with a chunk."""
         where = f"{self.name}: column {leaf.name!r}, row group {row_group}"
         if chunk.crypto != ABSENT or not chunk.has_metadata:
-            raise UnsupportedError(
+            return UnsupportedError(
                 f"{where}: the column is encrypted, and encrypted columns are not supported"
             )
         if chunk.file_path_length not in (ABSENT, 0):
-            raise UnsupportedError(
+            return UnsupportedError(
                 f"{where}: the chunk lies in another file, which is not supported"
             )
         if chunk.type != leaf.element.type:
-            raise CorruptFileError(
+            return CorruptFileError(
                 f"{where}: the schema says {_physical_name(leaf.element.type)}, the chunk {_physical_name(chunk.type)}"
             )
-        num_rows = self.row_groups[row_group].num_rows
+        num_rows = self.group_rows[row_group]
         if leaf.max_rep == 0 and chunk.num_values != num_rows:
-            raise CorruptFileError(f"{where}: {chunk.num_values} values in {num_rows} rows")
+            return CorruptFileError(f"{where}: {chunk.num_values} values in {num_rows} rows")
         start, stop = chunk_range(chunk)
-        if start < 4 or stop < start or stop > self.store.size:
-            raise CorruptFileError(
-                f"{where}: the chunk at bytes {start} to {stop} lies outside the file"
-            )
-        self._checked[row_group, leaf.index] = chunk
-        return chunk
+        return CorruptFileError(
+            f"{where}: the chunk at bytes {start} to {stop} lies outside the file"
+        )
 
     # -- statistics of row groups ---------------------------------------------------------------
 
@@ -342,29 +378,22 @@ class ParquetFile:
         return self._group_zones[key]
 
     def _make_group_zones(self, leaf: Leaf, form: Form) -> rows.Zones | None:
-        table = self._chunk_table(leaf)
-        if form.is_null or not (table[:, _FIELD["statistics_present"]] == 1).any():
-            return None
-        bounds = self._chunk_bounds(leaf, form)
-        nulls = table[:, _FIELD["statistics_null_count"]]
-        nans = table[:, _FIELD["statistics_nan_count"]]
-        counts = np.array([g.num_rows for g in self.row_groups], np.int64)
-        nulls, nans = np.maximum(nulls, -1), np.maximum(nans, -1)
-        with placed(f"{self.name}: column {leaf.name!r}: statistics"):
-            return Bounds(form, self._footer, bounds, None, nulls, nans, counts, 0).zones
+        found = None if form.is_null else self._chunk_bounds(leaf, form)
+        return None if found is None else self._bounds(leaf, form, *found).zones
 
-    def _chunk_bounds(self, leaf: Leaf, form: Form) -> npt.NDArray[np.int64]:
-        """(offset, length) of min, then of max, in the footer for each chunk; absent where not trusted."""
-        table = self._chunk_table(leaf)
-        plain = (table[:, _FIELD["statistics_present"]] == 1) & (
-            table[:, _FIELD["crypto"]] == ABSENT
+    def _chunk_bounds(self, leaf: Leaf, form: Form) -> tuple[bytes, bytes, bytes] | None:
+        """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""
+        return core.chunk_bounds(
+            self._chunk_table(leaf), trusted_order(leaf, self._orders), signed_order(leaf, form)
         )
-        bounds = np.full((4, len(table)), ABSENT, np.int64)
-        if signed_order(leaf, form):
-            _fill_bounds(bounds, table, plain, _DEPRECATED_BOUNDS)
-        if trusted_order(leaf, self._orders):
-            _fill_bounds(bounds, table, plain, _BOUNDS)
-        return bounds
+
+    def _bounds(
+        self, leaf: Leaf, form: Form, places: bytes, nulls: bytes | None, nans: bytes | None
+    ) -> Bounds:
+        n = len(self.row_groups)
+        counts = struct.pack(f"{n}q", *self.group_rows)
+        with placed(f"{self.name}: column {leaf.name!r}: statistics"):
+            return Bounds(form, self._footer, places, n, None, nulls, nans, counts, 0)
 
     # -- page index -----------------------------------------------------------------------------
 
@@ -409,35 +438,47 @@ class ParquetFile:
         for key in [k for k in list(self._column_indexes) if k[:2] == (row_group, leaf.index)]:
             self._column_indexes[key] = None
 
-    def load_offset_index(
-        self, row_group: int, leaf: Leaf, data: memoryview | None, report: Report
-    ) -> OffsetIndex | None:
-        """Parse, check and keep an offset index; None, with a note, where it cannot be trusted."""
-        found = None
-        if data is not None:
-            chunk, num_rows = self._chunk(row_group, leaf), self.row_groups[row_group].num_rows
-            start, stop = chunk_range(chunk)
-            try:
-                if not 0 <= start <= stop <= self.store.size:
-                    raise Contradiction("its chunk lies outside the file")
-                found = parse_offset_index(data, num_rows, start, stop, self.max_metadata_bytes)
-                if (
-                    found is not None
-                    and found.offset[0] > start
-                    and not _may_have_dictionary(chunk)
-                ):
-                    found = None
-                    raise Contradiction("its first page is not the first of the chunk")
-            except core.CoreError as error:
-                report.note(
-                    f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error.message}"
-                )
-            except Contradiction as error:
-                report.note(
-                    f"{self.name}: {leaf.name!r}, row group {row_group}: offset index ignored: {error}"
-                )
-        self._offset_indexes[row_group, leaf.index] = found
-        return found
+    def load_offset_indexes(
+        self,
+        row_group: int,
+        leaves: Sequence[Leaf],
+        data: Sequence[memoryview | None],
+        report: Report,
+    ) -> None:
+        """Parse, check and keep offset indexes; None, with a note, where one cannot be trusted."""
+        known, size = self._offset_indexes, self.store.size
+        wanted: list[tuple[memoryview, int, int]] = []
+        places: list[Leaf] = []
+        for leaf, part in zip(leaves, data, strict=True):
+            if part is None:
+                known[row_group, leaf.index] = None
+                continue
+            start, stop = chunk_range(self._chunk(row_group, leaf))
+            if 0 <= start <= stop <= size:
+                wanted.append((part, start, stop))
+                places.append(leaf)
+            else:
+                known[row_group, leaf.index] = None
+                self._ignored("offset", row_group, leaf, "its chunk lies outside the file", report)
+        made = parse_offset_indexes(wanted, self.group_rows[row_group], self.max_metadata_bytes)
+        for leaf, (_, start, _), found in zip(places, wanted, made, strict=True):
+            if isinstance(found, CoreError):
+                self._ignored("offset", row_group, leaf, found.message, report)
+                found = None
+            elif (
+                found is not None
+                and found.start > start
+                and not _may_have_dictionary(self._chunk(row_group, leaf))
+            ):
+                why = "its first page is not the first of the chunk"
+                self._ignored("offset", row_group, leaf, why, report)
+                found = None
+            known[row_group, leaf.index] = found
+
+    def _ignored(self, which: str, row_group: int, leaf: Leaf, why: str, report: Report) -> None:
+        report.note(
+            f"{self.name}: {leaf.name!r}, row group {row_group}: {which} index ignored: {why}"
+        )
 
     def load_column_index(
         self, row_group: int, leaf: Leaf, options: Options, data: memoryview | None, report: Report
@@ -458,14 +499,8 @@ class ParquetFile:
                     offsets,
                     self.max_metadata_bytes,
                 )
-            except core.CoreError as error:
-                report.note(
-                    f"{self.name}: {leaf.name!r}, row group {row_group}: column index ignored: {error.message}"
-                )
-            except Contradiction as error:
-                report.note(
-                    f"{self.name}: {leaf.name!r}, row group {row_group}: column index ignored: {error}"
-                )
+            except CoreError as error:
+                self._ignored("column", row_group, leaf, error.message, report)
         self._column_indexes[row_group, leaf.index, options] = found
         return found
 
@@ -481,7 +516,8 @@ class ParquetFile:
         report = Report()
         at = self.index_range("offset", row_group, leaf)
         data = Fetcher(self.store, report, self._tail).read([at], "index")[0] if at else None
-        return self.load_offset_index(row_group, leaf, data, report)
+        self.load_offset_indexes(row_group, [leaf], [data], report)
+        return self._offset_indexes[row_group, leaf.index]
 
     def column_index(self, row_group: int, leaf: Leaf | str) -> ColumnIndex | None:
         """Bounds and null counts of the pages of a column chunk, or None (parquet.thrift, ColumnIndex)."""
@@ -501,29 +537,13 @@ class ParquetFile:
         """
         leaf = self._resolve(leaf)
         form = self.schema_tree.parquet_form(leaf)
-        bounds = self._chunk_bounds(leaf, form)
-        counts = np.array([g.num_rows for g in self.row_groups], np.int64)
-        with placed(f"{self.name}: column {leaf.name!r}: statistics"):
-            found = Bounds(form, self._footer, bounds, None, None, None, counts, 0)
+        places = (self._chunk_bounds(leaf, form) or (_NOWHERE * 4 * len(self.row_groups),))[0]
+        found = self._bounds(leaf, form, places, None, None)
         return found.lower, found.upper
 
 
-_FIELD = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
-_SIDES = ("{}_offset", "{}_length")
-_BOUNDS = [_FIELD["statistics_" + s.format(b)] for b in ("min_value", "max_value") for s in _SIDES]
-_DEPRECATED_BOUNDS = [_FIELD["statistics_" + s.format(b)] for b in ("min", "max") for s in _SIDES]
-
-
-def _fill_bounds(
-    bounds: npt.NDArray[np.int64],
-    table: npt.NDArray[np.int64],
-    plain: npt.NDArray[np.bool_],
-    fields: list[int],
-) -> None:
-    """Take (offset, length) of min and max from the chunks that have both."""
-    found = table[:, fields].T
-    usable = plain & (found[0] != ABSENT) & (found[2] != ABSENT)
-    bounds[:, usable] = found[:, usable]
+_CHUNK = struct.Struct(f"<{len(core.CHUNK_FIELDS)}q")
+_NOWHERE = struct.pack("<q", ABSENT)
 
 
 def _physical_name(number: int) -> str:
@@ -546,7 +566,7 @@ def page_header(data: memoryview, at: int, where: Callable[[], str], base: int) 
     """The PageHeader at data[at:]; `base` is the place in the file of data[0]."""
     try:
         return PageHeader._make(_PAGE_HEADER(core.page_header(data, at)))
-    except core.CoreError as error:
+    except CoreError as error:
         raise from_core(error, f"{where()}: page header", base) from error
 
 

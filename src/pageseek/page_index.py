@@ -1,12 +1,12 @@
 """The page index of a column chunk: where its pages are, and what is known of their values.
 
-Sources: parquet.thrift (OffsetIndex, ColumnIndex), PageIndex.md. What contradicts itself is refused here, with
-an exception that the caller turns into a note: an index is never trusted in doubt.
+Sources: parquet.thrift (OffsetIndex, ColumnIndex), PageIndex.md. What contradicts itself is refused by the
+core, with an error that the caller turns into a note: an index is never trusted in doubt.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
 
 import numpy as np
 import numpy.typing as npt
@@ -16,57 +16,97 @@ from pageseek._core import metadata as core
 from pageseek._core import rows, search
 from pageseek.bounds import Bounds, trusted_order
 from pageseek.schema import Leaf
-from pageseek.types import ABSENT, Form
+from pageseek.types import Form
 
 Page = tuple[int, int, int, int, int]  # number, offset, compressed size, first row, rows
 
 
-@dataclass(frozen=True, slots=True)
 class OffsetIndex:
     """Where the data pages of a chunk are. Arrays of int64, one entry a page; `first_row` has one more,
     the number of rows in the row group.
     """
 
-    offset: npt.NDArray[np.int64]
-    compressed_size: npt.NDArray[np.int64]
-    first_row: npt.NDArray[np.int64]
+    __slots__ = ("_offset", "_size", "num_pages", "start", "starts")
+
+    def __init__(self, num_pages: int, offset: bytes, size: bytes, rows: bytes) -> None:
+        self.num_pages = num_pages
+        self._offset, self._size = offset, size
+        self.starts = rows  # what `first_row` is made of
+        self.start = int.from_bytes(offset[:8], sys.byteorder, signed=True)  # of the first page
 
     @property
-    def num_pages(self) -> int:
-        return len(self.offset)
+    def offset(self) -> npt.NDArray[np.int64]:
+        return int64s(self._offset)
+
+    @property
+    def compressed_size(self) -> npt.NDArray[np.int64]:
+        return int64s(self._size)
+
+    @property
+    def first_row(self) -> npt.NDArray[np.int64]:
+        return int64s(self.starts)
+
+    def __repr__(self) -> str:
+        return f"<OffsetIndex of {self.num_pages} pages>"
+
+    def rows_of(self, verdict: bytes, bit: int) -> rows.RowRanges:
+        """The rows of the pages whose verdict has a bit."""
+        return rows.zones_to_ranges(verdict, bit, self.starts)
 
     def pages_of(self, ranges: rows.RowRanges) -> list[Page]:
         """The pages that hold the rows, in order."""
         if ranges.num_ranges == 1:  # a lookup: two searches
             start, stop = ranges.bounds
-            return search.locate(start, stop, self.first_row, self.offset, self.compressed_size)
-        touched = np.flatnonzero(
-            np.frombuffer(rows.pages_touched(ranges, self.first_row), np.uint8)
-        )
-        first = self.first_row[touched]
+            return search.locate(start, stop, self.starts, self._offset, self._size)
+        first_row = self.first_row
+        touched = np.flatnonzero(np.frombuffer(rows.pages_touched(ranges, self.starts), np.uint8))
+        first = first_row[touched]
         columns = (
             touched,
             self.offset[touched],
             self.compressed_size[touched],
             first,
-            self.first_row[touched + 1] - first,
+            first_row[touched + 1] - first,
         )
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@dataclass(frozen=True, slots=True)
 class ColumnIndex:
     """What is known of the values of each page of a chunk."""
 
-    null_pages: npt.NDArray[np.uint8]
-    null_counts: npt.NDArray[np.int64] | None
-    nan_counts: npt.NDArray[np.int64] | None
-    boundary_order: str
-    bounds: Bounds
+    __slots__ = ("_nan_counts", "_null_counts", "_null_pages", "bounds", "num_pages")
+
+    def __init__(
+        self,
+        num_pages: int,
+        null_pages: bytes,
+        null_counts: bytes | None,
+        nan_counts: bytes | None,
+        bounds: Bounds,
+    ) -> None:
+        self.num_pages = num_pages
+        self._null_pages, self._null_counts = null_pages, null_counts
+        self._nan_counts, self.bounds = nan_counts, bounds
 
     @property
-    def num_pages(self) -> int:
-        return len(self.null_pages)
+    def null_pages(self) -> npt.NDArray[np.uint8]:
+        """1 for a page of nothing but nulls."""
+        return np.frombuffer(self._null_pages, np.uint8)
+
+    @property
+    def null_counts(self) -> npt.NDArray[np.int64] | None:
+        """The nulls of each page, where the file counts them."""
+        return None if self._null_counts is None else int64s(self._null_counts)
+
+    @property
+    def nan_counts(self) -> npt.NDArray[np.int64] | None:
+        """The NaN of each page, where the file counts them."""
+        return None if self._nan_counts is None else int64s(self._nan_counts)
+
+    @property
+    def boundary_order(self) -> str:
+        """Which way the bounds go, if the file says so and they do."""
+        return ("unordered", "ascending", "descending")[self.zones.order]
 
     @property
     def zones(self) -> rows.Zones:
@@ -84,58 +124,37 @@ class ColumnIndex:
         return self.bounds.upper
 
 
-class Contradiction(Exception):
-    """An index that contradicts itself or its neighbours."""
-
-
 def int64s(data: bytes) -> npt.NDArray[np.int64]:
     """Integers of the core, as an array."""
     return np.frombuffer(data, np.int64)
 
 
-def parse_offset_index(
-    data: memoryview, num_rows: int, start: int, stop: int, max_bytes: int
-) -> OffsetIndex | None:
-    """An offset index whose pages lie in the chunk at bytes [start, stop); None if it lists no page.
-
-    CoreError or Contradiction where it cannot be trusted. `max_bytes`: what it may take, parsed.
+def parse_offset_indexes(
+    found: list[tuple[memoryview, int, int]], num_rows: int, max_bytes: int
+) -> list[OffsetIndex | core.CoreError | None]:
+    """The offset indexes of chunks of one row group; `found`: of each its bytes, and those of the file that its
+    chunk takes. None for one that lists no page, CoreError for one that cannot be trusted. `max_bytes`: what
+    each may take, parsed.
     """
-    n, offset, size, first, _ = core.offset_index(data, num_rows, start, stop, max_arena=max_bytes)
-    if n == 0:
-        return None
-    return OffsetIndex(int64s(offset), int64s(size), np.append(int64s(first), num_rows))
+    made = core.offset_indexes(found, num_rows, max_arena=max_bytes)
+    return [
+        one if isinstance(one, core.CoreError) else OffsetIndex(*one) if one[0] else None
+        for one in made
+    ]
 
 
 def parse_column_index(
     data: memoryview,
     leaf: Leaf,
     form: Form,
-    orders: npt.NDArray[np.int64],
+    orders: memoryview,
     offsets: OffsetIndex,
     max_bytes: int,
 ) -> ColumnIndex:
-    """A column index that fits the offset index of its chunk; CoreError or Contradiction otherwise."""
-    n, order, null_pages, lo, lo_len, hi, hi_len, nulls, nans = core.column_index(
-        data, max_arena=max_bytes
+    """A column index that fits the offset index of its chunk; CoreError otherwise."""
+    order, null_pages, places, nulls, nans, counts = core.page_bounds(
+        data, offsets.starts, leaf.max_def == 0, trusted_order(leaf, orders), max_arena=max_bytes
     )
-    if n != offsets.num_pages:
-        raise Contradiction(f"{n} pages, the offset index has {offsets.num_pages}")
-    null_page = np.frombuffer(null_pages, np.uint8)
-    counts = np.diff(offsets.first_row)
-    null_counts = int64s(nulls) if nulls is not None else None
-    nan_counts = int64s(nans) if nans is not None else None
-    null = null_page.astype(np.bool_)
-    if null_counts is not None and (
-        (null_counts > counts).any() or (null_counts[null] != counts[null]).any()
-    ):
-        raise Contradiction("its null counts do not fit its null pages")
-    if leaf.max_def == 0 and (counts[null] > 0).any():
-        raise Contradiction("it has null pages, the column has no nulls")
-    places = np.stack([int64s(lo), int64s(lo_len), int64s(hi), int64s(hi_len)])
-    if not trusted_order(leaf, orders):
-        places[:] = ABSENT
-    elif null.any():
-        places[:, null] = ABSENT
-    bounds = Bounds(form, data, places, null_page, null_counts, nan_counts, counts, order)
-    kept = ("unordered", "ascending", "descending")[bounds.zones.order]
-    return ColumnIndex(null_page, null_counts, nan_counts, kept, bounds)
+    n = offsets.num_pages
+    bounds = Bounds(form, data, places, n, null_pages, nulls, nans, counts, order)
+    return ColumnIndex(n, null_pages, nulls, nans, bounds)

@@ -330,7 +330,7 @@ def _joined(schema: pa.Schema, other: pa.Schema, name: str) -> pa.Schema:
 def _prune_file(
     file: ParquetFile, scope: Scope, limit: int | None, report: Report, account: bool
 ) -> list[GroupPlan]:
-    counts = [group.num_rows for group in file.row_groups]
+    counts = file.group_rows
     report.row_groups.total += len(counts)
     report.rows.total += sum(counts)
     bound, options = scope.bound, scope.request.options
@@ -426,7 +426,7 @@ def _account(
             counts.known, counts.kept = offsets.num_pages, len(touched)
             places = [(offset, length) for _, offset, length, _, _ in touched]
             if touched:  # what lies before the first page is the dictionary, where there is one
-                places.append((start, max(int(offsets.offset[0]) - start, 0)))
+                places.append((start, max(offsets.start - start, 0)))
         counts.bytes = sum(length for _, length in places)
         total += counts.bytes
         held += sum(length for at, length in places if at >= tail)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -77,6 +76,22 @@ class ChunkReport(LeafReport):
         """Forget what was decoded: it is begun anew. The bytes stay, they were fetched."""
         self.pages_total = self.pages_read = self.rows_decoded = self.dictionary_pages = 0
         self.limited = 0
+
+
+class _Timed:
+    """Adds the time of a block to a stage; a lookup is done before a generator would be set up for it."""
+
+    __slots__ = ("_seconds", "_stage", "_start")
+
+    def __init__(self, seconds: dict[str, float], stage: str) -> None:
+        self._seconds, self._stage = seconds, stage
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        taken = time.perf_counter() - self._start
+        self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + taken
 
 
 @dataclass(slots=True)
@@ -220,14 +235,9 @@ class Report:
         if text not in self.notes:
             self.notes.append(text)
 
-    @contextmanager
-    def timed(self, stage: str) -> Iterator[None]:
+    def timed(self, stage: str) -> _Timed:
         """Add the time of the block to a stage."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
+        return _Timed(self.seconds, stage)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import base64
 import binascii
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek.errors import CorruptFileError, LimitError, PredicateError, UnsupportedError
 from pageseek.types import (
     ABSENT,
+    BOOLEAN,
     FIXED,
     L_DECIMAL,
     MAX_FIXED,
-    PHYSICAL_NAMES,
     Form,
     Options,
     SchemaElement,
@@ -53,6 +55,9 @@ class lazy(Generic[_T]):  # noqa: N801
             return self
         made = instance.__dict__[self._name] = self._make(instance)
         return made
+
+
+_ELEMENT = struct.Struct(f"<{len(SchemaElement._fields)}q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,8 @@ class Schema:
     ----------
     elements : bytes
         Records of SchemaElement in the order of the footer: depth first, the root first.
+    num_leaves : int
+        How many of them are leaves; if all but the root are, there are no groups.
     footer : bytes-like
         The footer, which holds the names.
     key_value : callable
@@ -111,30 +118,35 @@ class Schema:
     def __init__(
         self,
         elements: bytes,
+        num_leaves: int,
         footer: memoryview,
         key_value: Callable[[bytes], bytes | None],
         source: str,
     ) -> None:
-        self._table = np.frombuffer(elements, np.int64).reshape(-1, len(SchemaElement._fields))
+        self._elements = elements
         self._footer = footer
         self._key_value = key_value
         self._source = source
         self._forms: dict[tuple[int, Options], Form] = {}
         self._flat: dict[int, Leaf] = {}  # of a schema without groups, those asked for
-        children = SchemaElement._fields.index("num_children")
-        self._all_flat = bool((self._table[1:, children] <= 0).all()) and bool(
-            (self._table[1:, 0] != ABSENT).all()
-        )
+        self._n = len(elements) // _ELEMENT.size - 1  # without the root
+        self._all_flat = num_leaves == self._n
+
+    @lazy
+    def _table(self) -> npt.NDArray[np.int64]:
+        return np.frombuffer(self._elements, np.int64).reshape(-1, len(SchemaElement._fields))
 
     def _element(self, position: int) -> SchemaElement:
-        return SchemaElement._make(self._table[position].tolist())
+        return SchemaElement._make(_ELEMENT.unpack_from(self._elements, position * _ELEMENT.size))
 
     def _name(self, element: SchemaElement) -> str:
         start = element.name_offset
-        return bytes(self._footer[start : start + element.name_length]).decode("utf-8", "replace")
+        return str(self._footer[start : start + element.name_length], "utf-8", "replace")
 
     def _flat_positions(self, name: str) -> list[int]:
         """Fields of this name, where every field is a leaf."""
+        if len(self._flat) == self._n:
+            return [i for i, leaf in self._flat.items() if leaf.path[0] == name]
         wanted = name.encode()
         at = SchemaElement._fields.index("name_offset")
         candidates = np.flatnonzero(self._table[1:, at + 1] == len(wanted))
@@ -149,7 +161,7 @@ class Schema:
     @property
     def num_fields(self) -> int:
         """Top-level fields."""
-        return len(self._table) - 1 if self._all_flat else len(self.fields)
+        return self._n if self._all_flat else len(self.fields)
 
     def field(self, index: int) -> Field:
         """A top-level field."""
@@ -165,10 +177,11 @@ class Schema:
         leaf = self._flat.get(index)
         if leaf is None:
             element = self._element(index + 1)
-            repeated = element.repetition == 2
-            levels = int(element.repetition in (1, 2))
-            leaf = Leaf(index, (self._name(element),), element, levels, int(repeated), index)
-            self._flat[index] = leaf
+            repetition = element.repetition
+            levels = 1 if repetition == 1 or repetition == 2 else 0
+            leaf = self._flat[index] = Leaf(
+                index, (self._name(element),), element, levels, int(repetition == 2), index
+            )
         return leaf
 
     @lazy
@@ -238,6 +251,8 @@ class Schema:
 
     def is_flat(self, index: int) -> bool:
         """Whether a top-level field is a leaf that does not repeat."""
+        if self._all_flat:
+            return self.leaf(index).max_rep == 0
         field = self.field(index)
         return field.stop_leaf - field.first_leaf == 1 and self.leaf(field.first_leaf).flat
 
@@ -271,31 +286,33 @@ class Schema:
         raise PredicateError(f"{self._source}: {path!r} has {len(found)} leaves; name one: {names}")
 
     @lazy
-    def _stored(self) -> pa.Schema | None:
-        """The Arrow schema that the writer left, or None where there is none or it cannot be read.
+    def _stored(self) -> list[tuple[str, pa.Field]]:
+        """The fields of the Arrow schema that the writer left; none where it left none for each of ours, or one
+        that cannot be read.
 
         A file may name any extension type that this process has registered, and reading the schema would
         run its code: the key that names them is blinded first, so that their storage types come out.
         """
         raw = self._key_value(b"ARROW:schema")
         if raw is None:
-            return None
+            return []
         try:
             blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
-            made = pa.ipc.read_schema(pa.py_buffer(blinded))
-            for field in made:  # pyarrow decodes text when it is asked for, and this may be none
-                _ = field.name, getattr(field.type, "tz", None)
-            return made
+            made = [(f.name, f) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
+            for _, field in made:  # pyarrow decodes text when it is asked for, and this may be none
+                getattr(field.type, "tz", None)
         except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
-            return None
+            return []
+        return made if len(made) == self.num_fields else []
 
     def stored_field(self, index: int) -> pa.Field | None:
         """What the writer's schema says of a top-level field, where it speaks of the same one."""
         stored = self._stored
-        if stored is None or len(stored) != self.num_fields:
+        if not stored:
             return None
-        found = stored.field(index)
-        return found if found.name == self.field(index).name else None
+        name, found = stored[index]
+        ours = self.leaf(index).path[0] if self._all_flat else self.fields[index].name
+        return found if name == ours else None
 
     def check(self, options: Options) -> None:
         """Refuse options that name columns which are not there, or are of another kind."""
@@ -311,11 +328,11 @@ class Schema:
     def _check_physical(self, leaf: Leaf) -> None:
         """Refuse a physical type or a length that values cannot have."""
         physical, length = leaf.element.type, leaf.element.type_length
-        where = f"{self._source}: column {leaf.name!r}"
-        if not 0 <= physical < len(PHYSICAL_NAMES):
-            raise CorruptFileError(f"{where}: there is no physical type {physical}")
-        if physical != FIXED:
+        if BOOLEAN <= physical < FIXED:
             return
+        where = f"{self._source}: column {leaf.name!r}"
+        if physical != FIXED:
+            raise CorruptFileError(f"{where}: there is no physical type {physical}")
         if length < (logical_of(leaf.element)[0] == L_DECIMAL):
             given = "no type_length" if length == ABSENT else f"type_length {length}"
             raise CorruptFileError(f"{where}: FIXED_LEN_BYTE_ARRAY with {given}")
@@ -339,20 +356,17 @@ class Schema:
             form = self._forms[key] = leaf_form(leaf.element, options, original, dictionary)
         return form
 
+    def first_leaf(self, index: int) -> int:
+        """The first leaf of a top-level field."""
+        return index if self._all_flat else self.fields[index].first_leaf
+
     def arrow_field(self, index: int, options: Options) -> pa.Field:
         """A flat top-level field as Arrow has it, with its field id in the metadata, as pyarrow keeps it."""
-        field = self.field(index)
-        leaf = self.leaf(field.first_leaf)
-        form = self.form(leaf, options)
-        metadata = {}
+        leaf = self.leaf(self.first_leaf(index))
+        form, element, name = self.form(leaf, options), leaf.element, leaf.path[0]
         stored = self.stored_field(index)
-        if stored is not None:
-            metadata.update(stored_metadata(stored))
-        if field.element.field_id != ABSENT:
-            metadata[b"PARQUET:field_id"] = str(field.element.field_id).encode()
-        return pa.field(
-            field.name,
-            form.type,
-            nullable=field.element.repetition != 0 or form.is_null,
-            metadata=metadata or None,
-        )
+        metadata = stored_metadata(stored) if stored is not None and stored.metadata else {}
+        if element.field_id != ABSENT:
+            metadata[b"PARQUET:field_id"] = str(element.field_id).encode()
+        nullable = element.repetition != 0 or form.is_null
+        return pa.field(name, form.type, nullable=nullable, metadata=metadata or None)

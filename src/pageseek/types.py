@@ -33,6 +33,7 @@ MAX_FIXED = 1 << 27  # bytes of a fixed-length value, as in the core
 (K_BOOL, K_I8, K_I16, K_I32, K_I64, K_U8, K_U16, K_U32, K_U64, K_F16, K_F32, K_F64) = range(12)
 K_D128, K_D256, K_BYTES, K_LARGE_BYTES, K_FIXED = range(12, 17)
 FLOAT_KINDS = frozenset((K_F16, K_F32, K_F64))
+_NULL = pa.null().id
 BYTES_KINDS = frozenset((K_BYTES, K_LARGE_BYTES))
 _UNITS = {1: "ms", 2: "us", 3: "ns"}
 _INT96_UNITS = {"ms": 1, "us": 2, "ns": 3}
@@ -91,7 +92,7 @@ class Form:
     @property
     def is_null(self) -> bool:
         """Every value is null."""
-        return bool(pa.types.is_null(self.type))
+        return bool(self.type.id == _NULL)
 
     @property
     def kind(self) -> int:

@@ -136,8 +136,8 @@ def schema_of(data: bytes) -> Schema:
     (size,) = struct.unpack("<I", data[-8:-4])
     footer = memoryview(data)[-8 - size : -8]
     parsed = core.footer(footer)
-    pairs = int64s(parsed[8]).reshape(-1, 4)
-    return Schema(parsed[4], footer, lambda key: _key_value(footer, pairs, key), "t.parquet")
+    find = lambda key: _key_value(footer, parsed[8], key)  # noqa: E731
+    return Schema(parsed[4], parsed[5], footer, find, "t.parquet")
 
 
 def table_schema(*records: dict[str, Any]) -> Schema:

@@ -49,33 +49,34 @@ def load_indexes(
     index of those that are tested.
     """
     wanted: Wanted = []
-    missing: list[
-        tuple[str, int, Leaf, int]
-    ] = []  # (which, row group, leaf, place among the answers or -1)
+    groups: list[tuple[int, list[Leaf], list[int], list[Leaf], list[int]]] = []
 
-    def want(which: str, group: int, leaf: Leaf) -> None:
-        at = file.index_range(which, group, leaf)
-        missing.append((which, group, leaf, len(wanted) if at else -1))
-        if at:
-            wanted.append(at)
+    def places(which: str, group: int, leaves: list[Leaf]) -> list[int]:
+        """Of each index its place among the answers, or -1 where the file has none."""
+        found = []
+        for leaf in leaves:
+            at = file.index_range(which, group, leaf)
+            found.append(len(wanted) if at else -1)
+            if at:
+                wanted.append(at)
+        return found
 
     for group in row_groups:
-        for leaf in file.without_offset_index(group, touched):
-            want("offset", group, leaf)
-        for leaf in tested:
-            if not file.cached_column_index(group, leaf, options)[0]:
-                want("column", group, leaf)
-    answers = (yield wanted) if wanted else []
-    for which, group, leaf, place in missing:
-        data = answers[place] if place >= 0 else None
-        if which == "offset":
-            file.load_offset_index(group, leaf, data, report)
-        else:
-            file.load_column_index(group, leaf, options, data, report)
+        pages = file.without_offset_index(group, touched)
+        values = [leaf for leaf in tested if not file.cached_column_index(group, leaf, options)[0]]
+        if pages or values:
+            file.load_chunks(group, pages)
+            of_pages = places("offset", group, pages)
+            groups.append((group, pages, of_pages, values, places("column", group, values)))
+    answers: Sequence[memoryview | None] = [*((yield wanted) if wanted else ()), None]
+    for group, pages, of_pages, values, of_values in groups:
+        file.load_offset_indexes(group, pages, [answers[at] for at in of_pages], report)
+        for leaf, at in zip(values, of_values, strict=True):
+            file.load_column_index(group, leaf, options, answers[at], report)
 
 
 def _rows_that_may(file: ParquetFile, bound: Bound, group: int, options: Options) -> rows.RowRanges:
-    num_rows = file.row_groups[group].num_rows
+    num_rows = file.group_rows[group]
     if isinstance(bound, BoundConst):
         return rows.RowRanges.all(num_rows) if bound.value else rows.RowRanges.empty()
     if isinstance(bound, BoundLeaf):
@@ -85,7 +86,7 @@ def _rows_that_may(file: ParquetFile, bound: Bound, group: int, options: Options
             return rows.RowRanges.all(num_rows)
         verdict = index.zones.probe(bound.op, bound.literals, bound.nan)
         bit = rows.MAY_FALSE if bound.negate else rows.MAY_TRUE
-        return rows.zones_to_ranges(verdict, bit, offsets.first_row)
+        return offsets.rows_of(verdict, bit)
     is_and = isinstance(bound, BoundAnd)
     found = _rows_that_may(file, bound.args[0], group, options)
     for arg in bound.args[1:]:

@@ -65,14 +65,13 @@ class LocalStore:
         self._lock = threading.Lock()  # of the place in the file, where reads have to move it
         self._fd = _open(path)
         try:
-            self.version = self._stat()
+            now = os.fstat(self._fd)
+            self.version = _version(now, self.name)
         except BaseException:
             self.close()
             raise
         self.size = self.version.size
-
-    def _stat(self) -> Version:
-        return _version(os.fstat(self._fd), self.name)
+        self._seen = now.st_ino, now.st_size, now.st_mtime_ns
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         return [self._read(offset, length) for offset, length in ranges]
@@ -117,11 +116,11 @@ class LocalStore:
         return buffer
 
     def check(self) -> None:
-        now = self._stat()
-        if now != self.version:
+        now = os.fstat(self._fd)
+        if (now.st_ino, now.st_size, now.st_mtime_ns) != self._seen:
             raise FileChangedError(
                 f"{self.name}: the file changed while it was being read "
-                f"(size {self.version.size} -> {now.size}); open it again"
+                f"(size {self.version.size} -> {now.st_size}); open it again"
             )
 
     def close(self) -> None:
