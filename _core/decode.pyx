@@ -311,6 +311,7 @@ cdef class LeafDecoder:
     cdef size_t body  # byte of the buffer of `head` after the header
     cdef object source, other_codec
     cdef int n_rungs
+    cdef int rep_mask  # the bits of a repetition level
     cdef bint levels_only
     cdef readonly int64_t rows  # of the table, that the last `finish` gave
     cdef int64_t index_rows  # of a nested leaf, the rows that the offset index gives the page at hand; else -1
@@ -332,6 +333,8 @@ cdef class LeafDecoder:
             ladder[i].type, ladder[i].def_level, ladder[i].rep_level = rung
         spec.n_rungs, spec.rungs = <int32_t>len(rungs), ladder
         self.n_rungs, self.levels_only = spec.n_rungs, levels_only
+        while self.rep_mask < max_rep:
+            self.rep_mask = 2 * self.rep_mask + 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
         self.other_codec = decompress
@@ -497,6 +500,22 @@ cdef class LeafDecoder:
     def num_rows(self):
         """Of the page whose header was read, if that tells (V2); else -1."""
         return self.header.num_rows if self.header.type == DATA_V2 else -1
+
+    @property
+    def begins_row(self):
+        """Whether the page whose header was read is of version 2 and its first repetition level is 0, or it is empty."""
+        cdef const uint8_t *levels = <const uint8_t *>self.head_view.buf + self.body
+        cdef int64_t i = 0, length = self.header.rep_length
+        if not self.has_header or self.header.type != DATA_V2:
+            return False
+        if self.header.num_values == 0:
+            return True
+        if length < 2 or length > self.header.compressed_size or levels[0] < 2:  # a run of none tells nothing
+            return False
+        while i < length and levels[i] & 128:
+            i += 1
+        # of a run or of packed levels alike, the first lies in the low bits of the next byte
+        return i + 1 < length and levels[i + 1] & self.rep_mask == 0
 
     @property
     def page_rows(self):

@@ -119,6 +119,7 @@ static ps_status reserve(ps_leaf *leaf, ps_grow *grow, size_t slots, size_t widt
 ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, size_t slots, ps_error *err) {
     ps_nest *nest = leaf->nest;
     nest->max_rows = max_rows;
+    if (nest->open == PS_OPEN_TAKEN) nest->open = PS_OPEN_SKIPPED; /* its output is gone */
     if (slots >= SIZE_MAX / 64) return PS_OK;
     for (int32_t s = 0, r = 0; s <= nest->lists; s++) {
         const size_t n = s ? slots : (size_t)max_rows;
@@ -412,12 +413,12 @@ static ps_status add_values(ps_leaf *leaf, int64_t from, int64_t to, int64_t slo
         n += (int64_t)add_bits(leaf->out_validity.data, place, def, found, level);
         place += found;
     }
-    leaf->null_count += slots - n;
     PS_TRY(room_for_values(leaf, total, err));
     PS_TRY(ps_leaf_values(leaf, leaf->out_validity.data, at, slots, n, &got, err));
     if (got < n)
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
                        "byte strings do not fit 32-bit offsets; use string_type=\"large\"");
+    leaf->null_count += slots - n;
     leaf->value += n;
     leaf->out_rows += slots;
     return PS_OK;
