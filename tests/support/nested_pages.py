@@ -104,18 +104,21 @@ class LeafPages:
     layout: Layout
     values: list[Any] = field(init=False)
     entries: list[Any] = field(init=False)  # of the dictionary
+    codes: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         element = self.part.leaf.element
         self.physical, length = int(element.type), int(element.type_length)
         self.values = [physical_of(v, self.physical, length) for v in self.levels.values]
-        self.entries = list(dict.fromkeys(map(_exact, self.values)))
+        known = {repr(v): v for v in self.values}  # -0.0 is not 0.0, and NaN is itself
+        self.entries = list(known.values())
+        self.codes = {shown: code for code, shown in enumerate(known)}
 
     @property
     def dictionary(self) -> bytes:
         if "dictionary" not in self.layout.encodings:
             return b""
-        body = plain(self.physical, [v for _, v in self.entries])
+        body = plain(self.physical, self.entries)
         header: Struct = {1: I32(2), 7: {1: I32(len(self.entries)), 2: I32(0)}}
         return self._page(header, b"", body)
 
@@ -141,7 +144,7 @@ class LeafPages:
         encoding = ENCODINGS[name]
         if name == "dictionary":
             width = max(len(self.entries) - 1, 0).bit_length()
-            codes = [self.entries.index(_exact(v)) for v in values]
+            codes = [self.codes[repr(v)] for v in values]
             body = bytes([width]) + hybrid(codes, width, layout.packed)
         elif name == "rle":
             runs = hybrid([int(v) for v in values], 1, layout.packed)
@@ -187,10 +190,6 @@ class LeafPages:
         return all(cut < len(reps) and reps[cut] == 0 for cut in self.layout.cuts)
 
 
-def _exact(value: Any) -> tuple[str, Any]:
-    return repr(value), value  # -0.0 is not 0.0, and NaN is itself
-
-
 def row_cuts(levels: Shredded) -> list[int]:
     """Entries at which a page may begin under an offset index."""
     return [i for i, rep in enumerate(levels.reps) if rep == 0 and i]
@@ -218,9 +217,10 @@ def decoder_of(part: Part, *, levels_only: bool = False, codec: str = "uncompres
     )
 
 
-def finished(decoder: Any, part: Part) -> Decoded:
+def finished(decoder: Any, part: Part, levels_only: bool = False) -> Decoded:
     """The output of a decoder, as the slow reference has it."""
-    array = to_arrow(part.form, *decoder.finish())
+    made = decoder.finish()
+    array = pa.nulls(0) if levels_only else to_arrow(part.form, *made)
     ladder: list[tuple[Any, ...]] = []
     for rung, (slots, nulls, validity, offsets) in zip(part.ladder, decoder.rungs(), strict=True):
         ladder.append((slots, offsets) if rung[0] == REPEATED else (slots, nulls, validity))
@@ -231,40 +231,39 @@ def drive(
     decoder: Any,
     part: Part,
     pages: Sequence[PageOf],
-    chosen: Any,
-    *,
+    *selections: Any,
     indexed: bool,
     dictionary: bytes = b"",
     max_rows: int = 1 << 62,
     wanted: Sequence[bool] | None = None,
+    levels_only: bool = False,
 ) -> Iterator[Decoded]:
-    """Read a selection, page by page, in batches of so many rows. `wanted`: pages that are not handed where False."""
-    decoder.begin(chosen, max_rows)
-    state = core.TAKE_PAGE
-    for number, page in enumerate(pages):
-        if wanted is not None and not wanted[number]:
-            continue
-        decoder.head(page.data, 0, page.rows if indexed else -1)
-        state = decoder.take(page.first, indexed)
-        if state == core.TAKE_DICTIONARY:
-            decoder.head(dictionary)
-            decoder.take_dictionary()
-            decoder.head(page.data, 0, page.rows if indexed else -1)
-            state = decoder.take(page.first, indexed)
-        while state == core.TAKE_FULL:
-            yield finished(decoder, part)
-            decoder.begin(chosen, max_rows)
-            state = decoder.resume()
-        if state == core.TAKE_DONE:
-            break
-    if state == core.TAKE_PAGE:
-        state = decoder.end()
-        while state == core.TAKE_FULL:
-            yield finished(decoder, part)
-            decoder.begin(chosen, max_rows)
-            state = decoder.resume()
-        assert state == core.TAKE_DONE, "a selected row has not come"
-    yield finished(decoder, part)
+    """Read one selection after the other, page by page, in batches of so many rows.
+
+    `wanted`: pages that are not handed where False.
+    """
+    feed = iter(pages if wanted is None else list(itertools.compress(pages, wanted)))
+    for chosen in selections:
+        decoder.begin(chosen, max_rows)
+        state, ended = decoder.resume(), False
+        while state != core.TAKE_DONE:
+            if state == core.TAKE_FULL:
+                yield finished(decoder, part, levels_only)
+                decoder.begin(chosen, max_rows)
+                state = decoder.resume()
+            elif (page := next(feed, None)) is None:
+                assert not ended, "a selected row has not come"
+                state, ended = decoder.end(), True
+            else:
+                count = page.rows if indexed else -1
+                decoder.head(page.data, 0, count)
+                state = decoder.take(page.first, indexed)
+                if state == core.TAKE_DICTIONARY:
+                    decoder.head(dictionary)
+                    decoder.take_dictionary()
+                    decoder.head(page.data, 0, count)
+                    state = decoder.take(page.first, indexed)
+        yield finished(decoder, part, levels_only)
 
 
 def same(found: Decoded, wanted: Decoded, values: bool = True) -> bool:
