@@ -193,7 +193,7 @@ def test_small_tables(field: pa.Field, n: int, seed: int) -> None:
     check_reading(field, n, seed, 3)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(fields(2), st.integers(1000, 5000), seeds)
 def test_blocks_of_scattered_rows(field: pa.Field, n: int, seed: int) -> None:
     check_reading(field, n, seed, 2)
