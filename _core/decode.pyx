@@ -335,6 +335,7 @@ cdef class LeafDecoder:
     cdef object source, other_codec, other_prefix
     cdef size_t step
     cdef int n_rungs
+    cdef int rep_mask  # the bits of a repetition level
     cdef bint levels_only
     cdef readonly int64_t rows  # of the table, that the last `finish` gave
     cdef int64_t index_rows  # of a nested leaf, the rows that the offset index gives the page at hand; else -1
@@ -361,6 +362,8 @@ cdef class LeafDecoder:
         spec.n_rungs, spec.rungs = <int32_t>len(rungs), ladder
         self.n_rungs, self.levels_only = spec.n_rungs, levels_only
         spec.likely_rows, self.max_page, self.always_compressed = likely_rows, max_page, always_compressed
+        while self.rep_mask < max_rep:
+            self.rep_mask = 2 * self.rep_mask + 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codes_only = codes_only
         self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
@@ -527,6 +530,22 @@ cdef class LeafDecoder:
     def num_rows(self):
         """Of the page whose header was read, if that tells (V2); else -1."""
         return self.header.num_rows if self.header.type == DATA_V2 else -1
+
+    @property
+    def begins_row(self):
+        """Whether the page whose header was read is of version 2 and its first repetition level is 0, or it is empty."""
+        cdef const uint8_t *levels = <const uint8_t *>self.head_view.buf + self.body
+        cdef int64_t i = 0, length = self.header.rep_length
+        if not self.has_header or self.header.type != DATA_V2:
+            return False
+        if self.header.num_values == 0:
+            return True
+        if length < 2 or length > self.header.compressed_size or levels[0] < 2:  # a run of none tells nothing
+            return False
+        while i < length and levels[i] & 128:
+            i += 1
+        # of a run or of packed levels alike, the first lies in the low bits of the next byte
+        return i + 1 < length and levels[i + 1] & self.rep_mask == 0
 
     @property
     def page_rows(self):

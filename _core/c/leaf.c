@@ -44,6 +44,8 @@ ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "levels %d and %d need rungs",
                        (int)spec->max_def, (int)spec->max_rep);
     }
+    if (spec->n_rungs == 0 && spec->levels_only)
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "a flat leaf has no levels to read alone");
     ps_leaf *leaf = calloc(1, sizeof *leaf);
     if (!leaf) return ps_fail_nomem(err, sizeof *leaf);
     leaf->spec = *spec;

@@ -120,6 +120,7 @@ ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, int64_t expected, size_
                         ps_error *err) {
     ps_nest *nest = leaf->nest;
     nest->max_rows = max_rows;
+    if (nest->open == PS_OPEN_TAKEN) nest->open = PS_OPEN_SKIPPED; /* its output is gone */
     if (slots >= SIZE_MAX / 64) return PS_OK;
     for (int32_t s = 0, r = 0; s <= nest->lists; s++) {
         const size_t n = s ? slots : (size_t)expected;
@@ -413,12 +414,12 @@ static ps_status add_values(ps_leaf *leaf, int64_t from, int64_t to, int64_t slo
         n += (int64_t)add_bits(leaf->out_validity.data, place, def, found, level);
         place += found;
     }
-    leaf->null_count += slots - n;
     PS_TRY(room_for_values(leaf, total, err));
     PS_TRY(ps_leaf_values(leaf, leaf->out_validity.data, at, slots, n, &got, err));
     if (got < n)
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
                        "byte strings do not fit 32-bit offsets; use string_type=\"large\"");
+    leaf->null_count += slots - n;
     leaf->value += n;
     leaf->out_rows += slots;
     return PS_OK;
@@ -500,11 +501,11 @@ static ps_status block_values(ps_leaf *leaf, const uint8_t *def, const uint8_t *
     return PS_OK;
 }
 
-/* Rows from `start`, where the leaf stands and which is chosen, to `stop` at most, as far as their entries are
- * one block; *last: whether the last of them is chosen. *rows is 0, and nothing is done, where going from run to
- * run is better: up to leaf->judged. */
+/* Rows from `start`, where the leaf stands and which is chosen, to the last chosen one before `stop`, as far as
+ * their entries are one block. *rows is 0, and nothing is done, where going from run to run is better: up to
+ * leaf->judged. */
 static ps_status take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
-                            bool *last, ps_error *err) {
+                            ps_error *err) {
     uint64_t mask[PS_BLOCK_WORDS];
     uint8_t chosen[BLOCK];
     ps_nest *nest = leaf->nest;
@@ -521,7 +522,7 @@ static ps_status take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t 
         stop = start + (stop - start) / 2;
     }
     leaf->judged = stop > start ? stop : start + 1;
-    const size_t n = (size_t)(end - from), n_rows = (size_t)(stop - start);
+    size_t n = (size_t)(end - from), n_rows = (size_t)(stop - start);
     const size_t n_words = ps_words_for(n_rows);
     if (n_rows < 2 * ENTRIES_PER_RUN) return PS_OK;
     size_t index = leaf->cursor.index;
@@ -534,6 +535,9 @@ static ps_status take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t 
     if (ps_words_runs(mask, n_words) * ENTRIES_PER_RUN < n ||
         (int64_t)count > nest->max_rows - nest->rows)
         return PS_OK;
+    n_rows = ps_words_end(mask, n_words); /* those behind may be wanted by the next selection */
+    PS_TRY(entry_of(leaf, start + (int64_t)n_rows - leaf->page.first_row, &end, err));
+    n = (size_t)(end - from);
     if (nest->lists) {
         const uint8_t *rep = nest->rep.data + from;
         size_t row = SIZE_MAX;
@@ -553,9 +557,8 @@ static ps_status take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t 
         PS_TRY(block_values(leaf, nest->def.data + from, chosen, n, err));
     nest->entry = end;
     nest->rows += (int64_t)count;
-    leaf->row += stop - start;
-    *rows = stop - start;
-    *last = mask[(n_rows - 1) / 64] >> ((n_rows - 1) % 64) & 1;
+    leaf->row += (int64_t)n_rows;
+    *rows = (int64_t)n_rows;
     return PS_OK;
 }
 
@@ -641,8 +644,7 @@ ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
         }
         if (start >= leaf->judged) {
             int64_t rows;
-            bool last;
-            PS_TRY(take_block(leaf, start, end, &rows, &last, err));
+            PS_TRY(take_block(leaf, start, end, &rows, err));
             if (rows) {
                 leaf->next_row = start + rows;
                 if (leaf->run.stop > leaf->next_row) {
@@ -651,8 +653,7 @@ ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
                     leaf->run = (ps_range){0};
                     leaf->cursor.row = leaf->next_row;
                 }
-                if (leaf->row == leaf->n_rows)
-                    end_of_page(leaf, last ? PS_OPEN_TAKEN : PS_OPEN_SKIPPED);
+                if (leaf->row == leaf->n_rows) end_of_page(leaf, PS_OPEN_TAKEN);
                 continue;
             }
         }

@@ -277,7 +277,7 @@ class LeafReader:
             if state == core.TAKE_DICTIONARY:
                 self._load_dictionary()
                 self._page_number, self._at = page, offset
-                decoder.head(data)
+                decoder.head(data, 0, count)
                 state = decoder.take(first)
             self._report.pages_read += 1
             yield state
@@ -348,6 +348,11 @@ class LeafReader:
                         decoder.head(data, at)
                         state = decoder.take(row, told)
                     self._report.pages_read += 1
+                    if told and decoder.page_rows != count:
+                        raise self._corrupt(
+                            f"has {decoder.page_rows} rows, its header says {count}: pages before it "
+                            "may have been left out wrongly"
+                        )
                     count = decoder.page_rows
                     yield state
                 if row + count > self._num_rows:
@@ -358,7 +363,8 @@ class LeafReader:
             at = stop_at
 
     def _headers_tell_rows(self, data: memoryview) -> bool:
-        """Whether every page header counts rows, and all of them those of the row group."""
+        """Whether every page header counts rows, all of them those of the row group, and no row is cut: the format
+        forbids that in pages of version 2, and old writers did it."""
         decoder, at, rows_in = self._decoder, 0, 0
         while at < data.nbytes:
             try:
@@ -367,7 +373,10 @@ class LeafReader:
                 return False  # who comes there will say so
             if kind == core.DATA_PAGE:
                 return False
-            rows_in += decoder.num_rows if kind == core.DATA_PAGE_V2 else 0
+            if kind == core.DATA_PAGE_V2:
+                if not decoder.begins_row:
+                    return False
+                rows_in += decoder.num_rows
             at = decoder.stop
         return bool(rows_in == self._num_rows)
 

@@ -125,9 +125,10 @@ class GroupScan:
                     f"{self._file.name}: column {reader.leaf.name!r}, row group {self._row_group}: "
                     f"{decoded.rows} rows where {ranges.num_rows} are due"
                 )
-            self._ladders[key] = decoded
-            if reader.leaf.group:
+            if reader.leaf.group:  # tested, and never put together: its ladder may have lists
                 self._held[key] = [_presence(decoded, reader.leaf)]
+            else:
+                self._ladders[key] = decoded
 
     def _reader(self, part: Part, codes: bool) -> LeafReader:
         offsets = self._file.cached_offset_index(self._row_group, part.leaf)[1]
