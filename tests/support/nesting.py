@@ -151,8 +151,10 @@ def table_schema(*records: dict[str, Any]) -> Schema:
         made = dict.fromkeys(SchemaElement._fields, absent)
         rows.append([*(made | {"name_offset": at, "name_length": size} | known).values()])
         at += size
+    kind, count = (SchemaElement._fields.index(name) for name in ("type", "num_children"))
+    leaves = sum(row[kind] != absent and row[count] <= 0 for row in rows[1:])
     return Schema(
-        np.array(rows, np.int64).tobytes(), memoryview(names), lambda _: None, "t.parquet"
+        np.array(rows, np.int64).tobytes(), leaves, memoryview(names), lambda _: None, "t.parquet"
     )
 
 
