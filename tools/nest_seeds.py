@@ -73,7 +73,12 @@ def seeds(kind: pa.DataType, rows: list[Any]) -> dict[str, bytes]:
         table = pa.table({"c": pa.array(rows, kind)})
         how = {"compression": "NONE", "data_page_version": version, "store_schema": False}
         pq.write_table(
-            table, sink, data_page_size=400, write_batch_size=50, use_dictionary=use_dictionary, **how
+            table,
+            sink,
+            data_page_size=400,
+            write_batch_size=50,
+            use_dictionary=use_dictionary,
+            **how,
         )
         data = sink.getvalue()
         group = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0)

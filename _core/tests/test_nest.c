@@ -252,8 +252,9 @@ static void test_levels_need_a_ladder(void) {
 /* ---- pages --------------------------------------------------------------------------------- */
 
 /* Pages that begin at `cuts`, read with a selection: PS_OK, or the first error. */
-static ps_status read_pages(const leafage *a, const size_t *cuts, size_t n_cuts, int32_t version,
-                            const ps_selection *selection, const uint8_t *chosen, bool whole) {
+static ps_status read_pages(const leafage *a, const size_t *cuts, size_t n_cuts,
+                            int32_t version, const ps_selection *selection,
+                            const uint8_t *chosen, bool whole) {
     ps_leaf *leaf;
     ps_take state = PS_TAKE_PAGE;
     ps_error err = {0};

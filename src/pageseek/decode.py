@@ -34,6 +34,10 @@ class IndexMismatch(Exception):
         self.leaf = leaf
 
 
+class _HeadersLieError(Exception):
+    """Pages may have been left out on the word of headers that count other rows than there are."""
+
+
 class LeafReader:
     """Reads selected rows of one leaf of one row group. Selections must come in ascending order.
 
@@ -72,24 +76,28 @@ class LeafReader:
         self._at = 0  # byte in the file of the page at hand, for errors
         self._base = 0  # byte in the file of the buffer that holds it
         self._page_number: int | None = None  # None: the dictionary page
-        try:
-            codec, decompress = decompressor(self._chunk.codec)
-            self._decoder = core.LeafDecoder(
-                form.core,
-                leaf.max_def,
-                leaf.max_rep,
-                lsb_levels=file.lsb_levels,
-                codec=codec,
-                decompress=decompress,
-                rungs=ladder,
-                levels_only=leaf.group,
-            )
-        except core.CoreError as error:
-            raise from_core(error, self._where()) from error
+        self._believe_headers = True  # where they count rows
+        self._decoder = self._new_decoder()
         if offsets is not None:
             first = int(offsets.offset[0])
             if first > self._start:
                 self._dictionary_at = self._start, first - self._start
+
+    def _new_decoder(self) -> core.LeafDecoder:
+        try:
+            codec, decompress = decompressor(self._chunk.codec)
+            return core.LeafDecoder(
+                self.form.core,
+                self.leaf.max_def,
+                self.leaf.max_rep,
+                lsb_levels=self._file.lsb_levels,
+                codec=codec,
+                decompress=decompress,
+                rungs=self._ladder,
+                levels_only=self.leaf.group,
+            )
+        except core.CoreError as error:
+            raise from_core(error, self._where()) from error
 
     def _where(self) -> str:
         return f"{self._file.name}: column {self.leaf.name!r}, row group {self._row_group}"
@@ -139,7 +147,14 @@ class LeafReader:
         themselves have been chosen on its word, so the caller has to begin again without it.
         """
         try:
-            arrays = self._decode()
+            try:
+                arrays = self._decode()
+            except _HeadersLieError as error:
+                self._fetcher.report.note(
+                    f"{self._where_page()}: row counts of headers ignored: {error}"
+                )
+                self._believe_headers, self._decoder = False, self._new_decoder()
+                arrays = self._decode()
         except core.CoreError as error:
             raise self._placed(error) from error
         finally:
@@ -285,7 +300,11 @@ class LeafReader:
         decoder = self._decoder
         at, row, page = 0, 0, 0
         self._base = self._start
-        told = self._ranges.num_rows < self._num_rows and self._headers_tell_rows(data)
+        told = (
+            self._believe_headers
+            and self._ranges.num_rows < self._num_rows
+            and self._headers_tell_rows(data)
+        )
         while at < data.nbytes:
             self._page_number, self._at = page, self._start + at
             kind = decoder.head(data, at)
@@ -307,9 +326,8 @@ class LeafReader:
                         state = decoder.take(row, told)
                     self._report.pages_read += 1
                     if told and decoder.page_rows != count:
-                        raise self._corrupt(
-                            f"has {decoder.page_rows} rows, its header says {count}: pages before it "
-                            "may have been left out wrongly"
+                        raise _HeadersLieError(
+                            f"it has {decoder.page_rows} rows, its header says {count}"
                         )
                     count = decoder.page_rows
                     yield state
@@ -322,7 +340,8 @@ class LeafReader:
 
     def _headers_tell_rows(self, data: memoryview) -> bool:
         """Whether every page header counts rows, all of them those of the row group, and no row is cut: the format
-        forbids that in pages of version 2, and old writers did it."""
+        forbids that in pages of version 2, and old writers did it.
+        """
         decoder, at, rows_in = self._decoder, 0, 0
         while at < data.nbytes:
             try:

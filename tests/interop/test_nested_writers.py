@@ -38,7 +38,9 @@ def table() -> pa.Table:
         return maybe(dice, "é word"[: dice.randrange(7)])
 
     def inner(i: int) -> Any:
-        return maybe(dice, {"x": maybe(dice, i // 3), "s": maybe(dice, {"y": text(), "z": i % 2 == 0})})
+        return maybe(
+            dice, {"x": maybe(dice, i // 3), "s": maybe(dice, {"y": text(), "z": i % 2 == 0})}
+        )
 
     struct = pa.struct(
         [("x", pa.int64()), ("s", pa.struct([("y", pa.string()), ("z", pa.bool_())]))]
@@ -54,13 +56,18 @@ def table() -> pa.Table:
         "d": (
             deep,
             [
-                maybe(dice, some(lambda: maybe(dice, {"a": number(), "b": maybe(dice, some(text))})))
+                maybe(
+                    dice, some(lambda: maybe(dice, {"a": number(), "b": maybe(dice, some(text))}))
+                )
                 for _ in range(N)
             ],
         ),
         "m": (
             pa.map_(pa.string(), pa.int32()),
-            [maybe(dice, [(f"k{k}", number()) for k in range(dice.randrange(4))]) for _ in range(N)],
+            [
+                maybe(dice, [(f"k{k}", number()) for k in range(dice.randrange(4))])
+                for _ in range(N)
+            ],
         ),
     }
     return pa.table(
@@ -144,7 +151,9 @@ def test_large_lists_views_and_lists_of_a_fixed_size(tmp_path: Path) -> None:
         "strings": pa.large_list(pa.large_string()),
         "required": pa.list_(pa.field("element", pa.int32(), nullable=False)),
     }
-    columns = {name: pa.array(rows, kind) for name, kind in kinds.items() if name in ("large", "fixed")}
+    columns = {
+        name: pa.array(rows, kind) for name, kind in kinds.items() if name in ("large", "fixed")
+    }
     texts = [None if row is None else [None if v is None else str(v) for v in row] for row in rows]
     columns["strings"] = pa.array(texts, kinds["strings"])
     full = [None if row is None else [v or 0 for v in row] for row in rows]
@@ -152,7 +161,9 @@ def test_large_lists_views_and_lists_of_a_fixed_size(tmp_path: Path) -> None:
     table = pa.table({"id": range(N)} | columns)
     for version in ("1.0", "2.0"):
         path = tmp_path / "t.parquet"
-        pq.write_table(table, path, data_page_size=500, write_batch_size=50, data_page_version=version)
+        pq.write_table(
+            table, path, data_page_size=500, write_batch_size=50, data_page_version=version
+        )
         theirs = pq.read_table(path)
         assert ps.read_table(path).equals(theirs)
         for low in range(0, N, 171):
@@ -183,7 +194,7 @@ LEAVES: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
     **{
         f"timestamp {unit} {zone}": (
             pa.timestamp(unit, zone),
-            lambda i, zone=zone: dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc if zone else None)
+            lambda i, zone=zone: dt.datetime(2024, 1, 1, tzinfo=dt.UTC if zone else None)
             + dt.timedelta(seconds=i),
         )
         for unit in ("s", "ms", "us", "ns")
@@ -196,7 +207,7 @@ LEAVES: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
     "binary": (pa.binary(), lambda i: b"\0\xff" * (i % 4)),
     "large binary": (pa.large_binary(), lambda i: b"\1" * (i % 4)),
     "string view": (pa.string_view(), lambda i: "a longer piece of text"[: i % 23]),
-    "dictionary": (pa.dictionary(pa.int32(), pa.string()), lambda i: "red green blue".split()[i % 3]),
+    "dictionary": (pa.dictionary(pa.int32(), pa.string()), lambda i: ["red", "green", "blue"][i % 3]),
     "null": (pa.null(), lambda i: None),
 }  # fmt: skip
 
@@ -217,10 +228,16 @@ def test_lists_of_every_leaf(name: str, tmp_path: Path) -> None:
         pa.array(offsets, pa.int32()), values, mask=pa.array([row is None for row in rows])
     )
     structs = pa.StructArray.from_arrays(
-        [lists, pa.array(range(n), pa.int32())], ["l", "i"], mask=pa.array([i % 9 == 4 for i in range(n)])
+        [lists, pa.array(range(n), pa.int32())],
+        ["l", "i"],
+        mask=pa.array([i % 9 == 4 for i in range(n)]),
     )
     table = pa.table({"id": range(n), "l": lists, "s": structs})
-    for version, index, use_dictionary in (("1.0", True, True), ("2.0", False, False), ("1.0", False, False)):
+    for version, index, use_dictionary in (
+        ("1.0", True, True),
+        ("2.0", False, False),
+        ("1.0", False, False),
+    ):
         path = tmp_path / f"{version}{index}.parquet"
         pq.write_table(
             table, path, data_page_version=version, write_page_index=index,

@@ -280,9 +280,11 @@ def same(found: Decoded, wanted: Decoded, values: bool = True) -> bool:
         if len(a) == 2:
             if not np.array_equal(np.frombuffer(a[1], np.int32), np.frombuffer(b[1], np.int32)):
                 return False
-        elif a[1] != b[1] or (a[2] is None) != (b[2] is None):
-            return False
-        elif a[2] is not None and _bits(a) != _bits(b):
+        elif (
+            a[1] != b[1]
+            or (a[2] is None) != (b[2] is None)
+            or (a[2] is not None and _bits(a) != _bits(b))
+        ):
             return False
     return True
 
@@ -412,7 +414,7 @@ def file_of(
         chunks.append(chunk)
         if leaf.layout.offset_index and leaf.whole_rows():
             indexes.append((chunk, leaf, places))
-    for chunk, leaf, places in indexes:
+    for chunk, leaf, _ in indexes:
         if leaf.layout.bounds and not leaf.part.leaf.max_rep:
             _add(out, chunk, 6, _column_index(leaf))
     for chunk, leaf, places in indexes:
