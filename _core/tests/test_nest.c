@@ -1,39 +1,6 @@
-/* Nested leaves: levels and a selection in; values, validity and offsets out. The limit of an offset is lowered
- * for the rooms that are compiled in here, as a test of 2 GiB would be a slow one. */
-#include "../c/leaf.h"
-
-#define ps_offset_limit(leaf) ((void)(leaf), INT64_C(400))
-#include "../c/block.c"
-#include "../c/plain.c"
-#undef ps_offset_limit
-
-#include <stdlib.h>
-
+/* Nested leaves: levels and a selection in; values, validity and offsets out. */
 #include "check.h"
-
-enum { ENTRIES = 6000, RUNGS = 8, O = PS_RUNG_OPTIONAL, L = PS_RUNG_LIST };
-
-/* ---- a leaf and its levels ----------------------------------------------------------------- */
-
-typedef struct leafage { /* a ladder, and the entries of a column */
-    ps_leaf_spec spec;
-    ps_rung rungs[RUNGS];
-    uint8_t least[RUNGS + 1]; /* definition level of the slots of each segment */
-    uint8_t rep[ENTRIES], def[ENTRIES];
-    size_t n;
-} leafage;
-
-static void make_ladder(leafage *a, const int *types, int n, bool optional) {
-    memset(a, 0, sizeof *a);
-    a->spec = (ps_leaf_spec){.physical = PQ_INT32, .kind = PS_I32, .n_rungs = n};
-    a->spec.max_output = 1 << 20;
-    a->spec.rungs = a->rungs;
-    for (int i = 0; i < n; i++) {
-        if (types[i] == L) a->least[++a->spec.max_rep] = (uint8_t)(i + 1);
-        a->rungs[i] = (ps_rung){types[i], (int16_t)(i + 1), (int16_t)a->spec.max_rep};
-    }
-    a->spec.max_def = n + optional;
-}
+#include "nest_pages.h"
 
 static uint32_t dice_state = 1;
 static uint32_t roll(uint32_t n) {
@@ -49,61 +16,9 @@ static void make_levels(leafage *a, size_t n, uint32_t longest) {
         while (i && a->def[i - 1] < a->least[rep]) rep--;
         a->rep[i] = (uint8_t)rep;
         const uint32_t levels = (uint32_t)(a->spec.max_def - a->least[rep]) + 1;
-        a->def[i] = (uint8_t)(roll(3) ? a->spec.max_def : a->least[rep] + roll(levels));
+        a->def[i] = roll(3) ? (uint8_t)a->spec.max_def
+                            : (uint8_t)(a->least[rep] + roll(levels));
     }
-}
-
-/* Levels as packed runs of eight, behind their length where `prefix` says so. */
-static size_t put_levels(uint8_t *out, const uint8_t *levels, size_t n, int max, bool prefix) {
-    const int width = ps_bit_width((uint64_t)max);
-    const size_t groups = (n + 7) / 8, size = groups * (size_t)width + 2;
-    uint8_t *p = out + (prefix ? 4 : 0);
-    if (prefix) ps_store32(out, (uint32_t)size);
-    *p++ = (uint8_t)((groups << 1 | 1) & 0x7f) | 0x80;
-    *p++ = (uint8_t)((groups << 1 | 1) >> 7);
-    memset(p, 0, size - 2);
-    for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < width; k++) {
-            const size_t at = i * (size_t)width + (size_t)k;
-            p[at / 8] |= (uint8_t)((levels[i] >> k & 1) << at % 8);
-        }
-    return size + (prefix ? 4 : 0);
-}
-
-/* Entries [from, to) as a page of exactly its size; value i is i. */
-static ps_page make_page(const leafage *a, size_t from, size_t to, int32_t version) {
-    static uint8_t levels[2 * ENTRIES + 16];
-    ps_page page = {.version = version, .encoding = PQ_PLAIN, .num_nulls = -1, .num_rows = -1};
-    page.def_encoding = page.rep_encoding = PQ_RLE;
-    page.num_values = (int64_t)(to - from);
-    page.index_rows = -1;
-    size_t values = 0;
-    for (size_t i = 0; i < from; i++) page.first_row += a->rep[i] == 0;
-    for (size_t i = from; i < to; i++) values += a->def[i] == a->spec.max_def;
-    size_t rep = 0, def;
-    const bool prefix = version == 1;
-    if (a->spec.max_rep)
-        rep = put_levels(levels, a->rep + from, to - from, a->spec.max_rep, prefix);
-    def = put_levels(levels + rep, a->def + from, to - from, a->spec.max_def, prefix);
-    uint8_t *body = malloc(rep + def + 4 * values + 1);
-    memcpy(body, levels, rep + def);
-    uint8_t *p = body + rep + def;
-    for (size_t i = from; i < to; i++)
-        if (a->def[i] == a->spec.max_def) {
-            ps_store32(p, (uint32_t)i);
-            p += 4;
-        }
-    page.body = body, page.length = rep + def + 4 * values;
-    if (version == 2) {
-        page.levels = body;
-        page.rep_length = rep, page.def_length = def;
-        page.body += rep + def, page.length -= rep + def;
-    }
-    return page;
-}
-
-static void drop_page(ps_page *page) {
-    free((void *)(uintptr_t)(page->version == 2 ? page->levels : page->body));
 }
 
 static void drop(ps_column *c) {
@@ -557,45 +472,6 @@ static void test_any_levels_and_rows(void) {
     }
 }
 
-/* ---- strings ------------------------------------------------------------------------------- */
-
-static void test_strings_beyond_their_offsets(void) {
-    enum { ROWS = 1000 };
-    static leafage a;
-    static const int types[] = {L};
-    uint8_t bits[ROWS / 8 + 8];
-    for (int k = 0; k < 4; k++) {
-        make_ladder(&a, types, 1, true);
-        a.spec.physical = PQ_BYTE_ARRAY, a.spec.kind = PS_BYTES;
-        a.n = ROWS;
-        for (size_t i = 0; i < ROWS; i++) a.def[i] = i % 3 ? 2 : 1;
-        ps_page page = make_page(&a, 0, a.n, 2); /* of which the values are replaced */
-        uint8_t *body = calloc(ROWS, 5), *p = body;
-        for (size_t i = 0; i < ROWS; i++) {
-            if (i % 3 == 0) continue;
-            *p = 1; /* byte strings of one byte */
-            p += 4;
-            *p++ = 'x';
-        }
-        page.body = body, page.length = (size_t)(p - body), page.whole = true;
-        memset(bits, k & 1 ? 0x55 : 0xff, sizeof bits);
-        const int64_t rows = k & 2 ? ROWS : 300;
-        const ps_selection selection = {.bitmap = bits, .length = rows};
-        ps_leaf *leaf;
-        ps_take state;
-        ps_error err = {0};
-        CHECK_INT(ps_leaf_new(&a.spec, &leaf, &err), PS_OK);
-        CHECK_INT(ps_leaf_begin(leaf, &selection, INT64_MAX, 0, &err), PS_OK);
-        CHECK_INT(ps_leaf_page(leaf, &page, &err), PS_OK);
-        const bool more = rows == ROWS && !(k & 1); /* 667 bytes; with half of the rows 333 */
-        CHECK_INT(ps_leaf_take(leaf, &state, &err), more ? PS_LIMIT : PS_OK);
-        if (more) CHECK(strstr(err.message, "32-bit") != NULL);
-        ps_leaf_free(leaf);
-        drop_page(&page);
-        free(body);
-    }
-}
-
 static void test_output_beyond_the_limit(void) {
     static leafage a;
     static const int types[] = {O, L, O};
@@ -621,7 +497,6 @@ int main(void) {
     test_levels_beyond_the_greatest();
     test_pages_that_end_early_or_lie();
     test_any_levels_and_rows();
-    test_strings_beyond_their_offsets();
     test_output_beyond_the_limit();
     return check_report();
 }
