@@ -613,6 +613,8 @@ cdef class LeafDecoder:
         cdef size_t levels = 0, length = <size_t>h.compressed_size, size = <size_t>h.uncompressed_size, reach
         cdef const uint8_t *fetched = <const uint8_t *>self.head_view.buf
         self.check_head()
+        if h.type != DATA and h.type != DATA_V2:
+            raise CoreError(<int>PS_CORRUPT, None, f"page of type {h.type}, not a data page")
         if h.encoding == 2 or h.encoding == 8:
             if not self.dictionary_held and not self.levels_only:
                 return TAKE_DICTIONARY

@@ -397,7 +397,6 @@ ps_status ps_lz4_hadoop_decode(const uint8_t *data, size_t length, uint8_t *out,
 
 /* ---- decoding: pages and a selection in, Arrow memory out ------------------------------------ */
 
-/* The way from the row down to the leaf, outermost first; empty for a required flat leaf. */
 /* The ladder of a nested leaf: what lies between the row and the value, from the top down. The leaf's own
  * being null makes no rung: its validity says that a value is there at all. */
 typedef enum ps_rung_type {

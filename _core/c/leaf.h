@@ -216,5 +216,9 @@ PS_INLINE void ps_offset_set(ps_leaf *leaf, int64_t i, int64_t v) {
 PS_INLINE int64_t ps_offset_limit(const ps_leaf *leaf) {
     return leaf->spec.kind == PS_BYTES ? INT32_MAX : INT64_MAX;
 }
+/* Elements that the offsets of lists count. */
+PS_INLINE size_t ps_element_limit(void) {
+    return INT32_MAX;
+}
 
 #endif

@@ -327,13 +327,14 @@ static ps_status room_for(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err
     const size_t n = (size_t)(segment->slots + slots);
     for (int32_t r = segment->first; r < segment->stop; r++)
         PS_TRY(ps_leaf_room(leaf, &nest->rungs[r].out, n / 8 + 1, err));
+    if (s && n > ps_element_limit())
+        return ps_fail(err, PS_LIMIT, PS_NOWHERE,
+                       "%zu elements of a list are more than 32-bit offsets count; "
+                       "read fewer rows at once",
+                       n);
     if (s < nest->lists) {
         size_t size;
-        if (n > INT32_MAX || !ps_mul_size(n + 1, 4, &size))
-            return ps_fail(err, PS_LIMIT, PS_NOWHERE,
-                           "%zu elements of a list are more than 32-bit offsets count; "
-                           "read fewer rows at once",
-                           n);
+        if (!ps_mul_size(n + 1, 4, &size)) return ps_fail_nomem(err, SIZE_MAX);
         PS_TRY(ps_leaf_room(leaf, &nest->rungs[segment->stop].out, size, err));
     }
     return PS_OK;
@@ -548,6 +549,9 @@ static ps_status take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t 
     } else {
         for (size_t i = 0; i < n; i++) chosen[i] = mask[i / 64] >> (i % 64) & 1;
     }
+    for (int32_t s = 1; s <= nest->lists;
+         s++) /* near the limit, the runs count what they need */
+        if ((size_t)nest->segments[s].slots + n > ps_element_limit()) return PS_OK;
     for (int32_t s = 0; s <= nest->lists; s++) PS_TRY(room_for(leaf, s, (int64_t)n, err));
     for (int32_t s = 0; s <= nest->lists; s++) {
         int64_t below = s < nest->lists ? nest->segments[s + 1].slots : 0;

@@ -101,7 +101,7 @@ static void make_ladder(ps_leaf_spec *spec, ps_rung *rungs, uint8_t lists, uint8
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     static const struct {
         int8_t physical, kind, width;
-    } forms[] = {{0, PS_BOOL, 0},  {1, PS_I32, 0},   {2, PS_I64, 0},   {5, PS_F64, 0},
+    } forms[] = {{0, PS_BOOL, 0},  {1, PS_I32, 0},   {2, PS_I64, 0},    {5, PS_F64, 0},
                  {6, PS_BYTES, 0}, {7, PS_FIXED, 3}, {7, PS_FIXED, 16}, {6, PS_LARGE_BYTES, 0}};
     input in = {data, data + length};
     ps_error err;
@@ -129,7 +129,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     ps_selection selection = {.ranges = ranges, .n_ranges = shape % 6};
     uint8_t *bitmap = NULL;
     ps_range *runs = NULL;
-    if (shape >= 64) { /* scattered rows: a bitmap, or the same as ranges; a few bytes again and again */
+    if (shape >=
+        64) { /* scattered rows: a bitmap, or the same as ranges; a few bytes again and again */
         size_t n;
         const size_t size = 1 + byte_of(&in) % 16, base = byte_of(&in) % 8;
         uint8_t *some = part(&in, size, &n);

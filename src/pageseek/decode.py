@@ -40,6 +40,10 @@ class IndexMismatch(Exception):
         self.leaf = leaf
 
 
+class _HeadersLieError(Exception):
+    """Pages may have been left out on the word of headers that count other rows than there are."""
+
+
 class LeafReader:
     """Reads selected rows of one leaf of one row group. Selections must come in ascending order.
 
@@ -80,10 +84,11 @@ class LeafReader:
         self._at = 0  # byte in the file of the page at hand, for errors
         self._base = 0  # byte in the file of the buffer that holds it
         self._page_number: int | None = None  # None: the dictionary page
+        self._believe_headers = True  # where they count rows
         try:
             codec, decompress = decompressor(self._chunk.codec)
             prefix, step = prefix_of(codec)
-            how: dict[str, Any] = {
+            self._how: dict[str, Any] = {
                 "lsb_levels": file.lsb_levels,
                 "codec": codec,
                 "decompress": decompress,
@@ -94,9 +99,7 @@ class LeafReader:
                 "always_compressed": file.always_compressed,
                 "likely_rows": _likely_rows(self._stop - self._start, file.store.size),
             }
-            self._decoder: Any = core.LeafDecoder(
-                form.core, leaf.max_def, leaf.max_rep, rungs=ladder, levels_only=leaf.group, **how
-            )
+            self._decoder: Any = self._new_decoder()
             self._codes: CodesDecoder | None = None
             if (
                 codes
@@ -104,11 +107,22 @@ class LeafReader:
                 and pa.types.is_dictionary(form.type)
                 and self._dictionary_only()
             ):
-                self._codes = CodesDecoder(form, leaf.max_def, **how)
+                self._codes = CodesDecoder(form, leaf.max_def, **self._how)
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
         if offsets is not None and offsets.start > self._start:
             self._dictionary_at = self._start, offsets.start - self._start
+
+    def _new_decoder(self) -> core.LeafDecoder:
+        leaf = self.leaf
+        return core.LeafDecoder(
+            self.form.core,
+            leaf.max_def,
+            leaf.max_rep,
+            rungs=self._ladder,
+            levels_only=leaf.group,
+            **self._how,
+        )
 
     def _where(self) -> str:
         return f"{self._file.name}: column {self.leaf.name!r}, row group {self._row_group}"
@@ -163,7 +177,14 @@ class LeafReader:
         themselves have been chosen on its word, so the caller has to begin again without it.
         """
         try:
-            arrays = self._decode() if self._codes is None else self._decode_codes(self._codes)
+            try:
+                arrays = self._decode() if self._codes is None else self._decode_codes(self._codes)
+            except _HeadersLieError as error:
+                self._fetcher.report.note(
+                    f"{self._where_page()}: row counts of headers ignored: {error}"
+                )
+                self._believe_headers, self._decoder = False, self._new_decoder()
+                arrays = self._decode()
         except core.CoreError as error:
             raise self._placed(error) from error
         finally:
@@ -327,7 +348,11 @@ class LeafReader:
         decoder = self._decoder
         at, row, page = 0, 0, 0
         self._base = self._start
-        told = self._ranges.num_rows < self._num_rows and self._headers_tell_rows(data)
+        told = (
+            self._believe_headers
+            and self._ranges.num_rows < self._num_rows
+            and self._headers_tell_rows(data)
+        )
         while at < data.nbytes:
             self._page_number, self._at = page, self._start + at
             kind = decoder.head(data, at)
@@ -349,9 +374,8 @@ class LeafReader:
                         state = decoder.take(row, told)
                     self._report.pages_read += 1
                     if told and decoder.page_rows != count:
-                        raise self._corrupt(
-                            f"has {decoder.page_rows} rows, its header says {count}: pages before it "
-                            "may have been left out wrongly"
+                        raise _HeadersLieError(
+                            f"it has {decoder.page_rows} rows, its header says {count}"
                         )
                     count = decoder.page_rows
                     yield state
@@ -364,7 +388,8 @@ class LeafReader:
 
     def _headers_tell_rows(self, data: memoryview) -> bool:
         """Whether every page header counts rows, all of them those of the row group, and no row is cut: the format
-        forbids that in pages of version 2, and old writers did it."""
+        forbids that in pages of version 2, and old writers did it.
+        """
         decoder, at, rows_in = self._decoder, 0, 0
         while at < data.nbytes:
             try:

@@ -19,8 +19,8 @@ import pageseek as ps
 from pageseek.nesting import Decoded, Node
 from support.nested_pages import (
     FITTING,
-    LeafPages,
     Layout,
+    LeafPages,
     PageOf,
     decoder_of,
     drive,

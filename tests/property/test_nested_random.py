@@ -18,8 +18,8 @@ import pageseek as ps
 from pageseek.nesting import Node, assemble
 from support.nested_pages import (
     FITTING,
-    LeafPages,
     Layout,
+    LeafPages,
     decoder_of,
     drive,
     file_of,
@@ -314,8 +314,6 @@ def test_skipping_is_reading_from_there_on(version: int, as_bitmap: bool) -> Non
         chosen = selection_of(np.ones(60 - n, np.bool_), n, as_bitmap)
         found = [
             assemble(node, {part.leaf.index: made})
-            for made in drive(
-                decoder_of(part), part, pages, chosen, indexed=False, max_rows=size
-            )
+            for made in drive(decoder_of(part), part, pages, chosen, indexed=False, max_rows=size)
         ]
         assert pa.chunked_array(found).combine_chunks().equals(array.slice(n))

@@ -9,9 +9,10 @@ import io
 import itertools
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +71,7 @@ class Layout:
     offset_index: bool = True
     bounds: bool = True
     crc: bool = False
+    told: tuple[int, ...] = ()  # rows that headers of version 2 claim, where not the true ones
 
 
 class PageOf(NamedTuple):
@@ -166,7 +168,7 @@ class LeafPages:
         header = {
             1: I32(len(defs)),
             2: I32(sum(level < leaf.max_def for level in defs)),
-            3: I32(reps.count(0)),
+            3: I32(layout.told[number] if layout.told else reps.count(0)),
             4: I32(encoding),
             5: I32(len(deep)),
             6: I32(len(rep)),
@@ -278,9 +280,11 @@ def same(found: Decoded, wanted: Decoded, values: bool = True) -> bool:
         if len(a) == 2:
             if not np.array_equal(np.frombuffer(a[1], np.int32), np.frombuffer(b[1], np.int32)):
                 return False
-        elif a[1] != b[1] or (a[2] is None) != (b[2] is None):
-            return False
-        elif a[2] is not None and _bits(a) != _bits(b):
+        elif (
+            a[1] != b[1]
+            or (a[2] is None) != (b[2] is None)
+            or (a[2] is not None and _bits(a) != _bits(b))
+        ):
             return False
     return True
 
@@ -293,14 +297,20 @@ def _bits(rung: tuple[Any, ...]) -> bytes:
 # ---- files ---------------------------------------------------------------------------------------
 
 
+def compact(data: bytes) -> tuple[Struct, int]:
+    """A struct at the front of the bytes, and how many of them it takes."""
+    reader = _Reader(data)
+    return reader.struct(), reader.source.tell()
+
+
 class _Reader:
-    """Just enough of the compact protocol to take the schema over from a file of pyarrow."""
+    """Just enough of the compact protocol to take over what pyarrow writes."""
 
     def __init__(self, data: bytes) -> None:
-        self._source = io.BytesIO(data)
+        self.source = io.BytesIO(data)
 
     def _byte(self) -> int:
-        return self._source.read(1)[0]
+        return self.source.read(1)[0]
 
     def _varint(self) -> int:
         value = shift = 0
@@ -318,7 +328,7 @@ class _Reader:
         if kind == 3:
             return I8(self._byte())
         if kind == 8:
-            return self._source.read(self._varint())
+            return self.source.read(self._varint())
         if kind == 9:
             size = self._byte()
             n = size >> 4 if size >> 4 < 15 else self._varint()
@@ -340,6 +350,7 @@ class _Reader:
         return made
 
 
+@cache
 def elements_of(schema: pa.Schema) -> tuple[list[Struct], list[Node]]:
     """The schema elements that pyarrow writes, and the nodes of the top-level fields."""
     sink = io.BytesIO()
@@ -347,7 +358,7 @@ def elements_of(schema: pa.Schema) -> tuple[list[Struct], list[Node]]:
         pass
     data = sink.getvalue()
     (size,) = struct.unpack("<I", data[-8:-4])
-    return _Reader(data[-8 - size : -8]).struct()[2], nodes_of(data, Options())
+    return compact(data[-8 - size : -8])[0][2], nodes_of(data, Options())
 
 
 def _statistics(leaf: LeafPages, values: Sequence[Any], entries: int) -> Struct:
@@ -359,9 +370,12 @@ def _statistics(leaf: LeafPages, values: Sequence[Any], entries: int) -> Struct:
 
 
 def file_of(
-    schema: pa.Schema, rows: Mapping[str, Sequence[Any]], layouts: Sequence[Layout]
+    schema: pa.Schema,
+    rows: Mapping[str, Sequence[Any]],
+    layouts: Sequence[Layout],
+    edit_locations: Callable[[int, list[Struct]], Any] | None = None,
 ) -> bytes:
-    """A file of one row group; a layout for each leaf."""
+    """A file of one row group; a layout for each leaf. The hook gets the pages of an offset index, by leaf number."""
     elements, nodes = elements_of(schema)
     leaves = [
         LeafPages(node, part, levels, layouts[part.leaf.index])
@@ -400,11 +414,13 @@ def file_of(
         chunks.append(chunk)
         if leaf.layout.offset_index and leaf.whole_rows():
             indexes.append((chunk, leaf, places))
-    for chunk, leaf, places in indexes:
+    for chunk, leaf, _ in indexes:
         if leaf.layout.bounds and not leaf.part.leaf.max_rep:
             _add(out, chunk, 6, _column_index(leaf))
-    for chunk, _, places in indexes:
+    for chunk, leaf, places in indexes:
         locations = [{1: I64(at), 2: I32(size), 3: I64(row)} for at, size, row in places]
+        if edit_locations:
+            edit_locations(leaf.part.leaf.index, locations)
         _add(out, chunk, 4, {1: locations})
     n = len(next(iter(rows.values())))
     footer = thrift(

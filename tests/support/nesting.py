@@ -19,7 +19,6 @@ from pageseek._core import metadata as core
 
 from pageseek.metadata import _key_value
 from pageseek.nesting import Decoded, Node, assemble, build, rungs
-from pageseek.page_index import int64s
 from pageseek.schema import Schema
 from pageseek.types import Options, SchemaElement
 from support.writer import I32, I64, Struct, hybrid, plain, thrift
