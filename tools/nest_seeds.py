@@ -27,8 +27,8 @@ FORMS = {pa.bool_(): 0, pa.int32(): 1, pa.int64(): 2, pa.float64(): 3, pa.string
 DATA, DICTIONARY, DATA_V2 = 0, 2, 3
 SELECTIONS = {  # byte of shape, and what follows it
     "rows": bytes([3, 2, 9, 5, 40, 1, 200]),
-    "bits": bytes([64, 3, 0, 0x6D, 0xB5, 0x57]),
-    "runs": bytes([160, 7, 2, 0xFF, 0x01, 0x5A, 0, 0xFF, 0xFF, 0x3C, 0x18]),
+    "bits": bytes([66, 2, 0, 0x6D, 0xB5, 0x57]),
+    "runs": bytes([162, 7, 2, 0xFF, 0x01, 0x5A, 0, 0xFF, 0xFF, 0x3C, 0x18]),
 }
 
 

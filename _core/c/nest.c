@@ -549,8 +549,8 @@ static ps_status take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t 
     } else {
         for (size_t i = 0; i < n; i++) chosen[i] = mask[i / 64] >> (i % 64) & 1;
     }
-    for (int32_t s = 1; s <= nest->lists;
-         s++) /* near the limit, the runs count what they need */
+    /* near the limit, runs count what they need */
+    for (int32_t s = 1; s <= nest->lists; s++)
         if ((size_t)nest->segments[s].slots + n > ps_element_limit()) return PS_OK;
     for (int32_t s = 0; s <= nest->lists; s++) PS_TRY(room_for(leaf, s, (int64_t)n, err));
     for (int32_t s = 0; s <= nest->lists; s++) {
