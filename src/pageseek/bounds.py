@@ -14,6 +14,7 @@ import pyarrow as pa
 from pageseek._core import decode, rows
 from pageseek.schema import Leaf
 from pageseek.types import (
+    BYTE_ARRAY,
     FIXED,
     FLOAT_KINDS,
     INT96,
@@ -45,6 +46,29 @@ def trusted_order(leaf: Leaf, orders: memoryview) -> bool:
     return (
         logical not in (L_VARIANT, L_GEOMETRY, L_GEOGRAPHY, L_UNKNOWN) and leaf.element.logical != 0
     )
+
+
+def believed(leaf: Leaf, arrow_version: int | None, stored: pa.Field | None) -> tuple[bool, bool]:
+    """Whether bounds, and counts of nulls, are those of the data: of chunks and of pages alike.
+
+    Arrow C++ writes dictionary arrays by a way of its own. Before version 12 their statistics are those of
+    the first batch (arrow GH-15042); nulls of the structs around them are not counted to this day.
+
+    Parameters
+    ----------
+    arrow_version : int or None
+        The major version of Arrow C++, where that wrote the file.
+    stored : pyarrow.Field or None
+        The top-level field in the Arrow schema that the writer left.
+    """
+    if leaf.element.type != BYTE_ARRAY or arrow_version is None:
+        return True, True
+    old = arrow_version < 12
+    if (not old and len(leaf.path) == 1) or (
+        stored is not None and "dictionary" not in str(stored.type)
+    ):
+        return True, True
+    return not old, False
 
 
 def signed_order(leaf: Leaf, form: Form) -> bool:

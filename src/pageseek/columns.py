@@ -125,30 +125,37 @@ def _part(root: Node, at: Node) -> Part:
 def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, Form]:
     """The leaf at a path of a filter, through structs. Of a group, a leaf that tells whether it is null."""
     tree = file.schema_tree
-    if len(path) == 1:
-        index = tree.path_index(path[0])
-        if index is None:
-            index = tree.field_index(path[0])
-        else:
-            path = tuple(path[0].split("."))
-    else:
+    index = tree.path_index(path[0]) if len(path) == 1 else None
+    dotted = index is not None
+    if index is None:
         index = tree.field_index(path[0])
-    if tree.is_flat(index) and len(path) == 1:
+    if len(path) == 1 and not dotted and tree.is_flat(index):
         leaf = tree.leaf(tree.field(index).first_leaf)
         return leaf, tree.form(leaf, options)
-    node = file.node(index, options)
-    root = node
-    for step, name in enumerate(path[1:], 1):
-        shown = ".".join(path[:step])
+    root = node = file.node(index, options)
+    shown, rest = node.name, path[1:]
+    if dotted:
+        rest = (path[0][len(node.name) + 1 :],)
+    while rest:
         if node.kind != "struct":
             raise UnsupportedError(
                 f"{file.name}: {shown!r} is a {node.kind}; conditions on what lies below it are not supported"
             )
-        found = [child for child in node.children if child.name == name]
+        found = [child for child in node.children if child.name == rest[0]]
+        name, rest = rest[0], rest[1:]
+        if dotted and not found:  # the longest name, as names may have dots of their own
+            child = max(
+                (c for c in node.children if name.startswith(f"{c.name}.")),
+                key=lambda c: len(c.name),
+                default=None,
+            )
+            if child is not None:
+                found, rest = [child], (name[len(child.name) + 1 :],)
         if len(found) != 1:
             problem = "no field" if not found else f"{len(found)} fields of the name"
             raise PredicateError(f"{file.name}: {shown!r} has {problem} {name!r}")
         node = found[0]
+        shown = f"{shown}.{node.name}"
     if node.leaf is not None:
         assert node.form is not None
         return node.leaf, node.form

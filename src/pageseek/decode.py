@@ -346,7 +346,7 @@ class LeafReader:
         """
         (data,) = self._buffers
         decoder = self._decoder
-        at, row, page = 0, 0, 0
+        at, row, page, values = 0, 0, 0, 0
         self._base = self._start
         told = (
             self._believe_headers
@@ -383,7 +383,9 @@ class LeafReader:
                     raise self._corrupt(
                         f"its rows {row} to {row + count} go beyond the {self._num_rows} of the row group"
                     )
-                row, page = row + count, page + 1
+                row, page, values = row + count, page + 1, values + decoder.num_values
+                if self._file.understates_chunks and values >= self._chunk.num_values:
+                    return  # behind it may lie another chunk
             at = stop_at
 
     def _headers_tell_rows(self, data: memoryview) -> bool:

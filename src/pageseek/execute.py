@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek._core.gather import gather
-from pageseek.columns import Column, Part, part_of
+from pageseek.columns import PRESENCE, Column, Part, part_of
 from pageseek.decode import LeafReader
 from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
@@ -94,7 +94,8 @@ class GroupScan:
                 )
             made = Decoded(len(arrays[0]), arrays[0], ()) if ladder is None else ladder
             decoded[part.leaf.index] = replace(made, array=arrays[0])
-        return [assemble(column.node, decoded, where)]
+        with placed(f"{where}, column {column.name!r}"):
+            return [assemble(column.node, decoded, where)]
 
     def _count_limited(self, ranges: rows.RowRanges, limit: int) -> None:
         """Count the pages of the payload that the rows beyond the limit would need."""
@@ -154,14 +155,7 @@ class GroupScan:
             if not ranges:
                 break
             tests = {t.leaf.key: t for t in leaves_of(part)}
-            self._read(
-                [
-                    part_of(self._file, t.leaf, t.form, self._options)
-                    for key, t in tests.items()
-                    if key not in self._held
-                ],
-                ranges,
-            )
+            self._read_tested([t for key, t in tests.items() if key not in self._held], ranges)
             n = ranges.num_rows
             mask, count = self._evaluate(part, n)
             self._held = {key: arrays for key, arrays in self._held.items() if key in later}
@@ -179,6 +173,26 @@ class GroupScan:
                     key: _take_ladder(made, mask, count) for key, made in self._ladders.items()
                 }
         return ranges
+
+    def _read_tested(self, tests: Sequence[BoundLeaf], ranges: rows.RowRanges) -> None:
+        """The leaves of tests. One that only tells whether a struct is there, and is payload, is read as that."""
+        wanted: dict[Key, Part] = {}
+        if any(test.leaf.group for test in tests):
+            wanted = {p.leaf.key: p for column in self._columns for p in column.parts}
+        parts: dict[Key, Part] = {}
+        shared: list[Leaf] = []
+        for test in tests:
+            leaf = test.leaf
+            payload = wanted.get((leaf.index, -1))
+            if leaf.group and leaf.max_rep == 0 and payload is not None and payload.ladder:
+                shared.append(leaf)
+                parts[payload.leaf.key] = payload
+            else:
+                parts[leaf.key] = part_of(self._file, leaf, test.form, self._options)
+        self._read([part for key, part in parts.items() if key not in self._held], ranges)
+        for leaf in shared:
+            self._held[leaf.key] = [_presence(self._ladders[leaf.index, -1], leaf)]
+            self._forms[leaf.key] = PRESENCE
 
     def _evaluate(self, bound: Bound, n: int) -> tuple[Bitmap, int]:
         """Where a condition is TRUE, for the n rows selected now."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pageseek._core import metadata as core
 from pageseek._core import rows
-from pageseek.bounds import Bounds, signed_order, trusted_order
+from pageseek.bounds import Bounds, believed, signed_order, trusted_order
 from pageseek.errors import (
     CoreError,
     CorruptFileError,
@@ -307,7 +307,7 @@ class ParquetFile:
             raise from_core(
                 error, f"{self.name}: column {leaf.name!r}: chunk metadata", base
             ) from error
-        return self._corrected(data) if self._understates_chunks else data
+        return self._corrected(data) if self.understates_chunks else data
 
     def _corrected(self, data: bytes) -> bytes:
         """Chunks that reach beyond the size that the footer states, as far as they may."""
@@ -319,7 +319,7 @@ class ParquetFile:
         return table.tobytes()
 
     @lazy
-    def _understates_chunks(self) -> bool:
+    def understates_chunks(self) -> bool:
         """Whether the writer left the dictionary page's header out of total_compressed_size (PARQUET-816)."""
         made = re.match(
             r"parquet-mr version (\d{1,9})\.(\d{1,9})\.(\d{1,9})", self.created_by or ""
@@ -378,8 +378,22 @@ class ParquetFile:
         return self._group_zones[key]
 
     def _make_group_zones(self, leaf: Leaf, form: Form) -> rows.Zones | None:
-        found = None if form.is_null else self._chunk_bounds(leaf, form)
-        return None if found is None else self._bounds(leaf, form, *found).zones
+        bounds, counts = self._believed(leaf)
+        found = self._chunk_bounds(leaf, form) if bounds and not form.is_null else None
+        if found is None:
+            return None
+        places, nulls, nans = found
+        return self._bounds(leaf, form, places, nulls if counts else None, nans).zones
+
+    def _believed(self, leaf: Leaf) -> tuple[bool, bool]:
+        stored = self.schema_tree.stored_field(leaf.top) if self._arrow_version else None
+        return believed(leaf, self._arrow_version, stored)
+
+    @lazy
+    def _arrow_version(self) -> int | None:
+        """The major version of Arrow C++, where that wrote the file."""
+        made = re.match(r"parquet-cpp(?:-arrow)? version (\d{1,9})\.", self.created_by or "")
+        return None if made is None else int(made[1])
 
     def _chunk_bounds(self, leaf: Leaf, form: Form) -> tuple[bytes, bytes, bytes] | None:
         """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""
@@ -489,7 +503,9 @@ class ParquetFile:
         """
         found = None
         offsets = self._offset_indexes.get((row_group, leaf.index))
-        if data is not None and offsets is not None and logical_of(leaf.element)[0] != L_UNKNOWN:
+        bounds, counts = self._believed(leaf)
+        known = bounds and logical_of(leaf.element)[0] != L_UNKNOWN
+        if data is not None and offsets is not None and known:
             try:
                 found = parse_column_index(
                     data,
@@ -498,6 +514,7 @@ class ParquetFile:
                     self._orders,
                     offsets,
                     self.max_metadata_bytes,
+                    counts,
                 )
             except CoreError as error:
                 self._ignored("column", row_group, leaf, error.message, report)

@@ -150,11 +150,16 @@ def parse_column_index(
     orders: memoryview,
     offsets: OffsetIndex,
     max_bytes: int,
+    trust_counts: bool = True,
 ) -> ColumnIndex:
-    """A column index that fits the offset index of its chunk; CoreError otherwise."""
+    """A column index that fits the offset index of its chunk; CoreError otherwise.
+
+    `trust_counts`: its null counts and null pages are those of the data.
+    """
     order, null_pages, places, nulls, nans, counts = core.page_bounds(
         data, offsets.starts, leaf.max_def == 0, trusted_order(leaf, orders), max_arena=max_bytes
     )
     n = offsets.num_pages
-    bounds = Bounds(form, data, places, n, null_pages, nulls, nans, counts, order)
+    known = (null_pages, nulls) if trust_counts else (None, None)
+    bounds = Bounds(form, data, places, n, known[0], known[1], nans, counts, order)
     return ColumnIndex(n, null_pages, nulls, nans, bounds)

@@ -133,6 +133,7 @@ class ScanPlan:
                 _load_offsets(file, scope, file_plan.groups, fetcher)
             report.files.read += 1
             unchecked = True
+            other = scope.schema is not self.schema and scope.schema.types != self.schema.types
             for group in file_plan.groups:
                 if left == 0:
                     break
@@ -149,6 +150,11 @@ class ScanPlan:
                     if file.store.version.strong:  # to ask costs nothing there
                         file.store.check()
                         unchecked = False
+                    if other:  # nulls inside structs, that only another file may have
+                        arrays = [
+                            [array.cast(f.type) for array in column]
+                            for f, column in zip(self.schema, arrays, strict=True)
+                        ]
                     yield table_of(self.schema, n, arrays)
             if unchecked:
                 file.store.check()
@@ -313,18 +319,41 @@ def prepare(
 
 
 def _joined(schema: pa.Schema, other: pa.Schema, name: str) -> pa.Schema:
-    """The schema of both: a column has nulls if it may have them in any file."""
+    """The schema of both: a column, or what lies below it, has nulls if it may have them in any file."""
     if schema.names != other.names:
         raise UnsupportedError(f"{name}: columns {other.names}, in the first file {schema.names}")
+    fields = []
     for ours, theirs in zip(schema, other, strict=True):
-        if ours.type != theirs.type:
+        kind = _joined_type(ours.type, theirs.type)
+        if kind is None:
             raise UnsupportedError(
                 f"{name}: column {ours.name!r} is {theirs.type}, in the first file {ours.type}"
             )
-    for i, (ours, theirs) in enumerate(zip(schema, other, strict=True)):
-        if theirs.nullable and not ours.nullable:
-            schema = schema.set(i, ours.with_nullable(True))
-    return schema
+        fields.append(ours.with_type(kind).with_nullable(ours.nullable or theirs.nullable))
+    return pa.schema(fields, schema.metadata)
+
+
+def _joined_type(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType | None:
+    """The type of both; None where they differ by more than nulls inside structs and lists."""
+    if ours == theirs:
+        return ours
+    t = pa.types
+    both = [
+        kind for kind in (t.is_struct, t.is_list, t.is_large_list) if kind(ours) and kind(theirs)
+    ]
+    if not both or ours.num_fields != theirs.num_fields:
+        return None
+    fields = []
+    for a, b in ((ours.field(i), theirs.field(i)) for i in range(ours.num_fields)):
+        if a.name != b.name:
+            return None
+        kind = _joined_type(a.type, b.type)
+        if kind is None:
+            return None
+        fields.append(a.with_type(kind).with_nullable(a.nullable or b.nullable))
+    if t.is_struct(ours):
+        return pa.struct(fields)
+    return pa.list_(fields[0]) if t.is_list(ours) else pa.large_list(fields[0])
 
 
 def _prune_file(

@@ -167,3 +167,102 @@ def test_batches_and_counts(data: bytes) -> None:
     assert ps.scan(data).filter(ps.col("l").is_not_null()).count_rows() == 5
     check(ps.read_table(data, limit=3), TABLE.slice(0, 3))
     assert ps.open(data).schema.equals(TABLE.schema)
+
+
+def test_null_counts_of_dictionaries_inside_structs_are_not_believed() -> None:
+    """Arrow C++ leaves the nulls of the structs around a dictionary array out of its statistics."""
+    text = pa.dictionary(pa.int32(), pa.string())
+    rows = [{"f": "a"}, None, None, {"f": "b"}]
+    for kind in (pa.struct([("f", text)]), pa.struct([("f", pa.string())])):
+        table = pa.table({"c": pa.array(rows, kind), "i": range(4)})
+        for options in ({"write_page_index": True}, {}, {"store_schema": False}):
+            data = written(table, **options)
+            for condition, wanted in (
+                (ps.col("c", "f").is_null(), [1, 2]),
+                (ps.col("c", "f").is_not_null(), [0, 3]),
+                (ps.col("c", "f") >= "a", [0, 3]),
+                (~(ps.col("c", "f") >= "b"), [0]),
+            ):
+                found = ps.read_table(data, columns=["i"], filter=condition)
+                assert found["i"].to_pylist() == wanted, (kind, options, condition)
+
+
+def test_statistics_of_dictionaries_of_old_arrow_are_not_believed() -> None:
+    table = pa.table({"s": pa.array(["a", "b", "zzz"]).dictionary_encode()})
+    data = written(table)
+    version = pa.__version__.encode()
+    made = data.index(b"parquet-cpp-arrow version " + version) + len(b"parquet-cpp-arrow version ")
+    old = data[:made] + b"9." + b"0" * (len(version) - 2) + data[made + len(version) :]
+    assert ps.scan(data).filter(ps.col("s") == "zzzz").plan().files == ()
+    assert len(ps.scan(old).filter(ps.col("s") == "zzzz").plan().files) == 1
+    plain = written(pa.table({"s": ["a", "b", "zzz"]}))
+    old = plain.replace(
+        b"parquet-cpp-arrow version " + version,
+        b"parquet-cpp-arrow version 9." + b"0" * (len(version) - 2),
+    )
+    assert ps.scan(old).filter(ps.col("s") == "zzzz").plan().files == ()
+
+
+@pytest.mark.parametrize("runs", [1, 3000])
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.int16(), pa.list_(pa.int8())])
+def test_fixed_size_lists_with_nulls(kind: pa.DataType, runs: int) -> None:
+    value: Any = {pa.int16(): 7, pa.list_(pa.int8()): [1]}.get(kind, "text")
+    rows = [[value, None], None, None, [value, value]] * runs
+    made = pa.array(rows, pa.list_(pa.string() if kind == pa.string_view() else kind, 2))
+    table = pa.table({"v": made})
+    view = kind == pa.string_view()
+    found = ps.read_table(written(table), string_type="view" if view else "string")
+    found.validate(full=True)
+    assert found["v"].to_pylist() == rows
+
+
+def test_a_null_in_a_list_of_enormous_size_is_a_limit() -> None:
+    table = pa.table({"v": pa.array([None], pa.list_(pa.int8(), (1 << 28) + 1))})
+    with pytest.raises(ps.LimitError, match="column 'v"):
+        ps.read_table(
+            written(pa.table({"v": pa.array([None], pa.list_(pa.int8()))}).cast(table.schema))
+        )
+
+
+def test_dotted_names_in_filters_are_found_as_in_columns() -> None:
+    table = pa.table(
+        {
+            "a.b": [{"c": 1}, {"c": 2}],
+            "a": [{"b.c": 3, "d": {"e.f": 5}}, {"b.c": 4, "d": {"e.f": 6}}],
+        }
+    )
+    data = written(table)
+    assert ps.read_table(data, filter=ps.col("a.b.c") == 2).num_rows == 1
+    assert ps.read_table(data, filter=ps.col("a", "b.c") == 4).num_rows == 1
+    assert ps.read_table(data, filter=ps.col("a.d.e.f") == 6).num_rows == 1
+    with pytest.raises(ps.PredicateError, match="no field 'x'"):
+        ps.read_table(data, filter=ps.col("a.x") == 6)
+
+
+def test_files_may_differ_in_what_may_be_null_inside(tmp_path: Any) -> None:
+    strict = pa.struct([pa.field("a", pa.int64(), nullable=False), ("l", pa.list_(pa.int8()))])
+    loose = pa.struct([("a", pa.int64()), ("l", pa.list_(pa.int8()))])
+    pq.write_table(pa.table({"s": pa.array([{"a": 1, "l": [2]}], strict)}), tmp_path / "0.parquet")
+    pq.write_table(
+        pa.table({"s": pa.array([{"a": None, "l": None}], loose)}), tmp_path / "1.parquet"
+    )
+    found = ps.read_table(str(tmp_path))
+    assert found.schema.field("s").type == loose
+    assert found["s"].to_pylist() == [{"a": 1, "l": [2]}, {"a": None, "l": None}]
+    pq.write_table(pa.table({"s": [{"a": "x", "l": [1]}]}), tmp_path / "2.parquet")
+    with pytest.raises(ps.UnsupportedError, match="column 's'"):
+        ps.read_table(str(tmp_path))
+
+
+def test_a_struct_that_is_tested_for_null_and_wanted_is_read_once() -> None:
+    n = 1000
+    kind = pa.struct([("a", pa.int64()), ("b", pa.int64())])
+    rows = [None if i % 3 == 0 else {"a": i, "b": -i} for i in range(n)]
+    table = pa.table({"s": pa.array(rows, kind)})
+    data = written(table, data_page_size=512, write_batch_size=64, use_dictionary=False)
+    scan = ps.scan(data).filter(ps.col("s").is_not_null())
+    plain = ps.scan(data).explain(analyze=True).to_dict()
+    report = scan.explain(analyze=True).to_dict()
+    assert report["bytes"]["data"] == plain["bytes"]["data"]
+    assert report["leaves"]["s.a"]["pages"] == plain["leaves"]["s.a"]["pages"]
+    check(scan.to_table(), table.filter(pa.array([row is not None for row in rows])))

@@ -13,7 +13,8 @@ from pageseek.errors import CorruptFileError, LimitError, UnsupportedError
 from pageseek.nesting.tree import Node
 from pageseek.schema import Leaf
 
-MAX_FILL = 1 << 28  # elements of a fixed-size list with its nulls filled: a file may claim any size
+MAX_PIECES = 1 << 12  # joined one by one
+MAX_FILL = 1 << 28  # elements added where a fixed-size list is null: a file may claim any size
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +180,38 @@ class _Assembler:
                 f"{self._where}column {leaf.name!r}: list {row} has {sizes[row]} elements, "
                 f"its type says {size}"
             )
-        if len(sizes) * size > MAX_FILL:
+        added = int(absent.sum()) * size
+        if added > MAX_FILL:
             raise LimitError(
-                f"{self._where}column {leaf.name!r}: {len(sizes)} lists of {size} elements, some of them null, "
-                f"are above the limit of {MAX_FILL} elements; read fewer rows at a time"
+                f"{self._where}column {leaf.name!r}: {added} elements, which lists of {size} need where they are "
+                f"null, are above the limit of {MAX_FILL}; read fewer rows at a time"
             )
-        places = offsets[:-1, np.newaxis] + np.arange(size, dtype=np.int64)
-        mask = np.repeat(absent, size)
-        return items.take(pa.array(places.ravel(), mask=mask))
+        try:
+            return _with_nulls(items, offsets, absent, size)
+        except (MemoryError, pa.ArrowMemoryError) as error:
+            raise LimitError(f"{self._where}column {leaf.name!r}: {error}") from error
+
+
+def _with_nulls(items: pa.Array, offsets: Any, absent: Any, size: int) -> pa.Array:
+    """The elements of lists of `size`, with as many nulls where a list is absent."""
+    cuts = (
+        np.flatnonzero(np.diff(absent)) + 1
+    )  # where runs of absent lists, or of present ones, begin
+    starts = np.concatenate([[0], cuts, [len(absent)]])
+    if len(starts) <= MAX_PIECES:
+        pieces = []
+        for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            if absent[start]:
+                pieces.append(pa.nulls((stop - start) * size, items.type))
+            else:
+                first = int(offsets[start])
+                pieces.append(items.slice(first, int(offsets[stop]) - first))
+        return pa.concat_arrays(pieces)
+    wide = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    taken = items.cast(wide[items.type]) if items.type in wide else items  # views cannot be taken
+    places = offsets[:-1, np.newaxis] + np.arange(size, dtype=np.int64)
+    made = taken.take(pa.array(places.ravel(), mask=np.repeat(absent, size)))
+    return made.cast(items.type) if items.type in wide else made
 
 
 def _same_rung(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
