@@ -154,7 +154,7 @@ def test_a_null_list_excuses_no_fixed_size_list_in_another() -> None:
 
 def test_a_fixed_size_list_cannot_claim_all_memory() -> None:
     node = node_of(pa.list_(I, 1 << 30))
-    with pytest.raises(LimitError, match="some of them null"):
+    with pytest.raises(LimitError, match="where they are null"):
         assemble(node, decode_all(node, [None, None]))
 
 
