@@ -359,13 +359,7 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
             int64_t rows;
             PS_TRY(ps_block_take(leaf, start, end, &rows, err));
             if (rows) {
-                leaf->next_row = start + rows;
-                if (leaf->run.stop > leaf->next_row) {
-                    leaf->run.start = leaf->next_row;
-                } else {
-                    leaf->run = (ps_range){0};
-                    leaf->cursor.row = leaf->next_row;
-                }
+                ps_leaf_block_done(leaf, start + rows);
                 continue;
             }
         }

@@ -187,6 +187,17 @@ ps_status ps_block_strings(ps_leaf *leaf, const uint8_t *const *at, const uint32
 
 void ps_dictionary_clear(ps_dictionary *dictionary);
 
+/* The selected rows before `next`, and nothing behind it, are done: by a block, which may end inside a run. */
+PS_INLINE void ps_leaf_block_done(ps_leaf *leaf, int64_t next) {
+    leaf->next_row = next;
+    if (leaf->run.stop > next) {
+        leaf->run.start = next;
+    } else {
+        leaf->run = (ps_range){0};
+        leaf->cursor.row = next;
+    }
+}
+
 /* The byte of the page at p, which lies in its body. */
 PS_INLINE uint64_t ps_page_byte(const ps_leaf *leaf, const uint8_t *p) {
     return (uint64_t)(p - leaf->page.body);

@@ -310,13 +310,7 @@ ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
             int64_t rows;
             PS_TRY(ps_nest_take_block(leaf, start, end, &rows, err));
             if (rows) {
-                leaf->next_row = start + rows;
-                if (leaf->run.stop > leaf->next_row) {
-                    leaf->run.start = leaf->next_row;
-                } else {
-                    leaf->run = (ps_range){0};
-                    leaf->cursor.row = leaf->next_row;
-                }
+                ps_leaf_block_done(leaf, start + rows);
                 if (leaf->row == leaf->n_rows) end_of_page(leaf, PS_OPEN_TAKEN);
                 continue;
             }

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pageseek.errors import PredicateError, UnsupportedError
 from pageseek.metadata import ParquetFile
-from pageseek.nesting import OPTIONAL, REPEATED, Node, Rung, project, rungs, select
+from pageseek.nesting import REPEATED, Node, Rung, project, rungs, select
 from pageseek.schema import Leaf
 from pageseek.types import BOOLEAN, K_BOOL, Form, Options
 
@@ -106,14 +106,8 @@ def _column(
             f"{file.name}: column {node.name!r} has no leaves, so nothing tells its nulls; "
             "name the columns to read without it: scan(..., columns=[...])"
         )
-    parts = tuple(_part(node, at) for at in _nodes_of_leaves(node))
+    parts = tuple(_part(node, at) for at in node.leaf_nodes())
     return Column(node.name, parts, node), node.field
-
-
-def _nodes_of_leaves(node: Node) -> list[Node]:
-    if node.leaf is not None:
-        return [node]
-    return [leaf for child in node.children for leaf in _nodes_of_leaves(child)]
 
 
 def _part(root: Node, at: Node) -> Part:
@@ -163,8 +157,7 @@ def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[
         raise UnsupportedError(
             f"{file.name}: {'.'.join(path)!r} has no leaves, so nothing tells its nulls"
         )
-    first = _nodes_of_leaves(node)[0].leaf
-    assert first is not None
+    first = next(node.leaves())
     rung = -1  # the last that may be null, down to the group itself
     for i, (kind, level, _) in enumerate(rungs(root, first.index)):
         if level > node.def_level or kind == REPEATED:
@@ -178,11 +171,5 @@ def part_of(file: ParquetFile, leaf: Leaf, form: Form, options: Options) -> Part
     if leaf.flat and not leaf.group:
         return Part(leaf, form)
     root = file.node(leaf.top, options)
-    ladder = rungs(root, leaf.index)
-    if leaf.max_def and ladder[-1][0] == OPTIONAL and _own_rung(root, leaf):
-        ladder = ladder[:-1]
-    return Part(leaf, form, ladder)
-
-
-def _own_rung(root: Node, leaf: Leaf) -> bool:
-    return any(n.optional for n in _nodes_of_leaves(root) if n.first_leaf == leaf.index)
+    at = next(node for node in root.leaf_nodes() if node.first_leaf == leaf.index)
+    return _part(root, at)._replace(leaf=leaf, form=form)

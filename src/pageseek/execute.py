@@ -56,8 +56,7 @@ class GroupScan:
     ) -> tuple[int, list[list[pa.Array]]]:
         """(rows, for each column its arrays) of the selected rows that pass."""
         if bound is not None:
-            where = f"{self._file.name}: row group {self._row_group}"
-            with self._report.timed("filter"), placed(where):
+            with self._report.timed("filter"), placed(self._where()):
                 ranges = self._filter(ranges, bound)
         if limit is not None and ranges.num_rows > limit:
             self._count_limited(ranges, limit)
@@ -75,16 +74,18 @@ class GroupScan:
             self._read(missing, ranges, codes=True)
             return n, [self._output(column) for column in self._columns]
 
+    def _where(self) -> str:
+        return f"{self._file.name}: row group {self._row_group}"
+
     def _output(self, column: Column) -> list[pa.Array]:
-        where = f"{self._file.name}: row group {self._row_group}"
         if column.node is None:
             (part,) = column.parts
             arrays = self._held[part.leaf.key]
             if part.form.type == part.form.storage:
                 return arrays
-            with placed(f"{where}, column {column.name!r}"):
+            with placed(f"{self._where()}, column {column.name!r}"):
                 return [part.form.finish(array) for array in arrays]
-        decoded = {}
+        decoded, where = {}, self._where()
         for part in column.parts:
             arrays, ladder = self._held[part.leaf.key], self._ladders.get(part.leaf.key)
             if len(arrays) > 1:
@@ -123,7 +124,7 @@ class GroupScan:
                 continue
             if decoded.rows != ranges.num_rows:
                 raise CorruptFileError(
-                    f"{self._file.name}: column {reader.leaf.name!r}, row group {self._row_group}: "
+                    f"{self._where()}, column {reader.leaf.name!r}: "
                     f"{decoded.rows} rows where {ranges.num_rows} are due"
                 )
             if reader.leaf.group:  # tested, and never put together: its ladder may have lists

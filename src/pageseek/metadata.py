@@ -231,9 +231,8 @@ class ParquetFile:
         """How a leaf is decoded."""
         if leaf.flat:
             return self.schema_tree.form(leaf, options)
-        node = self.node(leaf.top, options)
-        while node.leaf is None:
-            node = next(c for c in node.children if c.first_leaf <= leaf.index < c.stop_leaf)
+        root = self.node(leaf.top, options)
+        node = next(n for n in root.leaf_nodes() if n.first_leaf == leaf.index)
         assert node.form is not None
         return node.form
 

@@ -266,3 +266,14 @@ def test_a_struct_that_is_tested_for_null_and_wanted_is_read_once() -> None:
     assert report["bytes"]["data"] == plain["bytes"]["data"]
     assert report["leaves"]["s.a"]["pages"] == plain["leaves"]["s.a"]["pages"]
     check(scan.to_table(), table.filter(pa.array([row is not None for row in rows])))
+
+
+def test_lists_of_a_writer_that_understated_its_chunks() -> None:
+    """parquet-mr before 1.2.9 left a header out of the size of a chunk: more is fetched, not more is read."""
+    table = pa.table({"l": pa.array([[1, 2], None, [], [3]] * 50), "m": pa.array([[4]] * 200)})
+    data = written(table, compression="none")
+    name = f"parquet-cpp-arrow version {pa.__version__}".encode()
+    old = data.replace(name, b"parquet-mr version 1.2.8".ljust(len(name)))
+    assert ps.open(old).understates_chunks
+    check(ps.read_table(old), table)
+    check(ps.read_table(old, columns=["l"], limit=3), table.select(["l"]).slice(0, 3))

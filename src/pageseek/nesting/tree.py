@@ -82,12 +82,16 @@ class Node:
         """Whether it holds elements: one where the definition level is `def_level` + 1 or more."""
         return self.kind in ("list", "map")
 
+    def leaf_nodes(self) -> Iterator[Node]:
+        """The nodes of the leaves below, in file order."""
+        if self.leaf is not None:
+            yield self
+        for child in self.children:
+            yield from child.leaf_nodes()
+
     def leaves(self) -> Iterator[Leaf]:
         """The leaves below, in file order."""
-        if self.leaf is not None:
-            yield self.leaf
-        for child in self.children:
-            yield from child.leaves()
+        return (node.leaf for node in self.leaf_nodes() if node.leaf is not None)
 
 
 # ---- the elements of the file ---------------------------------------------------------------------
