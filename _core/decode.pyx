@@ -10,7 +10,9 @@ from pageseek._core.header cimport (
     ps_error,
     ps_leaf_spec,
     ps_page_header,
+    ps_range,
     ps_rung,
+    ps_selection,
     ps_status,
 )
 from pageseek._core.memory cimport wrap
@@ -29,14 +31,6 @@ cdef extern from "pageseek.h" nogil:
         PS_TAKE_PAGE
         PS_TAKE_DONE
         PS_TAKE_FULL
-    ctypedef struct ps_range:
-        int64_t start
-        int64_t stop
-    ctypedef struct ps_selection:
-        const ps_range *ranges
-        size_t n_ranges
-        const uint8_t *bitmap
-        int64_t base, length
     ctypedef struct ps_page:
         int32_t version, encoding, def_encoding, rep_encoding
         int64_t num_values, num_nulls, num_rows, first_row, index_rows

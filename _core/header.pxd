@@ -14,6 +14,14 @@ cdef extern from "pageseek.h" nogil:
         uint64_t offset
         char message[200]
 
+    ctypedef struct ps_range:
+        int64_t start, stop
+    ctypedef struct ps_selection:
+        const ps_range *ranges
+        size_t n_ranges
+        const uint8_t *bitmap
+        int64_t base, length
+
     void *ps_buffer_new(size_t size)
     void ps_buffer_free(void *buffer, size_t size)
 

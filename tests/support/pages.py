@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pageseek._core.decode import TAKE_DONE, TAKE_FULL, TAKE_PAGE
 
 import pageseek as ps
 from support import encodings
@@ -35,6 +36,7 @@ from support.writer import (
 
 PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
 Mask = npt.NDArray[np.bool_]
+Selection = Any  # what LeafDecoder.begin takes
 
 
 class Kind(NamedTuple):
@@ -208,6 +210,32 @@ def arrow(kind: Kind, finished: tuple[Any, ...]) -> list[Any]:
     found: list[Any] = array.to_pylist()
     assert sum(v is None for v in found) == null_count
     return found
+
+
+def read_pages(
+    decoder: ps.LeafDecoder,
+    pages: Sequence[Page],
+    selection: Selection,
+    kind: Kind,
+    max_rows: int = 1 << 62,
+    first: int = 0,
+) -> list[Any]:
+    """The selected rows of pages that follow one another, in portions of `max_rows`."""
+    feed, out = iter(pages), []
+    decoder.begin(selection, max_rows)
+    state = TAKE_PAGE
+    while state != TAKE_DONE:
+        if state == TAKE_FULL:
+            part = arrow(kind, decoder.finish())
+            assert len(part) == max_rows
+            out += part
+            decoder.begin(selection, max_rows)
+            state = decoder.resume()
+        else:
+            page = next(feed)
+            state = page.hand(decoder, first)
+            first += page.num_values
+    return out + arrow(kind, decoder.finish())
 
 
 def masks(n: int, dice: np.random.Generator) -> list[Mask]:
