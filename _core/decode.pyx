@@ -39,6 +39,7 @@ cdef extern from "pageseek.h" nogil:
         int16_t def_level, rep_level
     ctypedef struct ps_leaf_spec:
         int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, levels_only, n_rungs
+        int64_t range
         const ps_rung *rungs
         size_t max_output
         int64_t likely_rows
@@ -209,7 +210,7 @@ def decompress(str codec, data, size_t size, bint exact=True):
 cdef int fill_spec(ps_leaf_spec *spec, tuple form, size_t max_output) except -1:
     memset(spec, 0, sizeof(ps_leaf_spec))
     try:
-        spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8 = form
+        spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8, spec.range = form
     except OverflowError as error:
         raise CoreError(<int>PS_INVALID, None, f"a form of {form}: {error}") from None
     spec.max_output = max_output
@@ -290,7 +291,7 @@ cdef class LeafDecoder:
     Parameters
     ----------
     form : tuple of int
-        (physical type, type_length, kind, width, INT96 unit, check UTF-8), see pageseek.h.
+        (physical type, type_length, kind, width, INT96 unit, check UTF-8, range), see ps_leaf_spec.
     max_def, max_rep : int
         Greatest definition and repetition level of the leaf.
     rungs : sequence of (int, int, int)
