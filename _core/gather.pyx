@@ -1,6 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Rows of an Arrow array, by a mask or by their places, into new memory."""
-from pageseek._core.decode import KIND_WIDTH, Block
+from pageseek._core.convert import KIND_WIDTH
+from pageseek._core.memory import Block
 from pageseek.errors import CoreError
 
 cimport cython
