@@ -8,5 +8,5 @@ from pageseek.errors import CoreError as CoreError
 KIND_WIDTH: Final[tuple[int, ...]]
 
 def convert_bounds(
-    form: tuple[int, int, int, int, int, int], data: Buffer, places: Buffer, n: int
+    form: tuple[int, int, int, int, int, int, int], data: Buffer, places: Buffer, n: int
 ) -> tuple[Block, Block | None, Block, Block | None, Block]: ...

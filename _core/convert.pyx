@@ -16,7 +16,7 @@ KIND_WIDTH = (0, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 16, 32, -4, -8, 0)
 cdef int fill_spec(ps_leaf_spec *spec, tuple form, size_t max_output) except -1:
     memset(spec, 0, sizeof(ps_leaf_spec))
     try:
-        spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8 = form
+        spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8, spec.range = form
     except OverflowError as error:
         raise CoreError(<int>PS_INVALID, None, f"a form of {form}: {error}") from None
     spec.max_output = max_output

@@ -8,7 +8,7 @@ from typing_extensions import Buffer
 
 from pageseek.errors import CoreError as CoreError
 
-_Form: TypeAlias = tuple[int, int, int, int, int, int]
+_Form: TypeAlias = tuple[int, int, int, int, int, int, int]
 
 TAKE_PAGE: Final[int]
 TAKE_DONE: Final[int]

@@ -75,7 +75,7 @@ cdef class LeafDecoder(PageReader):
     Parameters
     ----------
     form : tuple of int
-        (physical type, type_length, kind, width, INT96 unit, check UTF-8), see pageseek.h.
+        (physical type, type_length, kind, width, INT96 unit, check UTF-8, range), see ps_leaf_spec.
     max_def, max_rep : int
         Greatest definition and repetition level of the leaf.
     rungs : sequence of (int, int, int)

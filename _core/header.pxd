@@ -30,6 +30,7 @@ cdef extern from "pageseek.h" nogil:
         int16_t def_level, rep_level
     ctypedef struct ps_leaf_spec:
         int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, levels_only, n_rungs
+        int64_t range
         const ps_rung *rungs
         size_t max_output
         int64_t likely_rows

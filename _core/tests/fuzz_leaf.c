@@ -52,6 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     spec.max_def = switches >> 1 & 1;
     spec.max_output = 1 << 20;
     spec.likely_rows = width & 1;
+    spec.range = width % 79; /* digits, or a short day */
     int64_t max_rows = switches & 4 ? 1 + switches / 8 : INT64_MAX;
 
     ps_range ranges[6];

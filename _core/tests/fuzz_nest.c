@@ -90,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     spec.max_def = switches >> 1 & 1;
     spec.levels_only = switches >> 2 & 1;
     spec.lsb_levels = switches >> 3 & 1;
+    spec.range = switches >> 5;
     spec.max_output = switches & 16 ? 1 << 10 : 1 << 20;
     make_ladder(&spec, rungs, lists, 1 + steps % 8);
     if (steps >= 250) rungs[0].def_level = (int16_t)(steps - 250);

@@ -170,14 +170,14 @@ def test_calls_in_a_wrong_order_are_errors() -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        (0, 0, 3, 0, 0, 0),
-        (1, 0, 4 + 10, 0, 0, 0),
-        (7, -1, 16, -1, 0, 0),
-        (9, 0, 3, 0, 0, 0),
-        (7, 1 << 30, 16, 1 << 30, 0, 0),
+        (0, 0, 3, 0, 0, 0, 0),
+        (1, 0, 4 + 10, 0, 0, 0, 0),
+        (7, -1, 16, -1, 0, 0, 0),
+        (9, 0, 3, 0, 0, 0, 0),
+        (7, 1 << 30, 16, 1 << 30, 0, 0, 0),
     ],
 )
-def test_forms_that_do_not_exist(form: tuple[int, int, int, int, int, int]) -> None:
+def test_forms_that_do_not_exist(form: tuple[int, ...]) -> None:
     with pytest.raises(CoreError):
         ps.LeafDecoder(form, 0, 0)
 

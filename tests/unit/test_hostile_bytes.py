@@ -224,7 +224,11 @@ def test_errors_of_the_core_are_one_class_of_pageseek() -> None:
         assert (again.status, again.offset, again.message) == (2, error.offset, "odd")
     with pytest.raises(ps.PageseekError):
         ps.RowRanges([(5, 2)])
-    for form in ((1, 0, 99, 0, 0, 0), (1 << 40, 0, 3, 0, 0, 0), (7, -1 << 63, 16, 0, 0, 0)):
+    for form in (
+        (1, 0, 99, 0, 0, 0, 0),
+        (1 << 40, 0, 3, 0, 0, 0, 0),
+        (7, -1 << 63, 16, 0, 0, 0, 0),
+    ):
         with pytest.raises(ps.PageseekError):
             ps.LeafDecoder(form, 0, 0)
 

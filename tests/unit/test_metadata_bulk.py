@@ -264,7 +264,7 @@ def test_chunk_bounds_equal_the_slow_ones() -> None:
 
 
 def test_convert_bounds_leaves_out_what_is_no_value() -> None:
-    form, data = (1, 0, 3, 0, 0, 0), struct.pack("<4i", 5, 6, 7, 8)  # INT32
+    form, data = (1, 0, 3, 0, 0, 0, 0), struct.pack("<4i", 5, 6, 7, 8)  # INT32
     places = [0, 4, ABSENT, 4, 3, ABSENT, 8, 12, 4, 4, 4, 4]  # three pairs: of the last no minimum
     low, low_offsets, high, high_offsets, known = convert.convert_bounds(
         form, data, np.array(places, np.int64).tobytes(), 3
