@@ -239,6 +239,30 @@ def test_dotted_names_in_filters_are_found_as_in_columns() -> None:
         ps.read_table(data, filter=ps.col("a.x") == 6)
 
 
+def test_dotted_names_inside_structs_are_tried_in_every_way() -> None:
+    inner = pa.struct([("c", pa.int64()), ("x", pa.int64())])
+    both = pa.struct([("a", pa.struct([("b.c", pa.int64()), ("b.y", pa.int64())])), ("a.b", inner)])
+    rows = [{"a": {"b.c": i, "b.y": -i}, "a.b": {"c": i + 10, "x": i * i}} for i in range(4)]
+    table = pa.table({"s": pa.array(rows, both)})
+    data = written(table)
+    for path, values in (("s.a.b.y", [0, -1, -2, -3]), ("s.a.b.x", [0, 1, 4, 9])):
+        for i, value in enumerate(values):
+            check(ps.read_table(data, filter=ps.col(path) == value), table.slice(i, 1))
+        found = ps.read_table(data, columns=[path])["s"].combine_chunks().flatten()
+        assert found[0].flatten()[0].to_pylist() == values
+    with pytest.raises(ps.PredicateError, match=r"'s.a.b.c' are 2 fields; .*part by part"):
+        ps.read_table(data, filter=ps.col("s.a.b.c") == 1)
+    check(ps.read_table(data, filter=ps.col("s", "a", "b.c") == 2), table.slice(2, 1))
+    check(ps.read_table(data, filter=ps.col("s", "a.b", "c") == 12), table.slice(2, 1))
+    projected = ps.read_table(data, columns=["s.a.b.c"]).schema.field("s").type
+    assert [f.name for f in projected] == ["a", "a.b"]  # a column of both
+    for path in ("s.a.b.z", "s.a.b.c.", "s.", "s.a."):
+        with pytest.raises(ps.PredicateError, match="has no field"):
+            ps.read_table(data, filter=ps.col(path) == 1)
+    with pytest.raises(ps.PredicateError, match="has no field 'a.b.c'"):
+        ps.read_table(data, filter=ps.col("s", "a.b.c") == 1)
+
+
 def test_files_may_differ_in_what_may_be_null_inside(tmp_path: Any) -> None:
     strict = pa.struct([pa.field("a", pa.int64(), nullable=False), ("l", pa.list_(pa.int8()))])
     loose = pa.struct([("a", pa.int64()), ("l", pa.list_(pa.int8()))])
