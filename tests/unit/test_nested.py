@@ -10,6 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.columns import output
+from pageseek.nesting import OPTIONAL, REPEATED
+from pageseek.types import Options
 
 ROWS: list[dict[str, Any]] = [
     {"l": [1, 2], "s": {"a": 1, "b": "x"}, "m": [("k", 1)], "d": [{"x": [1, 2], "y": "a"}, None]},
@@ -237,6 +240,24 @@ def test_dotted_names_in_filters_are_found_as_in_columns() -> None:
     assert ps.read_table(data, filter=ps.col("a.d.e.f") == 6).num_rows == 1
     with pytest.raises(ps.PredicateError, match="no field 'x'"):
         ps.read_table(data, filter=ps.col("a.x") == 6)
+
+
+def test_the_nulls_of_a_leaf_are_no_rung_of_its_ladder() -> None:
+    """They are the nulls of its values: a leaf that is not repeated, in groups that never are null, is a flat one."""
+    optional, required = (pa.field("x", pa.int32(), nullable) for nullable in (True, False))
+    for item in (optional, required):
+        schema = pa.schema(
+            [
+                pa.field("s", pa.struct([item]), nullable=False),
+                pa.field("n", pa.struct([item])),
+                pa.field("l", pa.list_(item), nullable=False),
+            ]
+        )
+        rows = {"s": [{"x": 1}], "n": [{"x": 2}], "l": [[3]]}
+        file = ps.open(written(pa.table(rows, schema=schema)))
+        columns, _ = output(file, None, Options())
+        ladders = [part.ladder for column in columns for part in column.parts]
+        assert ladders == [(), ((OPTIONAL, 1, 0),), ((REPEATED, 1, 1),)]
 
 
 def test_dotted_names_inside_structs_are_tried_in_every_way() -> None:
