@@ -74,6 +74,7 @@ class LeafReader:
         self._offsets = offsets
         self._chunk = file.chunk(row_group, leaf)
         self._num_rows = file.row_groups[row_group].num_rows
+        self._max_values = self._chunk.num_values if self._chunk.num_values >= 0 else 1 << 62
         self._start, self._stop = chunk_range(self._chunk)
         self._report = fetcher.report.chunk(
             file.name, row_group, leaf.name, None if offsets is None else offsets.num_pages
@@ -117,12 +118,15 @@ class LeafReader:
 
     def _new_decoder(self) -> core.LeafDecoder:
         leaf = self.leaf
+        # a run of a few bytes can stand for any number of levels; of a leaf that repeats nothing else bounds them
+        bounds = {"max_values": self._max_values} if leaf.max_rep else {}
         return core.LeafDecoder(
             self.form.core,
             leaf.max_def,
             leaf.max_rep,
             rungs=self._ladder,
             levels_only=leaf.group,
+            **bounds,
             **self._how,
         )
 
@@ -363,6 +367,12 @@ class LeafReader:
             elif kind in (DATA_PAGE, DATA_PAGE_V2):
                 if self._offsets is None:
                     self._report.pages_total += 1
+                values += decoder.num_values
+                if values > self._max_values:
+                    raise self._corrupt(
+                        f"its values and those before are {values}, the footer gives its chunk {self._max_values}; "
+                        "read without this column, or have the file written anew"
+                    )
                 count = decoder.num_rows
                 if not told or self._ranges.meets(row, row + count):
                     state = decoder.take(row, told)
@@ -383,7 +393,7 @@ class LeafReader:
                     raise self._corrupt(
                         f"its rows {row} to {row + count} go beyond the {self._num_rows} of the row group"
                     )
-                row, page, values = row + count, page + 1, values + decoder.num_values
+                row, page = row + count, page + 1
                 if self._file.understates_chunks and values >= self._chunk.num_values:
                     return  # behind it may lie another chunk
             at = stop_at
