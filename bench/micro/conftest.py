@@ -31,7 +31,7 @@ def decode_of() -> Callable[[bytes], Decode]:
         def decode(selection: rows.RowRanges) -> list[pa.Array]:
             fetcher = Fetcher(file.store, Report())
             reader = LeafReader(file, 0, Part(leaf, form), fetcher, offsets)
-            reader.give(fetcher.read(reader.want(selection), "data"))
+            reader.give(fetcher.read(reader.want(selection), "data"), 0)
             return reader.read()
 
         return decode

@@ -5,17 +5,20 @@ A name is that of a top-level field, or else a dotted path to something inside o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from pageseek.errors import PredicateError, UnsupportedError
+from pageseek.errors import PageseekError, PredicateError, UnsupportedError
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import REPEATED, Node, Rung, project, rungs, select
 from pageseek.schema import Leaf
 from pageseek.types import BOOLEAN, K_BOOL, Form, Options
+
+MAX_TELLERS = 16  # leaves of a group that are compared; it may have thousands
 
 
 class Part(NamedTuple):
@@ -178,7 +181,33 @@ def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[
         if level > node.def_level or kind == REPEATED:
             break
         rung = i
-    return replace(first, rung=rung, group=True), PRESENCE
+    siblings = node.stop_leaf - node.first_leaf
+    return replace(first, rung=rung, group=True, siblings=siblings), PRESENCE
+
+
+def teller(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collection[int]) -> Leaf:
+    """What to read for a leaf of a filter: itself, or of a group the leaf with the fewest bytes in this row group.
+
+    Any leaf below a group tells whether it is null. `payload`: leaves that are read anyway come before others.
+    """
+    if not leaf.group or leaf.siblings == 1:
+        return leaf
+    costs: list[tuple[bool, int, int]] = []
+    below = range(leaf.index, leaf.index + leaf.siblings)
+    for index in (
+        leaf.index,
+        *islice((i for i in below if i in payload), MAX_TELLERS),
+        *below[1:MAX_TELLERS],
+    ):
+        try:
+            chunk = file.chunk(row_group, file.schema_tree.leaf(index))
+        except PageseekError:  # who reads that column will hear of it
+            continue
+        costs.append((index not in payload, chunk.total_compressed_size, index))
+    best = min(costs, default=(False, 0, leaf.index))[2]
+    if best == leaf.index:
+        return leaf
+    return replace(file.schema_tree.leaf(best), rung=leaf.rung, group=True)
 
 
 def part_of(file: ParquetFile, leaf: Leaf, form: Form, options: Options) -> Part:

@@ -81,3 +81,119 @@ def test_statistics_of_a_leaf_say_nothing_of_its_group(first: str, rows: str, la
     )
     check(data, "s")
     check(data, "l")
+
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "no index": {"data_page_size": 512, "write_batch_size": 64},
+    "page index": {"max_rows_per_page": ROWS, "write_page_index": True},
+}
+layouts = pytest.mark.parametrize("layout", LAYOUTS)
+
+
+def report_of(data: bytes, **how: Any) -> dict[str, Any]:
+    found: dict[str, Any] = ps.scan(data, **how).explain(analyze=True).to_dict()
+    return found
+
+
+def sizes(data: bytes, leaf: int) -> tuple[int, int]:
+    """Of the first row group, the bytes of a leaf's dictionary page and of all its pages, as pyarrow sees them."""
+    chunk = pq.read_metadata(pa.BufferReader(data)).row_group(0).column(leaf)
+    start = chunk.dictionary_page_offset
+    return chunk.data_page_offset - start if start else 0, chunk.total_compressed_size
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_presence_needs_no_dictionary(lists: bool) -> None:
+    kind = pa.struct([("a", pa.list_(pa.string()) if lists else pa.string())])
+    value = (lambda i: [f"text {i % 50}"]) if lists else (lambda i: f"text {i % 50}")
+    structs = [None if i % 7 == 0 else {"a": value(i)} for i in range(N)]
+    table = pa.table({"id": range(N), "s": pa.array(structs, kind)})
+    data = written(table, **LAYOUTS["page index"])
+    dictionary, size = sizes(data, 1)
+    assert dictionary > 200
+    name = "s.a.list.element" if lists else "s.a"
+    whole, some = ps.col("s").is_null(), ps.col("s").is_null() & (ps.col("id") < ROWS)
+    leaf = report_of(data, columns=["id"], filter=whole)["leaves"][name]
+    assert (leaf["bytes"], leaf["dictionary_pages"]) == (size - dictionary, 0)
+    planned = ps.scan(data, columns=["id"], filter=whole).explain().to_dict()["leaves"][name]
+    assert planned["bytes"] == leaf["bytes"]
+    leaf = report_of(data, columns=["id"], filter=some)["leaves"][name]
+    assert leaf["pages"] == {"total": N // ROWS, "read": 1} and leaf["dictionary_pages"] == 0
+    found = ps.read_table(data, columns=["id"], filter=some)
+    assert found["id"].to_pylist() == list(range(0, ROWS, 7))
+
+
+@layouts
+def test_the_cheapest_leaf_of_each_row_group_tells(layout: str) -> None:
+    half = N // 2
+    kind = pa.struct([("a", pa.string()), ("b", pa.list_(pa.string())), ("c", pa.string())])
+    structs = [
+        None
+        if i % 5 == 1
+        else {
+            "a": f"{i}" * (9 if i < half else 1),
+            "b": [f"{i}" * (1 if i < half else 9)],
+            "c": f"{i}" * 9,
+        }
+        for i in range(N)
+    ]
+    table = pa.table({"id": range(N), "s": pa.array(structs, kind)})
+    data = written(
+        table, row_group_size=half, use_dictionary=False, compression="none", **LAYOUTS[layout]
+    )
+    footer = pq.read_metadata(pa.BufferReader(data))
+    group_0, group_1 = (
+        [footer.row_group(g).column(i).total_compressed_size for i in (1, 2, 3)] for g in (0, 1)
+    )
+    assert min(group_0) == group_0[1] and min(group_1) == group_1[0]
+    for condition, rows in (
+        (ps.col("s").is_null(), table["s"].is_null()),
+        (ps.col("s").is_not_null(), table["s"].is_valid()),
+    ):
+        how = {"columns": ["id"], "filter": condition}
+        assert ps.read_table(data, **how).equals(table.select(["id"]).filter(rows))
+        leaves = report_of(data, **how)["leaves"]
+        read = {name: leaf["bytes"] for name, leaf in leaves.items() if name != "id"}
+        assert read == {"s.a": group_1[0], "s.b.list.element": group_0[1]}
+        # a leaf that is read anyway costs nothing
+        leaves = report_of(data, **how | {"columns": ["id", "s.c"]})["leaves"]
+        assert {name for name in leaves if name != "id"} == {"s.c"}
+        assert leaves["s.c"]["bytes"] == group_0[2] + group_1[2]
+
+
+@layouts
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_a_list_that_is_tested_and_wanted_is_fetched_once(layout: str, dictionary: bool) -> None:
+    lists = [None if i % 5 == 1 else [f"text {j % 9}" for j in range(i % 4)] for i in range(N)]
+    structs = [{"l": value} for value in lists]
+    kinds = {"l": pa.list_(pa.string()), "s": pa.struct([("l", pa.list_(pa.string()))])}
+    table = pa.table(
+        {"l": pa.array(lists, kinds["l"]), "s": pa.array(structs, kinds["s"]), "id": range(N)}
+    )
+    data = written(table, use_dictionary=dictionary, row_group_size=N // 2, **LAYOUTS[layout])
+    for condition, rows in (
+        (ps.col("l").is_null(), table["l"].is_null()),
+        (ps.col("l").is_not_null() & ps.col("s", "l").is_not_null(), table["l"].is_valid()),
+        (ps.col("s", "l").is_null() & (ps.col("id") <= N // 2), table["l"].is_null()),
+    ):
+        found = ps.read_table(data, filter=condition)
+        wanted = table.filter(rows)
+        assert found.equals(
+            wanted.filter(pc.less_equal(wanted["id"], N // 2)) if "id" in repr(condition) else wanted
+        )
+        plain, report = report_of(data), report_of(data, filter=condition)
+        assert report["bytes"]["data"] <= plain["bytes"]["data"]
+        assert report["pages"]["total"] == plain["pages"]["total"]
+        for name in ("l.list.element", "s.l.list.element"):
+            pages, leaf = report["leaves"][name]["pages"], plain["leaves"][name]
+            assert pages["total"] == leaf["pages"]["total"]
+            assert pages["read"] <= pages["total"]
+            assert report["leaves"][name]["bytes"] <= leaf["bytes"]
+            assert report["leaves"][name]["rows_decoded"] <= N
+        light = ps.scan(data, filter=condition)
+        counts = ps.report.Report(chunks=None)
+        assert sum(map(len, light.plan().execute(counts))) == len(found)
+        for name, pages in (
+            (n, counts.tally()[1][n]) for n in ("l.list.element", "s.l.list.element")
+        ):
+            assert pages.pages_read <= pages.pages_total <= plain["leaves"][name]["pages"]["total"]
