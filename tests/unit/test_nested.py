@@ -322,3 +322,23 @@ def test_lists_of_a_writer_that_understated_its_chunks() -> None:
     assert ps.open(old).understates_chunks
     check(ps.read_table(old), table)
     check(ps.read_table(old, columns=["l"], limit=3), table.select(["l"]).slice(0, 3))
+
+
+@pytest.mark.parametrize("depth", [61, 62, 63, 90])
+def test_types_deeper_than_the_streams_of_arrow(depth: int) -> None:
+    """Arrow C++ imports 64 levels of a schema, its root and leaves among them; what need not pass there has no limit."""
+    kind, value = pa.int32(), 7
+    for _ in range(depth):
+        kind, value = pa.struct([("f", kind)]), {"f": value}
+    table = pa.table({"a": pa.array([value, None, value], kind)})
+    scan = ps.scan(written(table))
+    check(scan.to_table(), table)
+    check(pa.Table.from_batches(scan.to_batches()), table)
+    check(pa.Table.from_batches(scan.plan().execute()), table)
+    check(scan.to_reader().read_all(), table)
+    check(scan.filter(ps.col("a." + ".".join("f" * depth)) == 7).to_table(), table.take([0, 2]))
+    if depth <= 62:
+        check(pa.table(scan), table)
+    else:
+        with pytest.raises(pa.ArrowInvalid, match="Recursion level"):  # of the one who imports
+            pa.table(scan)

@@ -179,7 +179,9 @@ def test_a_list_that_is_tested_and_wanted_is_fetched_once(layout: str, dictionar
         found = ps.read_table(data, filter=condition)
         wanted = table.filter(rows)
         assert found.equals(
-            wanted.filter(pc.less_equal(wanted["id"], N // 2)) if "id" in repr(condition) else wanted
+            wanted.filter(pc.less_equal(wanted["id"], N // 2))
+            if "id" in repr(condition)
+            else wanted
         )
         plain, report = report_of(data), report_of(data, filter=condition)
         assert report["bytes"]["data"] <= plain["bytes"]["data"]
