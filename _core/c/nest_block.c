@@ -3,7 +3,6 @@
 #include "nest.h"
 
 enum {
-    BLOCK = PS_BLOCK,
     WORDS = PS_BLOCK_WORDS,
     ENTRIES_PER_RUN =
         48, /* a run costs about as much as so many entries of a block, by measurement */
@@ -34,7 +33,7 @@ static void find_levels(uint64_t *out, const uint8_t *bytes, size_t n, uint8_t l
 }
 
 /* Which entries are slots of a segment and chosen; how many. */
-static size_t find_slots(const ps_nest *nest, const entries *e, int32_t s, uint64_t *out) {
+static size_t chosen_slots(const ps_nest *nest, const entries *e, int32_t s, uint64_t *out) {
     find_levels(out, e->def, e->n, nest->segments[s].level);
     if (s < nest->lists) {
         uint64_t deeper[WORDS];
@@ -76,8 +75,8 @@ static size_t add_levels(const entries *e, const uint64_t *slots, size_t n, uint
 }
 
 /* Validity of the slots of a segment, and the offsets of the list below it, whose chosen elements are known. */
-static void add_slots(ps_nest *nest, const entries *e, int32_t s, const uint64_t *slots,
-                      size_t n, const uint64_t *elements) {
+static void add_chosen_slots(ps_nest *nest, const entries *e, int32_t s, const uint64_t *slots,
+                             size_t n, const uint64_t *elements) {
     ps_segment *segment = &nest->segments[s];
     const size_t at = (size_t)segment->slots;
     for (int32_t r = segment->first; r < segment->stop; r++) {
@@ -100,8 +99,8 @@ static void add_slots(ps_nest *nest, const entries *e, int32_t s, const uint64_t
 }
 
 /* The values of n slots of the leaf. */
-static ps_status add_values(ps_leaf *leaf, const entries *e, const uint64_t *slots, size_t n,
-                            ps_error *err) {
+static ps_status add_chosen_values(ps_leaf *leaf, const entries *e, const uint64_t *slots,
+                                   size_t n, ps_error *err) {
     uint64_t valid[WORDS], mask[WORDS + 1], validity[WORDS + 2] = {0};
     const size_t at = (size_t)leaf->out_rows;
     const uint8_t level = (uint8_t)leaf->spec.max_def;
@@ -142,20 +141,20 @@ static ps_status add_values(ps_leaf *leaf, const entries *e, const uint64_t *slo
 }
 
 /* All chosen entries of a block go into the output. */
-static ps_status take(ps_leaf *leaf, const entries *e, ps_error *err) {
+static ps_status take_chosen(ps_leaf *leaf, const entries *e, ps_error *err) {
     ps_nest *nest = leaf->nest;
     uint64_t here[WORDS], below[WORDS] = {0};
-    size_t n = find_slots(nest, e, 0, here);
+    size_t n = chosen_slots(nest, e, 0, here);
     for (int32_t s = 0;; s++) {
         size_t elements = 0;
         PS_TRY(ps_nest_room(leaf, s, (int64_t)n, err));
-        if (s < nest->lists) elements = find_slots(nest, e, s + 1, below);
-        add_slots(nest, e, s, here, n, below);
+        if (s < nest->lists) elements = chosen_slots(nest, e, s + 1, below);
+        add_chosen_slots(nest, e, s, here, n, below);
         if (s == nest->lists) break;
         memcpy(here, below, e->n_words * sizeof *here);
         n = elements;
     }
-    return leaf->spec.levels_only ? PS_OK : add_values(leaf, e, here, n, err);
+    return leaf->spec.levels_only ? PS_OK : add_chosen_values(leaf, e, here, n, err);
 }
 
 ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
@@ -165,14 +164,14 @@ ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t
     ps_nest *nest = leaf->nest;
     int64_t end, from = nest->entry;
     *rows = 0;
-    if (stop - start > BLOCK) stop = start + BLOCK;
+    if (stop - start > PS_BLOCK) stop = start + PS_BLOCK;
     if (leaf->run.stop >= stop) {
         leaf->judged = stop;
         return PS_OK;
     }
     for (;;) { /* a row has an entry at least */
         PS_TRY(ps_nest_entry_of(leaf, stop - leaf->page.first_row, &end, err));
-        if (end - from <= BLOCK) break;
+        if (end - from <= PS_BLOCK) break;
         stop = start + (stop - start) / 2;
     }
     leaf->judged = stop > start ? stop : start + 1;
@@ -200,7 +199,7 @@ ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t
     for (int32_t s = 1; s <= nest->lists; s++)
         if ((size_t)nest->segments[s].slots + e.n > ps_element_limit()) return PS_OK;
     choose(nest, &e, mask);
-    PS_TRY(take(leaf, &e, err));
+    PS_TRY(take_chosen(leaf, &e, err));
     nest->entry = end;
     nest->rows += (int64_t)count;
     leaf->row += (int64_t)n_rows;
