@@ -6,7 +6,6 @@ A name is that of a top-level field, or else a dotted path to something inside o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -26,8 +25,7 @@ class Part(NamedTuple):
     ladder: tuple[Rung, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """An output column: a flat leaf, or the tree of a nested field over several."""
 
     name: str
@@ -93,9 +91,8 @@ def _column(
 ) -> tuple[Column, pa.Field]:
     tree = file.schema_tree
     if tree.is_flat(index):
-        field = tree.arrow_field(index, options)
-        leaf = tree.leaf(tree.field(index).first_leaf)
-        return Column(leaf.path[0], (Part(leaf, tree.form(leaf, options)),)), field
+        leaf, form, field = tree.flat_column(index, options)
+        return Column(leaf.path[0], (Part(leaf, form),)), field
     node: Node | None = file.node(index, options)
     assert node is not None
     if paths:
@@ -124,7 +121,7 @@ def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[
     if index is None:
         index = tree.field_index(path[0])
     if len(path) == 1 and not dotted and tree.is_flat(index):
-        leaf = tree.leaf(tree.field(index).first_leaf)
+        leaf = tree.leaf(tree.first_leaf(index))
         return leaf, tree.form(leaf, options)
     root = node = file.node(index, options)
     shown, rest = node.name, path[1:]
@@ -163,7 +160,7 @@ def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[
         if level > node.def_level or kind == REPEATED:
             break
         rung = i
-    return replace(first, rung=rung, group=True), PRESENCE
+    return first._replace(rung=rung, group=True), PRESENCE
 
 
 def part_of(file: ParquetFile, leaf: Leaf, form: Form, options: Options) -> Part:

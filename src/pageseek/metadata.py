@@ -246,7 +246,7 @@ class ParquetFile:
         """The Arrow schema of the file, as read with default options."""
         tree, options = self.schema_tree, Options()
         fields = [
-            tree.arrow_field(i, options) if tree.is_flat(i) else self.node(i, options).field
+            tree.flat_column(i, options)[2] if tree.is_flat(i) else self.node(i, options).field
             for i in range(tree.num_fields)
         ]
         return pa.schema(fields, metadata=self.schema_metadata or None)

@@ -6,6 +6,7 @@ own reader gives for the file.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -372,11 +373,36 @@ def leaf_form(
 
     `stored` is its type in the file's Arrow schema, if it has one. `dictionary`: it is to come out as one.
     """
+    # what tells the type, and is the same for every column of it: neither its name, nulls nor children
+    typed = element[:2] + _NO_PLACE + element[6:9] + element[10:]
+    natural, form = _natural_form(typed, options)
+    if dictionary and natural in _DICTIONARY_VALUES:
+        stored = pa.dictionary(pa.int32(), natural)
+    if stored is None or stored == natural:
+        return form
+    kind, storage, _, text = _natural(element, options)
+    return _form(element, options, *_with_stored(kind, storage, natural, stored), text)
+
+
+_NO_PLACE = (0, 0, 0, 0)  # repetition, name and number of children
+
+
+@functools.lru_cache(maxsize=256)
+def _natural_form(typed: tuple[int, ...], options: Options) -> tuple[pa.DataType, Form]:
+    """The type without regard to a stored Arrow schema, and how to decode it: made once for each type."""
+    element = SchemaElement(*typed[:9], ABSENT, *typed[9:])
     kind, storage, made, text = _natural(element, options)
-    if dictionary and made in _DICTIONARY_VALUES:
-        made = pa.dictionary(pa.int32(), made)
-    elif stored is not None:
-        kind, storage, made = _with_stored(kind, storage, made, stored)
+    return made, _form(element, options, kind, storage, made, text)
+
+
+def _form(
+    element: SchemaElement,
+    options: Options,
+    kind: int,
+    storage: pa.DataType,
+    made: pa.DataType,
+    text: bool,
+) -> Form:
     if options.string_type == "large" and made in _LARGE:  # views and dictionaries stay as they are
         kind, storage, made = K_LARGE_BYTES, _LARGE[storage], _LARGE[made]
     elif options.string_type == "view" and made in _VIEW:
