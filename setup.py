@@ -4,6 +4,7 @@ Switches (set to 1): PAGESEEK_SANITIZE, PAGESEEK_DEBUG, PAGESEEK_COVERAGE, PAGES
 """
 
 import os
+import shutil
 import sys
 import sysconfig
 from glob import glob
@@ -35,6 +36,12 @@ kernels, headers = sorted(glob("_core/c/*.c")), sorted(glob("_core/**/*.h", recu
 include, core = ["_core"], "pageseek_core"  # the C files are compiled once, as a static library
 library = {"sources": kernels, "include_dirs": include, "obj_deps": {"": headers}}
 library["cflags"] = cflags + own
+# Cython looks for the declarations of a package's modules below the package's name, which _core has not
+declared = os.path.join(build, "pxd", "pageseek", "_core")
+shutil.rmtree(declared, ignore_errors=True)
+os.makedirs(declared)
+for pxd in glob("_core/*.pxd"):
+    shutil.copy2(pxd, declared)
 modules = [
     Extension("pageseek._core." + os.path.basename(pyx)[:-4], [pyx], include_dirs=include,
               define_macros=abi3, py_limited_api=not gil_disabled, depends=kernels + headers,
@@ -45,7 +52,12 @@ setup(
     packages=[*find_packages("src"), "pageseek._core"]
     + ["pageseek." + name for name in find_packages(".", include=["bench", "bench.*"])],
     libraries=[(core, library)] if kernels else [],
-    ext_modules=cythonize(modules, build_dir=build + "/cython", language_level=3)
+    ext_modules=cythonize(
+        modules,
+        build_dir=build + "/cython",
+        language_level=3,
+        include_path=[os.path.join(build, "pxd")],
+    )
     if modules
     else [],
     options={

@@ -1,40 +1,22 @@
 from collections.abc import Callable
 from typing import Final, Self, TypeAlias, final
 
+from pageseek._core.memory import Block
+from pageseek._core.pages import PageReader as PageReader
 from pageseek._core.rows import RowRanges
 from typing_extensions import Buffer
 
 from pageseek.errors import CoreError as CoreError
 
-_Form: TypeAlias = tuple[int, int, int, int, int, int]
+_Form: TypeAlias = tuple[int, int, int, int, int, int, int]
 
 TAKE_PAGE: Final[int]
 TAKE_DONE: Final[int]
 TAKE_FULL: Final[int]
 TAKE_DICTIONARY: Final[int]
-DATA_PAGE: Final[int]
-INDEX_PAGE: Final[int]
-DICTIONARY_PAGE: Final[int]
-DATA_PAGE_V2: Final[int]
-KIND_WIDTH: Final[tuple[int, ...]]
-
-class HeaderError(CoreError): ...
-class PageMismatch(CoreError): ...
 
 @final
-class Block(Buffer):
-    def __new__(cls, size: int | None = None) -> Self: ...
-    def __len__(self) -> int: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
-
-def crc32(data: Buffer, crc: int = 0) -> int: ...
-def decompress(codec: str, data: Buffer, size: int, exact: bool = True) -> Block: ...
-def convert_bounds(
-    form: _Form, data: Buffer, places: Buffer, n: int
-) -> tuple[Block, Block | None, Block, Block | None, Block]: ...
-
-@final
-class LeafDecoder:
+class LeafDecoder(PageReader):
     def __new__(
         cls,
         form: _Form,
@@ -81,19 +63,10 @@ class LeafDecoder:
         partial: bool = False,
         whole: bool = True,
     ) -> int: ...
-    def head(self, data: Buffer, at: int = 0, index_rows: int = -1) -> int: ...
-    @property
-    def num_values(self) -> int: ...
-    @property
-    def num_rows(self) -> int: ...
-    @property
-    def begins_row(self) -> bool: ...
     @property
     def page_rows(self) -> int: ...
     @property
     def rows(self) -> int: ...
-    @property
-    def stop(self) -> int: ...
     def take(self, first_row: int, whole: bool = True) -> int: ...
     def take_dictionary(self) -> None: ...
     def read_page(

@@ -1,47 +1,36 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""Codecs, checksums and the leaf decoder: bytes of pages in, memory of Arrow arrays out.
-
-Every function takes buffers, runs one block without the GIL and turns a status into CoreError.
-"""
+"""The leaf decoder: bytes of pages in, memory of Arrow arrays out."""
+from pageseek._core.codecs cimport codec_of
+from pageseek._core.convert cimport fill_spec
+from pageseek._core.header cimport (
+    PS_CORRUPT,
+    PS_INVALID,
+    PS_LIMIT,
+    PS_OK,
+    ps_error,
+    ps_leaf_spec,
+    ps_page_header,
+    ps_range,
+    ps_rung,
+    ps_selection,
+    ps_status,
+)
+from pageseek._core.memory cimport wrap
+from pageseek._core.pages cimport DATA, DATA_V2, DICTIONARY, PageReader
+from pageseek._core.status cimport check
 from pageseek.errors import CoreError
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 
 cdef extern from "pageseek.h" nogil:
-    ctypedef enum ps_status:
-        PS_OK
-        PS_CORRUPT
-        PS_LIMIT
-        PS_NOMEM
-        PS_INVALID
-        PS_MISMATCH
-    ctypedef struct ps_error:
-        uint64_t offset
-        char message[200]
     ctypedef enum ps_take:
         PS_TAKE_PAGE
         PS_TAKE_DONE
         PS_TAKE_FULL
-    ctypedef struct ps_range:
-        int64_t start
-        int64_t stop
-    ctypedef struct ps_selection:
-        const ps_range *ranges
-        size_t n_ranges
-        const uint8_t *bitmap
-        int64_t base, length
-    ctypedef struct ps_rung:
-        int32_t type
-        int16_t def_level, rep_level
-    ctypedef struct ps_leaf_spec:
-        int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, levels_only, n_rungs
-        const ps_rung *rungs
-        size_t max_output
-        int64_t likely_rows
     ctypedef struct ps_page:
         int32_t version, encoding, def_encoding, rep_encoding
         int64_t num_values, num_nulls, num_rows, first_row, index_rows
@@ -60,18 +49,6 @@ cdef extern from "pageseek.h" nogil:
         size_t validity_size, values_size, offsets_size
     ctypedef struct ps_leaf:
         pass
-    ctypedef struct ps_page_header:
-        int64_t header_length, type, uncompressed_size, compressed_size, crc, num_values, encoding
-        int64_t def_encoding, rep_encoding, num_nulls, num_rows, def_length, rep_length, is_compressed
-    ps_status ps_page_header_read(const uint8_t *, size_t, ps_page_header *, ps_error *)
-    void *ps_buffer_new(size_t size)
-    void ps_buffer_free(void *buffer, size_t size)
-    uint32_t ps_crc32(uint32_t crc, const uint8_t *data, size_t length)
-    ps_status ps_snappy_decode(const uint8_t *, size_t, uint8_t *, size_t, bint, ps_error *)
-    ps_status ps_lz4_decode(const uint8_t *, size_t, uint8_t *, size_t, bint, ps_error *)
-    ps_status ps_lz4_hadoop_decode(const uint8_t *, size_t, uint8_t *, size_t, bint, ps_error *)
-    ps_status ps_convert_plain(const ps_leaf_spec *, const uint8_t *, size_t, const int64_t *, const int64_t *, int64_t,
-                               uint8_t *, void *, uint8_t *, ps_error *)
     ps_status ps_leaf_new(const ps_leaf_spec *, ps_leaf **, ps_error *)
     void ps_leaf_free(ps_leaf *)
     ps_status ps_leaf_dictionary(ps_leaf *, const uint8_t *, size_t, int64_t, ps_error *)
@@ -85,212 +62,20 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_leaf_finish(ps_leaf *, ps_column *, ps_error *)
     ps_status ps_leaf_rung(ps_leaf *, int32_t, ps_column *, ps_error *)
     int64_t ps_leaf_page_rows(const ps_leaf *)
-    int PS_MAX_LEVEL
-
-
-class HeaderError(CoreError):
-    """There is no page header where one should be."""
-
-
-class PageMismatch(CoreError):
-    """The page is not the one that the offset index tells of."""
 
 
 TAKE_PAGE, TAKE_DONE, TAKE_FULL = PS_TAKE_PAGE, PS_TAKE_DONE, PS_TAKE_FULL
 TAKE_DICTIONARY = 16
-DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = range(4)  # parquet.thrift, PageType
-cdef int DATA = 0, DICTIONARY = 2, DATA_V2 = 3
-
-
-cdef int check(ps_status status, ps_error *err) except -1:
-    if status == PS_OK:
-        return 0
-    kind = PageMismatch if status == PS_MISMATCH else CoreError
-    raise kind(<int>status, None if err.offset == UINT64_MAX else err.offset, err.message.decode("utf-8", "replace"))
-
-
-cdef class Block:
-    """64-byte-aligned memory of the core, exported through the buffer protocol and freed with this object.
-
-    `Block(size)`: so many bytes, not initialised, for another module of the core to fill.
-    """
-
-    cdef uint8_t *data
-    cdef size_t size, capacity
-
-    def __cinit__(self, size=None):
-        if size is not None:
-            self.size = size
-            self.capacity = ((self.size + 63) & ~(<size_t>63)) or 64
-            self.data = <uint8_t *>ps_buffer_new(self.capacity)
-            if self.data == NULL:
-                raise CoreError(<int>PS_NOMEM, None, f"no memory for {size} bytes")
-
-    def __dealloc__(self):
-        if self.data != NULL:
-            ps_buffer_free(self.data, self.capacity)
-
-    def __getbuffer__(self, Py_buffer *view, int flags):
-        PyBuffer_FillInfo(view, self, <void *>self.data, <Py_ssize_t>self.size, 0, flags)
-
-    def __releasebuffer__(self, Py_buffer *view):
-        pass
-
-    def __len__(self):
-        return self.size
-
-
-cdef Block wrap(uint8_t *data, size_t size, size_t capacity):
-    if data == NULL:
-        return None
-    cdef Block block = Block.__new__(Block)
-    block.data, block.size, block.capacity = data, size, capacity
-    return block
-
-
-cdef Block allocate(size_t size):
-    return Block(size)
-
-
-def crc32(data, uint32_t crc=0):
-    """CRC-32 of a buffer, as in the crc field of a page header; `crc` continues an earlier one."""
-    cdef Py_buffer view
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        with nogil:
-            crc = ps_crc32(crc, <const uint8_t *>view.buf, <size_t>view.len)
-    finally:
-        PyBuffer_Release(&view)
-    return crc
-
-
-cdef int OWN_SNAPPY = 1, OWN_LZ4_RAW = 2, OWN_LZ4 = 3
-cdef dict OWN = {"snappy": OWN_SNAPPY, "lz4_raw": OWN_LZ4_RAW, "lz4": OWN_LZ4}
-
-
-cdef int inflate(int codec, const uint8_t *data, size_t length, uint8_t *out, size_t size, bint exact) except -1:
-    cdef ps_error err
-    cdef ps_status status
-    with nogil:
-        if codec == OWN_SNAPPY:
-            status = ps_snappy_decode(data, length, out, size, exact, &err)
-        elif codec == OWN_LZ4_RAW:
-            status = ps_lz4_decode(data, length, out, size, exact, &err)
-        else:
-            status = ps_lz4_hadoop_decode(data, length, out, size, exact, &err)
-    check(status, &err)
-    return 0
-
-
-cdef int can_hold(size_t length, size_t size) except -1:
-    # a block expands at most 255-fold (LZ4) or about 22-fold (Snappy): refuse before allocating
-    if length * 256 + 64 < size:
-        raise CoreError(2, None, f"{length} compressed bytes cannot hold {size}")
-    return 0
-
-
-def decompress(str codec, data, size_t size, bint exact=True):
-    """Decode a block of codec "snappy", "lz4_raw" or "lz4" (Hadoop framing, else raw) into a new Block.
-
-    `exact`: the block must yield `size` bytes and no more; else its first `size` bytes are decoded and
-    the rest is left. Raises CoreError where the block does not hold them.
-    """
-    cdef Py_buffer view
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        can_hold(<size_t>view.len, size)
-        block = allocate(size)
-        inflate(OWN[codec], <const uint8_t *>view.buf, <size_t>view.len, (<Block>block).data, size, exact)
-    finally:
-        PyBuffer_Release(&view)
-    return block
-
-
-cdef int fill_spec(ps_leaf_spec *spec, tuple form, size_t max_output) except -1:
-    memset(spec, 0, sizeof(ps_leaf_spec))
-    try:
-        spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8 = form
-    except OverflowError as error:
-        raise CoreError(<int>PS_INVALID, None, f"a form of {form}: {error}") from None
-    spec.max_output = max_output
-    return 0
-
-
-def convert_bounds(tuple form, data, places, int64_t n):
-    """Bounds of an index to Arrow values: `n` pairs of PLAIN values in `data`.
-
-    `places` is int64[4, n]: offset and length of the lower bounds, then of the upper ones. Returns (lower
-    values, lower offsets or None, upper values, upper offsets or None, known): known is one byte a pair,
-    0 where the bytes of either cannot be a value.
-    """
-    cdef ps_leaf_spec spec
-    cdef Py_buffer view, at
-    cdef const int64_t *place
-    cdef Block known = allocate(n), other = allocate(n)
-    cdef int64_t i
-    fill_spec(&spec, form, <size_t>-1)
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    PyObject_GetBuffer(places, &at, PyBUF_SIMPLE)
-    try:
-        if n < 0 or at.len // 32 != n or at.len % 32:
-            raise ValueError("n bounds need 4 * n int64 values")
-        place = <const int64_t *>at.buf
-        low, low_offsets = convert(&spec, &view, place, place + n, n, known)
-        high, high_offsets = convert(&spec, &view, place + 2 * n, place + 3 * n, n, other)
-    finally:
-        PyBuffer_Release(&at)
-        PyBuffer_Release(&view)
-    for i in range(n):
-        known.data[i] &= other.data[i]
-    return low, low_offsets, high, high_offsets, known
-
-
-cdef tuple convert(ps_leaf_spec *spec, Py_buffer *view, const int64_t *offset, const int64_t *size, int64_t n,
-                   Block known):
-    cdef ps_error err
-    cdef ps_status status
-    cdef size_t total = 0
-    cdef void *offsets_data = NULL
-    cdef int width = KIND_WIDTH[spec.kind]
-    cdef Block values, offsets = None
-    if width < 0:
-        offsets = allocate((n + 1) * -width)
-        offsets_data = offsets.data
-        total = <size_t>sum_positive(size, n)
-        if total > <size_t>view.len * <size_t>(n + 1):
-            raise CoreError(6, None, "bounds lie outside their buffer")
-    elif spec.kind == 0:
-        total = (n + 7) // 8
-    else:
-        total = n * (width if width else spec.width)
-    values = allocate(total)
-    with nogil:
-        status = ps_convert_plain(spec, <const uint8_t *>view.buf, <size_t>view.len, offset, size, n, values.data,
-                                  offsets_data, known.data, &err)
-    check(status, &err)
-    return values, offsets
-
-
-cdef int64_t sum_positive(const int64_t *values, int64_t n) noexcept:
-    cdef int64_t total = 0, i
-    for i in range(n):
-        if values[i] > 0:
-            total += values[i]
-    return total
-
-
-# bytes of a value by ps_kind: 0 = bits or given by the width, negative = byte strings with such offsets
-KIND_WIDTH = (0, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 16, 32, -4, -8, 0)
 
 
 @cython.no_gc  # a collector that saw its buffers would take them apart while they are in use (python issue 77894)
-cdef class LeafDecoder:
+cdef class LeafDecoder(PageReader):
     """Decodes the selected rows of one leaf of one row group, page by page.
 
     Parameters
     ----------
     form : tuple of int
-        (physical type, type_length, kind, width, INT96 unit, check UTF-8), see pageseek.h.
+        (physical type, type_length, kind, width, INT96 unit, check UTF-8, range), see ps_leaf_spec.
     max_def, max_rep : int
         Greatest definition and repetition level of the leaf.
     rungs : sequence of (int, int, int)
@@ -327,24 +112,13 @@ cdef class LeafDecoder:
 
     cdef ps_leaf *leaf
     cdef Py_buffer page_view, levels_view, dictionary_view, ranges_view
-    cdef Py_buffer head_view
-    cdef ps_page_header header
     cdef ps_page page_now
     cdef size_t packed_at, packed_length, plain_size  # the compressed part of its body, what it declares to hold
-    cdef size_t body  # byte of the buffer of `head` after the header
-    cdef object source, other_codec, other_prefix
     cdef size_t step
     cdef int n_rungs
-    cdef int rep_mask  # the bits of a repetition level
-    cdef bint levels_only
+    cdef bint levels_only, always_compressed, codes_only
     cdef readonly int64_t rows  # of the table, that the last `finish` gave
-    cdef int64_t index_rows  # of a nested leaf, the rows that the offset index gives the page at hand; else -1
-    cdef int64_t max_page
-    cdef bint always_compressed, codes_only
-    cdef int codec  # 0: none, OWN_...: ours, -1: other_codec
-    cdef Block scratch
-    cdef bint has_page, has_levels, dictionary_held, has_ranges, has_head
-    cdef bint has_header  # of a page that lies in the buffer of `head`
+    cdef bint has_page, has_levels, dictionary_held, has_ranges
 
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
                   str codec="uncompressed", decompress=None, tuple rungs=(), bint levels_only=False,
@@ -360,19 +134,20 @@ cdef class LeafDecoder:
         for i, rung in enumerate(rungs):
             ladder[i].type, ladder[i].def_level, ladder[i].rep_level = rung
         spec.n_rungs, spec.rungs = <int32_t>len(rungs), ladder
-        self.n_rungs, self.levels_only = spec.n_rungs, levels_only
+        self.n_rungs, self.nested, self.levels_only = spec.n_rungs, spec.n_rungs > 0, levels_only
         spec.likely_rows, self.max_page, self.always_compressed = likely_rows, max_page, always_compressed
         while self.rep_mask < max_rep:
             self.rep_mask = 2 * self.rep_mask + 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codes_only = codes_only
-        self.codec = 0 if codec == "uncompressed" else OWN.get(codec, -1)
+        self.codec = codec_of(codec)
         self.other_codec, self.other_prefix, self.step = decompress, prefix, max(step, <size_t>1)
 
     def __dealloc__(self):
         self.release_page()
         self.release_head()
         ps_leaf_free(self.leaf)
+        self.leaf = NULL
         if self.dictionary_held:
             PyBuffer_Release(&self.dictionary_view)
         if self.has_ranges:
@@ -390,9 +165,7 @@ cdef class LeafDecoder:
     cdef void release_head(self):
         if self.leaf != NULL:  # a page that is not compressed lies there
             ps_leaf_forget(self.leaf)
-        if self.has_head:
-            PyBuffer_Release(&self.head_view)
-        self.has_head = self.has_header = False
+        PageReader.release_head(self)
 
     @property
     def has_dictionary(self):
@@ -486,121 +259,10 @@ cdef class LeafDecoder:
         check(status, &err)
         return <int>state
 
-    def head(self, data, size_t at=0, int64_t index_rows=-1):
-        """Read the page header at byte `at` of a buffer, whose page is then the one to take; give its type.
-
-        `index_rows`: the buffer is what the offset index calls one data page of so many rows. Raises
-        HeaderError where no header is, PageMismatch where it is another page than that.
-        """
-        cdef ps_error err
-        cdef ps_status status
-        cdef ps_page_header *h = &self.header
-        cdef size_t length
-        self.release_head()
-        PyObject_GetBuffer(data, &self.head_view, PyBUF_SIMPLE)
-        self.has_head, self.source = True, data
-        length = <size_t>self.head_view.len
-        if at > length:
-            raise HeaderError(<int>PS_CORRUPT, None, f"byte {at} lies outside of {length}")
-        status = ps_page_header_read(<const uint8_t *>self.head_view.buf + at, length - at, h, &err)
-        if status != PS_OK:
-            byte = None if err.offset == UINT64_MAX else at + err.offset
-            raise HeaderError(<int>status, byte, err.message.decode("utf-8", "replace"))
-        self.body = at + <size_t>h.header_length
-        if index_rows >= 0:
-            if h.type != DATA and h.type != DATA_V2:
-                raise PageMismatch(<int>PS_CORRUPT, None, f"is of type {h.type}, not a data page")
-            if self.body + <size_t>h.compressed_size != length:
-                raise PageMismatch(<int>PS_CORRUPT, None,
-                                   f"has {self.body + <size_t>h.compressed_size} bytes, not {length}")
-            if self.n_rungs == 0 and h.num_values != index_rows:
-                raise PageMismatch(<int>PS_CORRUPT, None, f"has {h.num_values} rows, not {index_rows}")
-        elif <size_t>h.compressed_size > length - self.body:
-            raise CoreError(<int>PS_CORRUPT, None, f"{h.compressed_size} bytes reach beyond their place")
-        self.has_header = True
-        self.index_rows = index_rows if self.n_rungs else -1
-        return h.type
-
-    @property
-    def num_values(self):
-        """Of the page whose header was read."""
-        return self.header.num_values
-
-    @property
-    def num_rows(self):
-        """Of the page whose header was read, if that tells (V2); else -1."""
-        return self.header.num_rows if self.header.type == DATA_V2 else -1
-
-    @property
-    def begins_row(self):
-        """Whether the page whose header was read is of version 2 and its first repetition level is 0, or it is empty."""
-        cdef const uint8_t *levels = <const uint8_t *>self.head_view.buf + self.body
-        cdef int64_t i = 0, length = self.header.rep_length
-        if not self.has_header or self.header.type != DATA_V2:
-            return False
-        if self.header.num_values == 0:
-            return True
-        if length < 2 or length > self.header.compressed_size or levels[0] < 2:  # a run of none tells nothing
-            return False
-        while i < length and levels[i] & 128:
-            i += 1
-        # of a run or of packed levels alike, the first lies in the low bits of the next byte
-        return i + 1 < length and levels[i + 1] & self.rep_mask == 0
-
     @property
     def page_rows(self):
         """Rows that begin in the page taken last."""
         return ps_leaf_page_rows(self.leaf)
-
-    @property
-    def stop(self):
-        """The byte after the page whose header was read, in the buffer of `head`."""
-        return self.body + <size_t>self.header.compressed_size
-
-    cdef int check_head(self) except -1:
-        if not self.has_header:
-            raise CoreError(<int>PS_INVALID, None, "take before head")
-        return 0
-
-    cdef int check_size(self) except -1:
-        if self.header.uncompressed_size > self.max_page:
-            raise CoreError(<int>PS_LIMIT, None,
-                            f"the page declares {self.header.uncompressed_size} bytes, beyond the limit of "
-                            f"{self.max_page}; raise it with max_page_bytes")
-        return 0
-
-    cdef int check_crc(self) except -1:
-        cdef const uint8_t *body = <const uint8_t *>self.head_view.buf + self.body
-        cdef size_t length = <size_t>self.header.compressed_size
-        cdef uint32_t crc
-        if self.header.crc != INT64_MIN:
-            with nogil:
-                crc = ps_crc32(0, body, length)
-            if crc != <uint32_t>self.header.crc:
-                raise CoreError(<int>PS_CORRUPT, None, "the checksum of the page does not match its bytes")
-        return 0
-
-    cdef object plain(self, size_t at, size_t length, size_t size, size_t reach):
-        """`size` bytes, or the first `reach` of them, of which `length` compressed ones lie at byte `at`."""
-        cdef Block block
-        if self.codec < 0 and reach < size:
-            block = allocate(reach)  # not kept: the codec may have let another hold it
-            self.other_prefix(memoryview(self.source)[at:at + length], size, block)
-            return block
-        if self.codec < 0:
-            return self.other_codec(memoryview(self.source)[at:at + length], size)
-        if self.codec == 0:
-            if length != size:
-                raise CoreError(<int>PS_CORRUPT, None, f"the page declares {size} bytes and has {length}")
-            return memoryview(self.source)[at:at + length]
-        can_hold(length, size)
-        block = self.scratch
-        if block is None or block.capacity < reach:
-            block = self.scratch = None
-            block = self.scratch = allocate(reach)
-        block.size = reach
-        inflate(self.codec, <const uint8_t *>self.head_view.buf + at, length, block.data, reach, reach == size)
-        return block
 
     def take(self, int64_t first_row, bint whole=True):
         """Decompress the page at hand, no further than needed where the codec allows, and take its selected rows.

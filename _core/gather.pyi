@@ -1,5 +1,5 @@
-from pageseek._core.decode import KIND_WIDTH as KIND_WIDTH
-from pageseek._core.decode import Block as Block
+from pageseek._core.convert import KIND_WIDTH as KIND_WIDTH
+from pageseek._core.memory import Block as Block
 from typing_extensions import Buffer
 
 from pageseek.errors import CoreError as CoreError

@@ -1,21 +1,19 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Rows of an Arrow array, by a mask or by their places, into new memory."""
-from pageseek._core.decode import KIND_WIDTH, Block
+from pageseek._core.convert import KIND_WIDTH
+from pageseek._core.memory import Block
 from pageseek.errors import CoreError
+
+from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_status
+from pageseek._core.status cimport check
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
 
 cdef extern from "pageseek.h" nogil:
-    ctypedef enum ps_status:
-        PS_OK
-        PS_INVALID
-    ctypedef struct ps_error:
-        uint64_t offset
-        char message[200]
     ctypedef struct ps_picks:
         const uint8_t *mask
         size_t start
@@ -26,12 +24,6 @@ cdef extern from "pageseek.h" nogil:
     void ps_gather_fixed(const ps_picks *, const uint8_t *, size_t, uint8_t *)
     ps_status ps_gather_offsets(const ps_picks *, const uint8_t *, size_t, size_t, uint8_t *, size_t *, ps_error *)
     void ps_gather_strings(const ps_picks *, const uint8_t *, size_t, const uint8_t *, size_t, uint8_t *, size_t)
-
-
-cdef int check(ps_status status, ps_error *error) except -1:
-    if status != PS_OK:
-        raise CoreError(<int>status, None, error.message.decode("utf-8", "replace"))
-    return 0
 
 
 cdef int need(bint holds, what) except -1:

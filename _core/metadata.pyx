@@ -10,6 +10,8 @@ result or a CoreError: TRUNCATED, CORRUPT, LIMIT (`max_arena` bytes, or nesting)
 """
 from pageseek.errors import CoreError
 
+from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_status
+
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
@@ -19,12 +21,6 @@ from libc.string cimport memcpy
 ctypedef const void *Data
 
 cdef extern from "pageseek.h" nogil:
-    ctypedef enum ps_status:
-        PS_OK
-        PS_INVALID
-    ctypedef struct ps_error:
-        uint64_t offset
-        char message[200]
     ctypedef struct ps_schema_element:
         pass
     ctypedef struct ps_row_group:

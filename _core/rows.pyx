@@ -9,24 +9,15 @@ from pageseek._core import gather as gathering
 from pageseek._core import search
 from pageseek.errors import CoreError
 
+from pageseek._core.header cimport PS_INVALID, ps_error, ps_range, ps_selection, ps_status
+from pageseek._core.status cimport check
+
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 
 cdef extern from "pageseek.h" nogil:
-    ctypedef enum ps_status:
-        PS_OK, PS_INVALID
-    ctypedef struct ps_error:
-        uint64_t offset
-        char message[200]
-    ctypedef struct ps_range:
-        int64_t start, stop
-    ctypedef struct ps_selection:
-        const ps_range *ranges
-        size_t n_ranges
-        const uint8_t *bitmap
-        int64_t base, length
     ctypedef struct ps_run_cursor:
         size_t index
         int64_t row
@@ -53,12 +44,6 @@ cdef extern from "pageseek.h" nogil:
 
 gather = gathering.gather
 globals().update({name: item for name, item in vars(search).items() if name[0] != "_"})
-
-
-cdef int check(ps_status status, ps_error *error) except -1:
-    if status != PS_OK:
-        raise CoreError(<int> status, None, error.message.decode("utf-8", "replace"))
-    return 0
 
 
 cdef int need(bint holds, str message) except -1:

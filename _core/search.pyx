@@ -10,18 +10,16 @@ values, literals with offsets are KIND_BYTES.
 
 from pageseek.errors import CoreError
 
+from pageseek._core.header cimport PS_INVALID, ps_error, ps_status
+from pageseek._core.status cimport check
+
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 cdef extern from "pageseek.h" nogil:
-    ctypedef enum ps_status:
-        PS_OK, PS_INVALID
-    ctypedef struct ps_error:
-        uint64_t offset
-        char message[200]
     ctypedef enum ps_kind:
         PS_BOOL, PS_I8, PS_I16, PS_I32, PS_I64, PS_U8, PS_U16, PS_U32, PS_U64
         PS_F16, PS_F32, PS_F64, PS_D128, PS_D256, PS_BYTES, PS_LARGE_BYTES, PS_FIXED
@@ -65,13 +63,6 @@ OP_IN, OP_PREFIX, OP_IS_NULL, OP_IS_NAN = PS_IN, PS_PREFIX, PS_IS_NULL, PS_IS_NA
 OP_ALWAYS, OP_NEVER = PS_ALWAYS, PS_NEVER
 NAN_IEEE, NAN_SPARK = PS_NAN_IEEE, PS_NAN_SPARK
 MAY_TRUE, MAY_FALSE, MAY_NULL = PS_MAY_TRUE, PS_MAY_FALSE, PS_MAY_NULL
-
-
-cdef int check(ps_status status, ps_error *error) except -1:
-    if status == PS_OK:
-        return 0
-    offset = None if error.offset == <uint64_t> -1 else error.offset
-    raise CoreError(<int> status, offset, error.message.decode("utf-8", "replace"))
 
 
 @cython.no_gc  # as LeafDecoder of decode.pyx

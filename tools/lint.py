@@ -45,7 +45,9 @@ def steps() -> list[Step]:
     if modules:
         stubs = [PYTHON, "-m", "mypy.stubtest", *allow, *modules]
         checks.append(Step("stubtest", stubs, tree))
-        checks.append(Step("cython-lint", script("cython-lint", *found("_core/*.pyx"))))
+        checks.append(
+            Step("cython-lint", script("cython-lint", *found("_core/*.pyx", "_core/*.pxd")))
+        )
     if c_files:
         format_check = script("clang-format", "--dry-run", "--Werror", *c_files)
         checks.append(Step("clang-format", format_check))

@@ -136,6 +136,68 @@ static ps_status timestamp96(const uint8_t *in, uint8_t *out, size_t n, ps_error
     return PS_OK;
 }
 
+/* The least positive integer of so many words that has more than `digits` decimal digits. */
+static void power_of_ten(uint64_t *word, size_t n_words, int64_t digits) {
+    memset(word, 0, 8 * n_words);
+    for (word[0] = 1; digits > 0; digits--) {
+        uint64_t carry = 0;
+        for (size_t w = 0; w < n_words;
+             w++) { /* by halves: a product has no more than 64 bits */
+            const uint64_t low = (word[w] & UINT32_MAX) * 10 + carry;
+            const uint64_t high = (word[w] >> 32) * 10 + (low >> 32);
+            word[w] = high << 32 | (low & UINT32_MAX);
+            carry = high >> 32;
+        }
+    }
+}
+
+/* Whether the size of a little-endian two's complement is below `limit`, which is positive. */
+static bool decimal_below(const uint8_t *value, const uint64_t *limit, size_t n_words) {
+    const uint64_t sign = -(ps_load64(value + 8 * (n_words - 1)) >> 63);
+    uint64_t carry = sign & 1;
+    bool below = false; /* of the words so far, the low ones first */
+    for (size_t w = 0; w < n_words; w++) {
+        const uint64_t flipped = ps_load64(value + 8 * w) ^ sign, size = flipped + carry;
+        carry = size < flipped;
+        below = (size < limit[w]) | ((size == limit[w]) & below);
+    }
+    return below;
+}
+
+int64_t ps_convert_beyond(const ps_leaf_spec *spec, const uint8_t *values,
+                          const uint8_t *validity, int64_t n) {
+    const uint64_t range = (uint64_t)spec->range;
+    int64_t i = 0;
+    if (range == 0) return -1;
+/* Most often there is none: look for one without asking which values are null, then go on with care. */
+#define FIRST_BEYOND(within)                                                                   \
+    {                                                                                          \
+        bool all = true;                                                                       \
+        for (int64_t j = 0; j < n; j++) {                                                      \
+            const size_t at = (size_t)j;                                                       \
+            all &= (within);                                                                   \
+        }                                                                                      \
+        for (; !all && i < n; i++) {                                                           \
+            const size_t at = (size_t)i;                                                       \
+            if ((!validity || ps_bit_get(validity, at)) && !(within)) return i;                \
+        }                                                                                      \
+        return -1;                                                                             \
+    }
+    switch (spec->kind) {
+    case PS_I32: FIRST_BEYOND(ps_load32(values + 4 * at) < range)
+    case PS_I64: FIRST_BEYOND(ps_load64(values + 8 * at) < range)
+    case PS_D128:
+    case PS_D256: {
+        const size_t words = spec->kind == PS_D128 ? 2 : 4;
+        uint64_t limit[4];
+        power_of_ten(limit, words, spec->range);
+        FIRST_BEYOND(decimal_below(values + 8 * words * at, limit, words))
+    }
+    default: return -1;
+    }
+#undef FIRST_BEYOND
+}
+
 bool ps_convert_is_copy(const ps_leaf_spec *spec) {
     if (spec->kind == PS_D128 || spec->kind == PS_D256) return false;
     switch (spec->physical) {

@@ -29,5 +29,8 @@ ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t 
 /* A big-endian two's complement of any length (LogicalTypes.md, DECIMAL) to 16 or 32 bytes, little
  * endian; false when it does not fit. */
 bool ps_convert_decimal(const uint8_t *in, size_t length, uint8_t *out, size_t width);
+/* The first of n output values, those that `validity` (NULL: all) has, beyond the range of the spec; -1: none. */
+int64_t ps_convert_beyond(const ps_leaf_spec *spec, const uint8_t *values,
+                          const uint8_t *validity, int64_t n);
 
 #endif

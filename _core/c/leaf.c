@@ -411,6 +411,25 @@ static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
                    (long long)bad);
 }
 
+/* What Arrow's type cannot hold comes of no honest writer. */
+static ps_status check_range(const ps_leaf *leaf, ps_error *err) {
+    if (leaf->spec.range == 0 || leaf->spec.levels_only) return PS_OK;
+    const int64_t bad = ps_convert_beyond(&leaf->spec, leaf->out_values.data,
+                                          leaf->null_count ? leaf->out_validity.data : NULL,
+                                          leaf->out_rows);
+    if (bad < 0) return PS_OK;
+    if (leaf->spec.kind == PS_I32 || leaf->spec.kind == PS_I64) {
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                       "value %lld of the selected rows is not a time of day; "
+                       "out_of_range=\"keep\" gives it as it is",
+                       (long long)bad);
+    }
+    return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
+                   "value %lld of the selected rows has more than the %lld digits of its type; "
+                   "out_of_range=\"keep\" gives it as it is",
+                   (long long)bad, (long long)leaf->spec.range);
+}
+
 /* A buffer that keeps more than it needs is copied: small results stay small. */
 ps_status ps_grow_give(ps_grow *grow, size_t size, uint8_t **data, size_t *capacity,
                        ps_error *err) {
@@ -432,6 +451,7 @@ ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
     *out = (ps_column){0};
     if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "finish before begin");
     PS_TRY(check_utf8(leaf, err));
+    PS_TRY(check_range(leaf, err));
     const size_t n = (size_t)leaf->out_rows;
     out->rows = leaf->nest ? ps_nest_rows(leaf->nest) : leaf->out_rows;
     out->n = leaf->out_rows;

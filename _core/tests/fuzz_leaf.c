@@ -2,26 +2,7 @@
  * read to its last byte.
  *
  * Input: 5 bytes of form and switches, the selection, then records of one byte of kind, two of length, and that many bytes. */
-#include "touch.h"
-
-typedef struct input {
-    const uint8_t *p, *end;
-} input;
-
-static uint8_t byte_of(input *in) {
-    return in->p < in->end ? *in->p++ : 0;
-}
-
-/* A copy of exactly `n` bytes, so that a read beyond them is seen. */
-static uint8_t *part(input *in, size_t n, size_t *got) {
-    size_t room = (size_t)(in->end - in->p);
-    *got = n < room ? n : room;
-    uint8_t *copy = malloc(*got ? *got : 1);
-    require(copy != NULL);
-    memcpy(copy, in->p, *got);
-    in->p += *got;
-    return copy;
-}
+#include "fuzz_pages.h"
 
 static void read_column(const ps_leaf_spec *spec, ps_column *c) {
     require(c->n >= 0 && c->null_count >= 0 && c->null_count <= c->n);
@@ -44,9 +25,7 @@ static void read_column(const ps_leaf_spec *spec, ps_column *c) {
             last = at;
         }
     }
-    ps_buffer_free(c->validity, c->validity_capacity);
-    ps_buffer_free(c->values, c->values_capacity);
-    ps_buffer_free(c->offsets, c->offsets_capacity);
+    drop(c);
 }
 
 static void finish(ps_leaf *leaf, const ps_leaf_spec *spec) {
@@ -73,15 +52,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     spec.max_def = switches >> 1 & 1;
     spec.max_output = 1 << 20;
     spec.likely_rows = width & 1;
+    spec.range = width % 79; /* digits, or a short day */
     int64_t max_rows = switches & 4 ? 1 + switches / 8 : INT64_MAX;
 
     ps_range ranges[6];
-    int64_t row = 0;
-    for (size_t i = 0; i < n_ranges; i++) {
-        ranges[i].start = row += byte_of(&in);
-        ranges[i].stop = row += byte_of(&in);
-    }
-    ps_selection selection = {.ranges = ranges, .n_ranges = n_ranges};
+    ps_selection selection = ranges_of(&in, ranges, n_ranges);
     uint8_t *bitmap = NULL;
     ps_range *runs = NULL;
     if (shape >= 128) { /* scattered rows: a bitmap, or the same as ranges */
@@ -90,14 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         bitmap = part(&in, size, &n);
         selection = (ps_selection){
             .bitmap = bitmap, .base = base, .length = (int64_t)(8 * n) - (n ? shape % 8 : 0)};
-        if (shape >= 192) {
-            const ps_selection bits = selection;
-            n = ps_selection_runs(&bits);
-            runs = malloc(n ? n * sizeof *runs : 1);
-            require(runs != NULL);
-            ps_selection_to_ranges(&bits, runs);
-            selection = (ps_selection){.ranges = runs, .n_ranges = n};
-        }
+        if (shape >= 192) runs = as_ranges(&selection);
     }
     if (ps_leaf_new(&spec, &leaf, &err) != PS_OK) {
         touch_error(&err);

@@ -3,30 +3,11 @@
  *
  * Input: 6 bytes of form, switches and ladder, the selection, then records of one byte of kind, one of flags, and
  * of a page the count and three lengths in two bytes each, and so many bytes. */
-#include "touch.h"
-
-typedef struct input {
-    const uint8_t *p, *end;
-} input;
-
-static uint8_t byte_of(input *in) {
-    return in->p < in->end ? *in->p++ : 0;
-}
+#include "fuzz_pages.h"
 
 static size_t word_of(input *in) {
     const size_t low = byte_of(in);
     return low | (size_t)byte_of(in) << 8;
-}
-
-/* A copy of exactly `n` bytes, so that a read beyond them is seen. */
-static uint8_t *part(input *in, size_t n, size_t *got) {
-    const size_t room = (size_t)(in->end - in->p);
-    *got = n < room ? n : room;
-    uint8_t *copy = malloc(*got ? *got : 1);
-    require(copy != NULL);
-    memcpy(copy, in->p, *got);
-    in->p += *got;
-    return copy;
 }
 
 static void read_validity(const ps_column *c) {
@@ -50,12 +31,6 @@ static int64_t read_offsets(const ps_column *c, size_t width) {
         last = at;
     }
     return last;
-}
-
-static void drop(ps_column *c) {
-    ps_buffer_free(c->validity, c->validity_capacity);
-    ps_buffer_free(c->values, c->values_capacity);
-    ps_buffer_free(c->offsets, c->offsets_capacity);
 }
 
 /* `whole`: no take has failed, after which values may be wanting. */
@@ -115,18 +90,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     spec.max_def = switches >> 1 & 1;
     spec.levels_only = switches >> 2 & 1;
     spec.lsb_levels = switches >> 3 & 1;
+    spec.range = switches >> 5;
     spec.max_output = switches & 16 ? 1 << 10 : 1 << 20;
     make_ladder(&spec, rungs, lists, 1 + steps % 8);
     if (steps >= 250) rungs[0].def_level = (int16_t)(steps - 250);
     const int64_t max_rows = most ? most : INT64_MAX;
 
     ps_range ranges[6];
-    int64_t row = 0;
-    for (size_t i = 0; i < shape % 6; i++) {
-        ranges[i].start = row += byte_of(&in);
-        ranges[i].stop = row += byte_of(&in);
-    }
-    ps_selection selection = {.ranges = ranges, .n_ranges = shape % 6};
+    ps_selection selection = ranges_of(&in, ranges, shape % 6);
     uint8_t *bitmap = NULL;
     ps_range *runs = NULL;
     if (shape >=
@@ -139,14 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         for (size_t i = 0; i < 512; i++) bitmap[i] = n ? some[i % n] : 0;
         free(some);
         selection = (ps_selection){.bitmap = bitmap, .base = (int64_t)base, .length = 4096};
-        if (shape >= 160) {
-            const ps_selection bits = selection;
-            n = ps_selection_runs(&bits);
-            runs = malloc(n ? n * sizeof *runs : 1);
-            require(runs != NULL);
-            ps_selection_to_ranges(&bits, runs);
-            selection = (ps_selection){.ranges = runs, .n_ranges = n};
-        }
+        if (shape >= 160) runs = as_ranges(&selection);
     }
     ps_status status = ps_leaf_new(&spec, &leaf, &err);
     if (status != PS_OK) {

@@ -16,13 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 from pageseek._core import rows
 
-import pageseek as ps
-from pageseek.columns import Part
-from pageseek.decode import LeafReader
-from pageseek.fetch import Fetcher
-from pageseek.report import Report
-from pageseek.types import Options
-
 N = 500_000
 RANDOM = np.random.default_rng(11)
 
@@ -65,21 +58,13 @@ def made(request: pytest.FixtureRequest) -> bytes:
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_pageseek(benchmark: Any, made: bytes, selection: str) -> None:
-    file = ps.open(made)
-    leaf = file.leaves[0]
-    offsets = file.offset_index(0, leaf)
-    form = file.schema_tree.form(leaf, Options())
+def test_pageseek(
+    benchmark: Any, decode_of: Callable[[bytes], Any], made: bytes, selection: str
+) -> None:
     mask = _selected(selection)
     ranges = rows.RowRanges.from_bitmap(np.packbits(mask, bitorder="little"), 0, N)
 
-    def decode() -> list[pa.Array]:
-        fetcher = Fetcher(file.store, Report())
-        reader = LeafReader(file, 0, Part(leaf, form), fetcher, offsets)
-        reader.give(fetcher.read(reader.want(ranges), "data"))
-        return reader.read()
-
-    found = benchmark(decode)
+    found = benchmark(decode_of(made), ranges)
     assert sum(len(array) for array in found) == int(mask.sum())
 
 

@@ -17,13 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 from pageseek._core import rows
 
-import pageseek as ps
-from pageseek.columns import Part
-from pageseek.decode import LeafReader
-from pageseek.fetch import Fetcher
-from pageseek.report import Report
-from pageseek.types import Options
-
 PAGE, PAGES = 20_000, 50
 N = PAGE * PAGES
 SEED = 11
@@ -152,22 +145,14 @@ selections = pytest.mark.parametrize("selection", SELECTIONS)
 
 
 @selections
-def test_pageseek(benchmark: Any, chunk: Chunk, selection: str) -> None:
+def test_pageseek(
+    benchmark: Any, decode_of: Callable[[bytes], Any], chunk: Chunk, selection: str
+) -> None:
     benchmark.group = f"{chunk.name} {selection}"
-    file = ps.open(chunk.data)
-    leaf = file.leaves[0]
-    offsets = file.offset_index(0, leaf)
-    form = file.schema_tree.form(leaf, Options())
     mask = SELECTIONS[selection]
     chosen = rows.RowRanges.from_bitmap(np.packbits(mask, bitorder="little"), 0, N)
 
-    def decode() -> list[pa.Array]:
-        fetcher = Fetcher(file.store, Report())
-        reader = LeafReader(file, 0, Part(leaf, form), fetcher, offsets)
-        reader.give(fetcher.read(reader.want(chosen), "data"))
-        return reader.read()
-
-    found = benchmark(decode)
+    found = benchmark(decode_of(chunk.data), chosen)
     assert sum(len(array) for array in found) == int(mask.sum())
 
 

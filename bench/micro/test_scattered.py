@@ -16,13 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 from pageseek._core import rows
 
-import pageseek as ps
-from pageseek.columns import Part
-from pageseek.decode import LeafReader
-from pageseek.fetch import Fetcher
-from pageseek.report import Report
-from pageseek.types import Options
-
 N = 1_000_000
 SEED = 11
 Dice = np.random.Generator
@@ -58,7 +51,7 @@ Decode = Callable[[rows.RowRanges], list[pa.Array]]
 
 
 @pytest.fixture(scope="module", params=COLUMNS)
-def decode(request: pytest.FixtureRequest) -> Decode:
+def decode(request: pytest.FixtureRequest, decode_of: Callable[[bytes], Decode]) -> Decode:
     sink = io.BytesIO()
     pq.write_table(
         pa.table({"a": COLUMNS[request.param](np.random.default_rng(SEED))}),
@@ -68,18 +61,7 @@ def decode(request: pytest.FixtureRequest) -> Decode:
         write_page_index=True,
         row_group_size=N,
     )
-    file = ps.open(sink.getvalue())
-    leaf = file.leaves[0]
-    offsets = file.offset_index(0, leaf)
-    form = file.schema_tree.form(leaf, Options())
-
-    def run(selection: rows.RowRanges) -> list[pa.Array]:
-        fetcher = Fetcher(file.store, Report())
-        reader = LeafReader(file, 0, Part(leaf, form), fetcher, offsets)
-        reader.give(fetcher.read(reader.want(selection), "data"))
-        return reader.read()
-
-    return run
+    return decode_of(sink.getvalue())
 
 
 def _mask(share: float) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pageseek._core import decode, rows
+from pageseek._core import convert, rows
 from pageseek.schema import Leaf
 from pageseek.types import (
     BYTE_ARRAY,
@@ -95,7 +95,7 @@ class Bounds:
         none. All are arrays of int64, but `null_pages` of one byte each.
         """
         self._form, self._n = form, n
-        low, low_offsets, high, high_offsets, self._known = decode.convert_bounds(
+        low, low_offsets, high, high_offsets, self._known = convert.convert_bounds(
             form.core, data, places, n
         )
         self._lower, self._upper = (low, low_offsets), (high, high_offsets)

@@ -16,19 +16,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from pageseek._core import decode as core
-from pageseek.errors import CORRUPT, LIMIT, UNSUPPORTED
+from pageseek._core.memory import Block
+from pageseek.errors import CORRUPT, LIMIT, UNSUPPORTED, CoreError
 from pageseek.metadata import CODECS
 
 Decompress = Callable[[memoryview, int], "pa.Buffer | bytes"]
 
 
-def _corrupt(message: str) -> core.CoreError:
-    return core.CoreError(CORRUPT, None, message)
+def _corrupt(message: str) -> CoreError:
+    return CoreError(CORRUPT, None, message)
 
 
-def _no_memory(size: int) -> core.CoreError:
-    return core.CoreError(LIMIT, None, f"no memory for {size} bytes")
+def _no_memory(size: int) -> CoreError:
+    return CoreError(LIMIT, None, f"no memory for {size} bytes")
 
 
 @functools.cache
@@ -83,7 +83,7 @@ def _zstd(data: memoryview, size: int) -> pa.Buffer | bytes:
     return out
 
 
-def _zstd_prefix(data: memoryview, size: int, out: core.Block) -> None:
+def _zstd_prefix(data: memoryview, size: int, out: Block) -> None:
     """Fill `out` with the first bytes of one zstd frame that says it holds `size`, block by block.
 
     A frame that does not say so could make the decoder hold a window of any size.
@@ -143,7 +143,7 @@ def _brotli(data: memoryview, size: int) -> bytes:
 OWN = ("uncompressed", "snappy", "lz4", "lz4_raw")  # the core decodes these itself
 _BY_NAME: dict[str, Decompress] = {"gzip": _gzip, "brotli": _brotli, "zstd": _zstd}
 ZSTD_BLOCK = 1 << 17  # greatest size of a block (RFC 8878, 3.1.1.2.4): where decoding can stop
-Prefix = Callable[[memoryview, int, core.Block], None]
+Prefix = Callable[[memoryview, int, Block], None]
 _PREFIX: dict[str, tuple[Prefix | None, int]] = {"zstd": (_zstd_prefix, ZSTD_BLOCK)}
 if _contexts is None:
     _PREFIX.clear()
@@ -159,5 +159,5 @@ def decompressor(codec: int) -> tuple[str, Decompress | None]:
     name = CODECS[codec] if 0 <= codec < len(CODECS) else str(codec)
     found = _BY_NAME.get(name)
     if found is None and name not in OWN:
-        raise core.CoreError(UNSUPPORTED, None, f"compression codec {name} is not supported")
+        raise CoreError(UNSUPPORTED, None, f"compression codec {name} is not supported")
     return name, found

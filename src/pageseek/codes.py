@@ -11,7 +11,7 @@ from pageseek._core import decode as core
 from pageseek.errors import UNSUPPORTED
 from pageseek.types import INT32, K_I32, Form, to_arrow
 
-_CODES = (INT32, 0, K_I32, 0, 0, 0)
+_CODES = (INT32, 0, K_I32, 0, 0, 0, 0)
 
 
 class CodesDecoder:

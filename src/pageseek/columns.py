@@ -39,7 +39,7 @@ class Column(NamedTuple):
 
 
 # whether a group is there, from the levels of a leaf below it: a boolean that is null where the group is
-PRESENCE = Form((BOOLEAN, 0, K_BOOL, 0, 0, 0), pa.bool_(), pa.bool_())
+PRESENCE = Form((BOOLEAN, 0, K_BOOL, 0, 0, 0, 0), pa.bool_(), pa.bool_())
 
 
 def output(

@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek._core import rows
+from pageseek._core.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
+from pageseek._core.status import HeaderError, PageMismatch
 from pageseek.codecs import decompressor, prefix_of
 from pageseek.codes import CodesDecoder
 from pageseek.columns import Part
@@ -197,13 +199,11 @@ class LeafReader:
     def _placed(self, error: core.CoreError) -> Exception:
         """An error of the core with its place, or IndexMismatch where the index led to no such page."""
         indexed = self._pages is not None and self._page_number is not None
-        if isinstance(error, core.PageMismatch) or (
-            indexed and isinstance(error, core.HeaderError)
-        ):
+        if isinstance(error, PageMismatch) or (indexed and isinstance(error, HeaderError)):
             message = f"page {self._page_number} at byte {self._at}: {error}"
             self._fetcher.report.note(f"{self._where()}: offset index ignored: {message}")
             return IndexMismatch(self.leaf, message)
-        if isinstance(error, core.HeaderError):
+        if isinstance(error, HeaderError):
             base = None if error.offset is None else self._base
             return from_core(error, f"{self._where_page()}: page header", base)
         return from_core(error, self._where_page())
@@ -313,10 +313,10 @@ class LeafReader:
             self._page_number, self._at = page, self._start + at
             kind = decoder.head(data, at)
             stop_at = decoder.stop
-            if kind == core.DICTIONARY_PAGE:
+            if kind == DICTIONARY_PAGE:
                 self._dictionary_data = data[at:stop_at]
                 self._dictionary_at = self._start + at, stop_at - at
-            elif kind in (core.DATA_PAGE, core.DATA_PAGE_V2):
+            elif kind in (DATA_PAGE, DATA_PAGE_V2):
                 stop = row + decoder.num_values
                 if stop > self._num_rows:
                     raise self._corrupt(
@@ -357,10 +357,10 @@ class LeafReader:
             self._page_number, self._at = page, self._start + at
             kind = decoder.head(data, at)
             stop_at = decoder.stop
-            if kind == core.DICTIONARY_PAGE:
+            if kind == DICTIONARY_PAGE:
                 self._dictionary_data = data[at:stop_at]
                 self._dictionary_at = self._start + at, stop_at - at
-            elif kind in (core.DATA_PAGE, core.DATA_PAGE_V2):
+            elif kind in (DATA_PAGE, DATA_PAGE_V2):
                 if self._offsets is None:
                     self._report.pages_total += 1
                 count = decoder.num_rows
@@ -398,9 +398,9 @@ class LeafReader:
                 kind = decoder.head(data, at)
             except core.CoreError:
                 return False  # who comes there will say so
-            if kind == core.DATA_PAGE:
+            if kind == DATA_PAGE:
                 return False
-            if kind == core.DATA_PAGE_V2:
+            if kind == DATA_PAGE_V2:
                 if not decoder.begins_row:
                     return False
                 rows_in += decoder.num_rows
@@ -417,9 +417,7 @@ class LeafReader:
         self._page_number, self._at, self._base = None, at, at
         decoder = self._decoder
         kind = decoder.head(self._dictionary_data)
-        if self._pages is not None and (kind != core.DICTIONARY_PAGE or decoder.stop != length):
-            raise core.PageMismatch(
-                CORRUPT, None, "more than a dictionary lies before the first page"
-            )
+        if self._pages is not None and (kind != DICTIONARY_PAGE or decoder.stop != length):
+            raise PageMismatch(CORRUPT, None, "more than a dictionary lies before the first page")
         decoder.take_dictionary()
         self._report.dictionary_pages += 1

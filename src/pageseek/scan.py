@@ -139,6 +139,7 @@ def scan(
     int96_unit: str = "ns",
     string_type: str = "string",
     dictionary_columns: Sequence[str] = (),
+    out_of_range: str = "error",
     batch_size: int = BATCH_SIZE,
     max_page_bytes: int = DEFAULT.max_page_bytes,
     max_output_bytes: int = DEFAULT.max_output_bytes,
@@ -167,6 +168,9 @@ def scan(
     dictionary_columns : sequence of str
         Columns of strings or binary that come out as dictionaries, with 32-bit codes and a dictionary for each
         batch of rows that was decoded together. A file whose writer had a dictionary in memory gives one anyway.
+    out_of_range : {"error", "keep"}
+        What becomes of a decimal of more digits than its column declares, and of a time that lies in no day:
+        some writers store them, and Arrow's types have no such values. An error, or the value as it is stored.
     batch_size : int
         Greatest number of rows of a batch.
     max_page_bytes : int
@@ -193,7 +197,7 @@ def scan(
         columns=None if columns is None else tuple(columns),
         filter=to_expression(filter),
         limit=limit,
-        options=Options(int96_unit, string_type, tuple(dictionary_columns)),
+        options=Options(int96_unit, string_type, tuple(dictionary_columns), out_of_range),
         nan=nan,
         batch_size=batch_size,
         limits=Limits(max_page_bytes, max_output_bytes, max_metadata_bytes),

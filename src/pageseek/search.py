@@ -151,4 +151,4 @@ def _form_of(made: pa.DataType) -> Form:
         kind, width = rows.KIND_FIXED, made.byte_width
     if kind is None:
         raise UnsupportedError(f"values of type {made} cannot be searched")
-    return Form((0, 0, kind, width, 0, 0), made, made)
+    return Form((0, 0, kind, width, 0, 0, 0), made, made)

@@ -72,21 +72,23 @@ class Options:
     int96_unit: str = "ns"
     string_type: str = "string"
     dictionary_columns: tuple[str, ...] = ()
+    out_of_range: str = "error"
 
     def __post_init__(self) -> None:
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
         if self.string_type not in ("string", "large", "view"):
             raise ValueError(f"string_type={self.string_type!r}: one of 'string', 'large', 'view'")
+        if self.out_of_range not in ("error", "keep"):
+            raise ValueError(f"out_of_range={self.out_of_range!r}: 'error' or 'keep'")
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """How a leaf is decoded: the kernel's form, the Arrow type of its buffers, and the type handed out."""
 
-    core: tuple[
-        int, int, int, int, int, int
-    ]  # physical, type_length, kind, width, INT96 unit, check UTF-8
+    # physical, type_length, kind, width, INT96 unit, check UTF-8, range (ps_leaf_spec of pageseek.h)
+    core: tuple[int, int, int, int, int, int, int]
     storage: pa.DataType
     type: pa.DataType
 
@@ -342,6 +344,22 @@ def stored_metadata(field: pa.Field) -> dict[bytes, bytes]:
     return made
 
 
+_TIMES = {
+    pa.time32("ms"): 86_400_000,
+    pa.time64("us"): 86_400_000_000,
+    pa.time64("ns"): 86_400_000_000_000,
+}
+_DIGITS = {INT32: 10, INT64: 19}  # of the greatest value of the physical type
+
+
+def _range(element: SchemaElement, kind: int, storage: pa.DataType) -> int:
+    """What the values of an Arrow type must keep to: the digits of a decimal, the end of a day; 0: nothing."""
+    if kind in (K_D128, K_D256):
+        digits = int(storage.precision)
+        return digits if digits < _DIGITS.get(element.type, 77) else 0
+    return _TIMES.get(storage, 0) if kind in (K_I32, K_I64) else 0
+
+
 _DICTIONARY_VALUES = frozenset((pa.string(), pa.binary()))
 _LARGE = {
     pa.string(): pa.large_string(),
@@ -411,8 +429,9 @@ def _form(
         made = pa.null()
     length = element.type_length if element.type == FIXED else 0
     unit = _INT96_UNITS[options.int96_unit] if element.type == INT96 else 0
+    range_ = _range(element, kind, storage) if options.out_of_range == "error" else 0
     return Form(
-        (element.type, length, kind, length if kind == K_FIXED else 0, unit, int(text)),
+        (element.type, length, kind, length if kind == K_FIXED else 0, unit, int(text), range_),
         storage,
         made,
     )

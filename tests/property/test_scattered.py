@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pageseek._core.decode import TAKE_DONE, TAKE_FULL, TAKE_PAGE, CoreError
+from pageseek._core.decode import TAKE_DONE, CoreError
 from pageseek._core.rows import RowRanges
 
 import pageseek as ps
@@ -21,16 +21,16 @@ from support.pages import (
     Kind,
     Mask,
     Page,
+    Selection,
     arrow,
     decoder_of,
     entries_of,
     masks,
     page_of,
+    read_pages,
     rows_of,
 )
 from support.writer import hybrid, plain
-
-Selection = Any  # what LeafDecoder.begin takes
 
 CASES = [
     pytest.param(kind, encoding, nulls, version, id=f"{kind.name}-{encoding}-{nulls}-v{version}")
@@ -67,43 +67,18 @@ def chosen(values: Sequence[Any], mask: Mask) -> list[Any]:
     return list(itertools.compress(values, mask))
 
 
-def read(
-    decoder: ps.LeafDecoder,
-    pages: Sequence[Page],
-    selection: Selection,
-    kind: Kind,
-    max_rows: int = 1 << 62,
-    first: int = 0,
-) -> list[Any]:
-    feed, out = iter(pages), []
-    decoder.begin(selection, max_rows)
-    state = TAKE_PAGE
-    while state != TAKE_DONE:
-        if state == TAKE_FULL:
-            part = arrow(kind, decoder.finish())
-            assert len(part) == max_rows
-            out += part
-            decoder.begin(selection, max_rows)
-            state = decoder.resume()
-        else:
-            page = next(feed)
-            state = page.hand(decoder, first)
-            first += page.num_values
-    return out + arrow(kind, decoder.finish())
-
-
 @cases
 def test_every_selection_of_a_few_rows(kind: Kind, encoding: int, nulls: str, version: int) -> None:
     optional, rows = nulls != "required", rows_of(kind, nulls)[:FEW]
     page = page_of(kind, encoding, rows, optional, version, packed=version == 2)
-    whole = read(
+    whole = read_pages(
         decoder_of(kind, encoding, optional), [page], as_pairs(np.ones(FEW, np.bool_)), kind
     )
     assert [v is None for v in whole] == [v is None for v in rows]
     for subset in range(1, 1 << FEW):
         mask = np.array([subset >> i & 1 for i in range(FEW)], np.bool_)
         form = FORMS[subset % 3]
-        found = read(decoder_of(kind, encoding, optional), [page], form(mask), kind)
+        found = read_pages(decoder_of(kind, encoding, optional), [page], form(mask), kind)
         assert found == chosen(whole, mask), f"{subset:b}"
 
 
@@ -130,13 +105,15 @@ def test_long_pages_of_every_density(kind: Kind, encoding: int, nulls: str, vers
             page_of(kind, encoding, rows[a:b], optional, version, packed=bool(seed % 2))
             for a, b in itertools.pairwise(cuts)
         ]
-        whole = read(
+        whole = read_pages(
             decoder_of(kind, encoding, optional), pages, as_pairs(np.ones(n, np.bool_)), kind
         )
         for i, mask in enumerate(masks(n, dice)):
             selection = FORMS[(i + seed) % 3](mask)
             for size in (1 << 62, 777, 100)[: 1 + (i % 3)]:
-                found = read(decoder_of(kind, encoding, optional), pages, selection, kind, size)
+                found = read_pages(
+                    decoder_of(kind, encoding, optional), pages, selection, kind, size
+                )
                 assert found == chosen(whole, mask)
 
 
@@ -158,7 +135,7 @@ def test_any_page_and_any_selection(data: st.DataObject) -> None:
         return
     rows = long_rows(kind, nulls, n, seed)
     page = page_of(kind, encoding, rows, nulls != "required", version, packed)
-    whole = read(
+    whole = read_pages(
         decoder_of(kind, encoding, nulls != "required"),
         [page],
         as_pairs(np.ones(n, np.bool_)),
@@ -166,7 +143,7 @@ def test_any_page_and_any_selection(data: st.DataObject) -> None:
     )
     for form in FORMS:
         decoder = decoder_of(kind, encoding, nulls != "required")
-        found = read(decoder, [page], form(mask, base), kind, first=base)
+        found = read_pages(decoder, [page], form(mask, base), kind, first=base)
         assert found == chosen(whole, mask)
 
 
@@ -179,13 +156,13 @@ def test_a_page_cut_at_any_byte_gives_no_other_values(
     page = page_of(kind, encoding, rows, optional, version, packed=True)
     mask = np.arange(len(rows)) % 2 == 0
     mask[len(rows) // 2 :] = False
-    whole = read(decoder_of(kind, encoding, optional), [page], as_pairs(mask), kind)
+    whole = read_pages(decoder_of(kind, encoding, optional), [page], as_pairs(mask), kind)
     for length in range(len(page.body) + 1):
         outcomes = []
         for form in FORMS:
             cut = page._replace(body=page.body[:length])
             try:
-                found = read(decoder_of(kind, encoding, optional), [cut], form(mask), kind)
+                found = read_pages(decoder_of(kind, encoding, optional), [cut], form(mask), kind)
             except CoreError:
                 outcomes.append(False)
             else:
@@ -207,7 +184,7 @@ def test_a_faulty_value_matters_only_to_the_rows_that_hold_it() -> None:
             if dictionary:
                 entries = entries_of(kind)
                 decoder.dictionary(plain(kind.physical, entries), len(entries))
-            out.append(read(decoder, [page], form(mask), kind))
+            out.append(read_pages(decoder, [page], form(mask), kind))
         return out
 
     for name in ("int32", "string", "int8", "fixed"):
@@ -293,4 +270,4 @@ def test_row_ranges_are_taken_as_they_are() -> None:
         for make in makers:
             for selection in (make(mask), make(mask).buffers):
                 decoder = ps.LeafDecoder(kind.form, 0, 0)
-                assert read(decoder, [page], selection, kind) == chosen(rows, mask)
+                assert read_pages(decoder, [page], selection, kind) == chosen(rows, mask)

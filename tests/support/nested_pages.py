@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pageseek._core import decode as core
 
-from pageseek.columns import Part, _nodes_of_leaves, _part
+from pageseek.columns import Part, _part
 from pageseek.nesting import REPEATED, Decoded, Node
 from pageseek.types import Options, to_arrow
 from support import encodings as encoders
@@ -201,7 +201,7 @@ def row_cuts(levels: Shredded) -> list[int]:
 
 
 def parts_of(node: Node) -> list[Part]:
-    return [_part(node, at) for at in _nodes_of_leaves(node)]
+    return [_part(node, at) for at in node.leaf_nodes()]
 
 
 def decoder_of(part: Part, *, levels_only: bool = False, codec: str = "uncompressed") -> Any:

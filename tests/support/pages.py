@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pageseek._core.decode import TAKE_DONE, TAKE_FULL, TAKE_PAGE
 
 import pageseek as ps
 from support import encodings
@@ -35,11 +36,12 @@ from support.writer import (
 
 PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
 Mask = npt.NDArray[np.bool_]
+Selection = Any  # what LeafDecoder.begin takes
 
 
 class Kind(NamedTuple):
     name: str
-    form: tuple[int, int, int, int, int, int]
+    form: tuple[int, int, int, int, int, int, int]
     values: list[Any]
     encodings: tuple[int, ...]
 
@@ -72,30 +74,30 @@ STRINGS = (PLAIN, RLE_DICTIONARY, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY)
 FIXEDS = (PLAIN, RLE_DICTIONARY, DELTA_BYTE_ARRAY, BYTE_STREAM_SPLIT)
 TOPS = [(1 << 31) - 1, -(1 << 31)]  # differences that wrap around
 KINDS = [
-    Kind("bool", (BOOLEAN, 0, 0, 0, 0, 0), [i % 3 == 0 for i in range(N)], (PLAIN, RLE)),
-    Kind("int32", (INT32, 0, 3, 0, 0, 0), [i * 7 % 5 for i in range(N)], NUMBERS),
-    Kind("int64", (INT64, 0, 4, 0, 0, 0), [i * 7 % 5 << 40 for i in range(N)], NUMBERS),
-    Kind("int8", (INT32, 0, 1, 0, 0, 0), [i * 11 % 9 - 4 for i in range(N)], NUMBERS),
-    Kind("int16", (INT32, 0, 2, 0, 0, 0), [i * 11 % 9 - 4 for i in range(N)], NUMBERS),
-    Kind("uint32", (INT32, 0, 7, 0, 0, 0), [*TOPS, -1] * (N // 3), NUMBERS),
-    Kind("wide int32", (INT32, 0, 4, 0, 0, 0), [*TOPS, 3] * (N // 3), NUMBERS),
-    Kind("far int64", (INT64, 0, 4, 0, 0, 0), [(t << 32) + i % 3 for i in range(N // 3) for t in (*TOPS, 0)], NUMBERS),
-    Kind("steady int64", (INT64, 0, 4, 0, 0, 0), [7 - 3 * i for i in range(N)], NUMBERS),
-    Kind("float", (FLOAT, 0, 10, 0, 0, 0), [i * 11 % 9 / 4 for i in range(N)], FLOATS),
-    Kind("double", (DOUBLE, 0, 11, 0, 0, 0), [i * 11 % 9 / 4 for i in range(N)], FLOATS),
-    Kind("string", (BYTE_ARRAY, 0, 14, 0, 0, 1), [b"x" * (i % 4) + b"%d" % (i % 6) for i in range(N)], STRINGS),
-    Kind("large string", (BYTE_ARRAY, 0, 15, 0, 0, 0), [b"y" * (i * 9 % 40) for i in range(N)], STRINGS),
-    Kind("long string", (BYTE_ARRAY, 0, 14, 0, 0, 0), [b"z" * (i * 7 % 60) + b"%d" % i for i in range(N)], STRINGS),
-    Kind("fixed", (FIXED, 3, 16, 3, 0, 0), [b"%03d" % (i % 8) for i in range(N)], FIXEDS),
-    Kind("fixed 16", (FIXED, 16, 16, 16, 0, 0), [b"%016d" % (i * i % 70) for i in range(N)], FIXEDS),
-    Kind("fixed 21", (FIXED, 21, 16, 21, 0, 0), [b"%021d" % (i * 37) for i in range(N)], FIXEDS),
-    Kind("float16", (FIXED, 2, 9, 0, 0, 0), [struct.pack("<e", i * 11 % 9 / 4) for i in range(N)], FIXEDS),
-    Kind("decimal", (BYTE_ARRAY, 0, 12, 0, 0, 0), [bytes([i % 4 + 1]) * (i % 4 + 1) for i in range(N)], STRINGS),
-    Kind("int32 decimal", (INT32, 0, 12, 0, 0, 0), [i * 11 % 9 - 4 for i in range(N)], NUMBERS),
-    Kind("int64 decimal", (INT64, 0, 13, 0, 0, 0), [(i * 11 % 9 - 4) << 35 for i in range(N)], NUMBERS),
-    Kind("fixed decimal", (FIXED, 5, 12, 0, 0, 0), [(i * 31 - 300).to_bytes(5, "big", signed=True) for i in range(N)], FIXEDS),
-    Kind("wide decimal", (FIXED, 70, 13, 0, 0, 0), [(i * 31 - 300).to_bytes(70, "big", signed=True) for i in range(N)], FIXEDS),
-    Kind("int96", (INT96, 0, 4, 0, 3, 0), [struct.pack("<qI", i % 4, 2_440_588) for i in range(N)], (PLAIN, RLE_DICTIONARY)),
+    Kind("bool", (BOOLEAN, 0, 0, 0, 0, 0, 0), [i % 3 == 0 for i in range(N)], (PLAIN, RLE)),
+    Kind("int32", (INT32, 0, 3, 0, 0, 0, 0), [i * 7 % 5 for i in range(N)], NUMBERS),
+    Kind("int64", (INT64, 0, 4, 0, 0, 0, 0), [i * 7 % 5 << 40 for i in range(N)], NUMBERS),
+    Kind("int8", (INT32, 0, 1, 0, 0, 0, 0), [i * 11 % 9 - 4 for i in range(N)], NUMBERS),
+    Kind("int16", (INT32, 0, 2, 0, 0, 0, 0), [i * 11 % 9 - 4 for i in range(N)], NUMBERS),
+    Kind("uint32", (INT32, 0, 7, 0, 0, 0, 0), [*TOPS, -1] * (N // 3), NUMBERS),
+    Kind("wide int32", (INT32, 0, 4, 0, 0, 0, 0), [*TOPS, 3] * (N // 3), NUMBERS),
+    Kind("far int64", (INT64, 0, 4, 0, 0, 0, 0), [(t << 32) + i % 3 for i in range(N // 3) for t in (*TOPS, 0)], NUMBERS),
+    Kind("steady int64", (INT64, 0, 4, 0, 0, 0, 0), [7 - 3 * i for i in range(N)], NUMBERS),
+    Kind("float", (FLOAT, 0, 10, 0, 0, 0, 0), [i * 11 % 9 / 4 for i in range(N)], FLOATS),
+    Kind("double", (DOUBLE, 0, 11, 0, 0, 0, 0), [i * 11 % 9 / 4 for i in range(N)], FLOATS),
+    Kind("string", (BYTE_ARRAY, 0, 14, 0, 0, 1, 0), [b"x" * (i % 4) + b"%d" % (i % 6) for i in range(N)], STRINGS),
+    Kind("large string", (BYTE_ARRAY, 0, 15, 0, 0, 0, 0), [b"y" * (i * 9 % 40) for i in range(N)], STRINGS),
+    Kind("long string", (BYTE_ARRAY, 0, 14, 0, 0, 0, 0), [b"z" * (i * 7 % 60) + b"%d" % i for i in range(N)], STRINGS),
+    Kind("fixed", (FIXED, 3, 16, 3, 0, 0, 0), [b"%03d" % (i % 8) for i in range(N)], FIXEDS),
+    Kind("fixed 16", (FIXED, 16, 16, 16, 0, 0, 0), [b"%016d" % (i * i % 70) for i in range(N)], FIXEDS),
+    Kind("fixed 21", (FIXED, 21, 16, 21, 0, 0, 0), [b"%021d" % (i * 37) for i in range(N)], FIXEDS),
+    Kind("float16", (FIXED, 2, 9, 0, 0, 0, 0), [struct.pack("<e", i * 11 % 9 / 4) for i in range(N)], FIXEDS),
+    Kind("decimal", (BYTE_ARRAY, 0, 12, 0, 0, 0, 30), [bytes([i % 4 + 1]) * (i % 4 + 1) for i in range(N)], STRINGS),
+    Kind("int32 decimal", (INT32, 0, 12, 0, 0, 0, 0), [i * 11 % 9 - 4 for i in range(N)], NUMBERS),
+    Kind("int64 decimal", (INT64, 0, 13, 0, 0, 0, 18), [(i * 11 % 9 - 4) << 35 for i in range(N)], NUMBERS),
+    Kind("fixed decimal", (FIXED, 5, 12, 0, 0, 0, 0), [(i * 31 - 300).to_bytes(5, "big", signed=True) for i in range(N)], FIXEDS),
+    Kind("wide decimal", (FIXED, 70, 13, 0, 0, 0, 70), [(i * 31 - 300).to_bytes(70, "big", signed=True) for i in range(N)], FIXEDS),
+    Kind("int96", (INT96, 0, 4, 0, 3, 0, 0), [struct.pack("<qI", i % 4, 2_440_588) for i in range(N)], (PLAIN, RLE_DICTIONARY)),
 ]  # fmt: skip
 # a stream of deltas as writers make it, and as none does
 USUAL, ODD = Delta(), Delta(minis=3, per_mini=8, extra=1, pad=True, unneeded=255, cut=True)
@@ -208,6 +210,32 @@ def arrow(kind: Kind, finished: tuple[Any, ...]) -> list[Any]:
     found: list[Any] = array.to_pylist()
     assert sum(v is None for v in found) == null_count
     return found
+
+
+def read_pages(
+    decoder: ps.LeafDecoder,
+    pages: Sequence[Page],
+    selection: Selection,
+    kind: Kind,
+    max_rows: int = 1 << 62,
+    first: int = 0,
+) -> list[Any]:
+    """The selected rows of pages that follow one another, in portions of `max_rows`."""
+    feed, out = iter(pages), []
+    decoder.begin(selection, max_rows)
+    state = TAKE_PAGE
+    while state != TAKE_DONE:
+        if state == TAKE_FULL:
+            part = arrow(kind, decoder.finish())
+            assert len(part) == max_rows
+            out += part
+            decoder.begin(selection, max_rows)
+            state = decoder.resume()
+        else:
+            page = next(feed)
+            state = page.hand(decoder, first)
+            first += page.num_values
+    return out + arrow(kind, decoder.finish())
 
 
 def masks(n: int, dice: np.random.Generator) -> list[Mask]:

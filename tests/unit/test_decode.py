@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pageseek._core.decode import TAKE_DONE, TAKE_FULL, TAKE_PAGE, CoreError
+from pageseek._core.decode import TAKE_DONE, TAKE_PAGE, CoreError
 
 import pageseek as ps
 from support.pages import (
@@ -21,6 +21,7 @@ from support.pages import (
     decoder_of,
     entries_of,
     page_of,
+    read_pages,
     rows_of,
 )
 from support.writer import INT32, hybrid, plain
@@ -81,25 +82,8 @@ def test_batches_of_any_size_add_up(kind: Kind, encoding: int, nulls: str, versi
         kind=kind,
     )
     for size in (1, 2, 3, 5, 8, N):
-        decoder, found, feed = (
-            decoder_of(kind, encoding, optional),
-            [],
-            iter(zip(cuts, pages, strict=False)),
-        )
-        selection = ranges(*chosen)
-        decoder.begin(selection, size)
-        state = TAKE_PAGE
-        while state != TAKE_DONE:
-            if state == TAKE_FULL:
-                part = arrow(kind, decoder.finish())
-                assert len(part) == size
-                found += part
-                decoder.begin(selection, size)
-                state = decoder.resume()
-            else:
-                first, page = next(feed)
-                state = page.hand(decoder, first)
-        found += arrow(kind, decoder.finish())
+        decoder = decoder_of(kind, encoding, optional)
+        found = read_pages(decoder, pages, ranges(*chosen), kind, size)
         assert found == whole
 
 
@@ -186,14 +170,14 @@ def test_calls_in_a_wrong_order_are_errors() -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        (0, 0, 3, 0, 0, 0),
-        (1, 0, 4 + 10, 0, 0, 0),
-        (7, -1, 16, -1, 0, 0),
-        (9, 0, 3, 0, 0, 0),
-        (7, 1 << 30, 16, 1 << 30, 0, 0),
+        (0, 0, 3, 0, 0, 0, 0),
+        (1, 0, 4 + 10, 0, 0, 0, 0),
+        (7, -1, 16, -1, 0, 0, 0),
+        (9, 0, 3, 0, 0, 0, 0),
+        (7, 1 << 30, 16, 1 << 30, 0, 0, 0),
     ],
 )
-def test_forms_that_do_not_exist(form: tuple[int, int, int, int, int, int]) -> None:
+def test_forms_that_do_not_exist(form: tuple[int, ...]) -> None:
     with pytest.raises(CoreError):
         ps.LeafDecoder(form, 0, 0)
 

@@ -129,7 +129,7 @@ def test_strings_that_share_less_than_they_could() -> None:
 
 @pytest.mark.parametrize("width", [0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 33, 100])
 def test_split_streams_of_any_width(width: int) -> None:
-    kind = Kind("any", (FIXED, width, 16, width, 0, 0), [], ())
+    kind = Kind("any", (FIXED, width, 16, width, 0, 0, 0), [], ())
     for n in (1, 2, 127, 128, 129, 2100):
         values = [np.random.default_rng(i).bytes(width) for i in range(n)]
         body = stream_split(b"".join(values), width)

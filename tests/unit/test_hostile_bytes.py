@@ -17,12 +17,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core.status import PageMismatch
 
 import pageseek as ps
 from pageseek.errors import CoreError
 from support.writer import FIXED, I32, I64, INT32, INT64, Column, decimal, timestamp, write
 
-CORE = ("decode", "metadata", "rows", "search", "gather")
+CORE = (
+    "status",
+    "memory",
+    "codecs",
+    "convert",
+    "pages",
+    "decode",
+    "metadata",
+    "rows",
+    "search",
+    "gather",
+)
 N = 120
 MUTATIONS = 200  # of each file
 
@@ -206,13 +218,17 @@ def test_errors_of_the_core_are_one_class_of_pageseek() -> None:
     core = [importlib.import_module(f"pageseek._core.{name}") for name in CORE]
     assert {module.CoreError for module in core} == {CoreError}
     assert issubclass(CoreError, ps.PageseekError)
-    for error in (CoreError(2, None, "odd"), core[0].PageMismatch(2, 5, "odd")):
+    for error in (CoreError(2, None, "odd"), PageMismatch(2, 5, "odd")):
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error)
         assert (again.status, again.offset, again.message) == (2, error.offset, "odd")
     with pytest.raises(ps.PageseekError):
         ps.RowRanges([(5, 2)])
-    for form in ((1, 0, 99, 0, 0, 0), (1 << 40, 0, 3, 0, 0, 0), (7, -1 << 63, 16, 0, 0, 0)):
+    for form in (
+        (1, 0, 99, 0, 0, 0, 0),
+        (1 << 40, 0, 3, 0, 0, 0, 0),
+        (7, -1 << 63, 16, 0, 0, 0, 0),
+    ):
         with pytest.raises(ps.PageseekError):
             ps.LeafDecoder(form, 0, 0)
 

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import decode, metadata
+from pageseek._core import convert, metadata
 
 import pageseek as ps
+from pageseek.errors import CoreError
 from pageseek.metadata import ParquetFile, chunk_range
 
 ABSENT = metadata.ABSENT
@@ -263,9 +264,9 @@ def test_chunk_bounds_equal_the_slow_ones() -> None:
 
 
 def test_convert_bounds_leaves_out_what_is_no_value() -> None:
-    form, data = (1, 0, 3, 0, 0, 0), struct.pack("<4i", 5, 6, 7, 8)  # INT32
+    form, data = (1, 0, 3, 0, 0, 0, 0), struct.pack("<4i", 5, 6, 7, 8)  # INT32
     places = [0, 4, ABSENT, 4, 3, ABSENT, 8, 12, 4, 4, 4, 4]  # three pairs: of the last no minimum
-    low, low_offsets, high, high_offsets, known = decode.convert_bounds(
+    low, low_offsets, high, high_offsets, known = convert.convert_bounds(
         form, data, np.array(places, np.int64).tobytes(), 3
     )
     assert low_offsets is None
@@ -275,10 +276,10 @@ def test_convert_bounds_leaves_out_what_is_no_value() -> None:
     assert np.frombuffer(high, np.int32)[0] == 7
     for n in (2, 4):
         with pytest.raises(ValueError, match="int64"):
-            decode.convert_bounds(form, data, np.array(places, np.int64).tobytes(), n)
+            convert.convert_bounds(form, data, np.array(places, np.int64).tobytes(), n)
     outside = np.array([0, 4, 14, 4], np.int64).tobytes()
-    with pytest.raises(decode.CoreError, match="outside"):
-        decode.convert_bounds(form, data, outside, 1)
+    with pytest.raises(CoreError, match="outside"):
+        convert.convert_bounds(form, data, outside, 1)
 
 
 def test_offset_index_arrays_are_those_of_the_file(file: ParquetFile) -> None:

@@ -237,4 +237,4 @@ def test_a_group_is_tested_by_more_than_one_condition() -> None:
 
 def test_levels_alone_are_those_of_a_nested_leaf() -> None:
     with pytest.raises(CoreError, match="flat"):
-        LeafDecoder((1, 0, 4, 0, 0, 0), 0, 0, levels_only=True)
+        LeafDecoder((1, 0, 4, 0, 0, 0, 0), 0, 0, levels_only=True)

@@ -267,6 +267,7 @@ def test_large_strings_leave_other_types_of_the_stored_schema_alone() -> None:
         {"batch_size": 0},
         {"nan": "odd"},
         {"int96_unit": "s"},
+        {"out_of_range": "null"},
         {"string_type": "x"},
         {"columns": "a"},
         {"nope": 1},

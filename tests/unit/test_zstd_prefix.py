@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from pageseek._core import decode
+from pageseek._core.memory import Block
 
 import pageseek as ps
 from pageseek import codecs
@@ -25,7 +25,7 @@ def prefix(packed: bytes, size: int, reach: int) -> bytes:
     fill, step = prefix_of("zstd")
     assert fill is not None
     assert step == ZSTD_BLOCK
-    out = decode.Block(reach)
+    out = Block(reach)
     fill(memoryview(packed), size, out)
     return bytes(out)
 
@@ -96,7 +96,7 @@ def test_rows_of_large_pages_come_from_a_prefix(
     assert fill is not None
     filled: list[int] = []
 
-    def counted(packed: memoryview, size: int, out: decode.Block) -> None:
+    def counted(packed: memoryview, size: int, out: Block) -> None:
         filled.append(len(out))
         fill(packed, size, out)
 

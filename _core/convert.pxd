@@ -1,0 +1,4 @@
+from pageseek._core.header cimport ps_leaf_spec
+
+
+cdef int fill_spec(ps_leaf_spec *spec, tuple form, size_t max_output) except -1

@@ -1,0 +1,86 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
+"""Forms of values, and the conversion of the few that an index holds."""
+from pageseek._core.header cimport PS_INVALID, ps_convert_plain, ps_error, ps_leaf_spec, ps_status
+from pageseek._core.memory cimport Block, allocate
+from pageseek._core.status cimport check
+from pageseek.errors import CoreError
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memset
+
+# bytes of a value by ps_kind: 0 = bits or given by the width, negative = byte strings with such offsets
+KIND_WIDTH = (0, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 16, 32, -4, -8, 0)
+
+
+cdef int fill_spec(ps_leaf_spec *spec, tuple form, size_t max_output) except -1:
+    memset(spec, 0, sizeof(ps_leaf_spec))
+    try:
+        spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8, spec.range = form
+    except OverflowError as error:
+        raise CoreError(<int>PS_INVALID, None, f"a form of {form}: {error}") from None
+    spec.max_output = max_output
+    return 0
+
+
+def convert_bounds(tuple form, data, places, int64_t n):
+    """Bounds of an index to Arrow values: `n` pairs of PLAIN values in `data`.
+
+    `places` is int64[4, n]: offset and length of the lower bounds, then of the upper ones. Returns (lower
+    values, lower offsets or None, upper values, upper offsets or None, known): known is one byte a pair,
+    0 where the bytes of either cannot be a value.
+    """
+    cdef ps_leaf_spec spec
+    cdef Py_buffer view, at
+    cdef const int64_t *place
+    cdef Block known = allocate(n), other = allocate(n)
+    cdef int64_t i
+    fill_spec(&spec, form, <size_t>-1)
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    PyObject_GetBuffer(places, &at, PyBUF_SIMPLE)
+    try:
+        if n < 0 or at.len // 32 != n or at.len % 32:
+            raise ValueError("n bounds need 4 * n int64 values")
+        place = <const int64_t *>at.buf
+        low, low_offsets = convert(&spec, &view, place, place + n, n, known)
+        high, high_offsets = convert(&spec, &view, place + 2 * n, place + 3 * n, n, other)
+    finally:
+        PyBuffer_Release(&at)
+        PyBuffer_Release(&view)
+    for i in range(n):
+        known.data[i] &= other.data[i]
+    return low, low_offsets, high, high_offsets, known
+
+
+cdef tuple convert(ps_leaf_spec *spec, Py_buffer *view, const int64_t *offset, const int64_t *size, int64_t n,
+                   Block known):
+    cdef ps_error err
+    cdef ps_status status
+    cdef size_t total = 0
+    cdef void *offsets_data = NULL
+    cdef int width = KIND_WIDTH[spec.kind]
+    cdef Block values, offsets = None
+    if width < 0:
+        offsets = allocate((n + 1) * -width)
+        offsets_data = offsets.data
+        total = <size_t>sum_positive(size, n)
+        if total > <size_t>view.len * <size_t>(n + 1):
+            raise CoreError(<int>PS_INVALID, None, "bounds lie outside their buffer")
+    elif spec.kind == 0:
+        total = (n + 7) // 8
+    else:
+        total = n * (width if width else spec.width)
+    values = allocate(total)
+    with nogil:
+        status = ps_convert_plain(spec, <const uint8_t *>view.buf, <size_t>view.len, offset, size, n, values.data,
+                                  offsets_data, known.data, &err)
+    check(status, &err)
+    return values, offsets
+
+
+cdef int64_t sum_positive(const int64_t *values, int64_t n) noexcept:
+    cdef int64_t total = 0, i
+    for i in range(n):
+        if values[i] > 0:
+            total += values[i]
+    return total

@@ -1,0 +1,10 @@
+from libc.stdint cimport uint8_t
+
+
+cdef class Block:
+    cdef uint8_t *data
+    cdef size_t size, capacity
+
+
+cdef Block wrap(uint8_t *data, size_t size, size_t capacity)
+cdef Block allocate(size_t size)

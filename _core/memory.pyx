@@ -1,0 +1,47 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
+"""Memory that the core allocates, and Arrow arrays keep."""
+from pageseek._core.header cimport PS_NOMEM, ps_buffer_free, ps_buffer_new
+from pageseek.errors import CoreError
+
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.stdint cimport uint8_t
+
+
+cdef class Block:
+    """64-byte-aligned memory of the core, exported through the buffer protocol and freed with this object.
+
+    `Block(size)`: so many bytes, not initialised, for another module of the core to fill.
+    """
+
+    def __cinit__(self, size=None):
+        if size is not None:
+            self.size = size
+            self.capacity = ((self.size + 63) & ~(<size_t>63)) or 64
+            self.data = <uint8_t *>ps_buffer_new(self.capacity)
+            if self.data == NULL:
+                raise CoreError(<int>PS_NOMEM, None, f"no memory for {size} bytes")
+
+    def __dealloc__(self):
+        if self.data != NULL:
+            ps_buffer_free(self.data, self.capacity)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, <void *>self.data, <Py_ssize_t>self.size, 0, flags)
+
+    def __releasebuffer__(self, Py_buffer *view):
+        pass
+
+    def __len__(self):
+        return self.size
+
+
+cdef Block wrap(uint8_t *data, size_t size, size_t capacity):
+    if data == NULL:
+        return None
+    cdef Block block = Block.__new__(Block)
+    block.data, block.size, block.capacity = data, size, capacity
+    return block
+
+
+cdef Block allocate(size_t size):
+    return Block(size)

@@ -1,0 +1,32 @@
+from pageseek._core.header cimport ps_page_header
+from pageseek._core.memory cimport Block
+
+cimport cython
+from libc.stdint cimport int64_t
+
+cdef enum:  # parquet.thrift, PageType
+    DATA = 0
+    DICTIONARY = 2
+    DATA_V2 = 3
+
+
+@cython.no_gc  # said here, too, for the classes that inherit
+cdef class PageReader:
+    cdef Py_buffer head_view  # what `head` was handed
+    cdef ps_page_header header
+    cdef size_t body  # its byte after the header
+    cdef object source, other_codec, other_prefix
+    cdef bint nested
+    cdef int rep_mask  # the bits of a repetition level
+    cdef int64_t index_rows  # of a nested leaf, the rows that the offset index gives the page at hand; else -1
+    cdef int64_t max_page
+    cdef int codec  # as codec_of has it; -1: other_codec
+    cdef Block scratch
+    cdef bint has_head
+    cdef bint has_header  # of a page that lies in the buffer of `head`
+
+    cdef void release_head(self)
+    cdef int check_head(self) except -1
+    cdef int check_size(self) except -1
+    cdef int check_crc(self) except -1
+    cdef object plain(self, size_t at, size_t length, size_t size, size_t reach)

@@ -1,0 +1,147 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
+"""The page at hand: its header, its checksum, its bytes as they are or decompressed."""
+from pageseek._core.codecs cimport can_hold, inflate
+from pageseek._core.header cimport (
+    PS_CORRUPT,
+    PS_INVALID,
+    PS_LIMIT,
+    PS_OK,
+    ps_crc32,
+    ps_error,
+    ps_page_header,
+    ps_page_header_read,
+    ps_status,
+)
+from pageseek._core.memory cimport Block, allocate
+from pageseek._core.status import HeaderError, PageMismatch
+from pageseek.errors import CoreError
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport INT64_MIN, UINT64_MAX, int64_t, uint8_t, uint32_t
+
+DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = range(4)  # parquet.thrift, PageType
+
+
+@cython.no_gc  # as LeafDecoder of decode.pyx
+cdef class PageReader:
+    """Reads the headers of pages, and their bytes by the codec of the chunk; what LeafDecoder begins with."""
+
+    def __dealloc__(self):
+        PageReader.release_head(self)
+
+    cdef void release_head(self):
+        if self.has_head:
+            PyBuffer_Release(&self.head_view)
+        self.has_head = self.has_header = False
+
+    def head(self, data, size_t at=0, int64_t index_rows=-1):
+        """Read the page header at byte `at` of a buffer, whose page is then the one to take; give its type.
+
+        `index_rows`: the buffer is what the offset index calls one data page of so many rows. Raises
+        HeaderError where no header is, PageMismatch where it is another page than that.
+        """
+        cdef ps_error err
+        cdef ps_status status
+        cdef ps_page_header *h = &self.header
+        cdef size_t length
+        self.release_head()
+        PyObject_GetBuffer(data, &self.head_view, PyBUF_SIMPLE)
+        self.has_head, self.source = True, data
+        length = <size_t>self.head_view.len
+        if at > length:
+            raise HeaderError(<int>PS_CORRUPT, None, f"byte {at} lies outside of {length}")
+        status = ps_page_header_read(<const uint8_t *>self.head_view.buf + at, length - at, h, &err)
+        if status != PS_OK:
+            byte = None if err.offset == UINT64_MAX else at + err.offset
+            raise HeaderError(<int>status, byte, err.message.decode("utf-8", "replace"))
+        self.body = at + <size_t>h.header_length
+        if index_rows >= 0:
+            if h.type != DATA and h.type != DATA_V2:
+                raise PageMismatch(<int>PS_CORRUPT, None, f"is of type {h.type}, not a data page")
+            if self.body + <size_t>h.compressed_size != length:
+                raise PageMismatch(<int>PS_CORRUPT, None,
+                                   f"has {self.body + <size_t>h.compressed_size} bytes, not {length}")
+            if not self.nested and h.num_values != index_rows:
+                raise PageMismatch(<int>PS_CORRUPT, None, f"has {h.num_values} rows, not {index_rows}")
+        elif <size_t>h.compressed_size > length - self.body:
+            raise CoreError(<int>PS_CORRUPT, None, f"{h.compressed_size} bytes reach beyond their place")
+        self.has_header = True
+        self.index_rows = index_rows if self.nested else -1
+        return h.type
+
+    @property
+    def num_values(self):
+        """Of the page whose header was read."""
+        return self.header.num_values
+
+    @property
+    def num_rows(self):
+        """Of the page whose header was read, if that tells (V2); else -1."""
+        return self.header.num_rows if self.header.type == DATA_V2 else -1
+
+    @property
+    def begins_row(self):
+        """Whether the page whose header was read is of version 2 and its first repetition level is 0, or it is empty."""
+        cdef const uint8_t *levels = <const uint8_t *>self.head_view.buf + self.body
+        cdef int64_t i = 0, length = self.header.rep_length
+        if not self.has_header or self.header.type != DATA_V2:
+            return False
+        if self.header.num_values == 0:
+            return True
+        if length < 2 or length > self.header.compressed_size or levels[0] < 2:  # a run of none tells nothing
+            return False
+        while i < length and levels[i] & 128:
+            i += 1
+        # of a run or of packed levels alike, the first lies in the low bits of the next byte
+        return i + 1 < length and levels[i + 1] & self.rep_mask == 0
+
+    @property
+    def stop(self):
+        """The byte after the page whose header was read, in the buffer of `head`."""
+        return self.body + <size_t>self.header.compressed_size
+
+    cdef int check_head(self) except -1:
+        if not self.has_header:
+            raise CoreError(<int>PS_INVALID, None, "take before head")
+        return 0
+
+    cdef int check_size(self) except -1:
+        if self.header.uncompressed_size > self.max_page:
+            raise CoreError(<int>PS_LIMIT, None,
+                            f"the page declares {self.header.uncompressed_size} bytes, beyond the limit of "
+                            f"{self.max_page}; raise it with max_page_bytes")
+        return 0
+
+    cdef int check_crc(self) except -1:
+        cdef const uint8_t *body = <const uint8_t *>self.head_view.buf + self.body
+        cdef size_t length = <size_t>self.header.compressed_size
+        cdef uint32_t crc
+        if self.header.crc != INT64_MIN:
+            with nogil:
+                crc = ps_crc32(0, body, length)
+            if crc != <uint32_t>self.header.crc:
+                raise CoreError(<int>PS_CORRUPT, None, "the checksum of the page does not match its bytes")
+        return 0
+
+    cdef object plain(self, size_t at, size_t length, size_t size, size_t reach):
+        """`size` bytes, or the first `reach` of them, of which `length` compressed ones lie at byte `at`."""
+        cdef Block block
+        if self.codec < 0 and reach < size:
+            block = allocate(reach)  # not kept: the codec may have let another hold it
+            self.other_prefix(memoryview(self.source)[at:at + length], size, block)
+            return block
+        if self.codec < 0:
+            return self.other_codec(memoryview(self.source)[at:at + length], size)
+        if self.codec == 0:
+            if length != size:
+                raise CoreError(<int>PS_CORRUPT, None, f"the page declares {size} bytes and has {length}")
+            return memoryview(self.source)[at:at + length]
+        can_hold(length, size)
+        block = self.scratch
+        if block is None or block.capacity < reach:
+            block = self.scratch = None
+            block = self.scratch = allocate(reach)
+        block.size = reach
+        inflate(self.codec, <const uint8_t *>self.head_view.buf + at, length, block.data, reach, reach == size)
+        return block
