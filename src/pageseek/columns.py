@@ -6,6 +6,7 @@ A name is that of a top-level field, or else a dotted path to something inside o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -25,7 +26,8 @@ class Part(NamedTuple):
     ladder: tuple[Rung, ...] = ()
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Column:
     """An output column: a flat leaf, or the tree of a nested field over several."""
 
     name: str
@@ -160,7 +162,7 @@ def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[
         if level > node.def_level or kind == REPEATED:
             break
         rung = i
-    return first._replace(rung=rung, group=True), PRESENCE
+    return replace(first, rung=rung, group=True), PRESENCE
 
 
 def part_of(file: ParquetFile, leaf: Leaf, form: Form, options: Options) -> Part:

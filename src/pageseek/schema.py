@@ -9,6 +9,7 @@ import base64
 import binascii
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -59,10 +60,11 @@ class lazy(Generic[_T]):  # noqa: N801
 _ELEMENT = struct.Struct(f"<{len(SchemaElement._fields)}q")
 
 
-class Leaf(NamedTuple):
-    """A primitive column: its place among the leaves, its path, and its greatest levels."""
+@dataclass(slots=True, unsafe_hash=True)  # frozen, it would take three times as long to make
+class Leaf:
+    """A primitive column: its place among the leaves, its path, and its greatest levels. Never changed."""
 
-    index: int  # type: ignore[assignment]  # it hides tuple.index
+    index: int
     path: tuple[str, ...]
     element: SchemaElement
     max_def: int
@@ -70,19 +72,15 @@ class Leaf(NamedTuple):
     top: int  # position of the top-level field that holds it
     group: bool = False  # it stands for a group above it: is that null?
     rung: int = -1  # of its ladder, that tells this; -1: the group never is
+    name: str = field(init=False, compare=False, repr=False)
+    key: tuple[int, int] = field(init=False, compare=False, repr=False)  # its values, or a rung
+    flat: bool = field(init=False, compare=False, repr=False)
 
-    @property
-    def name(self) -> str:
-        return ".".join(self.path)
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """What is read of it: its values, or a rung."""
-        return self.index, self.rung
-
-    @property
-    def flat(self) -> bool:
-        return len(self.path) == 1 and self.max_rep == 0
+    def __post_init__(self) -> None:
+        # asked for many times in a lookup, where a property would take longer than the work
+        self.name = ".".join(self.path)
+        self.key = self.index, self.rung
+        self.flat = len(self.path) == 1 and self.max_rep == 0
 
 
 class Field(NamedTuple):
@@ -143,6 +141,8 @@ class Schema:
 
     def _flat_positions(self, name: str) -> list[int]:
         """Fields of this name, where every field is a leaf."""
+        if len(self._flat) == self._n:
+            return [i for i, leaf in self._flat.items() if leaf.path[0] == name]
         wanted = name.encode()
         at = SchemaElement._fields.index("name_offset")
         candidates = np.flatnonzero(self._table[1:, at + 1] == len(wanted))
@@ -223,8 +223,8 @@ class Schema:
     @lazy
     def _by_name(self) -> dict[str, list[int]]:
         names: dict[str, list[int]] = {}
-        for i, field in enumerate(self.fields):
-            names.setdefault(field.name, []).append(i)
+        for i, top in enumerate(self.fields):
+            names.setdefault(top.name, []).append(i)
         return names
 
     def _positions(self, name: str) -> list[int]:
@@ -302,8 +302,8 @@ class Schema:
         try:
             blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
             made = [(f.name, f) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
-            for _, field in made:  # pyarrow decodes text when it is asked for, and this may be none
-                getattr(field.type, "tz", None)
+            for _, kept in made:  # pyarrow decodes text when it is asked for, and this may be none
+                getattr(kept.type, "tz", None)
         except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
             return []
         return made if len(made) == self.num_fields else []
