@@ -43,6 +43,7 @@ struct ps_arena_block {
 };
 
 #define ARENA_ALIGN  ((size_t)16)
+#define ARENA_FIRST  ((size_t)2048) /* the index of a few pages needs no more, and it is zeroed */
 #define ARENA_BLOCK  ((size_t)16384)
 #define ARENA_HEADER ((sizeof(struct ps_arena_block) + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1))
 
@@ -59,7 +60,8 @@ ps_status ps_arena_take(ps_arena *arena, size_t count, size_t size, void **out, 
     bytes = (bytes + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1);
     struct ps_arena_block *block = arena->head;
     if (!block || bytes > block->size - block->used) {
-        size_t room = bytes > ARENA_BLOCK ? bytes : ARENA_BLOCK;
+        size_t room = block ? ARENA_BLOCK : ARENA_FIRST;
+        if (bytes > room) room = bytes;
         /* calloc: large blocks come zeroed from the system, untouched until they are written */
         block = calloc(1, ARENA_HEADER + room);
         if (!block) return ps_fail_nomem(err, ARENA_HEADER + room);

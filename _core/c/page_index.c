@@ -174,6 +174,29 @@ static const ps_field_spec page_location_fields[] = {
 static const ps_struct_spec page_location_spec = PS_STRUCT(
     "PageLocation", page_location_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
 
+/* A page as all writers give it: the three fields in their order and nothing else. False, and nothing read, for
+ * what is written otherwise, or wrong: that is for ps_thrift_struct to say. */
+static bool read_plain_location(ps_thrift *t, page_location *page) {
+    static const uint8_t header[] = {1 << 4 | PS_T_I64, 1 << 4 | PS_T_I32, 1 << 4 | PS_T_I64};
+    int64_t *const field[] = {&page->offset, &page->compressed_size, &page->first_row};
+    const uint8_t *p = t->p;
+    if (ps_thrift_left(t) < 3 * (1 + 9) + 1) return false; /* then no byte below need be counted */
+    for (size_t i = 0; i < 3; i++) {
+        if (*p++ != header[i]) return false;
+        uint64_t v = 0;
+        unsigned shift = 0;
+        while (*p >= 0x80 && shift < 56) v |= (uint64_t)(*p++ & 0x7f) << shift, shift += 7;
+        if (*p >= 0x80) return false;
+        v |= (uint64_t)*p++ << shift;
+        *field[i] = (int64_t)((v >> 1) ^ (0 - (v & 1)));
+    }
+    if (*p++ != PS_T_STOP || page->compressed_size < INT32_MIN ||
+        page->compressed_size > INT32_MAX)
+        return false;
+    t->p = p;
+    return true;
+}
+
 static ps_status read_page_locations(ps_thrift *t, size_t count, int64_t *record) {
     ps_offset_index *out = ((offset_index_reader *)t->context)->out;
     void *values;
@@ -186,7 +209,8 @@ static ps_status read_page_locations(ps_thrift *t, size_t count, int64_t *record
     out->first_row = out->compressed_size + count;
     for (size_t i = 0; i < count; i++) {
         page_location page;
-        PS_TRY(ps_thrift_struct(t, &page_location_spec, (int64_t *)&page));
+        if (!read_plain_location(t, &page))
+            PS_TRY(ps_thrift_struct(t, &page_location_spec, (int64_t *)&page));
         out->offset[i] = page.offset;
         out->compressed_size[i] = page.compressed_size;
         out->first_row[i] = page.first_row;

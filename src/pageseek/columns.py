@@ -96,9 +96,8 @@ def _column(
 ) -> tuple[Column, pa.Field]:
     tree = file.schema_tree
     if tree.is_flat(index):
-        field = tree.arrow_field(index, options)
-        leaf = tree.leaf(tree.field(index).first_leaf)
-        return Column(leaf.path[0], (Part(leaf, tree.form(leaf, options)),)), field
+        leaf, form, field = tree.flat_column(index, options)
+        return Column(leaf.path[0], (Part(leaf, form),)), field
     node: Node | None = file.node(index, options)
     assert node is not None
     if paths:
@@ -164,7 +163,7 @@ def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[
     if index is None:
         index = tree.field_index(path[0])
     if len(path) == 1 and not dotted and tree.is_flat(index):
-        leaf = tree.leaf(tree.field(index).first_leaf)
+        leaf = tree.leaf(tree.first_leaf(index))
         return leaf, tree.form(leaf, options)
     root = file.node(index, options)
     node = _below(file, root, path[0][len(root.name) + 1 :] if dotted else path[1:])

@@ -16,7 +16,7 @@ from pageseek.codes import CodesDecoder
 from pageseek.columns import Part
 from pageseek.errors import CORRUPT, CorruptFileError, from_core
 from pageseek.fetch import Fetcher
-from pageseek.metadata import ParquetFile, chunk_range
+from pageseek.metadata import ParquetFile
 from pageseek.nesting import REPEATED, Decoded
 from pageseek.page_index import OffsetIndex, Page
 from pageseek.report import LeafReport
@@ -30,6 +30,23 @@ SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along
 def _likely_rows(length: int, file_size: int) -> int:
     """Rows that a chunk of so many bytes may well have; more are believed when pages show them."""
     return (1 << 16) + (max(min(length, file_size), 0) << 10)
+
+
+def _way(file: ParquetFile, fetcher: Fetcher, number: int) -> dict[str, Any]:
+    """What the decoders of all chunks of a codec have in common, in one scan of one file."""
+    codec, decompress = decompressor(number)
+    prefix, step = prefix_of(codec)
+    made = fetcher.decoding[number] = {
+        "lsb_levels": file.lsb_levels,
+        "codec": codec,
+        "decompress": decompress,
+        "prefix": prefix,
+        "step": step,
+        "max_output": fetcher.limits.max_output_bytes,
+        "max_page": fetcher.limits.max_page_bytes,
+        "always_compressed": file.always_compressed,
+    }
+    return made
 
 
 _NO_ROWS = rows.RowRanges.empty()
@@ -77,10 +94,9 @@ class LeafReader:
         self._row_group = row_group
         self._fetcher = fetcher
         self._offsets = offsets
-        self._chunk = file.chunk(row_group, leaf)
-        self._num_rows = file.row_groups[row_group].num_rows
+        self._chunk, self._start, self._stop = file.placed_chunk(row_group, leaf)
+        self._num_rows = file.group_rows[row_group]
         self._max_values = self._chunk.num_values if self._chunk.num_values >= 0 else 1 << 62
-        self._start, self._stop = chunk_range(self._chunk)
         self._levels = levels
         num_pages = None if offsets is None or again else offsets.num_pages
         self._report = fetcher.report.chunk(file.name, row_group, leaf.name, num_pages)
@@ -95,19 +111,9 @@ class LeafReader:
         self._page_number: int | None = None  # None: the dictionary page
         self._believe_headers = True  # where they count rows
         try:
-            codec, decompress = decompressor(self._chunk.codec)
-            prefix, step = prefix_of(codec)
-            self._how: dict[str, Any] = {
-                "lsb_levels": file.lsb_levels,
-                "codec": codec,
-                "decompress": decompress,
-                "prefix": prefix,
-                "step": step,
-                "max_output": fetcher.limits.max_output_bytes,
-                "max_page": fetcher.limits.max_page_bytes,
-                "always_compressed": file.always_compressed,
-                "likely_rows": _likely_rows(self._stop - self._start, file.store.size),
-            }
+            codec = self._chunk.codec
+            self._how = fetcher.decoding.get(codec) or _way(file, fetcher, codec)
+            self._likely_rows = _likely_rows(self._stop - self._start, file.store.size)
             self._decoder: Any = self._new_decoder()
             self._codes: CodesDecoder | None = None
             if (
@@ -116,7 +122,9 @@ class LeafReader:
                 and pa.types.is_dictionary(form.type)
                 and self._dictionary_only()
             ):
-                self._codes = CodesDecoder(form, leaf.max_def, **self._how)
+                self._codes = CodesDecoder(
+                    form, leaf.max_def, likely_rows=self._likely_rows, **self._how
+                )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
         if offsets is not None and offsets.start > self._start:
@@ -132,6 +140,7 @@ class LeafReader:
             leaf.max_rep,
             rungs=self._ladder,
             levels_only=leaf.group,
+            likely_rows=self._likely_rows,
             **bounds,
             **self._how,
         )
@@ -246,11 +255,13 @@ class LeafReader:
         states: Iterator[int] | None = None
         if self._pages is not None and len(self._pages) == 1:
             self._page_number, self._at, _, first, count = self._pages[0]
-            made = decoder.read_page(self._buffers[0], first, count, ranges, self._slots())
+            hint = self._slots() if self._ladder else 0
+            made = decoder.read_page(self._buffers[0], first, count, ranges, hint)
             if made != core.TAKE_DICTIONARY:
                 self._counts.pages_read += 1
                 if not isinstance(made, int):
-                    return self._finished([self._arrow(*made)])
+                    arrays = [self._arrow(*made)]
+                    return self._finished(arrays) if self._ladder else arrays
                 states = iter([made])
         if states is None:
             decoder.begin(ranges, hint=self._slots())

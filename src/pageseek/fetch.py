@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pageseek.errors import CorruptFileError
 from pageseek.limits import DEFAULT, Limits
@@ -18,7 +19,7 @@ class Fetcher:
     `tail`: the last bytes of the file, when they are at hand.
     """
 
-    __slots__ = ("_gap", "_store", "_tail", "_tail_start", "limits", "report")
+    __slots__ = ("_gap", "_store", "_tail", "_tail_start", "decoding", "limits", "report")
 
     def __init__(
         self,
@@ -28,6 +29,9 @@ class Fetcher:
         limits: Limits = DEFAULT,
     ) -> None:
         self.limits = limits
+        self.decoding: dict[
+            int, dict[str, Any]
+        ] = {}  # codec: how its pages are decoded (decode.py)
         self._store = store
         self._tail = tail
         self._tail_start = store.size - (tail.nbytes if tail is not None else 0)

@@ -46,6 +46,7 @@ TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with i
 CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
 
 RowGroup = NamedTuple("RowGroup", [(name, int) for name in core.ROW_GROUP_FIELDS])  # type: ignore[misc]
+_GROUP_FIELDS, _NUM_ROWS = len(RowGroup._fields), RowGroup._fields.index("num_rows")
 Chunk = NamedTuple("Chunk", [(name, int) for name in core.CHUNK_FIELDS])  # type: ignore[misc]
 PageHeader = NamedTuple("PageHeader", [(name, int) for name in core.PAGE_HEADER_FIELDS])  # type: ignore[misc]
 
@@ -107,11 +108,11 @@ class ParquetFile:
         ) = parsed
         if encryption is not None and encryption != ABSENT:
             report.note(f"{self.name}: some columns are encrypted")
-        self.row_groups: list[Any] = _records(RowGroup, groups)
-        self.group_rows = [group.num_rows for group in self.row_groups]
-        for i, n in enumerate(self.group_rows):
-            if n < 0:
-                raise CorruptFileError(f"{self.name}: row group {i} has {n} rows")
+        self._groups = groups
+        self.group_rows = memoryview(groups).cast("q")[_NUM_ROWS::_GROUP_FIELDS].tolist()
+        if self.group_rows and min(self.group_rows) < 0:
+            i, n = next((i, n) for i, n in enumerate(self.group_rows) if n < 0)
+            raise CorruptFileError(f"{self.name}: row group {i} has {n} rows")
         if self.num_rows != sum(self.group_rows):
             report.note(
                 f"{self.name}: the footer counts {self.num_rows} rows, its row groups another number"
@@ -122,7 +123,7 @@ class ParquetFile:
         self._orders = memoryview(orders).cast("q")
         self._chunk_tables: dict[int, bytes] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
-        self._checked: dict[tuple[int, int], Any] = {}
+        self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output
         self._group_zones: dict[tuple[int, Options], rows.Zones | None] = {}
@@ -178,13 +179,18 @@ class ParquetFile:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<ParquetFile {self.name}: {self.num_rows:,} rows, {len(self.row_groups)} row groups, {self.num_leaves} leaves>"
+        return f"<ParquetFile {self.name}: {self.num_rows:,} rows, {self.num_row_groups} row groups, {self.num_leaves} leaves>"
 
     # -- footer -------------------------------------------------------------------------------
 
     @property
     def num_row_groups(self) -> int:
-        return len(self.row_groups)
+        return len(self.group_rows)
+
+    @lazy
+    def row_groups(self) -> list[Any]:
+        """The row groups as the footer has them, records of RowGroup."""
+        return _records(RowGroup, self._groups)
 
     @property
     def leaves(self) -> list[Leaf]:
@@ -246,7 +252,7 @@ class ParquetFile:
         """The Arrow schema of the file, as read with default options."""
         tree, options = self.schema_tree, Options()
         fields = [
-            tree.arrow_field(i, options) if tree.is_flat(i) else self.node(i, options).field
+            tree.flat_column(i, options)[2] if tree.is_flat(i) else self.node(i, options).field
             for i in range(tree.num_fields)
         ]
         return pa.schema(fields, metadata=self.schema_metadata or None)
@@ -320,6 +326,8 @@ class ParquetFile:
     @lazy
     def understates_chunks(self) -> bool:
         """Whether the writer left the dictionary page's header out of total_compressed_size (PARQUET-816)."""
+        if not (self.created_by or "").startswith("parquet-mr "):
+            return False
         made = re.match(
             r"parquet-mr version (\d{1,9})\.(\d{1,9})\.(\d{1,9})", self.created_by or ""
         )
@@ -327,6 +335,10 @@ class ParquetFile:
 
     def chunk(self, row_group: int, leaf: Leaf) -> Any:
         """One column chunk, checked: readable, in this file, inside it."""
+        return self.placed_chunk(row_group, leaf)[0]
+
+    def placed_chunk(self, row_group: int, leaf: Leaf) -> tuple[Any, int, int]:
+        """The same with its first byte, and the byte after its last."""
         found = self._checked.get((row_group, leaf.index))
         if found is not None:
             return found
@@ -341,8 +353,8 @@ class ParquetFile:
             or not 4 <= start <= stop <= self.store.size
         ):
             raise self._refusal(row_group, leaf, chunk)
-        self._checked[row_group, leaf.index] = chunk
-        return chunk
+        made = self._checked[row_group, leaf.index] = chunk, start, stop
+        return made
 
     def _refusal(self, row_group: int, leaf: Leaf, chunk: Any) -> PageseekError:
         """What is wrong with a chunk."""
@@ -403,7 +415,7 @@ class ParquetFile:
     def _bounds(
         self, leaf: Leaf, form: Form, places: bytes, nulls: bytes | None, nans: bytes | None
     ) -> Bounds:
-        n = len(self.row_groups)
+        n = self.num_row_groups
         counts = struct.pack(f"{n}q", *self.group_rows)
         with placed(f"{self.name}: column {leaf.name!r}: statistics"):
             return Bounds(form, self._footer, places, n, None, nulls, nans, counts, 0)
@@ -461,28 +473,25 @@ class ParquetFile:
         """Parse, check and keep offset indexes; None, with a note, where one cannot be trusted."""
         known, size = self._offset_indexes, self.store.size
         wanted: list[tuple[memoryview, int, int]] = []
-        places: list[Leaf] = []
+        places: list[tuple[Leaf, Any]] = []
         for leaf, part in zip(leaves, data, strict=True):
             if part is None:
                 known[row_group, leaf.index] = None
                 continue
-            start, stop = chunk_range(self._chunk(row_group, leaf))
+            chunk = self._chunk(row_group, leaf)
+            start, stop = chunk_range(chunk)
             if 0 <= start <= stop <= size:
                 wanted.append((part, start, stop))
-                places.append(leaf)
+                places.append((leaf, chunk))
             else:
                 known[row_group, leaf.index] = None
                 self._ignored("offset", row_group, leaf, "its chunk lies outside the file", report)
         made = parse_offset_indexes(wanted, self.group_rows[row_group], self.max_metadata_bytes)
-        for leaf, (_, start, _), found in zip(places, wanted, made, strict=True):
+        for (leaf, chunk), (_, start, _), found in zip(places, wanted, made, strict=True):
             if isinstance(found, CoreError):
                 self._ignored("offset", row_group, leaf, found.message, report)
                 found = None
-            elif (
-                found is not None
-                and found.start > start
-                and not _may_have_dictionary(self._chunk(row_group, leaf))
-            ):
+            elif found is not None and found.start > start and not _may_have_dictionary(chunk):
                 why = "its first page is not the first of the chunk"
                 self._ignored("offset", row_group, leaf, why, report)
                 found = None
@@ -553,7 +562,7 @@ class ParquetFile:
         """
         leaf = self._resolve(leaf)
         form = self.schema_tree.parquet_form(leaf)
-        places = (self._chunk_bounds(leaf, form) or (_NOWHERE * 4 * len(self.row_groups),))[0]
+        places = (self._chunk_bounds(leaf, form) or (_NOWHERE * 4 * self.num_row_groups,))[0]
         found = self._bounds(leaf, form, places, None, None)
         return found.lower, found.upper
 

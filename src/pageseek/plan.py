@@ -120,8 +120,9 @@ class ScanPlan:
         """The rows of the plan, a table for each row group that has some. `opened`: its files, if they were
         opened for it a moment ago.
         """
-        report = report if report is not None else Report(chunks=None)
-        if not report.analyzed:
+        if report is None:  # nobody looks at it
+            report = Report(analyzed=True, chunks=None)
+        elif not report.analyzed:
             self._begin(report)
         left = self.request.limit
         for i, file_plan in enumerate(self.files):
@@ -193,12 +194,12 @@ class ScanPlan:
                 file.drop_index(group.row_group, mismatch.leaf)
                 before = ranges.num_rows
                 if not group.proven:  # rows may have been ruled out on the word of this index
-                    ranges = rows.RowRanges.all(file.row_groups[group.row_group].num_rows)
+                    ranges = rows.RowRanges.all(file.group_rows[group.row_group])
                 more = ranges.num_rows - before
                 stated = _stated_pages(file.chunk(group.row_group, mismatch.leaf))
                 report.restart(file.name, group.row_group, mismatch.leaf.name, stated, more)
             else:
-                total = file.row_groups[group.row_group].num_rows
+                total = file.group_rows[group.row_group]
                 report.done(file.name, group.row_group, ranges.num_rows, total)
                 return found
 
@@ -255,7 +256,7 @@ def _load_offsets(
 
 
 def _is_part(file: ParquetFile, row_group: int, ranges: rows.RowRanges) -> bool:
-    return bool(ranges.num_rows < file.row_groups[row_group].num_rows)
+    return bool(ranges.num_rows < file.group_rows[row_group])
 
 
 def drive(

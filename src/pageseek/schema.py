@@ -9,8 +9,8 @@ import base64
 import binascii
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, overload
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -60,9 +60,9 @@ class lazy(Generic[_T]):  # noqa: N801
 _ELEMENT = struct.Struct(f"<{len(SchemaElement._fields)}q")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # frozen, it would take three times as long to make
 class Leaf:
-    """A primitive column: its place among the leaves, its path, and its greatest levels."""
+    """A primitive column: its place among the leaves, its path, and its greatest levels. Never changed."""
 
     index: int
     path: tuple[str, ...]
@@ -73,23 +73,18 @@ class Leaf:
     group: bool = False  # it stands for a group above it: is that null?
     rung: int = -1  # of its ladder, that tells this; -1: the group never is
     siblings: int = 1  # leaves of that group, the first of which this is
+    name: str = field(init=False, compare=False, repr=False)
+    key: tuple[int, int] = field(init=False, compare=False, repr=False)  # its values, or a rung
+    flat: bool = field(init=False, compare=False, repr=False)
 
-    @property
-    def name(self) -> str:
-        return ".".join(self.path)
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """What is read of it: its values, or a rung."""
-        return self.index, self.rung
-
-    @property
-    def flat(self) -> bool:
-        return len(self.path) == 1 and self.max_rep == 0
+    def __post_init__(self) -> None:
+        # asked for many times in a lookup, where a property would take longer than the work
+        self.name = ".".join(self.path)
+        self.key = self.index, self.rung
+        self.flat = len(self.path) == 1 and self.max_rep == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A top-level field and its leaves, a half-open range of leaf numbers."""
 
     name: str
@@ -130,6 +125,7 @@ class Schema:
         self._source = source
         self._forms: dict[tuple[int, Options], Form] = {}
         self._flat: dict[int, Leaf] = {}  # of a schema without groups, those asked for
+        self._found: dict[str, list[int]] = {}  # and the positions of names
         self._n = len(elements) // _ELEMENT.size - 1  # without the root
         self._all_flat = num_leaves == self._n
 
@@ -228,12 +224,19 @@ class Schema:
     @lazy
     def _by_name(self) -> dict[str, list[int]]:
         names: dict[str, list[int]] = {}
-        for i, field in enumerate(self.fields):
-            names.setdefault(field.name, []).append(i)
+        for i, top in enumerate(self.fields):
+            names.setdefault(top.name, []).append(i)
         return names
 
     def _positions(self, name: str) -> list[int]:
-        return self._flat_positions(name) if self._all_flat else self._by_name.get(name, [])
+        if not self._all_flat:
+            return self._by_name.get(name, [])
+        found = self._found.get(name)
+        if found is None:
+            found = self._flat_positions(name)
+            if found:  # names that are none are not kept
+                self._found[name] = found
+        return found
 
     def field_index(self, name: str) -> int:
         """The position of the top-level field of exactly this name."""
@@ -300,8 +303,8 @@ class Schema:
         try:
             blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
             made = [(f.name, f) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
-            for _, field in made:  # pyarrow decodes text when it is asked for, and this may be none
-                getattr(field.type, "tz", None)
+            for _, kept in made:  # pyarrow decodes text when it is asked for, and this may be none
+                getattr(kept.type, "tz", None)
         except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
             return []
         return made if len(made) == self.num_fields else []
@@ -347,27 +350,30 @@ class Schema:
 
     def form(self, leaf: Leaf, options: Options) -> Form:
         """How a flat leaf is decoded."""
-        key = leaf.index, options
-        form = self._forms.get(key)
-        if form is None:
-            self._check_physical(leaf)
-            stored = self.stored_field(leaf.top)
-            original = None if stored is None else stored_type(stored)
-            dictionary = leaf.path[0] in options.dictionary_columns
-            form = self._forms[key] = leaf_form(leaf.element, options, original, dictionary)
-        return form
+        form = self._forms.get((leaf.index, options))
+        return self._make_form(leaf, options, self.stored_field(leaf.top)) if form is None else form
+
+    def _make_form(self, leaf: Leaf, options: Options, stored: pa.Field | None) -> Form:
+        self._check_physical(leaf)
+        original = None if stored is None else stored_type(stored)
+        dictionary = leaf.path[0] in options.dictionary_columns
+        made = leaf_form(leaf.element, options, original, dictionary)
+        self._forms[leaf.index, options] = made
+        return made
 
     def first_leaf(self, index: int) -> int:
         """The first leaf of a top-level field."""
         return index if self._all_flat else self.fields[index].first_leaf
 
-    def arrow_field(self, index: int, options: Options) -> pa.Field:
-        """A flat top-level field as Arrow has it, with its field id in the metadata, as pyarrow keeps it."""
+    def flat_column(self, index: int, options: Options) -> tuple[Leaf, Form, pa.Field]:
+        """A flat top-level field: its leaf, how that is decoded, and the field as Arrow has it, with its field id
+        in the metadata, as pyarrow keeps it.
+        """
         leaf = self.leaf(self.first_leaf(index))
-        form, element, name = self.form(leaf, options), leaf.element, leaf.path[0]
-        stored = self.stored_field(index)
+        stored, element, name = self.stored_field(index), leaf.element, leaf.path[0]
+        form = self._make_form(leaf, options, stored)
         metadata = stored_metadata(stored) if stored is not None and stored.metadata else {}
         if element.field_id != ABSENT:
             metadata[b"PARQUET:field_id"] = str(element.field_id).encode()
         nullable = element.repetition != 0 or form.is_null
-        return pa.field(name, form.type, nullable=nullable, metadata=metadata or None)
+        return leaf, form, pa.field(name, form.type, nullable=nullable, metadata=metadata or None)

@@ -6,10 +6,11 @@ own reader gives for the file.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -64,22 +65,27 @@ class SchemaElement(NamedTuple):
     logical_c: int
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How columns come out."""
-
+class _Options(NamedTuple):
     int96_unit: str = "ns"
     string_type: str = "string"
     dictionary_columns: tuple[str, ...] = ()
     out_of_range: str = "error"
 
-    def __post_init__(self) -> None:
+
+class Options(_Options):
+    """How columns come out."""
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        self = super().__new__(cls, *args, **options)
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
         if self.string_type not in ("string", "large", "view"):
             raise ValueError(f"string_type={self.string_type!r}: one of 'string', 'large', 'view'")
         if self.out_of_range not in ("error", "keep"):
             raise ValueError(f"out_of_range={self.out_of_range!r}: 'error' or 'keep'")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +97,14 @@ class Form:
     storage: pa.DataType
     type: pa.DataType
 
-    @property
-    def is_null(self) -> bool:
-        """Every value is null."""
-        return bool(self.type.id == _NULL)
+    kind: int = field(init=False, compare=False, repr=False)  # of `core`, and so is the next
+    width: int = field(init=False, compare=False, repr=False)
+    is_null: bool = field(init=False, compare=False, repr=False)  # every value is null
 
-    @property
-    def kind(self) -> int:
-        return self.core[2]
-
-    @property
-    def width(self) -> int:
-        return self.core[3]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", self.core[2])
+        object.__setattr__(self, "width", self.core[3])
+        object.__setattr__(self, "is_null", self.type.id == _NULL)
 
     def finish(self, array: pa.Array) -> pa.Array:
         """An array of `storage` as one of `type`. CoreError where its values do not fit that."""
@@ -390,11 +392,36 @@ def leaf_form(
 
     `stored` is its type in the file's Arrow schema, if it has one. `dictionary`: it is to come out as one.
     """
+    # what tells the type, and is the same for every column of it: neither its name, nulls nor children
+    typed = element[:2] + _NO_PLACE + element[6:9] + element[10:]
+    natural, form = _natural_form(typed, options)
+    if dictionary and natural in _DICTIONARY_VALUES:
+        stored = pa.dictionary(pa.int32(), natural)
+    if stored is None or stored == natural:
+        return form
+    kind, storage, _, text = _natural(element, options)
+    return _form(element, options, *_with_stored(kind, storage, natural, stored), text)
+
+
+_NO_PLACE = (0, 0, 0, 0)  # repetition, name and number of children
+
+
+@functools.lru_cache(maxsize=256)
+def _natural_form(typed: tuple[int, ...], options: Options) -> tuple[pa.DataType, Form]:
+    """The type without regard to a stored Arrow schema, and how to decode it: made once for each type."""
+    element = SchemaElement(*typed[:9], ABSENT, *typed[9:])
     kind, storage, made, text = _natural(element, options)
-    if dictionary and made in _DICTIONARY_VALUES:
-        made = pa.dictionary(pa.int32(), made)
-    elif stored is not None:
-        kind, storage, made = _with_stored(kind, storage, made, stored)
+    return made, _form(element, options, kind, storage, made, text)
+
+
+def _form(
+    element: SchemaElement,
+    options: Options,
+    kind: int,
+    storage: pa.DataType,
+    made: pa.DataType,
+    text: bool,
+) -> Form:
     if options.string_type == "large" and made in _LARGE:  # views and dictionaries stay as they are
         kind, storage, made = K_LARGE_BYTES, _LARGE[storage], _LARGE[made]
     elif options.string_type == "view" and made in _VIEW:

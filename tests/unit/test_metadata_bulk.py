@@ -16,6 +16,7 @@ from pageseek._core import convert, metadata
 import pageseek as ps
 from pageseek.errors import CoreError
 from pageseek.metadata import ParquetFile, chunk_range
+from support.writer import I32, I64, Struct, thrift
 
 ABSENT = metadata.ABSENT
 ROWS = 3_000
@@ -127,6 +128,48 @@ def test_offset_indexes_of_a_chunk_that_cannot_be_are_refused(file: ParquetFile)
     assert empty == (0, b"", b"", bytes(8))
     with pytest.raises(TypeError):
         metadata.offset_indexes([(None, 4, 9)], 1)  # type: ignore[list-item]
+
+
+PAGES = [(4, 100, 0), (104, 1 << 20, 7), (1 << 40, (1 << 31) - 1, 1 << 33), (1 << 62, 1, 1 << 61)]
+
+
+def locations(pages: Any, extra: Struct | None = None) -> bytes:
+    """An OffsetIndex; with `extra` fields in each page it is not written as others write it."""
+    made = [{1: I64(at), 2: I32(size), 3: I64(row), **(extra or {})} for at, size, row in pages]
+    return thrift({1: made})
+
+
+def read_or_error(data: bytes) -> Any:
+    try:
+        return metadata.offset_index(data, (1 << 63) - 1, 0, (1 << 63) - 1)
+    except CoreError as error:
+        return error.status, error.message
+
+
+def test_pages_are_the_same_however_they_are_written() -> None:
+    wanted = read_or_error(locations(PAGES, {9: I64(1)}))
+    assert [ints(part) for part in wanted[1:4]] == [list(part) for part in zip(*PAGES, strict=True)]
+    assert read_or_error(locations(PAGES)) == wanted
+    plain, first = locations(PAGES), locations(PAGES[:1])
+    assert plain[2:10] == first[2:10] == bytes([0x16, 8, 0x15, 0xC8, 1, 0x16, 0, 0])
+    for odd in (
+        bytes([0x16, 0x88, 0, 0x15, 0xC8, 1, 0x16, 0, 0]),  # more bytes than the integer needs
+        bytes([0x16, 0x88, *[0x80] * 7, 0, 0x15, 0xC8, 1, 0x16, 0, 0]),
+        bytes([0x16, 0x88, *[0x80] * 8, 0, 0x15, 0xC8, 1, 0x16, 0, 0]),
+        bytes([6, 2, 8, 5, 4, 0xC8, 1, 6, 6, 0, 0]),  # field ids in full
+    ):
+        assert read_or_error(plain[:2] + odd + plain[10:]) == wanted
+
+
+@pytest.mark.parametrize(
+    "page",
+    [(4, 1 << 31, 0), (4, -(1 << 31) - 1, 0), (4, -1, 0), (-4, 9, 0), (4, 9, -1), (1 << 63, 9, 0)],
+)
+def test_what_is_wrong_with_a_page_is_the_same_however_it_is_written(page: Any) -> None:
+    end = [(1 << 40, 9, 5)] * 4  # so that the short way is taken
+    found = read_or_error(locations([page, *end]))
+    assert isinstance(found[0], int)
+    assert found == read_or_error(locations([page, *end], {9: I64(1)}))
 
 
 # ---- column indexes ------------------------------------------------------------------------------
