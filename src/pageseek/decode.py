@@ -79,7 +79,9 @@ class LeafReader:
         self._offsets = offsets
         self._chunk = file.chunk(row_group, leaf)
         self._num_rows = file.row_groups[row_group].num_rows
-        self._max_values = self._chunk.num_values if self._chunk.num_values >= 0 else 1 << 62
+        # a run of a few bytes can stand for any number of levels; of a leaf that repeats nothing else bounds them
+        stated = leaf.max_rep and self._chunk.num_values >= 0
+        self._max_values = self._chunk.num_values if stated else 1 << 62
         self._start, self._stop = chunk_range(self._chunk)
         self._levels = levels
         num_pages = None if offsets is None or again else offsets.num_pages
@@ -106,6 +108,7 @@ class LeafReader:
                 "max_output": fetcher.limits.max_output_bytes,
                 "max_page": fetcher.limits.max_page_bytes,
                 "always_compressed": file.always_compressed,
+                "max_values": self._max_values,
                 "likely_rows": _likely_rows(self._stop - self._start, file.store.size),
             }
             self._decoder: Any = self._new_decoder()
@@ -124,15 +127,12 @@ class LeafReader:
 
     def _new_decoder(self) -> core.LeafDecoder:
         leaf = self.leaf
-        # a run of a few bytes can stand for any number of levels; of a leaf that repeats nothing else bounds them
-        bounds: dict[str, Any] = {"max_values": self._max_values} if leaf.max_rep else {}
         return core.LeafDecoder(
             self.form.core,
             leaf.max_def,
             leaf.max_rep,
             rungs=self._ladder,
             levels_only=leaf.group,
-            **bounds,
             **self._how,
         )
 
