@@ -96,7 +96,9 @@ class LeafReader:
         self._offsets = offsets
         self._chunk, self._start, self._stop = file.placed_chunk(row_group, leaf)
         self._num_rows = file.group_rows[row_group]
-        self._max_values = self._chunk.num_values if self._chunk.num_values >= 0 else 1 << 62
+        # a run of a few bytes can stand for any number of levels; of a leaf that repeats nothing else bounds them
+        stated = leaf.max_rep and self._chunk.num_values >= 0
+        self._max_values = self._chunk.num_values if stated else 1 << 62
         self._levels = levels
         num_pages = None if offsets is None or again else offsets.num_pages
         self._report = fetcher.report.chunk(file.name, row_group, leaf.name, num_pages)
@@ -132,8 +134,6 @@ class LeafReader:
 
     def _new_decoder(self) -> core.LeafDecoder:
         leaf = self.leaf
-        # a run of a few bytes can stand for any number of levels; of a leaf that repeats nothing else bounds them
-        bounds: dict[str, Any] = {"max_values": self._max_values} if leaf.max_rep else {}
         return core.LeafDecoder(
             self.form.core,
             leaf.max_def,
@@ -141,7 +141,7 @@ class LeafReader:
             rungs=self._ladder,
             levels_only=leaf.group,
             likely_rows=self._likely_rows,
-            **bounds,
+            max_values=self._max_values,
             **self._how,
         )
 

@@ -55,8 +55,8 @@ class GroupScan:
         self._held: dict[Key, list[pa.Array]] = {}
         self._ladders: dict[Key, Decoded] = {}
         self._forms: dict[Key, Form] = {}
-        self._payload = {part.leaf.index for column in columns for part in column.parts}
         self._read_before: set[int] = set()  # leaves
+        self._tests_groups = False
         self._kept: list[
             tuple[int, memoryview]
         ] = []  # bytes of leaves tested that are payload, by their place
@@ -122,20 +122,7 @@ class GroupScan:
     def _read(self, parts: Sequence[Part], ranges: rows.RowRanges, codes: bool = False) -> None:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
         readers = [self._reader(part, codes) for part in parts]
-        wanted = [reader.want(ranges) for reader in readers]
-        places = dict.fromkeys(at for part in wanted for at in part)
-        held = {at: data for at in places if (data := self._at_hand(at)) is not None}
-        missing = [at for at in places if at not in held] if held else list(places)
-        new = dict(zip(missing, self._fetcher.read(missing, "data"), strict=True))
-        lengths = {at: at[1] for at in missing}
-        for reader, part in zip(readers, wanted, strict=True):
-            reader.give(
-                [new[at] if at in new else held[at] for at in part],
-                sum(lengths.pop(at, 0) for at in part),
-            )
-            if reader.leaf.group and reader.leaf.index in self._payload:
-                self._kept += [(at[0], new[at]) for at in part if at in new]
-                self._kept.sort(key=_place)
+        self._fetch(readers, ranges)
         for reader in readers:
             key = reader.leaf.key
             self._forms[key] = reader.form
@@ -152,6 +139,31 @@ class GroupScan:
             else:
                 self._ladders[key] = decoded
 
+    def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> None:
+        """Hand the readers their bytes: in one wave, those that are not at hand."""
+        wanted = [reader.want(ranges) for reader in readers]
+        if not self._tests_groups:
+            buffers = iter(self._fetcher.read([at for places in wanted for at in places], "data"))
+            for reader, places in zip(readers, wanted, strict=True):
+                fetched = sum([length for _, length in places])
+                reader.give([next(buffers) for _ in places], fetched)
+            return
+        different = dict.fromkeys(at for places in wanted for at in places)
+        held = {at: data for at in different if (data := self._at_hand(at)) is not None}
+        missing = [at for at in different if at not in held]
+        new = dict(zip(missing, self._fetcher.read(missing, "data"), strict=True))
+        lengths = {at: at[1] for at in missing}
+        payload = self._payload()
+        for reader, places in zip(readers, wanted, strict=True):
+            given = [new[at] if at in new else held[at] for at in places]
+            reader.give(given, sum(lengths.pop(at, 0) for at in places))
+            if reader.leaf.group and reader.leaf.index in payload:
+                self._kept += [(at[0], new[at]) for at in places if at in new]
+        self._kept.sort(key=_place)
+
+    def _payload(self) -> set[int]:
+        return {part.leaf.index for column in self._columns for part in column.parts}
+
     def _at_hand(self, at: tuple[int, int]) -> memoryview | None:
         """The bytes at a place, where they were fetched for a test of the same leaf."""
         offset, length = at
@@ -167,7 +179,8 @@ class GroupScan:
         offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
         again = leaf.index in self._read_before
         self._read_before.add(leaf.index)
-        levels = leaf.group and leaf.index not in self._payload
+        levels = leaf.group and leaf.index not in self._payload()
+        self._tests_groups |= leaf.group
         return LeafReader(
             self._file, self._row_group, part, self._fetcher, offsets, codes, again, levels
         )
@@ -238,7 +251,9 @@ class GroupScan:
                 self._held[key], self._forms[key] = self._held[other], PRESENCE
 
     def _teller(self, leaf: Leaf) -> Leaf:
-        return teller(self._file, self._row_group, leaf, self._payload)
+        if not leaf.group:
+            return leaf
+        return teller(self._file, self._row_group, leaf, self._payload())
 
     def _evaluate(self, bound: Bound, n: int) -> tuple[Bitmap, int]:
         """Where a condition is TRUE, for the n rows selected now."""
