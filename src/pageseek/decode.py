@@ -260,8 +260,8 @@ class LeafReader:
             if made != core.TAKE_DICTIONARY:
                 self._counts.pages_read += 1
                 if not isinstance(made, int):
-                    arrays = [self._arrow(*made)]
-                    return self._finished(arrays) if self._ladder else arrays
+                    array = self._arrow(*made)
+                    return self._finished([array]) if self._ladder else [array]
                 states = iter([made])
         if states is None:
             decoder.begin(ranges, hint=self._slots())

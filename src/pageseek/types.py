@@ -409,7 +409,7 @@ _NO_PLACE = (0, 0, 0, 0)  # repetition, name and number of children
 @functools.lru_cache(maxsize=256)
 def _natural_form(typed: tuple[int, ...], options: Options) -> tuple[pa.DataType, Form]:
     """The type without regard to a stored Arrow schema, and how to decode it: made once for each type."""
-    element = SchemaElement(*typed[:9], ABSENT, *typed[9:])
+    element = SchemaElement._make((*typed[:9], ABSENT, *typed[9:]))
     kind, storage, made, text = _natural(element, options)
     return made, _form(element, options, kind, storage, made, text)
 
