@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +21,7 @@ from pageseek.report import Report
 from pageseek.types import Options
 
 Decode = Callable[[rows.RowRanges], list[pa.Array]]
-Compare = Callable[[Callable[[], Any], Callable[[], Any]], Any]
+Compare = Callable[[Callable[[], Any], Callable[[], Any], int], Any]
 
 
 @pytest.fixture(scope="session")
@@ -44,13 +46,14 @@ def decode_of() -> Callable[[bytes], Decode]:
 
 @pytest.fixture
 def compare(benchmark: Any) -> Compare:
-    """Time two functions by turns, since machines slow down and recover: the second one is the peer.
+    """Time two functions that do so many rows by turns, since machines slow down and recover: the second one is
+    the peer.
 
     Run with `--benchmark-timer=time.thread_time`, they are compared by the time of the processor.
     """
     timer = benchmark._timer
 
-    def run(ours: Callable[[], Any], theirs: Callable[[], Any]) -> Any:
+    def run(ours: Callable[[], Any], theirs: Callable[[], Any], rows: int) -> Any:
         spent: list[float] = []
 
         def peer() -> None:
@@ -63,7 +66,7 @@ def compare(benchmark: Any) -> Compare:
         ours(), theirs()
         rounds = int(min(max(0.5 / (time.perf_counter() - start), 7), 60))
         found = benchmark.pedantic(ours, setup=peer, rounds=rounds)
-        benchmark.extra_info["peer"] = min(spent)
+        benchmark.extra_info.update(peer=min(spent), rows=rows)
         return found
 
     return run
@@ -73,8 +76,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--table", type=Path, help="write what has a peer to this file, as Markdown")
 
 
+HEAD = """# Decoding speed
+
+What `pytest bench/micro/test_encodings.py --benchmark-timer=time.thread_time --table docs/decoding.md` found on
+{date}, with pageseek {ours}, pyarrow {theirs}, Python {python}, one thread.
+
+Chunks of a million rows in memory, uncompressed, in 50 pages of 20,000 rows; lists have 0 to 2 elements in a row. Of
+each chunk all rows are selected, or 10 % or 1 % of them at random, or 1 % in one run. A cell holds how many million rows
+of the chunk are done in a second, and how many times as long pyarrow takes for the same rows: its full decode, and its
+filter where there is something to filter. The two take turns, and the least time of each counts.
+
+"""
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Of each case and selection, the least time and how many times as long the peer took."""
+    """Of each case and selection, the speed and how many times as long the peer took."""
     session = getattr(config, "_benchmarksession", None)
     table: dict[str, dict[str, str]] = {}
     for bench in session.benchmarks if session else ():
@@ -82,7 +98,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             continue
         case, selection = bench.group.split(" ", 1)
         ours, theirs = min(bench.stats.data), bench.extra_info["peer"]
-        table.setdefault(case, {})[selection] = f"{ours * 1e3:.2f} ms, {theirs / ours:.2f}x"
+        speed = bench.extra_info["rows"] / ours / 1e6
+        table.setdefault(case, {})[selection] = f"{speed:,.0f} M/s, {theirs / ours:.2f}x"
     if not table:
         return
     heads = list(dict.fromkeys(name for cells in table.values() for name in cells))
@@ -95,4 +112,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.write(text)
     target = config.getoption("--table")
     if target:
-        target.write_text(text)
+        head = HEAD.format(
+            date=dt.date.today(),
+            ours=ps.__version__,
+            theirs=pa.__version__,
+            python=platform.python_version(),
+        )
+        target.write_text(head + text)

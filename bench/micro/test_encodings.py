@@ -210,5 +210,5 @@ def test_selected_rows(
         table = file.read_row_group(0, use_threads=False)
         return table if selection == "100%" else table.filter(wanted)
 
-    found = compare(lambda: decode(chosen), theirs)
+    found = compare(lambda: decode(chosen), theirs, N)
     assert pa.chunked_array(found).equals(theirs()["a"])
