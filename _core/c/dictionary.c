@@ -103,11 +103,15 @@ static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
 /* Each code is proven to be inside the dictionary. `at`: byte of the page, for errors. */
 static ps_status check_codes(const ps_leaf *leaf, const uint32_t *codes, size_t n, uint64_t at,
                              ps_error *err) {
-    uint32_t greatest = 0;
+    const uint32_t size = leaf->dictionary.n, last = size - 1;
+    uint32_t seen = 0, greatest = 0;
+    /* the top bit shows a code that is beyond `last`, or so great itself that the difference wraps around */
+    for (size_t i = 0; i < n; i++) seen |= codes[i] | (last - codes[i]);
+    if (size && size <= INT32_MAX && !(seen >> 31)) return PS_OK;
     for (size_t i = 0; i < n; i++) greatest = codes[i] > greatest ? codes[i] : greatest;
-    if (n && greatest >= leaf->dictionary.n) {
+    if (n && greatest >= size) {
         return ps_fail(err, PS_CORRUPT, at, "dictionary index %u >= %u", (unsigned)greatest,
-                       (unsigned)leaf->dictionary.n);
+                       (unsigned)size);
     }
     return PS_OK;
 }
