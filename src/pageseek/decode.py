@@ -156,11 +156,14 @@ class LeafReader:
             self._pages = None
             wanted = [(self._start, self._stop - self._start)]
         else:
+            wanted = []
             self._pages = self._offsets.pages_of(ranges)
-            wanted = [(offset, length) for _, offset, length, _, _ in self._pages]
+            for _, offset, length, _, _ in self._pages:
+                wanted.append((offset, length))  # of one page, a comprehension would cost more
             if self._dictionary_at is not None and self._dictionary_is_sure():
                 wanted.append(self._dictionary_at)
-        self._report.bytes += sum([length for _, length in wanted])
+        for _, length in wanted:
+            self._report.bytes += length
         return wanted
 
     def _dictionary_only(self) -> bool:
@@ -248,8 +251,8 @@ class LeafReader:
             if made != core.TAKE_DICTIONARY:
                 self._report.pages_read += 1
                 if not isinstance(made, int):
-                    arrays = [self._arrow(*made)]
-                    return self._finished(arrays) if self._ladder else arrays
+                    found = [self._arrow(*made)]
+                    return self._finished(found) if self._ladder else found
                 states = iter([made])
         if states is None:
             decoder.begin(ranges, hint=self._slots())

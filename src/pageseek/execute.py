@@ -113,9 +113,13 @@ class GroupScan:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
         readers = [self._reader(part, codes) for part in parts]
         wanted = [reader.want(ranges) for reader in readers]
-        buffers = iter(self._fetcher.read([at for part in wanted for at in part], "data"))
+        buffers = self._fetcher.read([at for part in wanted for at in part], "data")
+        start = 0
         for reader, pages in zip(readers, wanted, strict=True):
-            reader.give([next(buffers) for _ in pages])
+            stop = start + len(pages)
+            reader.give(buffers[start:stop])
+            start = stop
+        del buffers  # each reader lets go of its own
         for reader in readers:
             key = reader.leaf.key
             self._forms[key] = reader.form

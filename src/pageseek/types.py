@@ -66,19 +66,25 @@ class SchemaElement(NamedTuple):
 
 
 class _Options(NamedTuple):
-    int96_unit: str = "ns"
-    string_type: str = "string"
-    dictionary_columns: tuple[str, ...] = ()
-    out_of_range: str = "error"
+    int96_unit: str
+    string_type: str
+    dictionary_columns: tuple[str, ...]
+    out_of_range: str
 
 
 class Options(_Options):
-    """How columns come out."""
+    """How columns come out. A tuple, because it is part of many keys and has to hash quickly."""
 
     __slots__ = ()
 
-    def __new__(cls, *args: Any, **options: Any) -> Self:
-        self = super().__new__(cls, *args, **options)
+    def __new__(
+        cls,
+        int96_unit: str = "ns",
+        string_type: str = "string",
+        dictionary_columns: tuple[str, ...] = (),
+        out_of_range: str = "error",
+    ) -> Self:
+        self = super().__new__(cls, int96_unit, string_type, dictionary_columns, out_of_range)
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
         if self.string_type not in ("string", "large", "view"):
@@ -409,7 +415,7 @@ _NO_PLACE = (0, 0, 0, 0)  # repetition, name and number of children
 @functools.lru_cache(maxsize=256)
 def _natural_form(typed: tuple[int, ...], options: Options) -> tuple[pa.DataType, Form]:
     """The type without regard to a stored Arrow schema, and how to decode it: made once for each type."""
-    element = SchemaElement(*typed[:9], ABSENT, *typed[9:])
+    element = SchemaElement._make((*typed[:9], ABSENT, *typed[9:]))
     kind, storage, made, text = _natural(element, options)
     return made, _form(element, options, kind, storage, made, text)
 
