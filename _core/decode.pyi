@@ -29,6 +29,7 @@ class LeafDecoder(PageReader):
         rungs: tuple[tuple[int, int, int], ...] = (),
         levels_only: bool = False,
         max_page: int = ...,
+        max_values: int = ...,
         likely_rows: int = 0,
         always_compressed: bool = False,
         codes_only: bool = False,

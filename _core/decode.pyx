@@ -93,6 +93,8 @@ cdef class LeafDecoder(PageReader):
         (memoryview, size) to a buffer of exactly so many bytes, or CoreError.
     max_page : int
         Bytes that a page may have, decompressed.
+    max_values : int
+        Values, nulls and empty lists among them, that a page may claim: those of its chunk.
     likely_rows : int
         Output for so many rows is allocated at once, for more as pages hold them; 0: for all selected.
     always_compressed : bool
@@ -122,7 +124,7 @@ cdef class LeafDecoder(PageReader):
 
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
                   str codec="uncompressed", decompress=None, tuple rungs=(), bint levels_only=False,
-                  int64_t max_page=INT64_MAX, int64_t likely_rows=0,
+                  int64_t max_page=INT64_MAX, int64_t max_values=INT64_MAX, int64_t likely_rows=0,
                   bint always_compressed=False, bint codes_only=False, prefix=None, size_t step=1):
         cdef ps_leaf_spec spec
         cdef ps_error err
@@ -135,7 +137,8 @@ cdef class LeafDecoder(PageReader):
             ladder[i].type, ladder[i].def_level, ladder[i].rep_level = rung
         spec.n_rungs, spec.rungs = <int32_t>len(rungs), ladder
         self.n_rungs, self.nested, self.levels_only = spec.n_rungs, spec.n_rungs > 0, levels_only
-        spec.likely_rows, self.max_page, self.always_compressed = likely_rows, max_page, always_compressed
+        spec.likely_rows, self.max_page, self.max_values = likely_rows, max_page, max_values
+        self.always_compressed = always_compressed
         while self.rep_mask < max_rep:
             self.rep_mask = 2 * self.rep_mask + 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)

@@ -19,7 +19,7 @@ cdef class PageReader:
     cdef bint nested
     cdef int rep_mask  # the bits of a repetition level
     cdef int64_t index_rows  # of a nested leaf, the rows that the offset index gives the page at hand; else -1
-    cdef int64_t max_page
+    cdef int64_t max_page, max_values
     cdef int codec  # as codec_of has it; -1: other_codec
     cdef Block scratch
     cdef bint has_head

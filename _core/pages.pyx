@@ -18,7 +18,7 @@ from pageseek.errors import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport INT64_MIN, UINT64_MAX, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int64_t, uint8_t, uint32_t
 
 DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = range(4)  # parquet.thrift, PageType
 
@@ -26,6 +26,9 @@ DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = range(4)  # parquet.thrif
 @cython.no_gc  # as LeafDecoder of decode.pyx
 cdef class PageReader:
     """Reads the headers of pages, and their bytes by the codec of the chunk; what LeafDecoder begins with."""
+
+    def __cinit__(self):
+        self.max_page = self.max_values = INT64_MAX
 
     def __dealloc__(self):
         PageReader.release_head(self)
@@ -66,6 +69,10 @@ cdef class PageReader:
                 raise PageMismatch(<int>PS_CORRUPT, None, f"has {h.num_values} rows, not {index_rows}")
         elif <size_t>h.compressed_size > length - self.body:
             raise CoreError(<int>PS_CORRUPT, None, f"{h.compressed_size} bytes reach beyond their place")
+        if h.num_values > self.max_values and (h.type == DATA or h.type == DATA_V2):
+            raise (PageMismatch if index_rows >= 0 else CoreError)(
+                <int>PS_CORRUPT, None, f"claims {h.num_values} values, the footer gives its whole chunk {self.max_values}; "
+                "read without this column, or have the file written anew")
         self.has_header = True
         self.index_rows = index_rows if self.nested else -1
         return h.type

@@ -1,5 +1,5 @@
-/* nest.h - the state of a nested leaf, shared by its two rooms: nest (ladder, pages, walk) and nest_slots (output).
- * Internal.
+/* nest.h - the state of a nested leaf, shared by its rooms: nest (ladder, pages, walk), nest_slots (runs of
+ * rows) and nest_block (scattered ones). Internal.
  *
  * A list cuts the ladder into segments. Segment s lies below s lists, and its slots are the entries with a
  * repetition level of at most s and a definition level that says that list s has an element there. All that
@@ -49,7 +49,11 @@ ps_status ps_nest_entry_of(ps_leaf *leaf, int64_t row, int64_t *entry, ps_error 
 
 /* nest_slots.c: entries up to `to` go into the output. */
 ps_status ps_nest_take_entries(ps_leaf *leaf, int64_t to, ps_error *err);
-/* Rows from `start`, where the leaf stands and which is chosen, to the last chosen one before `stop`, as far as
+/* Room for so many further slots of a segment; for as many values in all. */
+ps_status ps_nest_room(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err);
+ps_status ps_nest_room_values(ps_leaf *leaf, size_t total, ps_error *err);
+
+/* nest_block.c: rows from `start`, where the leaf stands and which is chosen, to the last chosen one before `stop`, as far as
  * their entries are one block. *rows is 0, and nothing is done, where going from run to run is better: up to
  * leaf->judged. */
 ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,

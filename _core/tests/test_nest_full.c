@@ -6,6 +6,7 @@
 #define ps_element_limit()    ((size_t)700)
 #include "../c/block.c"
 #include "../c/nest.c"
+#include "../c/nest_block.c"
 #include "../c/nest_slots.c"
 #include "../c/plain.c"
 #undef ps_offset_limit

@@ -5,17 +5,20 @@ A name is that of a top-level field, or else a dotted path to something inside o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from pageseek.errors import PredicateError, UnsupportedError
+from pageseek.errors import PageseekError, PredicateError, UnsupportedError
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import REPEATED, Node, Rung, project, rungs, select
 from pageseek.schema import Leaf
 from pageseek.types import BOOLEAN, K_BOOL, Form, Options
+
+MAX_TELLERS = 16  # leaves of a group that are compared; it may have thousands
 
 
 class Part(NamedTuple):
@@ -115,6 +118,43 @@ def _part(root: Node, at: Node) -> Part:
     return Part(at.leaf, at.form, ladder[:-1] if at.optional else ladder)
 
 
+def _below(file: ParquetFile, root: Node, path: str | tuple[str, ...]) -> Node:
+    """The node at a path below a field, through structs: of names, or dotted, whose names may have dots, too."""
+    if path == ():
+        return root
+    found: list[tuple[str, Node]] = []
+    ways: list[tuple[str, Node, str | tuple[str, ...]]] = [(root.name, root, path)]
+    far = ways[0]  # the way that has least left
+    while ways:
+        shown, node, rest = ways.pop()
+        if len(rest) < len(far[2]):
+            far = shown, node, rest
+        for child in node.children if node.kind == "struct" else ():
+            below = f"{shown}.{child.name}"
+            if child.name == rest or (child.name,) == rest:
+                found.append((below, child))
+            elif isinstance(rest, tuple):
+                if child.name == rest[0]:
+                    ways.append((below, child, rest[1:]))
+            elif rest.startswith(f"{child.name}."):
+                ways.append((below, child, rest[len(child.name) + 1 :]))
+    if len(found) == 1:
+        return found[0][1]
+    if found:
+        raise PredicateError(
+            f"{file.name}: {found[0][0]!r} are {len(found)} fields; name the one that is meant part by part: "
+            'col("a", "b.c")'
+        )
+    shown, node, rest = far
+    if node.kind not in ("struct", "leaf"):
+        raise UnsupportedError(
+            f"{file.name}: {shown!r} is a {node.kind}; conditions on what lies below it are not supported"
+        )
+    raise PredicateError(
+        f"{file.name}: {shown!r} has no field {rest if isinstance(rest, str) else rest[0]!r}"
+    )
+
+
 def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, Form]:
     """The leaf at a path of a filter, through structs. Of a group, a leaf that tells whether it is null."""
     tree = file.schema_tree
@@ -125,30 +165,8 @@ def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[
     if len(path) == 1 and not dotted and tree.is_flat(index):
         leaf = tree.leaf(tree.first_leaf(index))
         return leaf, tree.form(leaf, options)
-    root = node = file.node(index, options)
-    shown, rest = node.name, path[1:]
-    if dotted:
-        rest = (path[0][len(node.name) + 1 :],)
-    while rest:
-        if node.kind != "struct":
-            raise UnsupportedError(
-                f"{file.name}: {shown!r} is a {node.kind}; conditions on what lies below it are not supported"
-            )
-        found = [child for child in node.children if child.name == rest[0]]
-        name, rest = rest[0], rest[1:]
-        if dotted and not found:  # the longest name, as names may have dots of their own
-            child = max(
-                (c for c in node.children if name.startswith(f"{c.name}.")),
-                key=lambda c: len(c.name),
-                default=None,
-            )
-            if child is not None:
-                found, rest = [child], (name[len(child.name) + 1 :],)
-        if len(found) != 1:
-            problem = "no field" if not found else f"{len(found)} fields of the name"
-            raise PredicateError(f"{file.name}: {shown!r} has {problem} {name!r}")
-        node = found[0]
-        shown = f"{shown}.{node.name}"
+    root = file.node(index, options)
+    node = _below(file, root, path[0][len(root.name) + 1 :] if dotted else path[1:])
     if node.leaf is not None:
         assert node.form is not None
         return node.leaf, node.form
@@ -162,7 +180,33 @@ def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[
         if level > node.def_level or kind == REPEATED:
             break
         rung = i
-    return replace(first, rung=rung, group=True), PRESENCE
+    siblings = node.stop_leaf - node.first_leaf
+    return replace(first, rung=rung, group=True, siblings=siblings), PRESENCE
+
+
+def teller(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collection[int]) -> Leaf:
+    """What to read for a leaf of a filter: itself, or of a group the leaf with the fewest bytes in this row group.
+
+    Any leaf below a group tells whether it is null. `payload`: leaves that are read anyway come before others.
+    """
+    if not leaf.group or leaf.siblings == 1:
+        return leaf
+    costs: list[tuple[bool, int, int]] = []
+    below = range(leaf.index, leaf.index + leaf.siblings)
+    for index in (
+        leaf.index,
+        *islice((i for i in below if i in payload), MAX_TELLERS),
+        *below[1:MAX_TELLERS],
+    ):
+        try:
+            chunk = file.chunk(row_group, file.schema_tree.leaf(index))
+        except PageseekError:  # who reads that column will hear of it
+            continue
+        costs.append((index not in payload, chunk.total_compressed_size, index))
+    best = min(costs, default=(False, 0, leaf.index))[2]
+    if best == leaf.index:
+        return leaf
+    return replace(file.schema_tree.leaf(best), rung=leaf.rung, group=True)
 
 
 def part_of(file: ParquetFile, leaf: Leaf, form: Form, options: Options) -> Part:

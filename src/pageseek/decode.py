@@ -19,6 +19,7 @@ from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import REPEATED, Decoded
 from pageseek.page_index import OffsetIndex, Page
+from pageseek.report import LeafReport
 from pageseek.schema import Leaf
 from pageseek.types import to_arrow
 
@@ -78,8 +79,12 @@ class LeafReader:
         fetcher: Fetcher,
         offsets: OffsetIndex | None,
         codes: bool = False,
+        again: bool = False,
+        levels: bool = False,
     ) -> None:
-        """`codes`: of a column that comes out as a dictionary, keep the codes where all pages have them."""
+        """`codes`: of a column that comes out as a dictionary, keep the codes where all pages have them. `again`:
+        its pages were counted before. `levels`: of a leaf that stands for a group, nothing but levels is wanted.
+        """
         leaf, form, ladder = part
         self.leaf = leaf
         self.form = form
@@ -91,9 +96,13 @@ class LeafReader:
         self._offsets = offsets
         self._chunk, self._start, self._stop = file.placed_chunk(row_group, leaf)
         self._num_rows = file.group_rows[row_group]
-        self._report = fetcher.report.chunk(
-            file.name, row_group, leaf.name, None if offsets is None else offsets.num_pages
-        )
+        # a run of a few bytes can stand for any number of levels; of a leaf that repeats nothing else bounds them
+        stated = leaf.max_rep and self._chunk.num_values >= 0
+        self._max_values = self._chunk.num_values if stated else 1 << 62
+        self._levels = levels
+        num_pages = None if offsets is None or again else offsets.num_pages
+        self._report = fetcher.report.chunk(file.name, row_group, leaf.name, num_pages)
+        self._counts = LeafReport() if again else self._report  # of pages and rows
         self._ranges: rows.RowRanges = _NO_ROWS
         self._pages: list[Page] | None = None  # pages wanted; None: the whole chunk
         self._buffers: list[memoryview] = []
@@ -132,6 +141,7 @@ class LeafReader:
             rungs=self._ladder,
             levels_only=leaf.group,
             likely_rows=self._likely_rows,
+            max_values=self._max_values,
             **self._how,
         )
 
@@ -152,7 +162,7 @@ class LeafReader:
     def want(self, ranges: rows.RowRanges) -> list[tuple[int, int]]:
         """The (offset, length) of the bytes that these rows need."""
         self._ranges = ranges
-        if self._offsets is None or ranges.num_rows == self._num_rows:
+        if self._offsets is None or (ranges.num_rows == self._num_rows and not self._levels):
             self._pages = None
             wanted = [(self._start, self._stop - self._start)]
         else:
@@ -162,8 +172,6 @@ class LeafReader:
                 wanted.append((offset, length))  # of one page, a comprehension would cost more
             if self._dictionary_at is not None and self._dictionary_is_sure():
                 wanted.append(self._dictionary_at)
-        for _, length in wanted:
-            self._report.bytes += length
         return wanted
 
     def _dictionary_only(self) -> bool:
@@ -171,12 +179,15 @@ class LeafReader:
         return bool(chunk.encoding_stats == 1 and chunk.other_data_pages == 0)
 
     def _dictionary_is_sure(self) -> bool:
+        if self._levels:
+            return False
         if self._dictionary_only():
             return True
         return self._file.store.latency >= SLOW_STORE
 
-    def give(self, buffers: list[memoryview]) -> None:
-        """The bytes asked for by `want`, in its order."""
+    def give(self, buffers: list[memoryview], fetched: int) -> None:
+        """The bytes asked for by `want`, in its order; so many of them were not at hand."""
+        self._report.bytes += fetched
         if self._pages is not None and len(buffers) > len(self._pages):
             self._dictionary_data = buffers.pop()
         self._buffers = buffers
@@ -205,7 +216,7 @@ class LeafReader:
             self._buffers = []
             self._dictionary_data = None
             self._decoder.release()
-        self._report.rows_decoded += self._ranges.num_rows
+        self._counts.rows_decoded += self._ranges.num_rows
         return arrays
 
     def _placed(self, error: core.CoreError) -> Exception:
@@ -222,13 +233,13 @@ class LeafReader:
 
     def _decode_codes(self, codes: CodesDecoder) -> list[pa.Array]:
         """Codes and dictionaries, or values where that cannot be: what is wrong then shows itself."""
-        counts, values = self._report, self._decoder
-        before = counts.pages_read, counts.pages_total, counts.dictionary_pages
+        counts, values = self._counts, self._decoder
+        before = counts.pages_read, counts.pages_total, self._report.dictionary_pages
         self._decoder = codes
         try:
             return self._decode()
         except (core.CoreError, CorruptFileError, pa.ArrowException):
-            counts.pages_read, counts.pages_total, counts.dictionary_pages = before
+            counts.pages_read, counts.pages_total, self._report.dictionary_pages = before
             self._codes, self._decoder = None, values
             return self._decode()
         finally:
@@ -249,10 +260,10 @@ class LeafReader:
             hint = self._slots() if self._ladder else 0
             made = decoder.read_page(self._buffers[0], first, count, ranges, hint)
             if made != core.TAKE_DICTIONARY:
-                self._report.pages_read += 1
+                self._counts.pages_read += 1
                 if not isinstance(made, int):
-                    found = [self._arrow(*made)]
-                    return self._finished(found) if self._ladder else found
+                    array = self._arrow(*made)
+                    return self._finished([array]) if self._ladder else [array]
                 states = iter([made])
         if states is None:
             decoder.begin(ranges, hint=self._slots())
@@ -314,7 +325,7 @@ class LeafReader:
                 self._page_number, self._at = page, offset
                 decoder.head(data, 0, count)
                 state = decoder.take(first)
-            self._report.pages_read += 1
+            self._counts.pages_read += 1
             yield state
 
     def _walk(self) -> Iterator[int]:
@@ -337,7 +348,7 @@ class LeafReader:
                         f"its rows {row} to {stop} go beyond the {self._num_rows} of the row group"
                     )
                 if self._offsets is None:  # before the answer: after the last one nobody comes back
-                    self._report.pages_total += 1
+                    self._counts.pages_total += 1
                 if self._ranges.meets(row, stop):
                     state = decoder.take(row)
                     if state == core.TAKE_DICTIONARY:
@@ -349,7 +360,7 @@ class LeafReader:
                         )
                         decoder.head(data, at)
                         state = decoder.take(row)
-                    self._report.pages_read += 1
+                    self._counts.pages_read += 1
                     yield state
                 row, page = stop, page + 1
             at = stop_at
@@ -376,7 +387,13 @@ class LeafReader:
                 self._dictionary_at = self._start + at, stop_at - at
             elif kind in (DATA_PAGE, DATA_PAGE_V2):
                 if self._offsets is None:
-                    self._report.pages_total += 1
+                    self._counts.pages_total += 1
+                values += decoder.num_values
+                if values > self._max_values:
+                    raise self._corrupt(
+                        f"its values and those before are {values}, the footer gives its chunk {self._max_values}; "
+                        "read without this column, or have the file written anew"
+                    )
                 count = decoder.num_rows
                 if not told or self._ranges.meets(row, row + count):
                     state = decoder.take(row, told)
@@ -386,7 +403,7 @@ class LeafReader:
                         self._base = self._start
                         decoder.head(data, at)
                         state = decoder.take(row, told)
-                    self._report.pages_read += 1
+                    self._counts.pages_read += 1
                     if told and decoder.page_rows != count:
                         raise _HeadersLieError(
                             f"it has {decoder.page_rows} rows, its header says {count}"
@@ -397,7 +414,7 @@ class LeafReader:
                     raise self._corrupt(
                         f"its rows {row} to {row + count} go beyond the {self._num_rows} of the row group"
                     )
-                row, page, values = row + count, page + 1, values + decoder.num_values
+                row, page = row + count, page + 1
                 if self._file.understates_chunks and values >= self._chunk.num_values:
                     return  # behind it may lie another chunk
             at = stop_at

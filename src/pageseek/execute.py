@@ -4,6 +4,7 @@ the payload for the rows that passed.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek._core.gather import gather
-from pageseek.columns import PRESENCE, Column, Part, part_of
+from pageseek.columns import PRESENCE, Column, Part, part_of, teller
 from pageseek.decode import LeafReader
 from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
@@ -27,6 +28,10 @@ from pageseek.types import K_BOOL, Form, Options, to_arrow
 
 Key = tuple[int, int]  # of a leaf: Leaf.key
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
+
+
+def _place(kept: tuple[int, memoryview]) -> int:
+    return kept[0]
 
 
 class GroupScan:
@@ -50,6 +55,11 @@ class GroupScan:
         self._held: dict[Key, list[pa.Array]] = {}
         self._ladders: dict[Key, Decoded] = {}
         self._forms: dict[Key, Form] = {}
+        self._read_before: set[int] = set()  # leaves
+        self._tests_groups = False
+        self._kept: list[
+            tuple[int, memoryview]
+        ] = []  # bytes of leaves tested that are payload, by their place
 
     def run(
         self, ranges: rows.RowRanges, bound: Bound | None, limit: int | None
@@ -112,14 +122,7 @@ class GroupScan:
     def _read(self, parts: Sequence[Part], ranges: rows.RowRanges, codes: bool = False) -> None:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
         readers = [self._reader(part, codes) for part in parts]
-        wanted = [reader.want(ranges) for reader in readers]
-        buffers = self._fetcher.read([at for part in wanted for at in part], "data")
-        start = 0
-        for reader, pages in zip(readers, wanted, strict=True):
-            stop = start + len(pages)
-            reader.give(buffers[start:stop])
-            start = stop
-        del buffers  # each reader lets go of its own
+        self._fetch(readers, ranges)
         for reader in readers:
             key = reader.leaf.key
             self._forms[key] = reader.form
@@ -136,14 +139,57 @@ class GroupScan:
             else:
                 self._ladders[key] = decoded
 
+    def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> None:
+        """Hand the readers their bytes: in one wave, those that are not at hand."""
+        wanted = [reader.want(ranges) for reader in readers]
+        if not self._tests_groups:
+            buffers = iter(self._fetcher.read([at for places in wanted for at in places], "data"))
+            for reader, places in zip(readers, wanted, strict=True):
+                fetched = sum([length for _, length in places])
+                reader.give([next(buffers) for _ in places], fetched)
+            return
+        different = dict.fromkeys(at for places in wanted for at in places)
+        held = {at: data for at in different if (data := self._at_hand(at)) is not None}
+        missing = [at for at in different if at not in held]
+        new = dict(zip(missing, self._fetcher.read(missing, "data"), strict=True))
+        lengths = {at: at[1] for at in missing}
+        payload = self._payload()
+        for reader, places in zip(readers, wanted, strict=True):
+            given = [new[at] if at in new else held[at] for at in places]
+            reader.give(given, sum(lengths.pop(at, 0) for at in places))
+            if reader.leaf.group and reader.leaf.index in payload:
+                self._kept += [(at[0], new[at]) for at in places if at in new]
+        self._kept.sort(key=_place)
+
+    def _payload(self) -> set[int]:
+        return {part.leaf.index for column in self._columns for part in column.parts}
+
+    def _at_hand(self, at: tuple[int, int]) -> memoryview | None:
+        """The bytes at a place, where they were fetched for a test of the same leaf."""
+        offset, length = at
+        i = bisect_right(self._kept, offset, key=_place) - 1
+        if i < 0:
+            return None
+        start, data = self._kept[i]
+        inside = offset + length <= start + data.nbytes
+        return data[offset - start : offset - start + length] if inside else None
+
     def _reader(self, part: Part, codes: bool) -> LeafReader:
-        offsets = self._file.cached_offset_index(self._row_group, part.leaf)[1]
-        return LeafReader(self._file, self._row_group, part, self._fetcher, offsets, codes)
+        leaf = part.leaf
+        offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
+        again = leaf.index in self._read_before
+        self._read_before.add(leaf.index)
+        levels = leaf.group and leaf.index not in self._payload()
+        self._tests_groups |= leaf.group
+        return LeafReader(
+            self._file, self._row_group, part, self._fetcher, offsets, codes, again, levels
+        )
 
     # -- filter -------------------------------------------------------------------------------
 
     def _cost(self, bound: Bound) -> float:
-        chunks = {t.leaf.index: self._file.chunk(self._row_group, t.leaf) for t in leaves_of(bound)}
+        leaves = [self._teller(t.leaf) for t in leaves_of(bound)]
+        chunks = {leaf.index: self._file.chunk(self._row_group, leaf) for leaf in leaves}
         return float(sum(c.total_uncompressed_size for c in chunks.values()))
 
     def _filter(self, ranges: rows.RowRanges, bound: Bound) -> rows.RowRanges:
@@ -186,8 +232,10 @@ class GroupScan:
             wanted = {p.leaf.key: p for column in self._columns for p in column.parts}
         parts: dict[Key, Part] = {}
         shared: list[Leaf] = []
+        told: dict[Key, Key] = {}  # a test's key -> of the leaf that is read for it
         for test in tests:
-            leaf = test.leaf
+            leaf = self._teller(test.leaf)
+            told[test.leaf.key] = leaf.key
             payload = wanted.get((leaf.index, -1))
             if leaf.group and leaf.max_rep == 0 and payload is not None and payload.ladder:
                 shared.append(leaf)
@@ -198,6 +246,14 @@ class GroupScan:
         for leaf in shared:
             self._held[leaf.key] = [_presence(self._ladders[leaf.index, -1], leaf)]
             self._forms[leaf.key] = PRESENCE
+        for key, other in told.items():
+            if key != other:
+                self._held[key], self._forms[key] = self._held[other], PRESENCE
+
+    def _teller(self, leaf: Leaf) -> Leaf:
+        if not leaf.group:
+            return leaf
+        return teller(self._file, self._row_group, leaf, self._payload())
 
     def _evaluate(self, bound: Bound, n: int) -> tuple[Bitmap, int]:
         """Where a condition is TRUE, for the n rows selected now."""

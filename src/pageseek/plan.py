@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.cache import cache
-from pageseek.columns import Column, output, tested
+from pageseek.columns import Column, output, teller, tested
 from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, PageseekError, UnsupportedError
 from pageseek.execute import GroupScan, batches_of, table_of
@@ -224,11 +224,18 @@ class Scope:
         bound = bind(request.filter, find, request.nan) if request.filter is not None else None
         return cls(request, columns, schema, bound)
 
-    def touched(self) -> list[Leaf]:
-        found = {p.leaf.index: p.leaf for column in self.columns for p in column.parts}
-        if self.bound is not None:
-            found |= {test.leaf.index: test.leaf for test in leaves_of(self.bound)}
-        return list(found.values())
+    def touched(self, file: ParquetFile) -> Callable[[int], list[Leaf]]:
+        """Of each row group, the leaves that are read; as one of a group only where no value is wanted of it."""
+        payload = {p.leaf.index: p.leaf for column in self.columns for p in column.parts}
+        tests = [] if self.bound is None else [test.leaf for test in leaves_of(self.bound)]
+        values = payload | {leaf.index: leaf for leaf in tests if not leaf.group}
+        groups = [leaf for leaf in tests if leaf.group]
+
+        def of(row_group: int) -> list[Leaf]:
+            told = [teller(file, row_group, leaf, payload) for leaf in groups]
+            return list(({leaf.index: leaf for leaf in told} | values).values())
+
+        return of
 
 
 Opened = tuple[ParquetFile, Scope]
@@ -243,7 +250,7 @@ def _load_offsets(
     """
     parts = [g.row_group for g in groups if not g.proven or _is_part(file, g.row_group, g.ranges)]
     drive(
-        load_indexes(file, parts, scope.touched(), (), scope.request.options, fetcher.report),
+        load_indexes(file, parts, scope.touched(file), (), scope.request.options, fetcher.report),
         lambda wanted: fetcher.read(wanted, "index"),
     )
 
@@ -382,7 +389,7 @@ def _prune_file(
     doubtful = [i for i in kept if not must[i]]
     if doubtful:
         assert bound is not None
-        pruner = prune_pages(file, bound, doubtful, scope.touched(), options, report)
+        pruner = prune_pages(file, bound, doubtful, scope.touched(file), options, report)
         for page_proof in drive(pruner, lambda wanted: fetcher.read(wanted, "index")):
             ranges[page_proof.row_group] = page_proof.ranges
             if not page_proof.ranges:
@@ -441,7 +448,7 @@ def _account(
     assert report.chunks is not None
     total = held = 0
     tail = file.store.size - file.tail.nbytes  # what lies behind it was read at open
-    for leaf in scope.touched():
+    for leaf in scope.touched(file)(group):
         chunk = file.chunk(group, leaf)
         start, stop = chunk_range(chunk)
         offsets = file.cached_offset_index(group, leaf)[1]
@@ -455,7 +462,9 @@ def _account(
             touched = offsets.pages_of(ranges)
             counts.known, counts.kept = offsets.num_pages, len(touched)
             places = [(offset, length) for _, offset, length, _, _ in touched]
-            if touched:  # what lies before the first page is the dictionary, where there is one
+            if (
+                touched and not leaf.group
+            ):  # what lies before the first page is the dictionary, where there is one
                 places.append((start, max(offsets.start - start, 0)))
         counts.bytes = sum(length for _, length in places)
         total += counts.bytes

@@ -78,7 +78,10 @@ class Scan:
         return pa.RecordBatchReader.from_batches(plan.schema, plan.execute())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The Arrow PyCapsule protocol: any library that knows it can read a scan."""
+        """The Arrow PyCapsule protocol: any library that knows it can read a scan.
+
+        How deep types may be is up to that library: pyarrow's import takes 64 levels. `to_reader` has no such limit.
+        """
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_table(self) -> pa.Table:

@@ -72,6 +72,7 @@ class Leaf:
     top: int  # position of the top-level field that holds it
     group: bool = False  # it stands for a group above it: is that null?
     rung: int = -1  # of its ladder, that tells this; -1: the group never is
+    siblings: int = 1  # leaves of that group, the first of which this is
     name: str = field(init=False, compare=False, repr=False)
     key: tuple[int, int] = field(init=False, compare=False, repr=False)  # its values, or a rung
     flat: bool = field(init=False, compare=False, repr=False)

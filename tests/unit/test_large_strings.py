@@ -45,9 +45,13 @@ class Halting:
         return getattr(self._decoder, name)
 
 
+def halting_if_flat(*args: Any, **how: Any) -> Any:
+    return (core.LeafDecoder if how.get("rungs") else Halting)(*args, **how)
+
+
 @pytest.fixture
 def halting(monkeypatch: pytest.MonkeyPatch) -> None:
-    proxy = SimpleNamespace(**{**vars(core), "LeafDecoder": Halting})
+    proxy = SimpleNamespace(**{**vars(core), "LeafDecoder": halting_if_flat})
     monkeypatch.setattr(decode, "core", proxy)
 
 
@@ -84,6 +88,34 @@ WAYS: list[dict[str, Any]] = [
     {"string_type": "view"},
     {"dictionary_columns": ["s", "t"]},
 ]
+
+
+@pytest.mark.usefixtures("halting")
+def test_several_arrays_beside_a_struct_that_may_be_null_in_another_file(tmp_path: Path) -> None:
+    """A struct of one array, beside the many of a string, has the type of all files in each of them."""
+    texts = pa.array([f"text {i}" for i in range(30)])
+    types = [
+        pa.struct([pa.field("a", pa.int64(), nullable), ("l", pa.list_(pa.int8()))])
+        for nullable in (False, True)
+    ]
+    for i, kind in enumerate(types):
+        structs = pa.array([{"a": j or (None if i else 0), "l": [j]} for j in range(30)], kind)
+        pq.write_table(pa.table({"s": structs, "t": texts}), tmp_path / f"{i}.parquet")
+    scan = ps.scan(str(tmp_path))
+    wanted = pa.concat_tables(
+        [pq.read_table(tmp_path / f"{i}.parquet").cast(scan.schema) for i in range(2)]
+    )
+    assert scan.schema.field("s").type == types[1]
+    for found in (
+        scan.to_table(),
+        pa.Table.from_batches(scan.to_batches(), scan.schema),
+        pa.Table.from_batches(scan.plan().execute(), scan.schema),
+        pa.table(scan),
+    ):
+        found.validate(full=True)
+        assert found["t"].num_chunks > 4
+        assert found.equals(wanted)
+        assert all(batch.schema.equals(scan.schema) for batch in found.to_batches())
 
 
 @pytest.mark.usefixtures("halting")

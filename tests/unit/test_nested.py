@@ -10,6 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.columns import output
+from pageseek.nesting import OPTIONAL, REPEATED
+from pageseek.types import Options
 
 ROWS: list[dict[str, Any]] = [
     {"l": [1, 2], "s": {"a": 1, "b": "x"}, "m": [("k", 1)], "d": [{"x": [1, 2], "y": "a"}, None]},
@@ -239,6 +242,48 @@ def test_dotted_names_in_filters_are_found_as_in_columns() -> None:
         ps.read_table(data, filter=ps.col("a.x") == 6)
 
 
+def test_the_nulls_of_a_leaf_are_no_rung_of_its_ladder() -> None:
+    """They are the nulls of its values: a leaf that is not repeated, in groups that never are null, is a flat one."""
+    optional, required = (pa.field("x", pa.int32(), nullable) for nullable in (True, False))
+    for item in (optional, required):
+        schema = pa.schema(
+            [
+                pa.field("s", pa.struct([item]), nullable=False),
+                pa.field("n", pa.struct([item])),
+                pa.field("l", pa.list_(item), nullable=False),
+            ]
+        )
+        rows = {"s": [{"x": 1}], "n": [{"x": 2}], "l": [[3]]}
+        file = ps.open(written(pa.table(rows, schema=schema)))
+        columns, _ = output(file, None, Options())
+        ladders = [part.ladder for column in columns for part in column.parts]
+        assert ladders == [(), ((OPTIONAL, 1, 0),), ((REPEATED, 1, 1),)]
+
+
+def test_dotted_names_inside_structs_are_tried_in_every_way() -> None:
+    inner = pa.struct([("c", pa.int64()), ("x", pa.int64())])
+    both = pa.struct([("a", pa.struct([("b.c", pa.int64()), ("b.y", pa.int64())])), ("a.b", inner)])
+    rows = [{"a": {"b.c": i, "b.y": -i}, "a.b": {"c": i + 10, "x": i * i}} for i in range(4)]
+    table = pa.table({"s": pa.array(rows, both)})
+    data = written(table)
+    for path, values in (("s.a.b.y", [0, -1, -2, -3]), ("s.a.b.x", [0, 1, 4, 9])):
+        for i, value in enumerate(values):
+            check(ps.read_table(data, filter=ps.col(path) == value), table.slice(i, 1))
+        found = ps.read_table(data, columns=[path])["s"].combine_chunks().flatten()
+        assert found[0].flatten()[0].to_pylist() == values
+    with pytest.raises(ps.PredicateError, match=r"'s.a.b.c' are 2 fields; .*part by part"):
+        ps.read_table(data, filter=ps.col("s.a.b.c") == 1)
+    check(ps.read_table(data, filter=ps.col("s", "a", "b.c") == 2), table.slice(2, 1))
+    check(ps.read_table(data, filter=ps.col("s", "a.b", "c") == 12), table.slice(2, 1))
+    projected = ps.read_table(data, columns=["s.a.b.c"]).schema.field("s").type
+    assert [f.name for f in projected] == ["a", "a.b"]  # a column of both
+    for path in ("s.a.b.z", "s.a.b.c.", "s.", "s.a."):
+        with pytest.raises(ps.PredicateError, match="has no field"):
+            ps.read_table(data, filter=ps.col(path) == 1)
+    with pytest.raises(ps.PredicateError, match=r"has no field 'a\.b\.c'"):
+        ps.read_table(data, filter=ps.col("s", "a.b.c") == 1)
+
+
 def test_files_may_differ_in_what_may_be_null_inside(tmp_path: Any) -> None:
     strict = pa.struct([pa.field("a", pa.int64(), nullable=False), ("l", pa.list_(pa.int8()))])
     loose = pa.struct([("a", pa.int64()), ("l", pa.list_(pa.int8()))])
@@ -277,3 +322,23 @@ def test_lists_of_a_writer_that_understated_its_chunks() -> None:
     assert ps.open(old).understates_chunks
     check(ps.read_table(old), table)
     check(ps.read_table(old, columns=["l"], limit=3), table.select(["l"]).slice(0, 3))
+
+
+@pytest.mark.parametrize("depth", [61, 62, 63, 90])
+def test_types_deeper_than_the_streams_of_arrow(depth: int) -> None:
+    """Arrow C++ imports 64 levels of a schema, its root and leaves among them; what need not pass there has no limit."""
+    kind, value = pa.int32(), 7
+    for _ in range(depth):
+        kind, value = pa.struct([("f", kind)]), {"f": value}
+    table = pa.table({"a": pa.array([value, None, value], kind)})
+    scan = ps.scan(written(table))
+    check(scan.to_table(), table)
+    check(pa.Table.from_batches(scan.to_batches()), table)
+    check(pa.Table.from_batches(scan.plan().execute()), table)
+    check(scan.to_reader().read_all(), table)
+    check(scan.filter(ps.col("a." + ".".join("f" * depth)) == 7).to_table(), table.take([0, 2]))
+    if depth <= 62:
+        check(pa.table(scan), table)
+    else:
+        with pytest.raises(pa.ArrowInvalid, match="Recursion level"):  # of the one who imports
+            pa.table(scan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 from pageseek._core import rows
@@ -13,6 +13,7 @@ from pageseek.schema import Leaf
 from pageseek.types import Options
 
 Wanted = list[tuple[int, int]]
+Touched = Callable[[int], Sequence[Leaf]]  # by row group
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,11 @@ def prune_pages(
     file: ParquetFile,
     bound: Bound,
     row_groups: Sequence[int],
-    touched: Sequence[Leaf],
+    touched: Touched,
     options: Options,
     report: Report,
 ) -> Generator[Wanted, list[memoryview], list[PageProof]]:
-    """Prune the given row groups; `touched` are the leaves that will be read of them."""
+    """Prune the given row groups; `touched` gives the leaves that will be read of one."""
     tested = {t.leaf.index: t.leaf for t in leaves_of(bound) if not t.leaf.group}
     yield from load_indexes(file, row_groups, touched, list(tested.values()), options, report)
     return [PageProof(group, _rows_that_may(file, bound, group, options)) for group in row_groups]
@@ -40,7 +41,7 @@ def prune_pages(
 def load_indexes(
     file: ParquetFile,
     row_groups: Sequence[int],
-    touched: Sequence[Leaf],
+    touched: Touched,
     tested: Sequence[Leaf],
     options: Options,
     report: Report,
@@ -62,7 +63,7 @@ def load_indexes(
         return found
 
     for group in row_groups:
-        pages = file.without_offset_index(group, touched)
+        pages = file.without_offset_index(group, touched(group))
         values = [leaf for leaf in tested if not file.cached_column_index(group, leaf, options)[0]]
         if pages or values:
             file.load_chunks(group, pages)
