@@ -42,9 +42,8 @@ struct ps_arena_block {
     size_t used, size; /* bytes behind the header */
 };
 
-#define ARENA_ALIGN ((size_t)16)
-#define ARENA_FIRST                                                                            \
-    ((size_t)2048) /* the index of a few pages needs no more, and it is zeroed */
+#define ARENA_ALIGN  ((size_t)16)
+#define ARENA_FIRST  ((size_t)2048) /* what is taken is zeroed, and an index needs no more */
 #define ARENA_BLOCK  ((size_t)16384)
 #define ARENA_HEADER ((sizeof(struct ps_arena_block) + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1))
 

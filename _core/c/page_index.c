@@ -180,8 +180,7 @@ static bool read_plain_location(ps_thrift *t, page_location *page) {
     static const uint8_t header[] = {1 << 4 | PS_T_I64, 1 << 4 | PS_T_I32, 1 << 4 | PS_T_I64};
     int64_t *const field[] = {&page->offset, &page->compressed_size, &page->first_row};
     const uint8_t *p = t->p;
-    if (ps_thrift_left(t) < 3 * (1 + 9) + 1)
-        return false; /* then no byte below need be counted */
+    if (ps_thrift_left(t) < 3 * (1 + 9) + 1) return false; /* so that bytes need no count */
     for (size_t i = 0; i < 3; i++) {
         if (*p++ != header[i]) return false;
         uint64_t v = 0;

@@ -166,8 +166,10 @@ class LeafReader:
             self._pages = None
             wanted = [(self._start, self._stop - self._start)]
         else:
+            wanted = []
             self._pages = self._offsets.pages_of(ranges)
-            wanted = [(offset, length) for _, offset, length, _, _ in self._pages]
+            for _, offset, length, _, _ in self._pages:
+                wanted.append((offset, length))  # of one page, a comprehension would cost more
             if self._dictionary_at is not None and self._dictionary_is_sure():
                 wanted.append(self._dictionary_at)
         return wanted

@@ -46,10 +46,11 @@ class Fetcher:
         """
         out: list[memoryview | None] = [None] * len(ranges)
         wanted: list[tuple[int, int, int]] = []
+        file_size = self._store.size
         for i, (offset, length) in enumerate(ranges):
-            if offset < 0 or length < 0 or offset + length > self._store.size:
+            if offset < 0 or length < 0 or offset + length > file_size:
                 raise CorruptFileError(
-                    f"{self._store.name}: {length} bytes at {offset} lie outside the file of {self._store.size} bytes"
+                    f"{self._store.name}: {length} bytes at {offset} lie outside the file of {file_size} bytes"
                 )
             if self._tail is not None and offset >= self._tail_start:
                 start = offset - self._tail_start
@@ -74,11 +75,14 @@ class Fetcher:
             report = self.report
             report.requests += len(requests)
             report.waves += 1
-            report.bytes[kind] += sum(length for _, length in requests)
+            report.bytes[kind] += sum([length for _, length in requests])
             for (start, _), data, items in zip(
                 requests, self._store.read(requests), members, strict=True
             ):
                 view = memoryview(data).cast("B")
+                if len(items) == 1:
+                    out[items[0][2]] = view
+                    continue
                 for offset, length, i in items:
                     out[i] = view[offset - start : offset - start + length]
         return out  # type: ignore[return-value]

@@ -66,19 +66,25 @@ class SchemaElement(NamedTuple):
 
 
 class _Options(NamedTuple):
-    int96_unit: str = "ns"
-    string_type: str = "string"
-    dictionary_columns: tuple[str, ...] = ()
-    out_of_range: str = "error"
+    int96_unit: str
+    string_type: str
+    dictionary_columns: tuple[str, ...]
+    out_of_range: str
 
 
 class Options(_Options):
-    """How columns come out."""
+    """How columns come out. A tuple, because it is part of many keys and has to hash quickly."""
 
     __slots__ = ()
 
-    def __new__(cls, *args: Any, **options: Any) -> Self:
-        self = super().__new__(cls, *args, **options)
+    def __new__(
+        cls,
+        int96_unit: str = "ns",
+        string_type: str = "string",
+        dictionary_columns: tuple[str, ...] = (),
+        out_of_range: str = "error",
+    ) -> Self:
+        self = super().__new__(cls, int96_unit, string_type, dictionary_columns, out_of_range)
         if self.int96_unit not in _INT96_UNITS:
             raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
         if self.string_type not in ("string", "large", "view"):
