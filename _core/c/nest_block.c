@@ -159,7 +159,7 @@ static ps_status take_chosen(ps_leaf *leaf, const entries *e, ps_error *err) {
 
 ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
                              ps_error *err) {
-    uint64_t mask[WORDS + 1];
+    uint64_t mask[WORDS + 1] = {0};
     entries e;
     ps_nest *nest = leaf->nest;
     int64_t end, from = nest->entry;
@@ -180,7 +180,6 @@ ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t
     if (end - from < 2 * ENTRIES_PER_RUN) return PS_OK;
     size_t index = leaf->cursor.index;
     ps_selection_words(&leaf->selection, &index, start, stop - start, mask);
-    mask[n_words] = 0;
     if (leaf->run.stop > start) { /* of ranges that touch, the cursor knows the last */
         const int64_t run = leaf->run.stop < stop ? leaf->run.stop - start : stop - start;
         ps_bits_fill((uint8_t *)mask, 0, (size_t)run, true);
