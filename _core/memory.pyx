@@ -7,6 +7,10 @@ from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport uint8_t
 
 
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+
+
 cdef class Block:
     """64-byte-aligned memory of the core, exported through the buffer protocol and freed with this object.
 
@@ -15,6 +19,8 @@ cdef class Block:
 
     def __cinit__(self, size=None):
         if size is not None:
+            if not 0 <= size <= PY_SSIZE_T_MAX - 63:
+                raise CoreError(<int>PS_NOMEM, None, f"no memory for {size} bytes")
             self.size = size
             self.capacity = ((self.size + 63) & ~(<size_t>63)) or 64
             self.data = <uint8_t *>ps_buffer_new(self.capacity)

@@ -420,9 +420,8 @@ typedef struct ps_leaf_spec {
     int32_t width; /* PS_FIXED: bytes of a value */
     int32_t unit;  /* ps_unit of an INT96 that becomes PS_I64 */
     int32_t utf8;  /* 1: byte strings must be UTF-8 */
-    int64_t
-        range; /* decimals: digits that a value may have; PS_I32, PS_I64: values are below it, and not
-                      negative; 0: any value */
+    /* decimals: digits that a value may have; PS_I32, PS_I64: values are below it, and not negative; 0: any */
+    int64_t range;
     int32_t lsb_levels; /* 1: BIT_PACKED levels begin at the low bit, as Impala wrote them */
     int32_t max_def, max_rep;
     int32_t levels_only;  /* 1: of a nested leaf the rungs alone, no value is decoded */

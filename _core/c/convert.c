@@ -38,7 +38,10 @@ bool ps_kind_is_bytes(int32_t kind) {
 
 ps_status ps_convert_check(const ps_leaf_spec *spec, ps_error *err) {
     const int32_t k = spec->kind;
+    const int64_t most = k == PS_D128 ? 38 : k == PS_D256 ? 76 : INT64_MAX;
     bool decimal = k == PS_D128 || k == PS_D256, ok = false;
+    if (spec->range < 0 || spec->range > most)
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "a range of %lld", (long long)spec->range);
     switch (spec->physical) {
     case PQ_BOOLEAN: ok = k == PS_BOOL; break;
     case PQ_INT32:

@@ -411,7 +411,7 @@ static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
                    (long long)bad);
 }
 
-/* What Arrow's type cannot hold comes of no honest writer. */
+/* Some writers store what Arrow's type does not have. */
 static ps_status check_range(const ps_leaf *leaf, ps_error *err) {
     if (leaf->spec.range == 0 || leaf->spec.levels_only) return PS_OK;
     const int64_t bad = ps_convert_beyond(&leaf->spec, leaf->out_values.data,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from pageseek.codecs import decompressor
 from pageseek.errors import PageseekError, PredicateError, UnsupportedError
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import REPEATED, Node, Rung, project, rungs, select
@@ -187,11 +188,11 @@ def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[
 def teller(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collection[int]) -> Leaf:
     """What to read for a leaf of a filter: itself, or of a group the leaf with the fewest bytes in this row group.
 
-    Any leaf below a group tells whether it is null. `payload`: leaves that are read anyway come before others.
+    Any leaf below a group tells whether it is null. `payload`: of equal ones, leaves that are read anyway come first.
     """
     if not leaf.group or leaf.siblings == 1:
         return leaf
-    costs: list[tuple[bool, int, int]] = []
+    costs: list[tuple[int, bool, int]] = []
     below = range(leaf.index, leaf.index + leaf.siblings)
     for index in (
         leaf.index,
@@ -200,10 +201,11 @@ def teller(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collection[in
     ):
         try:
             chunk = file.chunk(row_group, file.schema_tree.leaf(index))
+            decompressor(chunk.codec)
         except PageseekError:  # who reads that column will hear of it
             continue
-        costs.append((index not in payload, chunk.total_compressed_size, index))
-    best = min(costs, default=(False, 0, leaf.index))[2]
+        costs.append((chunk.total_compressed_size, index not in payload, index))
+    best = min(costs, default=(0, False, leaf.index))[2]
     if best == leaf.index:
         return leaf
     return replace(file.schema_tree.leaf(best), rung=leaf.rung, group=True)

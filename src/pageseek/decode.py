@@ -275,7 +275,7 @@ class LeafReader:
         if self._ranges:
             for state in states:
                 while state == core.TAKE_FULL:
-                    arrays.append(self._arrow(*decoder.finish()))
+                    arrays.append(self._arrow(*self._finish()))
                     decoder.begin(ranges)
                     state = decoder.resume()
                 if state == core.TAKE_DONE:
@@ -285,8 +285,17 @@ class LeafReader:
                     raise CorruptFileError(
                         f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
                     )
-        arrays.append(self._arrow(*decoder.finish()))
+        arrays.append(self._arrow(*self._finish()))
         return self._finished(arrays)
+
+    def _finish(self) -> tuple[Any, ...]:
+        try:
+            made: tuple[Any, ...] = self._decoder.finish()
+        except core.CoreError:
+            if self._pages is None or len(self._pages) > 1:  # values of any page are wrong
+                self._page_number, self._at = None, 0
+            raise
+        return made
 
     def _slots(self) -> int:
         """About how many values the rows of a nested leaf have: room is made for them at once."""

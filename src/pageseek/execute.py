@@ -57,9 +57,8 @@ class GroupScan:
         self._forms: dict[Key, Form] = {}
         self._read_before: set[int] = set()  # leaves
         self._tests_groups = False
-        self._kept: list[
-            tuple[int, memoryview]
-        ] = []  # bytes of leaves tested that are payload, by their place
+        # bytes of leaves that were tested and are payload, by their place
+        self._kept: list[tuple[int, memoryview]] = []
 
     def run(
         self, ranges: rows.RowRanges, bound: Bound | None, limit: int | None
@@ -301,7 +300,8 @@ class GroupScan:
 
 
 def _constant(value: bool, n: int) -> tuple[Bitmap, int]:
-    return np.packbits(np.full(n, value), bitorder="little"), n if value else 0
+    mask = _first_bits(n, n) if value else np.zeros((n + 7) // 8, np.uint8)
+    return mask, n if value else 0
 
 
 def _take(form: Form, arrays: list[pa.Array], mask: Bitmap, n: int, count: int) -> list[pa.Array]:

@@ -346,22 +346,32 @@ def _joined_type(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType | None:
     if ours == theirs:
         return ours
     t = pa.types
-    both = [
-        kind for kind in (t.is_struct, t.is_list, t.is_large_list) if kind(ours) and kind(theirs)
-    ]
-    if not both or ours.num_fields != theirs.num_fields:
+    kinds = (t.is_struct, t.is_list, t.is_large_list, t.is_fixed_size_list, t.is_map)
+    same = any(kind(ours) and kind(theirs) for kind in kinds)
+    if not same or ours.num_fields != theirs.num_fields:
         return None
-    fields = []
-    for a, b in ((ours.field(i), theirs.field(i)) for i in range(ours.num_fields)):
-        if a.name != b.name:
-            return None
-        kind = _joined_type(a.type, b.type)
-        if kind is None:
-            return None
-        fields.append(a.with_type(kind).with_nullable(a.nullable or b.nullable))
+    if t.is_map(ours):
+        key, item = _joined_field(ours.key_field, theirs.key_field), None
+        if ours.keys_sorted == theirs.keys_sorted:
+            item = _joined_field(ours.item_field, theirs.item_field)
+        return None if key is None or item is None else pa.map_(key, item, ours.keys_sorted)
+    fields = [_joined_field(ours.field(i), theirs.field(i)) for i in range(ours.num_fields)]
+    found = [field for field in fields if field is not None]
+    if len(found) < len(fields):
+        return None
     if t.is_struct(ours):
-        return pa.struct(fields)
-    return pa.list_(fields[0]) if t.is_list(ours) else pa.large_list(fields[0])
+        return pa.struct(found)
+    if t.is_fixed_size_list(ours):
+        even = ours.list_size == theirs.list_size
+        return pa.list_(found[0], ours.list_size) if even else None
+    return pa.list_(found[0]) if t.is_list(ours) else pa.large_list(found[0])
+
+
+def _joined_field(ours: pa.Field, theirs: pa.Field) -> pa.Field | None:
+    kind = _joined_type(ours.type, theirs.type) if ours.name == theirs.name else None
+    if kind is None:
+        return None
+    return ours.with_type(kind).with_nullable(ours.nullable or theirs.nullable)
 
 
 def _prune_file(
@@ -462,9 +472,8 @@ def _account(
             touched = offsets.pages_of(ranges)
             counts.known, counts.kept = offsets.num_pages, len(touched)
             places = [(offset, length) for _, offset, length, _, _ in touched]
-            if (
-                touched and not leaf.group
-            ):  # what lies before the first page is the dictionary, where there is one
+            # what lies before the first page is the dictionary, where there is one
+            if touched and not leaf.group:
                 places.append((start, max(offsets.start - start, 0)))
         counts.bytes = sum(length for _, length in places)
         total += counts.bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -132,6 +133,16 @@ class Scan:
         return f"<Scan {'; '.join(parts)}>"
 
 
+MOST = (1 << 63) - 1  # rows that the core counts
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}={value!r}: an integer") from None
+
+
 def scan(
     source: Any,
     *,
@@ -173,7 +184,8 @@ def scan(
         batch of rows that was decoded together. A file whose writer had a dictionary in memory gives one anyway.
     out_of_range : {"error", "keep"}
         What becomes of a decimal of more digits than its column declares, and of a time that lies in no day:
-        some writers store them, and Arrow's types have no such values. An error, or the value as it is stored.
+        some writers store them (24:00:00 too), and Arrow's types have no such values. An error, or the value as
+        it is stored.
     batch_size : int
         Greatest number of rows of a batch.
     max_page_bytes : int
@@ -184,6 +196,9 @@ def scan(
     max_metadata_bytes : int
         Bytes of a footer, or of an index of a column chunk, in the file and parsed; 1 GiB unless given.
     """
+    batch_size = min(_whole("batch_size", batch_size), MOST)
+    if limit is not None:
+        limit = min(_whole("limit", limit), MOST)
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size}: at least 1")
     for names, given in (("columns", columns), ("dictionary_columns", dictionary_columns)):

@@ -57,7 +57,7 @@ def differences(path: Path) -> list[Any]:
     file = ps.open(path)
     for index, name in flat_columns(file):
         where = path.name, name
-        ours, wanted = file.schema_tree.arrow_field(index, Options()), schema.field(index)
+        ours, wanted = file.schema_tree.flat_column(index, Options())[2], schema.field(index)
         if where in NULL_AND_REQUIRED:
             ours = ours.with_nullable(False)
         if ours.type != wanted.type or ours.nullable != wanted.nullable:

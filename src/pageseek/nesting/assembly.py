@@ -180,7 +180,7 @@ class _Assembler:
                 f"{self._where}column {leaf.name!r}: list {row} has {sizes[row]} elements, "
                 f"its type says {size}"
             )
-        added = int(absent.sum()) * size
+        added = int(absent.sum()) * size * _filler(items.type)
         if added > MAX_FILL:
             raise LimitError(
                 f"{self._where}column {leaf.name!r}: {added} elements, which lists of {size} need where they are "
@@ -198,20 +198,39 @@ def _with_nulls(items: pa.Array, offsets: Any, absent: Any, size: int) -> pa.Arr
         np.flatnonzero(np.diff(absent)) + 1
     )  # where runs of absent lists, or of present ones, begin
     starts = np.concatenate([[0], cuts, [len(absent)]])
-    if len(starts) <= MAX_PIECES:
-        pieces = []
-        for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            if absent[start]:
-                pieces.append(pa.nulls((stop - start) * size, items.type))
-            else:
-                first = int(offsets[start])
-                pieces.append(items.slice(first, int(offsets[stop]) - first))
-        return pa.concat_arrays(pieces)
-    wide = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    taken = items.cast(wide[items.type]) if items.type in wide else items  # views cannot be taken
-    places = offsets[:-1, np.newaxis] + np.arange(size, dtype=np.int64)
-    made = taken.take(pa.array(places.ravel(), mask=np.repeat(absent, size)))
-    return made.cast(items.type) if items.type in wide else made
+    if len(starts) > MAX_PIECES and not _has_views(items.type):  # they cannot be taken
+        places = offsets[:-1, np.newaxis] + np.arange(size, dtype=np.int64)
+        return items.take(pa.array(places.ravel(), mask=np.repeat(absent, size)))
+    pieces, joined = [], []
+    for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        if absent[start]:
+            pieces.append(pa.nulls((stop - start) * size, items.type))
+        else:
+            first = int(offsets[start])
+            pieces.append(items.slice(first, int(offsets[stop]) - first))
+        if len(pieces) == MAX_PIECES:
+            joined.append(pa.concat_arrays(pieces))
+            pieces = []
+    return pa.concat_arrays([*joined, *pieces])
+
+
+def _has_views(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_views(kind.storage_type)
+    if kind in (pa.string_view(), pa.binary_view()):
+        return True
+    return any(_has_views(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _filler(kind: pa.DataType) -> int:
+    """Slots that one null of a type takes up in the largest of its arrays."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _filler(kind.storage_type)
+    if pa.types.is_fixed_size_list(kind):
+        return max(int(kind.list_size) * _filler(kind.value_type), 1)
+    if pa.types.is_struct(kind):
+        return sum(_filler(kind.field(i).type) for i in range(kind.num_fields)) or 1
+    return 1
 
 
 def _same_rung(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:

@@ -123,10 +123,8 @@ def _convert(value: Any, form: Form) -> Exact | None:
             micros = (value.days * 86400 + value.seconds) * 10**6 + value.microseconds
             return Fraction(micros * _PER_SECOND[made.unit], 10**6)
         if isinstance(value, np.timedelta64):
-            return Fraction(
-                int(value.astype("timedelta64[ns]").astype(np.int64)) * _PER_SECOND[made.unit],
-                10**9,
-            )
+            since = _seconds(value)
+            return None if since is None else since * _PER_SECOND[made.unit]
         return None
     return _number(value, made.scale if t.is_decimal(made) else 0)
 
@@ -150,19 +148,41 @@ def _naive_seconds(value: dt.datetime) -> Fraction:
     return seconds + Fraction(value.microsecond, 10**6)
 
 
+_UNITS = {  # of numpy, in seconds; months and years have none
+    "W": Fraction(604800),
+    "D": Fraction(86400),
+    "h": Fraction(3600),
+    "m": Fraction(60),
+    **{
+        unit: Fraction(1, 1000**i)
+        for i, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))
+    },
+}
+
+
+def _seconds(value: np.datetime64 | np.timedelta64) -> Fraction | None:
+    """Exactly, for numpy's own conversions wrap around and drop what is finer than their unit."""
+    unit, step = np.datetime_data(value.dtype)
+    if np.isnat(value) or unit not in _UNITS:
+        return None
+    return int(value.astype(np.int64)) * step * _UNITS[unit]
+
+
+def _days_of_month(months: int) -> int:
+    """Days from 1970-01-01 to the first of a month, which is counted from January 1970; Gregorian throughout."""
+    year, month = 1970 + months // 12, months % 12  # 0 is January
+    year, month = (year - 1, month + 10) if month < 2 else (year, month - 2)  # 0 is March
+    leap_days = year // 4 - year // 100 + year // 400
+    return year * 365 + leap_days + (153 * month + 2) // 5 - 719468
+
+
 def _numpy_time(value: np.datetime64, seconds: int) -> Fraction | None:
     unit, step = np.datetime_data(value.dtype)
-    if unit in ("Y", "M"):
-        value, unit, step = value.astype("datetime64[D]"), "D", 1
-    per = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
-    if np.isnat(value):
-        return None
-    count = int(value.astype(np.int64)) * step
-    if unit in per:
-        return Fraction(count * per[unit], seconds)
-    if unit in _PER_SECOND:
-        return Fraction(count, _PER_SECOND[unit] * seconds)
-    return None
+    if unit in ("Y", "M") and not np.isnat(value):
+        months = int(value.astype(np.int64)) * step * (12 if unit == "Y" else 1)
+        return Fraction(_days_of_month(months) * 86400, seconds)
+    since = _seconds(value)
+    return None if since is None else since / seconds
 
 
 def _timestamp(value: Any, made: pa.DataType) -> Fraction | None:
@@ -175,9 +195,10 @@ def _timestamp(value: Any, made: pa.DataType) -> Fraction | None:
         if (value.tzinfo is None) != (made.tz is None):
             return None
         nanosecond = Fraction(int(getattr(value, "nanosecond", 0)), 10**9)
-        if value.tzinfo is not None:  # pandas' nanoseconds are kept apart: astimezone drops them
-            value = dt.datetime.astimezone(value, dt.UTC).replace(tzinfo=None)
         seconds = _naive_seconds(value) + nanosecond
+        away = value.utcoffset()  # by hand: a time in UTC may lie beyond the years of Python
+        if away is not None:
+            seconds -= Fraction(away // dt.timedelta(microseconds=1), 10**6)
         return seconds * ticks
     if made.tz is None and isinstance(value, np.datetime64):
         since = _numpy_time(value, 1)
