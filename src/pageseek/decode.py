@@ -292,7 +292,8 @@ class LeafReader:
         try:
             made: tuple[Any, ...] = self._decoder.finish()
         except core.CoreError:
-            if self._pages is None or len(self._pages) > 1:  # values of any page are wrong
+            several = self._page_number != 0 if self._pages is None else len(self._pages) > 1
+            if several:  # the value may lie in any of them
                 self._page_number, self._at = None, 0
             raise
         return made

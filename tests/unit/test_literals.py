@@ -45,6 +45,12 @@ from support.writer import (
 NAN, INF = math.nan, math.inf
 
 
+def written(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return bytes(sink.getvalue())
+
+
 def one(physical: int, values: list[Any], **knobs: Any) -> bytes:
     """Each value in a page of its own."""
     n = len(values)
@@ -363,6 +369,44 @@ def test_nanoseconds_are_kept(unit: str) -> None:
 def test_numpy_times_of_every_unit(unit: str) -> None:
     data, values = times("us", False)
     check(data, values, np.datetime64(0, unit), Fraction(0))
+
+
+def test_numpy_times_beyond_64_bits_of_nanoseconds() -> None:
+    durations = [0, 1, -5, 10**9]
+    data = written(pa.table({"a": pa.array(durations, pa.duration("us"))}))
+    for literal, found in (
+        (np.timedelta64(150_000, "D"), 4),
+        (np.timedelta64(-(2**62), "s"), 0),
+        (np.timedelta64(1, "fs"), 2),
+        (np.timedelta64(999_999_999, "ns"), 3),
+        (np.timedelta64(25, "W"), 4),
+    ):
+        assert ps.read_table(data, filter=ps.col("a") < literal).num_rows == found
+    for literal in (np.timedelta64(1, "M"), np.timedelta64(1, "Y"), np.timedelta64(2)):
+        with pytest.raises(ps.PredicateError, match="cannot be compared"):
+            ps.scan(data, filter=ps.col("a") < literal).plan()
+
+
+@pytest.mark.parametrize("unit", ["M", "Y"])
+def test_numpy_months_and_years(unit: str) -> None:
+    counts = [*range(-4900, 4900, 7), 0, -1, -9, -10, -11]
+    days = [int(np.datetime64(c, unit).astype("datetime64[D]").astype(int)) for c in counts]
+    data = written(pa.table({"a": pa.array(days, pa.int32()).cast(pa.date32())}))
+    for i in range(0, len(counts), 50):
+        literal = np.datetime64(counts[i], unit)
+        assert ps.read_table(data, filter=ps.col("a") == literal).num_rows == days.count(days[i])
+    for far, found in ((2**62, len(days)), (-(2**62), 0)):
+        assert ps.read_table(data, filter=ps.col("a") < np.datetime64(far, unit)).num_rows == found
+
+
+def test_the_last_times_of_python_in_any_zone() -> None:
+    moments = [dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.datetime(9999, 12, 31, 23, tzinfo=dt.UTC)]
+    data = written(pa.table({"a": pa.array(moments, pa.timestamp("us", "UTC"))}))
+    west, east = dt.timezone(dt.timedelta(hours=-5)), dt.timezone(dt.timedelta(hours=5))
+    a = ps.col("a")
+    assert ps.read_table(data, filter=a < dt.datetime.max.replace(tzinfo=west)).num_rows == 2
+    assert ps.read_table(data, filter=a < dt.datetime.max.replace(tzinfo=east)).num_rows == 1
+    assert ps.read_table(data, filter=a > dt.datetime.min.replace(tzinfo=east)).num_rows == 2
 
 
 def test_dates() -> None:

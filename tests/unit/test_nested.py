@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 from typing import Any
 
 import pyarrow as pa
@@ -207,14 +208,12 @@ def test_statistics_of_dictionaries_of_old_arrow_are_not_believed() -> None:
 
 
 @pytest.mark.parametrize("runs", [1, 3000])
-@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.int16(), pa.list_(pa.int8())])
-def test_fixed_size_lists_with_nulls(kind: pa.DataType, runs: int) -> None:
-    value: Any = {pa.int16(): 7, pa.list_(pa.int8()): [1]}.get(kind, "text")
+@pytest.mark.parametrize("string_type", ["string", "view"])
+@pytest.mark.parametrize("value", ["text", 7, [1], {"x": "y"}, ["a"]], ids=repr)
+def test_fixed_size_lists_with_nulls(value: Any, string_type: str, runs: int) -> None:
     rows = [[value, None], None, None, [value, value]] * runs
-    made = pa.array(rows, pa.list_(pa.string() if kind == pa.string_view() else kind, 2))
-    table = pa.table({"v": made})
-    view = kind == pa.string_view()
-    found = ps.read_table(written(table), string_type="view" if view else "string")
+    kind = pa.list_(pa.infer_type([value]), 2)
+    found = ps.read_table(written(pa.table({"v": pa.array(rows, kind)})), string_type=string_type)
     found.validate(full=True)
     assert found["v"].to_pylist() == rows
 
@@ -342,3 +341,40 @@ def test_types_deeper_than_the_streams_of_arrow(depth: int) -> None:
     else:
         with pytest.raises(pa.ArrowInvalid, match="Recursion level"):  # of the one who imports
             pa.table(scan)
+
+
+def test_files_that_differ_in_nulls_inside_maps_and_lists_of_fixed_size() -> None:
+    def kinds(nullable: bool) -> pa.Schema:
+        return pa.schema(
+            {
+                "m": pa.map_(pa.int8(), pa.field("v", pa.int32(), nullable)),
+                "f": pa.list_(pa.field("element", pa.int16(), nullable), 2),
+            }
+        )
+
+    rows = [{"m": [(1, 2)], "f": [3, 4]}, {"m": [], "f": [5, 6]}]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, nullable in (("a", False), ("b", True)):
+            table = pa.Table.from_pylist(rows, kinds(nullable))
+            pq.write_table(table, f"{folder}/{name}.parquet")
+        found = ps.read_table(folder)
+        found.validate(full=True)
+        assert found.to_pylist() == rows * 2
+        assert [f.type.field(0).nullable for f in found.schema if f.name == "f"] == [True]
+        longer = pa.table({"m": [None], "f": [[1, 2, 3]]}).cast(
+            pa.schema({"m": kinds(True).field("m").type, "f": pa.list_(pa.int16(), 3)})
+        )
+        pq.write_table(longer, f"{folder}/c.parquet")
+        with pytest.raises(ps.UnsupportedError, match="'f' is fixed_size_list"):
+            ps.read_table(folder)
+
+
+@pytest.mark.parametrize("kept", range(1, 10))
+def test_scattered_rows_of_lists_across_the_words_of_a_mask(kept: int) -> None:
+    """Lists of every length to 200, so that a chosen one ends anywhere in a word, or goes over several."""
+    rows = [list(range(i * 7 % 201)) if i % 11 else None for i in range(3000)]
+    table = pa.table({"id": range(3000), "l": pa.array(rows, pa.list_(pa.int32()))})
+    data = written(table, max_rows_per_page=700, data_page_size=1 << 20, write_page_index=True)
+    wanted = [i for i in range(3000) if i * 13 % 9 < kept and i % 2]
+    found = ps.read_table(data, filter=ps.col("id").isin(wanted))
+    check(found, table.take(pa.array(wanted)))

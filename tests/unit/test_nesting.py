@@ -158,6 +158,15 @@ def test_a_fixed_size_list_cannot_claim_all_memory() -> None:
         assemble(node, decode_all(node, [None, None]))
 
 
+def test_lists_of_fixed_size_inside_each_other_cannot_either() -> None:
+    """The sizes multiply, beyond 64 bits as well: 2^60 and 2^64 elements for one null."""
+    for inner, outer in ((1 << 30, 1 << 30), (1 << 32 - 2, 1 << 30)):
+        deep = pa.list_(pa.struct([("x", pa.list_(pa.list_(I, inner), 16))]), outer)
+        node = node_of(deep)
+        with pytest.raises(LimitError, match=f"{inner * 16 * outer} elements"):
+            assemble(node, decode_all(node, [None]))
+
+
 def test_leaves_of_every_form_are_finished() -> None:
     fields = [
         ("d", pa.dictionary(pa.int32(), pa.string(), ordered=True), ["x", "y", "x", None]),

@@ -155,10 +155,9 @@ def test_the_cheapest_leaf_of_each_row_group_tells(layout: str) -> None:
         leaves = report_of(data, **how)["leaves"]
         read = {name: leaf["bytes"] for name, leaf in leaves.items() if name != "id"}
         assert read == {"s.a": group_1[0], "s.b.list.element": group_0[1]}
-        # a leaf that is read anyway costs nothing
+        # a larger one that is wanted is read for the rows that pass
         leaves = report_of(data, **how | {"columns": ["id", "s.c"]})["leaves"]
-        assert {name for name in leaves if name != "id"} == {"s.c"}
-        assert leaves["s.c"]["bytes"] == group_0[2] + group_1[2]
+        assert set(leaves) == {"id", "s.a", "s.b.list.element", "s.c"}
 
 
 @layouts
@@ -199,3 +198,19 @@ def test_a_list_that_is_tested_and_wanted_is_fetched_once(layout: str, dictionar
             (n, counts.tally()[1][n]) for n in ("l.list.element", "s.l.list.element")
         ):
             assert pages.pages_read <= pages.pages_total <= plain["leaves"][name]["pages"]["total"]
+
+
+def test_a_small_leaf_tells_even_where_a_large_one_is_wanted() -> None:
+    """The large one is then read for the rows that pass alone."""
+    rows = [None if i == 4321 else {"big": b"%032d" % i, "tiny": i % 2} for i in range(9000)]
+    kind = pa.struct({"big": pa.binary(), "tiny": pa.int8()})
+    data = written(
+        pa.table({"s": pa.array(rows, kind)}), max_rows_per_page=1000, write_page_index=True
+    )
+    for columns in (["s.big"], ["s"], ["s.tiny"]):
+        scan = ps.scan(data, columns=columns, filter=ps.col("s").is_null())
+        report = scan.explain(analyze=True).to_dict()
+        assert report["leaves"]["s.tiny"]["pages"]["read"] == 9
+        if "s.big" in report["leaves"]:
+            assert report["leaves"]["s.big"]["pages"]["read"] == 1
+        assert scan.to_table().num_rows == 1

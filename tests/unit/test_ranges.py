@@ -125,3 +125,12 @@ def test_a_flipped_precision_is_an_error_of_the_file() -> None:
     kept.validate()
     assert kept.schema.field("x").type.precision == 4
     assert kept["x"].to_pylist() == [Decimal("0.01"), Decimal("123.45"), None]
+
+
+def test_of_several_pages_none_is_named() -> None:
+    values: list[int | None] = [1, 2, 3, 1000, 5, 6]
+    data = write([column(INT32, 0, values, **decimal(2, 0), pages=[2, 2, 2])])
+    with pytest.raises(ps.CorruptFileError, match="row group 0: value 3 of"):
+        ps.read_table(data)
+    with pytest.raises(ps.CorruptFileError, match=r"page 1 at byte .* value 1 of"):
+        ps.read_table(data, filter=ps.col("x") > 900)

@@ -268,6 +268,9 @@ def test_large_strings_leave_other_types_of_the_stored_schema_alone() -> None:
         {"nan": "odd"},
         {"int96_unit": "s"},
         {"out_of_range": "null"},
+        {"limit": 1.5},
+        {"limit": float("nan")},
+        {"batch_size": 2.0},
         {"string_type": "x"},
         {"columns": "a"},
         {"nope": 1},
@@ -276,6 +279,14 @@ def test_large_strings_leave_other_types_of_the_stored_schema_alone() -> None:
 def test_options_that_are_wrong(path: str, options: dict[str, Any]) -> None:
     with pytest.raises((ValueError, TypeError)):
         ps.scan(path, **options)
+
+
+def test_limits_beyond_what_a_file_can_have(path: str) -> None:
+    full = ps.read_table(path)
+    for huge in (1 << 63, 1 << 64, 10**30):
+        assert ps.read_table(path, limit=huge).equals(full)
+        assert ps.scan(path, limit=huge).count_rows() == full.num_rows
+        assert pa.Table.from_batches(ps.scan(path, batch_size=huge).to_batches()).equals(full)
 
 
 # ---- sources -------------------------------------------------------------------------------------
