@@ -53,7 +53,6 @@ static void choose(const ps_nest *nest, entries *e, const uint64_t *rows) {
     uint64_t further[WORDS], starts[WORDS];
     find_levels(further, e->rep, e->n, 1);
     for (size_t w = 0; w < e->n_words; w++) starts[w] = ~further[w];
-    if (e->n % 64) starts[e->n_words - 1] &= UINT64_MAX >> (64 - e->n % 64);
     ps_words_expand(e->chosen, rows, starts, e->n_words);
     uint64_t before = 0; /* whether the last entry of the word before is chosen */
     for (size_t w = 0; w < e->n_words; w++) {

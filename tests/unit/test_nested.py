@@ -371,8 +371,9 @@ def test_files_that_differ_in_nulls_inside_maps_and_lists_of_fixed_size() -> Non
 
 @pytest.mark.parametrize("kept", range(1, 10))
 def test_scattered_rows_of_lists_across_the_words_of_a_mask(kept: int) -> None:
-    """Lists of every length to 200, so that a chosen one ends anywhere in a word, or goes over several."""
-    rows = [list(range(i * 7 % 201)) if i % 11 else None for i in range(3000)]
+    """Lists that end anywhere in a word, or go over several; chosen ones and others."""
+    lengths = [150 if i % 37 == 5 else i * 7 % 41 for i in range(3000)]
+    rows = [list(range(n)) if i % 11 else None for i, n in enumerate(lengths)]
     table = pa.table({"id": range(3000), "l": pa.array(rows, pa.list_(pa.int32()))})
     data = written(table, max_rows_per_page=700, data_page_size=1 << 20, write_page_index=True)
     wanted = [i for i in range(3000) if i * 13 % 9 < kept and i % 2]
