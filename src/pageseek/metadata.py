@@ -533,7 +533,11 @@ class ParquetFile:
         return leaf if isinstance(leaf, Leaf) else self.schema_tree.find(leaf)
 
     def offset_index(self, row_group: int, leaf: Leaf | str) -> OffsetIndex | None:
-        """Where the pages of a column chunk are, or None (parquet.thrift, OffsetIndex)."""
+        """Where the pages of a column chunk are, or None (parquet.thrift, OffsetIndex). IndexError: no such chunk."""
+        if not 0 <= row_group < self.num_row_groups:
+            raise IndexError(
+                f"{self.name}: no row group {row_group}; there are {self.num_row_groups}"
+            )
         leaf = self._resolve(leaf)
         have, found = self.cached_offset_index(row_group, leaf)
         if have:
@@ -545,7 +549,7 @@ class ParquetFile:
         return self._offset_indexes[row_group, leaf.index]
 
     def column_index(self, row_group: int, leaf: Leaf | str) -> ColumnIndex | None:
-        """Bounds and null counts of the pages of a column chunk, or None (parquet.thrift, ColumnIndex)."""
+        """Bounds and null counts of the pages of a chunk, or None (parquet.thrift, ColumnIndex). IndexError: no such chunk."""
         leaf, options = self._resolve(leaf), Options()
         have, found = self.cached_column_index(row_group, leaf, options)
         if have:

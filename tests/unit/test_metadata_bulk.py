@@ -333,6 +333,11 @@ def test_offset_index_arrays_are_those_of_the_file(file: ParquetFile) -> None:
     assert offsets.first_row[-1] == 1_000
     assert offsets.start == offsets.offset[0]
     assert repr(offsets) == f"<OffsetIndex of {offsets.num_pages} pages>"
+    for outside in (-1, 99, 1 << 70):
+        with pytest.raises(IndexError, match=f"no row group {outside}"):
+            file.column_index(outside, "maybe")
+        with pytest.raises(IndexError, match="there are"):
+            file.offset_index(outside, "maybe")
     found = file.column_index(0, "maybe")
     assert found is not None
     assert found.null_counts is not None

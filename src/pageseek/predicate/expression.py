@@ -119,6 +119,8 @@ class Column:
 
     def starts_with(self, prefix: str | bytes) -> Expression:
         """TRUE for strings, or binary values, that begin with `prefix`."""
+        if prefix is None:
+            raise PredicateError("starts_with(None): a str or bytes")
         return StartsWith(self, prefix)
 
     def __bool__(self) -> bool:
