@@ -89,18 +89,17 @@ def _pageseek_term(term: Term) -> Any:
         return _COMPARE[term.op](column, value)
     if term.op == "between":
         return column.between(*value)
-    return {
-        "in": lambda: column.isin(value),
-        "is null": column.is_null,
-        "starts with": lambda: column.starts_with(value),
-    }[term.op]()
+    if term.op == "in":
+        return column.isin(value)
+    return column.is_null() if term.op == "is null" else column.starts_with(value)
 
 
 def pyarrow(path: str, query: Query) -> pa.Table:
     import pyarrow.dataset as ds
 
-    options = ds.ParquetFragmentScanOptions(pre_buffer=True)
-    made = ds.dataset(path, format=ds.ParquetFileFormat(default_fragment_scan_options=options))
+    parquet: Any = ds
+    options = parquet.ParquetFragmentScanOptions(pre_buffer=True)
+    made = ds.dataset(path, format=parquet.ParquetFileFormat(default_fragment_scan_options=options))
     return made.to_table(_names(query), filter=arrow_filter(query.filter), use_threads=False)
 
 

@@ -145,12 +145,12 @@ class Task:
         """Whether what may be spared is worth what is read for it, and the wait."""
         file, store = self.file, self.file.store
         cost = sum(pruner.cost(site, test) or 0 for test in tests)
-        size = sum(
+        size: int = sum(
             file.chunk(site.row_group, leaf).total_compressed_size
             for leaf in self.touched(site.row_group)
         )
         part = site.ranges.num_rows / max(file.group_rows[site.row_group], 1)
-        return 2 * (cost + store.latency * store.bandwidth) < size * part
+        return bool(2 * (cost + store.latency * store.bandwidth) < size * part)
 
     def _pages(
         self, found: Sequence[Evidence], tests: Sequence[BoundLeaf], leaves: Sequence[Leaf]

@@ -78,5 +78,10 @@ def page_proof(
     if index is None or offsets is None:
         return None
     verdict, bit = index.zones.probe(test.op, test.literals, test.nan), bit_of(test)
-    must = offsets.rows_of(surely(verdict, bit), 1) if surely_too else rows.RowRanges.empty()
+    must = rows.RowRanges.empty()
+    if surely_too:
+        file.chunk(
+            row_group, test.leaf
+        )  # one that cannot be read is refused, whatever its index says
+        must = offsets.rows_of(surely(verdict, bit), 1)
     return Proof(offsets.rows_of(verdict, bit), must)
