@@ -80,7 +80,13 @@ def _names(query: Query) -> list[str] | None:
 
 def pageseek(path: str, query: Query) -> pa.Table:
     ps.clear_cache()
-    return ps.read_table(path, _names(query), _tree(query.filter, _pageseek_term))
+    return ps.read_table(path, _names(query), pageseek_filter(query.filter))
+
+
+def pageseek_filter(condition: Filter) -> ps.Expression:
+    """A filter as an expression of pageseek."""
+    made: ps.Expression = _tree(condition, _pageseek_term)
+    return made
 
 
 def _pageseek_term(term: Term) -> Any:
