@@ -67,8 +67,8 @@ class GroupScan:
         bound: Bound | None,
         limit: int | None,
         sure: rows.RowRanges = _NO_ROWS,
-    ) -> tuple[int, list[list[pa.Array]]]:
-        """(rows, for each column its arrays) of the selected rows that pass; those that are `sure` to pass are not
+    ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
+        """The selected rows that pass, and for each column its arrays of them; those that are `sure` to pass are not
         looked at, for which no leaf of the filter may be wanted itself.
         """
         if bound is not None:
@@ -88,12 +88,12 @@ class GroupScan:
                 self._ladders[key] = _head_ladder(decoded, limit)
         n = ranges.num_rows
         if n == 0:
-            return 0, [[] for _ in self._columns]
+            return ranges, [[] for _ in self._columns]
         with self._report.timed("payload"):
             parts = {part.leaf.key: part for column in self._columns for part in column.parts}
             missing = [part for key, part in parts.items() if key not in self._held]
             self._read(missing, ranges, codes=True)
-            return n, [self._output(column) for column in self._columns]
+            return ranges, [self._output(column) for column in self._columns]
 
     def _where(self) -> str:
         return f"{self._file.name}: row group {self._row_group}"

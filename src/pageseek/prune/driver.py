@@ -7,7 +7,7 @@ groups is fetched in one wave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -71,17 +71,13 @@ class Task:
     surely: bool
 
     def prune(
-        self, row_groups: Sequence[int]
+        self, row_groups: Mapping[int, rows.RowRanges]
     ) -> Generator[Wanted, list[memoryview], dict[int, Left]]:
-        """Put the row groups to all mechanisms."""
-        file, report = self.file, self.report
+        """Put the row groups, and the rows of each that are wanted, to all mechanisms."""
+        report = self.report
         found = [
-            Evidence(
-                Site(file, group, rows.RowRanges.all(file.group_rows[group]), self.options, report),
-                self.bound,
-                self.footer,
-            )
-            for group in row_groups
+            Evidence(Site(self.file, group, asked, self.options, report), self.bound, self.footer)
+            for group, asked in row_groups.items()
         ]
         tests = leaves_of(self.bound)
         by = dict.fromkeys(row_groups, "")
