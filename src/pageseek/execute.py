@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek._core.gather import gather
+from pageseek.codes import CODES
 from pageseek.columns import PRESENCE, Column, Part, part_of, teller
 from pageseek.decode import LeafReader
 from pageseek.errors import CorruptFileError, LimitError, placed
@@ -24,10 +26,12 @@ from pageseek.nesting import Decoded, assemble
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
 from pageseek.report import Report
 from pageseek.schema import Leaf
-from pageseek.types import K_BOOL, Form, Options, to_arrow
+from pageseek.types import BYTES_KINDS, K_BOOL, Form, Options, to_arrow
 
 _NO_ROWS = rows.RowRanges.empty()
 Key = tuple[int, int]  # of a leaf: Leaf.key
+CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
+MOST_BYTES = 1 << 30  # of strings that are looked up at once
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 
 
@@ -56,6 +60,8 @@ class GroupScan:
         self._held: dict[Key, list[pa.Array]] = {}
         self._ladders: dict[Key, Decoded] = {}
         self._forms: dict[Key, Form] = {}
+        # of leaves that are held as codes: what these stand for
+        self._entries: dict[Key, pa.Array] = {}
         self._read_before: set[int] = set()  # leaves
         self._tests_groups = False
         # bytes of leaves that were tested and are payload, by their place
@@ -92,7 +98,7 @@ class GroupScan:
         with self._report.timed("payload"):
             parts = {part.leaf.key: part for column in self._columns for part in column.parts}
             missing = [part for key, part in parts.items() if key not in self._held]
-            self._read(missing, ranges, codes=True)
+            self._read(missing, ranges)
             return ranges, [self._output(column) for column in self._columns]
 
     def _where(self) -> str:
@@ -102,6 +108,8 @@ class GroupScan:
         if column.node is None:
             (part,) = column.parts
             arrays = self._held[part.leaf.key]
+            if part.leaf.key in self._entries:
+                arrays = self._looked_up(part, arrays)
             if part.form.type == part.form.storage:
                 return arrays
             with placed(f"{self._where()}, column {column.name!r}"):
@@ -119,6 +127,19 @@ class GroupScan:
         with placed(f"{where}, column {column.name!r}"):
             return [assemble(column.node, decoded, where)]
 
+    def _looked_up(self, part: Part, codes: list[pa.Array]) -> list[pa.Array]:
+        """The values of codes, in arrays of which each has offsets of 32 bits enough."""
+        entries = self._entries[part.leaf.key]
+        if part.form.kind not in BYTES_KINDS or not len(entries):
+            return [entries.take(array) for array in codes]
+        longest = pc.max(pc.binary_length(entries)).as_py() or 0
+        step = max(MOST_BYTES // max(longest, 1), 1)
+        return [
+            entries.take(array.slice(start, step))
+            for array in codes
+            for start in range(0, max(len(array), 1), step)
+        ]
+
     def _count_limited(self, ranges: rows.RowRanges, limit: int) -> None:
         """Count the pages of the payload that the rows beyond the limit would need."""
         if self._report.chunks is None:
@@ -130,14 +151,17 @@ class GroupScan:
                 all_pages, wanted = offsets.pages_of(ranges), offsets.pages_of(ranges.head(limit))
                 chunk.limited = len(all_pages) - len(wanted)
 
-    def _read(self, parts: Sequence[Part], ranges: rows.RowRanges, codes: bool = False) -> None:
+    def _read(self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False) -> None:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
-        readers = [self._reader(part, codes) for part in parts]
+        coded = tested and ranges.num_rows >= CODED_ROWS
+        readers = [self._reader(part, not tested, coded) for part in parts]
         self._fetch(readers, ranges)
         for reader in readers:
             key = reader.leaf.key
             self._forms[key] = reader.form
             self._held[key], decoded = reader.read(), reader.decoded
+            if reader.entries is not None:
+                self._entries[key], self._forms[key] = reader.entries, CODES
             if decoded is None:
                 continue
             if decoded.rows != ranges.num_rows:
@@ -185,7 +209,7 @@ class GroupScan:
         inside = offset + length <= start + data.nbytes
         return data[offset - start : offset - start + length] if inside else None
 
-    def _reader(self, part: Part, codes: bool) -> LeafReader:
+    def _reader(self, part: Part, codes: bool, tested: bool) -> LeafReader:
         leaf = part.leaf
         offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
         again = leaf.index in self._read_before
@@ -193,7 +217,15 @@ class GroupScan:
         levels = leaf.group and leaf.index not in self._payload()
         self._tests_groups |= leaf.group
         return LeafReader(
-            self._file, self._row_group, part, self._fetcher, offsets, codes, again, levels
+            self._file,
+            self._row_group,
+            part,
+            self._fetcher,
+            offsets,
+            codes,
+            again,
+            levels,
+            tested,
         )
 
     # -- filter -------------------------------------------------------------------------------
@@ -221,6 +253,7 @@ class GroupScan:
             n = ranges.num_rows
             mask, count = self._evaluate(part, n)
             self._held = {key: arrays for key, arrays in self._held.items() if key in later}
+            self._entries = {key: made for key, made in self._entries.items() if key in later}
             self._ladders = {key: made for key, made in self._ladders.items() if key in later}
             if count < n:
                 ranges = ranges.refine(mask)
@@ -253,7 +286,9 @@ class GroupScan:
                 parts[payload.leaf.key] = payload
             else:
                 parts[leaf.key] = part_of(self._file, leaf, test.form, self._options)
-        self._read([part for key, part in parts.items() if key not in self._held], ranges)
+        self._read(
+            [part for key, part in parts.items() if key not in self._held], ranges, tested=True
+        )
         for leaf in shared:
             self._held[leaf.key] = [_presence(self._ladders[leaf.index, -1], leaf)]
             self._forms[leaf.key] = PRESENCE
@@ -286,29 +321,50 @@ class GroupScan:
         arrays = self._held[test.leaf.key]
         if test.form.is_null:  # IS NULL is TRUE for every row, all else NULL
             return _constant(test.op == rows.OP_IS_NULL and not test.negate, n)
-        masks: list[tuple[Bitmap, int, int]] = []
-        for array in arrays:
-            buffers = array.buffers()
-            offsets = buffers[1] if len(buffers) == 3 else None
-            mask, count = rows.compare(
-                test.form.kind,
-                test.form.width,
-                len(array),
-                buffers[0] if array.null_count else None,
-                buffers[-1],
-                offsets,
-                test.op,
-                test.negate,
-                test.literals,
-                test.nan,
-            )
+        if test.leaf.key in self._entries and test.op != rows.OP_IS_NULL:
+            return self._test_codes(test, arrays)
+        form = self._forms.get(test.leaf.key, test.form)
+        masks = [_compared(test, form, array) for array in arrays]
+        return _joined(masks)
+
+    def _test_codes(self, test: BoundLeaf, codes: list[pa.Array]) -> tuple[Bitmap, int]:
+        """The dictionary is judged once, and the rows by their codes."""
+        entries = self._entries[test.leaf.key]
+        bits = _compared(test, test.form, entries)[0]
+        passes = np.unpackbits(bits, count=len(entries), bitorder="little").tobytes() + b"\0"
+        masks = []
+        for array in codes:
+            validity, values = array.buffers()
+            known = validity if array.null_count else None
+            mask, count = rows.codes_mask(values, known, len(array), passes)
             masks.append((np.frombuffer(mask, np.uint8), count, len(array)))
-        if len(masks) == 1:
-            return masks[0][0], masks[0][1]
-        bits = np.concatenate(
-            [np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks]
-        )
-        return np.packbits(bits, bitorder="little"), sum(count for _, count, _ in masks)
+        return _joined(masks)
+
+
+def _compared(test: BoundLeaf, form: Form, array: pa.Array) -> tuple[Bitmap, int, int]:
+    """Where an array passes a test, how often, of how many; the array begins at offset 0."""
+    buffers = array.buffers()
+    mask, count = rows.compare(
+        form.kind,
+        form.width,
+        len(array),
+        buffers[0] if array.null_count else None,
+        buffers[-1],
+        buffers[1] if len(buffers) == 3 else None,
+        test.op,
+        test.negate,
+        test.literals,
+        test.nan,
+    )
+    return np.frombuffer(mask, np.uint8), count, len(array)
+
+
+def _joined(masks: list[tuple[Bitmap, int, int]]) -> tuple[Bitmap, int]:
+    """The masks of neighbouring arrays as one."""
+    if len(masks) == 1:
+        return masks[0][0], masks[0][1]
+    bits = np.concatenate([np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks])
+    return np.packbits(bits, bitorder="little"), sum(count for _, count, _ in masks)
 
 
 def _constant(value: bool, n: int) -> tuple[Bitmap, int]:
