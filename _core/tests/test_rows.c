@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../pageseek.h"
+#include "base.h"
 #include "check_rows.h"
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;

@@ -4,6 +4,7 @@ the payload for the rows that passed.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import Decoded, assemble
+from pageseek.ordering import Learned
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
 from pageseek.report import Report
 from pageseek.schema import Leaf
@@ -30,6 +32,7 @@ from pageseek.types import BYTES_KINDS, K_BOOL, Form, Options, to_arrow
 
 _NO_ROWS = rows.RowRanges.empty()
 Key = tuple[int, int]  # of a leaf: Leaf.key
+FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
 CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
 MOST_BYTES = 1 << 30  # of strings that are looked up at once
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
@@ -49,7 +52,10 @@ class GroupScan:
         columns: Sequence[Column],
         fetcher: Fetcher,
         options: Options,
+        learned: Learned | None = None,
     ) -> None:
+        """`learned`: of the filter, what the row groups before have shown."""
+        self._learned = learned or Learned()
         self._file = file
         self._options = options
         self._row_group = row_group
@@ -63,9 +69,10 @@ class GroupScan:
         # of leaves that are held as codes: what these stand for
         self._entries: dict[Key, pa.Array] = {}
         self._read_before: set[int] = set()  # leaves
-        self._tests_groups = False
+        self._reuses = False  # bytes that were fetched for a test
         # bytes of leaves that were tested and are payload, by their place
         self._kept: list[tuple[int, memoryview]] = []
+        self._stepwise = False  # what was tested is let go of, and may be read again
 
     def run(
         self,
@@ -79,10 +86,11 @@ class GroupScan:
         """
         if bound is not None:
             with self._report.timed("filter"), placed(self._where()):
-                if sure:
+                if limit is not None and ranges.num_rows > max(FIRST_STEP, 4 * limit):
+                    ranges = self._first(ranges, bound, limit, sure)
+                elif sure:
                     ranges = self._filter(ranges - sure, bound) | sure
-                    self._held.clear()
-                    self._ladders.clear()
+                    self._forget()
                 else:
                     ranges = self._filter(ranges, bound)
         if limit is not None and ranges.num_rows > limit:
@@ -149,7 +157,15 @@ class GroupScan:
             chunk = self._report.chunks.get((self._file.name, self._row_group, leaf.name))
             if offsets is not None and chunk is not None and leaf.key not in self._held:
                 all_pages, wanted = offsets.pages_of(ranges), offsets.pages_of(ranges.head(limit))
-                chunk.limited = len(all_pages) - len(wanted)
+                chunk.limited += len(all_pages) - len(wanted)
+
+    def _count_spared(self, leaf: Leaf, ranges: rows.RowRanges) -> None:
+        """Count the pages of a leaf that would have been tested if the limit had not been reached."""
+        offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
+        if self._report.chunks is not None and offsets is not None:
+            chunk = self._report.chunks.get((self._file.name, self._row_group, leaf.name))
+            if chunk is not None:
+                chunk.limited += len(offsets.pages_of(ranges))
 
     def _read(self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False) -> None:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
@@ -177,7 +193,7 @@ class GroupScan:
     def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> None:
         """Hand the readers their bytes: in one wave, those that are not at hand."""
         wanted = [reader.want(ranges) for reader in readers]
-        if not self._tests_groups:
+        if not self._reuses:
             buffers = iter(self._fetcher.read([at for places in wanted for at in places], "data"))
             for reader, places in zip(readers, wanted, strict=True):
                 fetched = sum([length for _, length in places])
@@ -192,7 +208,7 @@ class GroupScan:
         for reader, places in zip(readers, wanted, strict=True):
             given = [new[at] if at in new else held[at] for at in places]
             reader.give(given, sum(lengths.pop(at, 0) for at in places))
-            if reader.leaf.group and reader.leaf.index in payload:
+            if (reader.leaf.group or self._stepwise) and reader.leaf.index in payload:
                 self._kept += [(at[0], new[at]) for at in places if at in new]
         self._kept.sort(key=_place)
 
@@ -215,7 +231,7 @@ class GroupScan:
         again = leaf.index in self._read_before
         self._read_before.add(leaf.index)
         levels = leaf.group and leaf.index not in self._payload()
-        self._tests_groups |= leaf.group
+        self._reuses |= leaf.group
         return LeafReader(
             self._file,
             self._row_group,
@@ -230,28 +246,64 @@ class GroupScan:
 
     # -- filter -------------------------------------------------------------------------------
 
-    def _cost(self, bound: Bound) -> float:
+    def _row_bytes(self, bound: Bound) -> float:
+        """Bytes of a row, decompressed, of the columns that a condition reads."""
         leaves = [self._teller(t.leaf) for t in leaves_of(bound)]
         chunks = {leaf.index: self._file.chunk(self._row_group, leaf) for leaf in leaves}
-        return float(sum(c.total_uncompressed_size for c in chunks.values()))
+        size = sum(c.total_uncompressed_size for c in chunks.values())
+        return float(size / max(self._file.group_rows[self._row_group], 1))
+
+    def _first(
+        self, ranges: rows.RowRanges, bound: Bound, limit: int, sure: rows.RowRanges
+    ) -> rows.RowRanges:
+        """Rows that pass, at least the first `limit` of them: judged a few pages at a time, until there are enough."""
+        tested = {test.leaf.index: test.leaf for test in leaves_of(bound)}.values()
+        offsets = [self._file.cached_offset_index(self._row_group, leaf)[1] for leaf in tested]
+        whole = [one is None for one in offsets]
+        found, step = _NO_ROWS, max(FIRST_STEP, 4 * limit)
+        self._stepwise = self._reuses = True
+        while ranges and found.num_rows < limit:
+            stop = ranges.head(step).bounds[1]
+            if any(whole):  # their bytes come at once anyway
+                stop = ranges.bounds[1]
+            elif offsets[0] is not None:  # no page of the first is begun twice
+                starts = offsets[0].first_row
+                stop = int(starts[np.searchsorted(starts, stop)])
+            piece = ranges.slice(ranges.bounds[0], stop)
+            found |= self._filter(piece - sure, bound) | (piece & sure)
+            self._forget()
+            ranges = ranges - piece
+            step *= 2
+        for leaf in tested:
+            self._count_spared(leaf, ranges)
+        return found
+
+    def _forget(self) -> None:
+        """Let go of what was decoded for tests: the rows that are left are others."""
+        self._held.clear()
+        self._ladders.clear()
+        self._entries.clear()
 
     def _filter(self, ranges: rows.RowRanges, bound: Bound) -> rows.RowRanges:
-        """The rows for which the filter is TRUE: conjunct by conjunct, the cheapest first."""
-        parts = conjuncts(bound)
+        """The rows for which the filter is TRUE: conjunct by conjunct, in the order that has shown itself best."""
+        parts = list(enumerate(conjuncts(bound)))
         if len(parts) > 1:
-            parts.sort(key=self._cost)
+            parts = self._learned.order([part for _, part in parts], self._row_bytes)
         payload = {part.leaf.key for column in self._columns for part in column.parts}
         needed_later = [
-            payload | {t.leaf.key for later in parts[i + 1 :] for t in leaves_of(later)}
+            payload | {t.leaf.key for _, later in parts[i + 1 :] for t in leaves_of(later)}
             for i in range(len(parts))
         ]
-        for part, later in zip(parts, needed_later, strict=True):
+        for (place, part), later in zip(parts, needed_later, strict=True):
             if not ranges:
                 break
+            began = time.perf_counter()
             tests = {t.leaf.key: t for t in leaves_of(part)}
             self._read_tested([t for key, t in tests.items() if key not in self._held], ranges)
             n = ranges.num_rows
             mask, count = self._evaluate(part, n)
+            if len(parts) > 1:
+                self._learned.note(place, n, count, time.perf_counter() - began)
             self._held = {key: arrays for key, arrays in self._held.items() if key in later}
             self._entries = {key: made for key, made in self._entries.items() if key in later}
             self._ladders = {key: made for key, made in self._ladders.items() if key in later}
