@@ -251,8 +251,11 @@ ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t 
     return PS_OK;
 }
 
-/* Values beyond the kind are cut to its width, so a bound beyond it bounds nothing. */
+/* Values beyond the kind are cut to its width, so a bound beyond it bounds nothing. Of INT96 the days are
+ * compared, signed, then the nanoseconds: as times are where these stay within their day. */
 static bool in_kind(const ps_leaf_spec *spec, const uint8_t *p) {
+    if (spec->physical == PQ_INT96)
+        return ps_load64(p) < UINT64_C(86400000000000) && ps_load32(p + 8) <= INT32_MAX;
     if (spec->physical != PQ_INT32) return true;
     const int32_t v = (int32_t)ps_load32(p);
     switch (spec->kind) {
@@ -311,6 +314,10 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
         } else if (!known[i] && to) {
             memset(values + (size_t)i * to, 0, to);
         }
+    }
+    if (ps_convert_beyond(spec, values, NULL, n) >= 0) { /* hardly ever: then one by one */
+        for (int64_t i = 0; i < n; i++)
+            if (ps_convert_beyond(spec, values + (size_t)i * to, NULL, 1) == 0) known[i] = 0;
     }
     return PS_OK;
 }
