@@ -40,7 +40,7 @@ class CodesDecoder:
         texts.head(*self._data)
         texts.take_dictionary()
         n = texts.num_values
-        self._dictionary = to_arrow(self._form, *_entries(texts, n))
+        self._dictionary = to_arrow(self._form, *entries_of(texts, n))
         if len(self._dictionary.unique()) < n:
             raise core.CoreError(UNSUPPORTED, None, "an entry of the dictionary is there twice")
         self._decoder.dictionary(np.arange(n, dtype=np.int32), n)
@@ -61,7 +61,7 @@ class CodesDecoder:
         return pa.DictionaryArray.from_arrays(codes, entries, safe=False)
 
 
-def _entries(texts: core.LeafDecoder, n: int) -> Any:
+def entries_of(texts: core.LeafDecoder, n: int) -> Any:
     """The entries of a dictionary as values: a page of all codes, each once, is read by it."""
     groups = (n + 7) // 8
     header, run = bytearray([32]), groups << 1 | 1  # Encodings.md: the width, then one packed run

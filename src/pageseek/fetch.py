@@ -11,15 +11,45 @@ from pageseek.report import Report
 from pageseek.storage.base import Store
 
 LARGEST = 16 << 20  # bytes of one request that coalescing makes; a single range may be larger
+KEPT = 8 << 20  # bytes that were read to prune and wait for the scan
+
+
+class Kept:
+    """Bytes that were read to prune and that the scan of the same file will want again. Each is handed out once;
+    what goes beyond `max_bytes` is not kept, and then read again.
+    """
+
+    __slots__ = ("_held", "_left")
+
+    def __init__(self, max_bytes: int = KEPT) -> None:
+        self._held: dict[tuple[int, int], bytes] = {}
+        self._left = max_bytes
+
+    def put(self, at: tuple[int, int], data: memoryview) -> None:
+        """Keep a copy of the bytes at (offset, length)."""
+        if data.nbytes <= self._left and at not in self._held:
+            self._held[at] = bytes(data)  # of a larger request it would keep all alive
+            self._left -= data.nbytes
+
+    def take(self, at: tuple[int, int]) -> memoryview | None:
+        """The bytes at exactly this (offset, length), if they are there."""
+        found = self._held.pop(at, None)
+        if found is None:
+            return None
+        self._left += len(found)
+        return memoryview(found)
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
 
 
 class Fetcher:
     """Reads ranges of one store for one scan, and knows what that scan lets a file claim.
 
-    `tail`: the last bytes of the file, when they are at hand.
+    `tail`: the last bytes of the file, when they are at hand. `kept`: what was read to prune.
     """
 
-    __slots__ = ("_gap", "_store", "_tail", "_tail_start", "decoding", "limits", "report")
+    __slots__ = ("_gap", "_store", "_tail", "_tail_start", "decoding", "kept", "limits", "report")
 
     def __init__(
         self,
@@ -27,8 +57,10 @@ class Fetcher:
         report: Report,
         tail: memoryview | None = None,
         limits: Limits = DEFAULT,
+        kept: Kept | None = None,
     ) -> None:
         self.limits = limits
+        self.kept = Kept() if kept is None else kept
         self.decoding: dict[
             int, dict[str, Any]
         ] = {}  # codec: how its pages are decoded (decode.py)
@@ -38,8 +70,11 @@ class Fetcher:
         self._gap = int(store.latency * store.bandwidth)
         self.report = report
 
-    def read(self, ranges: Sequence[tuple[int, int]], kind: str) -> list[memoryview]:
-        """The bytes at each (offset, length), in the order asked. `kind`: metadata, index or data.
+    def read(
+        self, ranges: Sequence[tuple[int, int]], kind: str, keep: bool = False
+    ) -> list[memoryview]:
+        """The bytes at each (offset, length), in the order asked. `kind`: metadata, index or data. `keep`: they will
+        be asked for again.
 
         Ranges nearer to each other than latency x bandwidth of the store become one request; what the tail
         holds costs none.
@@ -55,6 +90,8 @@ class Fetcher:
             if self._tail is not None and offset >= self._tail_start:
                 start = offset - self._tail_start
                 out[i] = self._tail[start : start + length]
+            elif self.kept and (held := self.kept.take((offset, length))) is not None:
+                out[i] = held
             else:
                 wanted.append((offset, length, i))
         if wanted:
@@ -85,4 +122,7 @@ class Fetcher:
                     continue
                 for offset, length, i in items:
                     out[i] = view[offset - start : offset - start + length]
+            if keep:
+                for offset, length, i in wanted:
+                    self.kept.put((offset, length), out[i])  # type: ignore[arg-type]
         return out  # type: ignore[return-value]

@@ -4,7 +4,9 @@ Pruners do no IO. One that needs bytes is a generator: it yields the (offset, le
 receives their bytes in order, and returns what it proved.
 """
 
+from pageseek.prune.bloom import BloomPruner
+from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.groups import GroupProof, prune_groups
 from pageseek.prune.pages import PageProof, load_indexes, prune_pages
 
-__all__ = ["GroupProof", "PageProof", "load_indexes", "prune_groups", "prune_pages"]
+__all__ = ["BloomPruner", "DictionaryPruner", "GroupProof", "PageProof", "load_indexes", "prune_groups", "prune_pages"]
