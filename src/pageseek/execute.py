@@ -26,6 +26,7 @@ from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import K_BOOL, Form, Options, to_arrow
 
+_NO_ROWS = rows.RowRanges.empty()
 Key = tuple[int, int]  # of a leaf: Leaf.key
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 
@@ -61,12 +62,23 @@ class GroupScan:
         self._kept: list[tuple[int, memoryview]] = []
 
     def run(
-        self, ranges: rows.RowRanges, bound: Bound | None, limit: int | None
+        self,
+        ranges: rows.RowRanges,
+        bound: Bound | None,
+        limit: int | None,
+        sure: rows.RowRanges = _NO_ROWS,
     ) -> tuple[int, list[list[pa.Array]]]:
-        """(rows, for each column its arrays) of the selected rows that pass."""
+        """(rows, for each column its arrays) of the selected rows that pass; those that are `sure` to pass are not
+        looked at, for which no leaf of the filter may be wanted itself.
+        """
         if bound is not None:
             with self._report.timed("filter"), placed(self._where()):
-                ranges = self._filter(ranges, bound)
+                if sure:
+                    ranges = self._filter(ranges - sure, bound) | sure
+                    self._held.clear()
+                    self._ladders.clear()
+                else:
+                    ranges = self._filter(ranges, bound)
         if limit is not None and ranges.num_rows > limit:
             self._count_limited(ranges, limit)
             ranges = ranges.head(limit)

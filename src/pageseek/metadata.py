@@ -62,6 +62,7 @@ from pageseek.writers import Writer
 
 DICTIONARY_ENCODINGS = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
+NEAR = 1e-4  # seconds of latency below which a second read is cheaper than bytes that may be for nothing
 CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
 
 RowGroup = NamedTuple("RowGroup", [(name, int) for name in core.ROW_GROUP_FIELDS])  # type: ignore[misc]
@@ -160,7 +161,8 @@ class ParquetFile:
         fetcher = Fetcher(self.store, report)
         if size < 12:
             raise CorruptFileError(f"{self.name}: {size} bytes are too few for a Parquet file")
-        (tail,) = fetcher.read([(size - min(size, TAIL), min(size, TAIL))], "metadata")
+        guess = min(size, 8 if self.store.latency < NEAR else TAIL)
+        (tail,) = fetcher.read([(size - guess, guess)], "metadata")
         magic = bytes(tail[-4:])
         if magic == b"PARE":
             raise UnsupportedError(
@@ -182,6 +184,9 @@ class ParquetFile:
             )
         if length + 8 <= tail.nbytes:
             return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
+        if guess < TAIL:
+            (tail,) = fetcher.read([(size - 8 - length, length + 8)], "metadata")
+            return tail[:length], tail
         (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
         return footer, tail
 

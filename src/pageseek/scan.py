@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,10 @@ from pageseek.errors import PredicateError
 from pageseek.execute import table_of
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
-from pageseek.plan import Request, ScanPlan, make_plan, prepare
+from pageseek.plan import Request, ScanPlan
+from pageseek.planning import make_plan, prepare
 from pageseek.predicate.expression import And, Expression, to_expression
+from pageseek.prune import mechanisms
 from pageseek.report import Report
 from pageseek.storage import Source, resolve
 from pageseek.types import Options
@@ -154,6 +156,7 @@ def scan(
     string_type: str = "string",
     dictionary_columns: Sequence[str] = (),
     out_of_range: str = "error",
+    prune: bool | Collection[str] = True,
     batch_size: int = BATCH_SIZE,
     max_page_bytes: int = DEFAULT.max_page_bytes,
     max_output_bytes: int = DEFAULT.max_output_bytes,
@@ -186,6 +189,9 @@ def scan(
         What becomes of a decimal of more digits than its column declares, and of a time that lies in no day:
         some writers store them (24:00:00 too), and Arrow's types have no such values. An error, or the value as
         it is stored.
+    prune : bool or list of str
+        Which mechanisms may rule out rows before they are read: all, none, or some of "statistics" (of row
+        groups), "column_index" (of pages), "bloom_filter" and "dictionary". The rows are the same with any of them.
     batch_size : int
         Greatest number of rows of a batch.
     max_page_bytes : int
@@ -218,6 +224,7 @@ def scan(
         options=Options(int96_unit, string_type, tuple(dictionary_columns), out_of_range),
         nan=nan,
         batch_size=batch_size,
+        prune=mechanisms(prune),
         limits=Limits(max_page_bytes, max_output_bytes, max_metadata_bytes),
     )
     return Scan(sources, request)
