@@ -70,14 +70,11 @@ class Fetcher:
         self._gap = int(store.latency * store.bandwidth)
         self.report = report
 
-    def read(
-        self, ranges: Sequence[tuple[int, int]], kind: str, keep: bool = False
-    ) -> list[memoryview]:
-        """The bytes at each (offset, length), in the order asked. `kind`: metadata, index or data. `keep`: they will
-        be asked for again.
+    def read(self, ranges: Sequence[tuple[int, int]], kind: str) -> list[memoryview]:
+        """The bytes at each (offset, length), in the order asked. `kind`: metadata, index or data.
 
         Ranges nearer to each other than latency x bandwidth of the store become one request; what the tail
-        holds costs none.
+        or `kept` holds costs none.
         """
         out: list[memoryview | None] = [None] * len(ranges)
         wanted: list[tuple[int, int, int]] = []
@@ -122,7 +119,4 @@ class Fetcher:
                     continue
                 for offset, length, i in items:
                     out[i] = view[offset - start : offset - start + length]
-            if keep:
-                for offset, length, i in wanted:
-                    self.kept.put((offset, length), out[i])  # type: ignore[arg-type]
         return out  # type: ignore[return-value]

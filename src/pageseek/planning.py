@@ -156,13 +156,14 @@ def _prune_file(
     report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - pruned)
     if limit is not None:
         kept = _cut(ranges, must, limit, report)
-    fetcher = Fetcher(file.store, report, file.tail, scope.request.limits)
+    fetcher = Fetcher(file.store, report, file.tail, scope.request.limits, scope.kept)
     doubtful = [i for i in kept if not must[i]]
     proved: dict[int, Left] = {}
     if doubtful:
         assert bound is not None
         surely = not scope.tests_payload
-        task = Task(file, bound, proof, scope.touched(file), use, options, report, surely)
+        touched = scope.touched(file)
+        task = Task(file, bound, proof, touched, use, options, report, surely, scope.kept)
         proved = drive(task.prune(doubtful), lambda wanted: fetcher.read(wanted, "index"))
         ranges |= {group: left.ranges for group, left in proved.items()}
     plans = [

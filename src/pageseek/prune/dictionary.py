@@ -93,7 +93,11 @@ def _judge(
         if page is None:
             return [None] * len(tests)
         entries = _entries(site, test, page)
-        return [_proof(site, one, entries) for one in tests]
+        proofs = [_proof(site, one, entries) for one in tests]
+        if site.kept is not None and not all(proof is NONE_PASSES for proof in proofs):
+            start = site.file.placed_chunk(site.row_group, test.leaf)[1]
+            site.kept.put((start, page.nbytes), page)
+        return proofs
     except (CoreError, CorruptFileError, DoubtError) as doubt:
         site.report.note(ignored(site.file, site.row_group, test.leaf, "dictionary", doubt))
         return [None] * len(tests)
@@ -155,5 +159,6 @@ def _proof(site: Site, test: BoundLeaf, entries: tuple[int, Any, Any]) -> Proof 
     if passed == 0:
         return NONE_PASSES
     if passed == n and site.file.null_count(site.row_group, test.leaf) == 0:
-        return Proof(site.ranges, site.ranges)
+        every = rows.RowRanges.all(site.file.group_rows[site.row_group])
+        return Proof(every, every)
     return None

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pageseek._core import rows
 from pageseek.errors import PredicateError
+from pageseek.fetch import Kept
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import Bound, BoundLeaf, leaves_of
 from pageseek.prune.bloom import BloomPruner
@@ -71,6 +72,7 @@ class Task:
     options: Options
     report: Report
     surely: bool
+    kept: Kept | None = None
 
     def prune(
         self, row_groups: Sequence[int]
@@ -79,7 +81,14 @@ class Task:
         file, report = self.file, self.report
         found = [
             Evidence(
-                Site(file, group, rows.RowRanges.all(file.group_rows[group]), self.options, report),
+                Site(
+                    file,
+                    group,
+                    rows.RowRanges.all(file.group_rows[group]),
+                    self.options,
+                    report,
+                    self.kept,
+                ),
                 self.bound,
                 self.footer,
             )
