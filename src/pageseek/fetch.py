@@ -22,22 +22,23 @@ class Kept:
     __slots__ = ("_held", "_left")
 
     def __init__(self, max_bytes: int = KEPT) -> None:
-        self._held: dict[tuple[int, int], bytes] = {}
+        self._held: dict[int, bytes] = {}  # by their place
         self._left = max_bytes
 
-    def put(self, at: tuple[int, int], data: memoryview) -> None:
-        """Keep a copy of the bytes at (offset, length)."""
-        if data.nbytes <= self._left and at not in self._held:
-            self._held[at] = bytes(data)  # of a larger request it would keep all alive
+    def put(self, offset: int, data: memoryview) -> None:
+        """Keep a copy of the bytes at an offset."""
+        if data.nbytes <= self._left and offset not in self._held:
+            self._held[offset] = bytes(data)  # of a larger request it would keep all alive
             self._left -= data.nbytes
 
-    def take(self, at: tuple[int, int]) -> memoryview | None:
-        """The bytes at exactly this (offset, length), if they are there."""
-        found = self._held.pop(at, None)
-        if found is None:
-            return None
+    def take(self, offset: int, length: int) -> bytes:
+        """What is there of the bytes at (offset, length), from the first on."""
+        found = self._held.get(offset, b"")
+        if not 0 < len(found) <= length:
+            return b""
+        del self._held[offset]
         self._left += len(found)
-        return memoryview(found)
+        return found
 
     def __bool__(self) -> bool:
         return bool(self._held)
@@ -78,6 +79,7 @@ class Fetcher:
         """
         out: list[memoryview | None] = [None] * len(ranges)
         wanted: list[tuple[int, int, int]] = []
+        heads: dict[int, bytes] = {}  # what was kept of some
         file_size = self._store.size
         for i, (offset, length) in enumerate(ranges):
             if offset < 0 or length < 0 or offset + length > file_size:
@@ -87,8 +89,10 @@ class Fetcher:
             if self._tail is not None and offset >= self._tail_start:
                 start = offset - self._tail_start
                 out[i] = self._tail[start : start + length]
-            elif self.kept and (held := self.kept.take((offset, length))) is not None:
-                out[i] = held
+            elif self.kept and (head := self.kept.take(offset, length)):
+                heads[i] = head
+                if len(head) < length:
+                    wanted.append((offset + len(head), length - len(head), i))
             else:
                 wanted.append((offset, length, i))
         if wanted:
@@ -119,4 +123,7 @@ class Fetcher:
                     continue
                 for offset, length, i in items:
                     out[i] = view[offset - start : offset - start + length]
+        for i, head in heads.items():
+            rest = out[i]
+            out[i] = memoryview(head if rest is None else b"".join((head, rest)))
         return out  # type: ignore[return-value]

@@ -96,7 +96,7 @@ def _judge(
         proofs = [_proof(site, one, entries) for one in tests]
         if site.kept is not None and not all(proof is NONE_PASSES for proof in proofs):
             start = site.file.placed_chunk(site.row_group, test.leaf)[1]
-            site.kept.put((start, page.nbytes), page)
+            site.kept.put(start, page)
         return proofs
     except (CoreError, CorruptFileError, DoubtError) as doubt:
         site.report.note(ignored(site.file, site.row_group, test.leaf, "dictionary", doubt))
