@@ -515,4 +515,31 @@ ps_status ps_leaf_rung(ps_leaf *leaf, int32_t rung, ps_column *out, ps_error *er
 /* Rows that begin in the page at hand. */
 int64_t ps_leaf_page_rows(const ps_leaf *leaf);
 
+/* ---- Bloom filters ----------------------------------------------------------------------- */
+
+enum {
+    PS_BLOOM_BLOCK = 32,  /* bytes */
+    PS_BLOOM_WIDTH = 4096 /* bytes of a FIXED_LEN_BYTE_ARRAY that is hashed */
+};
+
+/* XXH64 with seed 0. */
+uint64_t ps_xxh64(const uint8_t *data, size_t length);
+
+/* A BloomFilterHeader; the bitset of *num_bytes, a positive multiple of a block, follows it. PS_TRUNCATED: come
+ * again with more bytes. PS_UNSUPPORTED: another algorithm, hash or compression than the format has today. */
+ps_status ps_bloom_header_read(const uint8_t *data, size_t length, size_t *header_length,
+                               size_t *num_bytes, ps_error *err);
+
+/* PS_UNSUPPORTED where equal values of the kind may have different PLAIN bytes, but for zeros of floats. */
+ps_status ps_bloom_hashable(const ps_leaf_spec *spec, ps_error *err);
+/* Hashes of the PLAIN bytes that the values have in a file: one each, both for the zeros of floats, none where the
+ * physical type cannot hold it. `hashes` has room for 2 * n. NaN is PS_UNSUPPORTED. */
+ps_status ps_bloom_hashes(const ps_leaf_spec *spec, const ps_values *values, uint64_t *hashes,
+                          size_t *n, ps_error *err);
+/* Where the block of each hash begins in the bitset of n_blocks (below 2^31) blocks. */
+void ps_bloom_places(const uint64_t *hashes, size_t n, uint64_t n_blocks, uint64_t *at);
+/* How many of the hashes have all their bits in the block that begins at at[i] in the data. */
+ps_status ps_bloom_check(const uint8_t *data, size_t length, const uint64_t *at,
+                         const uint64_t *hashes, size_t n, size_t *found, ps_error *err);
+
 #endif

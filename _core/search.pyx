@@ -298,7 +298,7 @@ cdef class Zones:
     cdef ps_zones c
     cdef _Values lower, upper
     cdef list held
-    cdef bytes known
+    cdef readonly bytes known  # 1 where the bounds are there and do not contradict each other
 
     def __cinit__(self, int32_t kind, int32_t width, n, lower_values, lower_offsets, upper_values,
                   upper_offsets, known, all_null=None, null_counts=None, nan_counts=None,

@@ -42,7 +42,7 @@ class CodesDecoder:
         texts.head(*self._data)
         texts.take_dictionary()
         n = texts.num_values
-        self.entries = to_arrow(self._form, *_entries(texts, n))
+        self.entries = to_arrow(self._form, *entries_of(texts, n))
         if not self.bare and len(self.entries.unique()) < n:
             raise core.CoreError(UNSUPPORTED, None, "an entry of the dictionary is there twice")
         self._decoder.dictionary(np.arange(n, dtype=np.int32), n)
@@ -65,7 +65,7 @@ class CodesDecoder:
         return pa.DictionaryArray.from_arrays(codes, entries, safe=False)
 
 
-def _entries(texts: core.LeafDecoder, n: int) -> Any:
+def entries_of(texts: core.LeafDecoder, n: int) -> Any:
     """The entries of a dictionary as values: a page of all codes, each once, is read by it."""
     groups = (n + 7) // 8
     header, run = bytearray([32]), groups << 1 | 1  # Encodings.md: the width, then one packed run

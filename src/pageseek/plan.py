@@ -15,7 +15,7 @@ from pageseek.columns import Column, output, teller, tested
 from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, PageseekError, PredicateError
 from pageseek.execute import GroupScan, batches_of, table_of
-from pageseek.fetch import Fetcher
+from pageseek.fetch import Fetcher, Kept
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
 from pageseek.ordering import Learned
@@ -139,7 +139,7 @@ class ScanPlan:
             if left == 0:
                 return
             file, scope = opened[i] if opened else self._open(file_plan, report)
-            fetcher = Fetcher(file.store, report, file.tail, self.request.limits)
+            fetcher = Fetcher(file.store, report, file.tail, self.request.limits, scope.kept)
             if not opened:
                 load_offsets(file, scope, file_plan.groups, fetcher)
             report.files.read += 1
@@ -240,6 +240,7 @@ class Scope:
     columns: tuple[Column, ...]
     schema: pa.Schema
     bound: Bound | None
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
 
     @classmethod
     def of(cls, file: ParquetFile, request: Request) -> Scope:
