@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core import bloom as core
 
 import pageseek as ps
-from pageseek._core import bloom as core
 from pageseek.prune.bloom import WORTH, BloomPruner
 from support.bloom import bitset, bloomed, header, xxh64
 from support.pruners import Judged, holds, judged
@@ -31,7 +31,6 @@ from support.writer import (
     INT32,
     INT64,
     INT96,
-    STRING,
     Column,
     Struct,
     decimal,
@@ -71,12 +70,14 @@ def with_filter(
 
 def denies(data: bytes, value: Any, **options: Any) -> bool:
     """Whether the filter of the only row group rules out x = value."""
-    return holds(data, BLOOM, X == value, **options).denied == [True]
+    return holds(data, BLOOM, value == X, **options).denied == [True]
 
 
 def doubted(made: Judged, why: str = "") -> bool:
     """Nothing was proved, and a note says why."""
-    return not any(made.denied) and any("Bloom filter ignored" in n and why in n for n in made.notes)
+    return not any(made.denied) and any(
+        "Bloom filter ignored" in n and why in n for n in made.notes
+    )
 
 
 # ---- the hash --------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ def test_86_87_88_t62_physical_bytes_are_hashed(
     for value in values:
         assert not denies(data, value), value
         assert holds(data, BLOOM, X.isin([value, absent])).denied == [False]
-    made = holds(data, BLOOM, X == absent)
+    made = holds(data, BLOOM, absent == X)
     assert made.denied == [True]
     assert made.notes == []
 
@@ -199,7 +200,7 @@ def test_87_numbers_in_byte_arrays_have_many_encodings() -> None:
     values = [b"\x05", b"\0\0\x07"]
     data = with_filter(bitset(values), col=column(BYTE_ARRAY, values, **decimal(9, 0)))
     for value in (5, 7, 8):
-        made = holds(data, BLOOM, X == value)
+        made = holds(data, BLOOM, value == X)
         assert made.costs == [[None]]
         assert made.denied == [False]
 
@@ -236,14 +237,14 @@ def test_90_t61_either_zero_is_looked_for(physical: int, knobs: dict[str, Any]) 
 def test_90_t61_nan_never_prunes(nan: str) -> None:
     (other,) = struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000123))
     data = with_filter(col=column(DOUBLE, [other, 1.0]))
-    for condition in (X == math.nan, X.isin([math.nan, 5.0]), X.is_nan()):
+    for condition in (math.nan == X, X.isin([math.nan, 5.0]), X.is_nan()):
         assert holds(data, BLOOM, condition, nan=nan).denied == [False]
 
 
 def test_62_types_without_one_hash_are_left_alone() -> None:
     stamp = struct.pack("<qI", 0, 2_440_588)
     data = with_filter(col=column(INT96, [stamp]))
-    assert judged(data, BLOOM, X == dt.datetime(1971, 1, 1)).costs == [[None]]
+    assert judged(data, BLOOM, dt.datetime(1971, 1, 1) == X).costs == [[None]]
 
 
 def test_86_values_beyond_a_narrow_type_are_read_as_others() -> None:
@@ -285,7 +286,9 @@ def test_72_a_list_needs_all_absent() -> None:
 
 def test_64_one_arm_of_an_or_is_not_enough() -> None:
     n = 20_000
-    table = pa.table({"x": pa.array(range(0, 2 * n, 2)), "y": pa.array(range(n)), "p": ["x" * 20] * n})
+    table = pa.table(
+        {"x": pa.array(range(0, 2 * n, 2)), "y": pa.array(range(n)), "p": ["x" * 20] * n}
+    )
     out = io.BytesIO()
     pq.write_table(table, out, bloom_filter_options={"x": {"ndv": n, "fpp": 1e-3}})
     data = out.getvalue()

@@ -26,7 +26,9 @@ from pageseek.types import Form
 HEAD = 256  # bytes that a page header is likely to lie in
 LARGEST = 16 << 20  # bytes of a dictionary, decompressed, that is looked at
 MOST = LARGEST // 4  # entries
-_OF_CODES = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 8  # encodings beside them: of dictionary, levels
+_OF_CODES = (
+    1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 8
+)  # encodings beside them: of dictionary, levels
 
 
 class DictionaryPruner:

@@ -28,7 +28,10 @@ from pageseek.types import Options
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX = "statistics", "column_index"
-PRUNERS: list[Pruner] = [BloomPruner(), DictionaryPruner()]  # those that judge one row group at a time
+PRUNERS: list[Pruner] = [
+    BloomPruner(),
+    DictionaryPruner(),
+]  # those that judge one row group at a time
 SLOW_STORE = (
     1e-3  # seconds of latency from which another wave costs more than an index that proves useless
 )
