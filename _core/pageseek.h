@@ -246,6 +246,12 @@ ps_status ps_literals_sort(const ps_values *literals, int64_t *order, size_t *ke
 ps_status ps_compare(const ps_values *values, ps_op op, bool negate, const ps_values *literals,
                      ps_nan nan, uint8_t *mask, int64_t *count, ps_error *err);
 
+/* The same of dictionary-coded values: passes[c] is 1 where the entry of code c passes; it has
+ * entries + 1 bytes, the last of them 0, which stands for every code that is no entry. A null (validity
+ * may be NULL, else begins at bit 0) gives 0. */
+void ps_codes_mask(const int32_t *codes, const uint8_t *validity, int64_t n,
+                   const uint8_t *passes, uint32_t entries, uint8_t *mask, int64_t *count);
+
 /* ---- search ------------------------------------------------------------------------------ */
 
 /* First index whose value is >= (lower) or > (upper) the literal, in an ascending array without nulls

@@ -53,6 +53,9 @@ def compare(
     literals: _Literals | None = None,
     nan: int = ...,
 ) -> tuple[bytes, int]: ...
+def codes_mask(
+    codes: Buffer, validity: Buffer | None, n: int, passes: Buffer
+) -> tuple[bytes, int]: ...
 def sort_literals(
     kind: int, width: int, n: int, values: Buffer, offsets: Buffer | None = None
 ) -> bytes: ...

@@ -6,6 +6,7 @@ Sources: parquet.thrift (FileMetaData, ColumnChunk, ColumnIndex, OffsetIndex), P
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -217,6 +218,14 @@ class ParquetFile:
     @property
     def num_row_groups(self) -> int:
         return len(self.group_rows)
+
+    def first_row(self, row_group: int) -> int:
+        """The number in the file of the first row of a row group."""
+        return self._first_rows[row_group]
+
+    @lazy
+    def _first_rows(self) -> list[int]:
+        return list(itertools.accumulate(self.group_rows, initial=0))
 
     @lazy
     def row_groups(self) -> list[Any]:

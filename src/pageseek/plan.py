@@ -13,11 +13,12 @@ from pageseek._core import rows
 from pageseek.cache import cache
 from pageseek.columns import Column, output, teller, tested
 from pageseek.decode import IndexMismatch
-from pageseek.errors import FileChangedError, PageseekError
+from pageseek.errors import FileChangedError, PageseekError, PredicateError
 from pageseek.execute import GroupScan, batches_of, table_of
 from pageseek.fetch import Fetcher, Kept
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
+from pageseek.ordering import Learned
 from pageseek.predicate.bind import Bound, bind, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import COLUMN_INDEX, drive, load_indexes, mechanisms
@@ -42,11 +43,12 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """The row groups to read of one version of one file."""
+    """The row groups to read of one version of one file. `first_row`: the rows of the files before it."""
 
     source: Source
     version: Version
     groups: tuple[GroupPlan, ...]
+    first_row: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,14 @@ class Request:
     batch_size: int
     limits: Limits = DEFAULT
     prune: frozenset[str] = field(default_factory=lambda: mechanisms(True))
+    take: rows.RowRanges | None = None  # rows of the whole source, which are numbered through
+    row_number: str | None = None  # the column that gives these numbers
+
+    def asked(self, first_row: int, num_rows: int) -> rows.RowRanges:
+        """The rows wanted of a row group, before any filter; `first_row`: the number of its first."""
+        if self.take is None:
+            return rows.RowRanges.all(num_rows)
+        return self.take.slice(first_row, first_row + num_rows).shift(-first_row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +134,7 @@ class ScanPlan:
             report = Report(analyzed=True, chunks=None)
         elif not report.analyzed:
             self._begin(report)
-        left = self.request.limit
+        left, learned = self.request.limit, Learned()
         for i, file_plan in enumerate(self.files):
             if left == 0:
                 return
@@ -140,10 +150,13 @@ class ScanPlan:
                     break
                 unchecked = True
                 try:
-                    n, arrays = self._read_group(file, group, scope, fetcher, left)
+                    found, arrays = self._read_group(
+                        file, group, scope, fetcher, left, file_plan.first_row, learned
+                    )
                 except PageseekError:
                     file.store.check()  # what was read may be of another version
                     raise
+                n = found.num_rows
                 report.rows_out += n
                 if left is not None:
                     left -= n
@@ -152,10 +165,14 @@ class ScanPlan:
                         file.store.check()
                         unchecked = False
                     if other:  # nulls inside structs, that only another file may have
+                        given = list(self.schema)[len(self.schema) - len(arrays) :]
                         arrays = [
                             [array.cast(f.type) for array in column]
-                            for f, column in zip(self.schema, arrays, strict=True)
+                            for f, column in zip(given, arrays, strict=True)
                         ]
+                    if self.request.row_number is not None:
+                        first = file_plan.first_row + file.first_row(group.row_group)
+                        arrays = [[pa.array(found.rows() + first)], *arrays]
                     yield table_of(self.schema, n, arrays)
             if unchecked:
                 file.store.check()
@@ -183,18 +200,28 @@ class ScanPlan:
         return file, Scope.of(file, self.request)
 
     def _read_group(
-        self, file: ParquetFile, group: GroupPlan, scope: Scope, fetcher: Fetcher, left: int | None
-    ) -> tuple[int, list[list[pa.Array]]]:
+        self,
+        file: ParquetFile,
+        group: GroupPlan,
+        scope: Scope,
+        fetcher: Fetcher,
+        left: int | None,
+        first_row: int,
+        learned: Learned,
+    ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
         ranges, sure, report = group.ranges, group.sure, fetcher.report
         while True:
-            scan = GroupScan(file, group.row_group, scope.columns, fetcher, self.request.options)
+            scan = GroupScan(
+                file, group.row_group, scope.columns, fetcher, self.request.options, learned
+            )
             try:
                 found = scan.run(ranges, None if group.proven else scope.bound, left, sure)
             except IndexMismatch as mismatch:
                 file.drop_index(group.row_group, mismatch.leaf)
                 before = ranges.num_rows
                 if not group.proven:  # rows may have been ruled out on the word of this index
-                    ranges = rows.RowRanges.all(file.group_rows[group.row_group])
+                    first = first_row + file.first_row(group.row_group)
+                    ranges = self.request.asked(first, file.group_rows[group.row_group])
                     sure = rows.RowRanges.empty()
                 more = ranges.num_rows - before
                 stated = stated_pages(file.chunk(group.row_group, mismatch.leaf))
@@ -224,6 +251,13 @@ class Scope:
             return tested(file, path, request.options)
 
         bound = bind(request.filter, find, request.nan) if request.filter is not None else None
+        if request.row_number is not None:
+            if request.row_number in schema.names:
+                raise PredicateError(
+                    f"{file.name}: with_row_number({request.row_number!r}): there is a column of this name"
+                )
+            numbers = pa.field(request.row_number, pa.int64(), nullable=False)
+            schema = schema.insert(0, numbers)
         return cls(request, columns, schema, bound)
 
     @property

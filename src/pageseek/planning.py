@@ -28,7 +28,7 @@ from pageseek.prune import STATISTICS, GroupProof, Left, Task, drive, prune_grou
 from pageseek.report import ChunkReport, Report
 from pageseek.storage import Source
 
-LIMIT, FILTER, NO_ROWS = "limit", "filter", "no_rows"
+LIMIT, FILTER, NO_ROWS, TAKE = "limit", "filter", "no_rows", "take"
 _NO_ROWS = rows.RowRanges.empty()
 
 
@@ -54,6 +54,7 @@ def prepare(
     opened: list[Opened] = []
     schema: pa.Schema | None = None
     left = request.limit
+    first_row = 0  # of the file, counted through all
     report.files.total = len(sources)
     for at, source in enumerate(sources):
         if left == 0 and schema is not None:
@@ -72,16 +73,19 @@ def prepare(
         report.file_bytes += file.store.size
         with report.timed("prune"):
             before = dict(report.row_groups.pruned_by)
-            groups = _prune_file(file, scope, left, report, account)
+            groups = _prune_file(file, scope, left, report, account, first_row)
         if left is not None:
             left -= sum(group.ranges.num_rows for group in groups if group.proven)
         if groups:
             report.files.read += 1
-            files.append(FilePlan(source, file.store.version, tuple(groups)))
+            files.append(FilePlan(source, file.store.version, tuple(groups), first_row))
             if len(sources) == 1:
                 opened.append((file, scope))
         else:
             report.files.prune(_last_proof(before, report), 1)
+        first_row += file.num_rows
+    if request.take is not None and at == len(sources) - 1:
+        _check_taken(request.take, first_row)
     assert schema is not None
     return ScanPlan(request, schema, tuple(files), report), opened
 
@@ -134,8 +138,18 @@ def _joined_field(ours: pa.Field, theirs: pa.Field) -> pa.Field | None:
     return ours.with_type(kind).with_nullable(ours.nullable or theirs.nullable)
 
 
+def _check_taken(take: rows.RowRanges, num_rows: int) -> None:
+    if take and take.bounds[1] > num_rows:
+        raise IndexError(f"take: there is no row {take.bounds[1] - 1}, the source has {num_rows}")
+
+
 def _prune_file(
-    file: ParquetFile, scope: Scope, limit: int | None, report: Report, account: bool
+    file: ParquetFile,
+    scope: Scope,
+    limit: int | None,
+    report: Report,
+    account: bool,
+    first_row: int,
 ) -> list[GroupPlan]:
     counts = file.group_rows
     report.row_groups.total += len(counts)
@@ -151,9 +165,18 @@ def _prune_file(
         never = FILTER if isinstance(bound, BoundConst) else STATISTICS
         report.row_groups.prune(never, proof.may.count(0))
         report.rows.prune(never, sum(counts) - sum(compress(counts, proof.may)))
-    ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
     pruned = 0 if bound is None else proof.may.count(0)
     report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - pruned)
+    request = scope.request
+    if request.take is None:
+        ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
+    else:
+        ranges = {i: request.asked(first_row + file.first_row(i), counts[i]) for i in kept}
+        left_out = [i for i in kept if not ranges[i]]
+        report.row_groups.prune(TAKE, len(left_out))
+        report.rows.prune(TAKE, sum(counts[i] - ranges[i].num_rows for i in kept))
+        kept = [i for i in kept if ranges[i]]
+        ranges = {i: ranges[i] for i in kept}
     if limit is not None:
         kept = _cut(ranges, must, limit, report)
     fetcher = Fetcher(file.store, report, file.tail, scope.request.limits, scope.kept)
@@ -164,14 +187,15 @@ def _prune_file(
         surely = not scope.tests_payload
         touched = scope.touched(file)
         task = Task(file, bound, proof, touched, use, options, report, surely, scope.kept)
-        proved = drive(task.prune(doubtful), lambda wanted: fetcher.read(wanted, "index"))
+        asked = {i: ranges[i] for i in doubtful}
+        proved = drive(task.prune(asked), lambda wanted: fetcher.read(wanted, "index"))
         ranges |= {group: left.ranges for group, left in proved.items()}
     plans = [
         GroupPlan(i, ranges[i], bool(must[i]), 0, proved[i].sure if i in proved else _NO_ROWS)
         for i in kept
         if ranges[i]
     ]
-    if limit is not None:
+    if limit is not None or request.take is not None:
         load_offsets(file, scope, plans, fetcher)
     for plan in plans:
         report.row_groups.read += 1
@@ -179,10 +203,11 @@ def _prune_file(
     if not account:
         return plans
     costs = {}
+    cut = LIMIT if request.take is None else TAKE
     for i in kept:
         sure = ranges[i] if must[i] else proved[i].sure
         costs[i] = _account(
-            file, scope, i, ranges[i], sure, LIMIT if must[i] else proved[i].by, report
+            file, scope, i, ranges[i], sure, cut if must[i] else proved[i].by or cut, report
         )
     return [replace(plan, cost=costs[plan.row_group]) for plan in plans]
 

@@ -7,7 +7,7 @@ groups is fetched in one wave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -78,24 +78,17 @@ class Task:
     kept: Kept | None = None
 
     def prune(
-        self, row_groups: Sequence[int]
+        self, row_groups: Mapping[int, rows.RowRanges]
     ) -> Generator[Wanted, list[memoryview], dict[int, Left]]:
-        """Put the row groups to all mechanisms."""
-        file, report = self.file, self.report
+        """Put the row groups, and the rows of each that are wanted, to all mechanisms."""
+        report = self.report
         found = [
             Evidence(
-                Site(
-                    file,
-                    group,
-                    rows.RowRanges.all(file.group_rows[group]),
-                    self.options,
-                    report,
-                    self.kept,
-                ),
+                Site(self.file, group, asked, self.options, report, self.kept),
                 self.bound,
                 self.footer,
             )
-            for group in row_groups
+            for group, asked in row_groups.items()
         ]
         tests = leaves_of(self.bound)
         by = dict.fromkeys(row_groups, "")

@@ -19,11 +19,12 @@ class Evidence:
     another the second.
     """
 
-    __slots__ = ("_all", "_bound", "_proofs", "site", "sure")
+    __slots__ = ("_all", "_asked", "_bound", "_proofs", "site", "sure")
 
     def __init__(self, site: Site, bound: Bound, footer: GroupProof) -> None:
         self.site = site
         self._bound = bound
+        self._asked = site.ranges
         self._all = rows.RowRanges.all(site.file.group_rows[site.row_group])
         self._proofs: dict[int, Proof] = {}
         self.sure = _NONE
@@ -60,7 +61,7 @@ class Evidence:
                 proof if before is None else Proof(before.may & proof.may, before.must | proof.must)
             )
         if changed:
-            self.site.ranges = self._may(self._bound, self._proofs)
+            self.site.ranges = self._may(self._bound, self._proofs) & self._asked
             self.sure = self._must(self._bound) & self.site.ranges
 
     def _may(self, bound: Bound, proofs: dict[int, Proof]) -> rows.RowRanges:
