@@ -460,7 +460,7 @@ def test_the_scan_asks_for_single_blocks(tmp_path: Path) -> None:
     report = ps.scan(path, filter=X == 5001).explain(analyze=True).to_dict()
     assert report["row_groups"]["read"] == 0
     assert report["bytes"]["index"] < 5 * 100
-    assert "Bloom filter proves" in str(ps.scan(path, filter=X == 5001).explain())
+    assert "Bloom filter" in str(ps.scan(path, filter=X == 5001).explain())
 
 
 # ---- files of others -------------------------------------------------------------------------------
