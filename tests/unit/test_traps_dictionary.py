@@ -405,10 +405,11 @@ def test_a_dictionary_is_read_once(tmp_path: Path) -> None:
     report = ps.scan(path, filter=X == "name number 9").explain(analyze=True).to_dict()
     ps.clear_cache()
     alone = ps.scan(path, filter=X == "name number 9", prune=["statistics", "column_index"])
+    ps.clear_cache()
     before = alone.explain(analyze=True).to_dict()
     assert report["rows"]["out"] == before["rows"]["out"] > 0
     assert report["bytes"]["total"] == before["bytes"]["total"]
-    none = ps.scan(path, filter=X == "name number 55x").explain(analyze=True).to_dict()
+    none = ps.scan(path, filter=X == "name number 50x").explain(analyze=True).to_dict()
     assert none["row_groups"]["pruned_by"] == {"dictionary": 4}
     assert none["bytes"]["data"] == 0
 
@@ -475,7 +476,6 @@ def test_pruned_scans_equal_full_ones(encodings: str, index: bool, statistics: b
             made = header(1024) + bitset(plain or [b"nothing"])
             data = bloomed(x, made, others=(Column("row", INT64, list(range(6))),))
             agree(data, *literals)
-            agree(data, *literals, int96_unit="us")
 
 
 @pytest.mark.usefixtures("eager")
