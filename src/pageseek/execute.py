@@ -21,7 +21,19 @@ from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import Decoded, assemble
-from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
+from pageseek.elements import passing, taken
+from pageseek.predicate.bind import (
+    Bound,
+    BoundAnd,
+    BoundAny,
+    BoundConst,
+    BoundLeaf,
+    BoundNot,
+    BoundResidual,
+    conjuncts,
+    has_residual,
+    leaves_of,
+)
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import K_BOOL, Form, Options, to_arrow
@@ -70,10 +82,7 @@ class GroupScan:
         if limit is not None and ranges.num_rows > limit:
             self._count_limited(ranges, limit)
             ranges = ranges.head(limit)
-            for key, arrays in self._held.items():
-                self._held[key] = _head(self._forms[key], arrays, limit)
-            for key, decoded in self._ladders.items():
-                self._ladders[key] = _head_ladder(decoded, limit)
+            self._head(limit)
         n = ranges.num_rows
         if n == 0:
             return 0, [[] for _ in self._columns]
@@ -195,7 +204,7 @@ class GroupScan:
         """The rows for which the filter is TRUE: conjunct by conjunct, the cheapest first."""
         parts = conjuncts(bound)
         if len(parts) > 1:
-            parts.sort(key=self._cost)
+            parts.sort(key=lambda part: (has_residual(part), self._cost(part)))
         payload = {part.leaf.key for column in self._columns for part in column.parts}
         needed_later = [
             payload | {t.leaf.key for later in parts[i + 1 :] for t in leaves_of(later)}
@@ -215,14 +224,32 @@ class GroupScan:
                 if not count:
                     self._held.clear()
                     self._ladders.clear()
-                self._held = {
-                    key: _take(self._forms[key], arrays, mask, n, count)
-                    for key, arrays in self._held.items()
-                }
-                self._ladders = {
-                    key: _take_ladder(made, mask, count) for key, made in self._ladders.items()
-                }
+                self._keep(mask, n, count)
         return ranges
+
+    def _keep(self, mask: Bitmap, n: int, count: int) -> None:
+        """Of what is held, the `count` of n rows that a bitmap picks."""
+        for key, arrays in self._held.items():
+            ladder = self._ladders.get(key)
+            if ladder is not None and _repeats(ladder):
+                self._ladders[key] = made = taken(ladder, mask)
+                self._held[key] = [made.array]
+                continue
+            self._held[key] = _take(self._forms[key], arrays, mask, n, count)
+            if ladder is not None:
+                self._ladders[key] = _take_ladder(ladder, mask, count)
+
+    def _head(self, limit: int) -> None:
+        for key, arrays in self._held.items():
+            ladder = self._ladders.get(key)
+            if ladder is not None and _repeats(ladder):
+                if limit < ladder.rows:
+                    self._ladders[key] = made = taken(ladder, _first_bits(limit, ladder.rows))
+                    self._held[key] = [made.array]
+                continue
+            self._held[key] = _head(self._forms[key], arrays, limit)
+            if ladder is not None:
+                self._ladders[key] = _head_ladder(ladder, limit)
 
     def _read_tested(self, tests: Sequence[BoundLeaf], ranges: rows.RowRanges) -> None:
         """The leaves of tests. One that only tells whether a struct is there, and is payload, is read as that."""
@@ -260,6 +287,13 @@ class GroupScan:
             return _constant(bound.value, n)
         if isinstance(bound, BoundLeaf):
             return self._test(bound, n)
+        if isinstance(bound, BoundNot):
+            mask, count = self._evaluate(bound.arg, n)
+            return mask ^ _first_bits(n, n), n - count
+        if isinstance(bound, BoundAny):
+            return self._any(bound)
+        if isinstance(bound, BoundResidual):
+            return bound.mask(self._values(bound))
         is_and = isinstance(bound, BoundAnd)
         mask, count = self._evaluate(bound.args[0], n)
         for arg in bound.args[1:]:
@@ -269,6 +303,19 @@ class GroupScan:
             mask = mask & other if is_and else mask | other
             count = int(np.bitwise_count(mask).sum())
         return mask, count
+
+    def _any(self, bound: BoundAny) -> tuple[Bitmap, int]:
+        key = bound.input.leaf.key
+        slots = sum(map(len, self._held[key]))
+        mask, _ = self._evaluate(bound.test, slots)
+        return passing(self._ladders[key], mask, slots, bound.every)
+
+    def _values(self, bound: BoundResidual) -> list[pa.ChunkedArray]:
+        if bound.columns:
+            made = [self._output(column) for column in bound.columns]
+        else:
+            made = [self._held[leaf.leaf.key] for leaf in bound.inputs]
+        return [pa.chunked_array(arrays) for arrays in made]
 
     def _test(self, test: BoundLeaf, n: int) -> tuple[Bitmap, int]:
         arrays = self._held[test.leaf.key]
@@ -331,8 +378,12 @@ def _take(form: Form, arrays: list[pa.Array], mask: Bitmap, n: int, count: int) 
     return out
 
 
+def _repeats(decoded: Decoded) -> bool:
+    return any(len(rung) == 2 for rung in decoded.ladder)
+
+
 def _take_ladder(decoded: Decoded, mask: Bitmap, count: int) -> Decoded:
-    """The `count` rows of a bitmap; no filter tests what lies below a list, so that every rung has a slot a row."""
+    """The `count` rows of a bitmap; without a list every rung has a slot a row."""
     ladder: list[tuple[Any, ...]] = []
     for slots, nulls, bits in decoded.ladder:
         if nulls:

@@ -394,6 +394,8 @@ class ParquetFile:
         if found is None:
             return None
         places, nulls, nans = found
+        if leaf.max_rep:  # nulls are counted among values, zones count rows
+            counts = False
         return self._bounds(leaf, form, places, nulls if counts else None, nans).zones
 
     def _believed(self, leaf: Leaf) -> tuple[bool, bool]:

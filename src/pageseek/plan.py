@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.cache import cache
-from pageseek.columns import Column, output, teller, tested
+from pageseek.columns import Column, Names, output, teller
 from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, PageseekError, UnsupportedError
 from pageseek.execute import GroupScan, batches_of, table_of
@@ -25,7 +25,7 @@ from pageseek.prune import load_indexes, prune_groups, prune_pages
 from pageseek.report import ChunkReport, Report
 from pageseek.schema import Leaf
 from pageseek.storage import Source, Version
-from pageseek.types import Form, Options
+from pageseek.types import Options
 
 STATISTICS, COLUMN_INDEX, LIMIT = "statistics", "column_index", "limit"
 FILTER, NO_ROWS = "filter", "no_rows"
@@ -218,9 +218,7 @@ class Scope:
         file.schema_tree.check(request.options)
         columns, schema = output(file, request.columns, request.options)
 
-        def find(path: tuple[str, ...]) -> tuple[Leaf, Form]:
-            return tested(file, path, request.options)
-
+        find = Names(file, request.options)
         bound = bind(request.filter, find, request.nan) if request.filter is not None else None
         return cls(request, columns, schema, bound)
 

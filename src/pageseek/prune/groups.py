@@ -8,7 +8,15 @@ import numpy as np
 
 from pageseek._core import rows
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf
+from pageseek.predicate.bind import (
+    Bound,
+    BoundAnd,
+    BoundAny,
+    BoundConst,
+    BoundLeaf,
+    BoundNot,
+    BoundResidual,
+)
 from pageseek.types import Options
 
 _ANY = rows.MAY_TRUE, rows.MAY_FALSE
@@ -37,6 +45,14 @@ def prune_groups(file: ParquetFile, bound: Bound, options: Options) -> GroupProo
         verdict = zones.probe(bound.op, bound.literals, bound.nan)
         bit = rows.MAY_FALSE if bound.negate else rows.MAY_TRUE
         return GroupProof(verdict.translate(_MAY[bit]), verdict.translate(_MUST[bit]))
+    if isinstance(bound, BoundResidual) or (isinstance(bound, BoundAny) and bound.every):
+        return GroupProof(b"\1" * n, bytes(n))
+    if isinstance(bound, BoundAny):
+        return GroupProof(prune_groups(file, bound.test, options).may, bytes(n))
+    if isinstance(bound, BoundNot):
+        inner = prune_groups(file, bound.arg, options)
+        swap = bytes.maketrans(b"\0\1", b"\1\0")
+        return GroupProof(inner.must.translate(swap), inner.may.translate(swap))
     proofs = [prune_groups(file, arg, options) for arg in bound.args]
     join = np.bitwise_and if isinstance(bound, BoundAnd) else np.bitwise_or
 

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from pageseek._core import rows
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, leaves_of
+from pageseek.predicate.bind import (
+    INPUT,
+    Bound,
+    BoundAnd,
+    BoundAny,
+    BoundConst,
+    BoundLeaf,
+    BoundNot,
+    BoundResidual,
+    leaves_of,
+)
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import Options
@@ -33,7 +43,7 @@ def prune_pages(
     report: Report,
 ) -> Generator[Wanted, list[memoryview], list[PageProof]]:
     """Prune the given row groups; `touched` gives the leaves that will be read of one."""
-    tested = {t.leaf.index: t.leaf for t in leaves_of(bound) if not t.leaf.group}
+    tested = {t.leaf.index: t.leaf for t in leaves_of(bound) if not t.leaf.group and t.op != INPUT}
     yield from load_indexes(file, row_groups, touched, list(tested.values()), options, report)
     return [PageProof(group, _rows_that_may(file, bound, group, options)) for group in row_groups]
 
@@ -88,6 +98,12 @@ def _rows_that_may(file: ParquetFile, bound: Bound, group: int, options: Options
         verdict = index.zones.probe(bound.op, bound.literals, bound.nan)
         bit = rows.MAY_FALSE if bound.negate else rows.MAY_TRUE
         return offsets.rows_of(verdict, bit)
+    if isinstance(bound, (BoundResidual, BoundNot)) or (
+        isinstance(bound, BoundAny) and bound.every
+    ):
+        return rows.RowRanges.all(num_rows)
+    if isinstance(bound, BoundAny):  # where there is an offset index, pages begin with rows
+        return _rows_that_may(file, bound.test, group, options)
     is_and = isinstance(bound, BoundAnd)
     found = _rows_that_may(file, bound.args[0], group, options)
     for arg in bound.args[1:]:
