@@ -17,11 +17,11 @@ from pageseek._core import rows
 from pageseek._core.gather import gather
 from pageseek.columns import PRESENCE, Column, Part, part_of, teller
 from pageseek.decode import LeafReader
+from pageseek.elements import passing, taken
 from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import Decoded, assemble
-from pageseek.elements import passing, taken
 from pageseek.predicate.bind import (
     Bound,
     BoundAnd,

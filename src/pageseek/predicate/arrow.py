@@ -144,9 +144,7 @@ class _Reader:
                 return Call(value, tuple(args), options)
             if key == "options":
                 column = self._batch.column(int(inner))
-                options = {
-                    field.name: column.field(i)[0] for i, field in enumerate(column.type)
-                }
+                options = {field.name: column.field(i)[0] for i, field in enumerate(column.type)}
             else:
                 args.append(self._node(key, inner, depth + 1))
 
@@ -263,7 +261,9 @@ def _is_in(field: Field, form: Form, options: dict[str, Any]) -> ex.Expression |
     if form.kind in FLOAT_KINDS or values is None or matching not in range(4):
         return None  # pyarrow looks floats up by their bits
     if values.type != form.storage and not (
-        pa.types.is_integer(values.type) and pa.types.is_integer(form.storage) and form.kind != K_U64
+        pa.types.is_integer(values.type)
+        and pa.types.is_integer(form.storage)
+        and form.kind != K_U64
     ):
         return None
     column = _column(field)

@@ -287,7 +287,6 @@ class _Binder:
             leaf, form, rows.OP_PREFIX, pack_literals([prefix], form), negate, self._nan, e
         )
 
-
     def _like(self, e: ex.Like, negate: bool) -> Bound:
         leaf, form = self._value(e.column)
         text = sidebyside.family(form)
@@ -323,9 +322,7 @@ class _Binder:
         if a.is_null or b.is_null:
             return BoundConst(False)
         if not sidebyside.comparable(a, b):
-            raise PredicateError(
-                f"{e!r}: {a.type} and {b.type} cannot be compared{_zones(a, b)}"
-            )
+            raise PredicateError(f"{e!r}: {a.type} and {b.type} cannot be compared{_zones(a, b)}")
         evaluate = sidebyside.comparison(a, e.op, b, self._nan == rows.NAN_SPARK)
         inputs = _input(one, a, e), _input(other, b, e)
         return BoundResidual(inputs, evaluate, negate, e)
@@ -356,7 +353,9 @@ class _Binder:
                     if made is None:
                         sure = False
                     else:
-                        known.append(_Binder(self._find, rows.NAN_IEEE).bind(ex.flatten(made), False))
+                        known.append(
+                            _Binder(self._find, rows.NAN_IEEE).bind(ex.flatten(made), False)
+                        )
                 except (PredicateError, LookupError, ValueError, AttributeError):
                     sure = False  # pyarrow decides what becomes of it
             if sure:
@@ -383,7 +382,10 @@ def _text(prefix: bytes, is_text: bool) -> str | bytes:
 
 
 def _zones(a: Form, b: Form) -> str:
-    if {sidebyside.family(a), sidebyside.family(b)} == {"timestamp with time zone", "date or timestamp"}:
+    if {sidebyside.family(a), sidebyside.family(b)} == {
+        "timestamp with time zone",
+        "date or timestamp",
+    }:
         return ": one has a time zone, the other has none"
     return ""
 

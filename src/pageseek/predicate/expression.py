@@ -38,7 +38,9 @@ __all__ = [
     "to_expression",
 ]
 
-MAX_DEPTH = 100  # alternations of AND, OR and NOT, one within the other; chains of one kind have no limit
+MAX_DEPTH = (
+    100  # alternations of AND, OR and NOT, one within the other; chains of one kind have no limit
+)
 _MAX_COPIED = 64  # arguments that `&` and `|` copy; longer chains are flattened once, at the end
 _MAX_SHOWN = 1000  # pieces of a repr
 
@@ -81,9 +83,7 @@ def _flat(kind: type[And] | type[Or], *args: Expression) -> tuple[Expression, ..
     return tuple(
         part
         for arg in args
-        for part in (
-            arg.args if isinstance(arg, kind) and len(arg.args) <= _MAX_COPIED else (arg,)
-        )
+        for part in (arg.args if isinstance(arg, kind) and len(arg.args) <= _MAX_COPIED else (arg,))
     )
 
 
@@ -139,7 +139,9 @@ class Column:
         """`low <= column <= high`."""
         if isinstance(low, Column) or isinstance(high, Column):
             return And((self >= low, self <= high))
-        return self._made(And((Compare(self, ">=", _value(low)), Compare(self, "<=", _value(high)))))
+        return self._made(
+            And((Compare(self, ">=", _value(low)), Compare(self, "<=", _value(high))))
+        )
 
     def is_null(self) -> Expression:
         """TRUE where there is no value."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek.types import (
@@ -115,9 +116,13 @@ def _bytes(array: pa.Array, form: Form, has_null: bool) -> Many | None:
     t, made = pa.types, form.storage
     text = t.is_string(made) or t.is_large_string(made)
     if text:
-        if not (t.is_string(array.type) or t.is_large_string(array.type) or t.is_string_view(array.type)):
+        if not (
+            t.is_string(array.type) or t.is_large_string(array.type) or t.is_string_view(array.type)
+        ):
             return None
-    elif not (t.is_binary(array.type) or t.is_large_binary(array.type) or t.is_binary_view(array.type)):
+    elif not (
+        t.is_binary(array.type) or t.is_large_binary(array.type) or t.is_binary_view(array.type)
+    ):
         return None
     wanted = pa.binary() if form.kind == K_BYTES else pa.large_binary()
     try:
@@ -126,19 +131,14 @@ def _bytes(array: pa.Array, form: Form, has_null: bool) -> Many | None:
         return None
     if array.offset:
         array = array.take(pa.array(np.arange(len(array))))
-    order = np.frombuffer(_sorted(array, form), np.int64)
-    array = array.take(pa.array(order))
+    array = array.take(pc.array_sort_indices(array))
+    if len(array) > 1:
+        new = pc.not_equal(array[1:], array[:-1])
+        array = array.filter(pa.concat_arrays([pa.array([True]), new]))
     _, offsets, data = array.buffers()
     width = 4 if form.kind == K_BYTES else 8
     ends = b"\0" * width if offsets is None else offsets.to_pybytes()[: (len(array) + 1) * width]
     return Many((len(array), b"" if data is None else data.to_pybytes(), ends), has_null)
-
-
-def _sorted(array: pa.Array, form: Form) -> bytes:
-    _, offsets, data = array.buffers()
-    if not len(array):
-        return b""
-    return rows.sort_literals(form.kind, form.width, len(array), data or b"", offsets)
 
 
 def _floats(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from pageseek.types import (
     BYTES_KINDS,
-    FLOAT_KINDS,
     K_BOOL,
     K_D128,
     K_D256,
@@ -54,9 +53,7 @@ def family(form: Form) -> str:
     return "duration" if t.is_duration(made) else "number"
 
 
-def comparison(
-    a: Form, op: str, b: Form, spark: bool
-) -> Callable[[list[pa.ChunkedArray]], Any]:
+def comparison(a: Form, op: str, b: Form, spark: bool) -> Callable[[list[pa.ChunkedArray]], Any]:
     """A function from the values of two comparable columns to booleans, null where either is."""
 
     def compare(values: list[pa.ChunkedArray]) -> Any:
@@ -159,9 +156,7 @@ def _mixed(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> tuple[Flags, Flags]:
     return below | (raised < y), ~below & (raised == y)
 
 
-def _floats(
-    x: npt.NDArray[Any], y: npt.NDArray[Any], spark: bool
-) -> tuple[Flags, Flags, Flags]:
+def _floats(x: npt.NDArray[Any], y: npt.NDArray[Any], spark: bool) -> tuple[Flags, Flags, Flags]:
     """Less, equal and unordered where at least one side is of floats."""
     if x.dtype.kind != "f":
         less, equal, unordered = _floats(y, x, spark)

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 from pageseek.errors import PredicateError
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso
+from pageseek.predicate.literal import Number
 
-__all__ = ["Number", "parse"]
+__all__ = ["parse"]
 
 MAX_NESTED = 100  # parentheses and NOTs, one within the other
 _TOKEN = re.compile(
@@ -29,36 +30,28 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _OPS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_RESERVED = frozenset(
-    "and or not in between like escape is null true false nan any some".split()
-)
+_RESERVED = frozenset(("and", "or", "not", "in", "between", "like", "is", "null", "true", "false"))
 _TYPED: dict[str, Callable[[str], Any]] = {
     "date": iso.date,
     "timestamp": iso.timestamp,
     "time": iso.time,
+    "double": float,
+    "decimal": lambda text: Decimal(_checked(text.strip())),
 }
 _FUNCTIONS = {"is_nan": 1, "isnan": 1, "starts_with": 2, "array_contains": 2}
 MAX_EXPONENT = 10_000
-
-
-class Number(Decimal):
-    """A number with a decimal point: exact, but for columns of floats the nearest double, as in Python."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 class _Token(NamedTuple):
     kind: str  # of _TOKEN's groups, or "end"
     text: str
     at: int
+    key: str  # a symbol, or what may be a keyword, in small letters
 
     @property
     def word(self) -> str:
         """The keyword that it may be."""
-        return self.text.lower() if self.kind == "word" else ""
+        return self.key if self.kind == "word" else ""
 
 
 class _Literal(NamedTuple):
@@ -90,6 +83,7 @@ class _Parser:
         self._text = text
         self._tokens = self._split()
         self._next = 0
+        self._token = self._tokens[0]
         self._depth = 0
 
     def _split(self) -> list[_Token]:
@@ -98,12 +92,13 @@ class _Parser:
             found = _TOKEN.match(text, at)
             if found is None:
                 raise self._error(at, self._unknown(at))
-            kind = found.lastgroup
-            assert kind is not None
-            if kind != "space":
-                tokens.append(_Token(kind, found[0], at))
+            kind, part = found.lastgroup, found[0]
+            if kind == "word" or kind == "symbol":
+                tokens.append(_Token(kind, part, at, part.lower()))
+            elif kind is not None and kind != "space":
+                tokens.append(_Token(kind, part, at, ""))
             at = found.end()
-        tokens.append(_Token("end", "", len(text)))
+        tokens.append(_Token("end", "", len(text), ""))
         return tokens
 
     def _unknown(self, at: int) -> str:
@@ -129,25 +124,21 @@ class _Parser:
 
     # -- tokens -----------------------------------------------------------------------------------
 
-    @property
-    def _token(self) -> _Token:
-        return self._tokens[self._next]
-
     def _ahead(self, n: int = 1) -> _Token:
         return self._tokens[min(self._next + n, len(self._tokens) - 1)]
 
-    def _take(self) -> _Token:
+    def _take(self, n: int = 1) -> _Token:
+        """The current token; go on to the next."""
         token = self._token
-        self._next += token.kind != "end"
+        self._next = min(self._next + n, len(self._tokens) - 1)
+        self._token = self._tokens[self._next]
         return token
 
-    def _took(self, *words: str) -> bool:
-        """Take these keywords or symbols if they come next."""
-        for i, word in enumerate(words):
-            token = self._ahead(i)
-            if word != (token.word or (token.text if token.kind == "symbol" else "")):
-                return False
-        self._next += len(words)
+    def _took(self, key: str) -> bool:
+        """Take this keyword or symbol if it comes next."""
+        if self._token.key != key:
+            return False
+        self._take()
         return True
 
     def _need(self, symbol: str, why: str) -> None:
@@ -214,14 +205,14 @@ class _Parser:
 
     def _condition(self) -> ex.Expression:
         token = self._token
-        if token.text == "(" and token.kind == "symbol" and not self._is_operand_in_parentheses():
+        if token.key == "(" and not self._is_operand_in_parentheses():
             self._deeper()
             self._take()
             made = self._or()
             self._need(")", "to close the parenthesis")
             self._depth -= 1
             return made
-        if token.word in _FUNCTIONS and self._ahead().text == "(":
+        if token.word in _FUNCTIONS and self._ahead().key == "(":
             return self._function()
         operand = self._operand()
         return self._predicate(operand, token)
@@ -229,23 +220,26 @@ class _Parser:
     def _is_operand_in_parentheses(self) -> bool:
         """`(a) > 5`: parentheses around one operand that a comparison follows."""
         opened = 0
-        while self._ahead(opened).text == "(":
+        while self._ahead(opened).key == "(":
             opened += 1
         inside = opened
         while (token := self._ahead(inside)).kind != "end" and (
             token.kind in ("number", "text", "blob", "quoted")
-            or (token.kind == "word" and token.word not in ("and", "or", "not", "in", "is", "like", "between"))
-            or token.text in (".", "-", "+")
+            or (
+                token.kind == "word"
+                and token.word not in ("and", "or", "not", "in", "is", "like", "between")
+            )
+            or token.key in (".", "-", "+")
         ):
             inside += 1
         closed = 0
-        while closed < opened and self._ahead(inside + closed).text == ")":
+        while closed < opened and self._ahead(inside + closed).key == ")":
             closed += 1
         after = self._ahead(inside + closed)
         return (
             inside > opened
             and closed == opened
-            and (after.text in _OPS or after.word in ("is", "in", "not", "between", "like"))
+            and (after.key in _OPS or after.word in ("is", "in", "not", "between", "like"))
             and not (after.word == "is" and self._is_boolean(opened, inside))
         )
 
@@ -254,12 +248,12 @@ class _Parser:
 
     def _predicate(self, operand: _Operand, first: _Token) -> ex.Expression:
         token = self._token
-        if token.text in _OPS and token.kind == "symbol":
-            op = _OPS[self._take().text]
+        if token.key in _OPS:
+            op = _OPS[self._take().key]
             return self._compare(operand, op, self._operand(), token.at)
         if token.word == "is" and isinstance(operand, ex.Column):
             return self._is_what(operand)
-        negate = token.word == "not" and self._ahead().word in ("in", "between", "like")
+        negate = token.key == "not" and self._ahead().key in ("in", "between", "like")
         if negate:
             self._take()
         word = self._token.word
@@ -273,7 +267,11 @@ class _Parser:
             raise self._expected("a comparison such as = or <")
         if isinstance(operand, ex.Element):
             raise self._expected("a comparison such as = or < after ANY(...)")
-        if token.kind not in ("end",) and token.text != ")" and token.word not in ("and", "or", "is"):
+        if (
+            token.kind not in ("end",)
+            and token.key != ")"
+            and token.word not in ("and", "or", "is")
+        ):
             raise self._expected("a comparison such as =, <, IN, LIKE or IS NULL")
         return operand == True  # noqa: E712  # a column of booleans
 
@@ -307,7 +305,7 @@ class _Parser:
         column = self._column_of(operand, at, "IN")
         self._need("(", "to begin the values of IN")
         values: list[Any] = []
-        if self._token.text == ")":
+        if self._token.key == ")":
             raise self._expected("at least one value")
         while True:
             item = self._operand()
@@ -344,7 +342,9 @@ class _Parser:
                 raise self._error(token.at, "ESCAPE takes one character, such as '!'")
             escape = given.value
             if len(escape) > 1:
-                raise self._error(token.at, "ESCAPE takes one character, such as '!', or '' for none")
+                raise self._error(
+                    token.at, "ESCAPE takes one character, such as '!', or '' for none"
+                )
         if pattern.value is None:
             return ex.Constant(None)
         return column.like(pattern.value, escape)
@@ -381,24 +381,24 @@ class _Parser:
 
     def _operand(self) -> _Operand:
         token = self._token
-        if token.text == "(" and token.kind == "symbol":
+        if token.key == "(":
             self._deeper()
             self._take()
             made = self._operand()
             self._need(")", "to close the parenthesis")
             self._depth -= 1
             return made
-        if token.word in ("any", "some") and self._ahead().text == "(":
-            self._next += 2
+        if token.word in ("any", "some") and self._ahead().key == "(":
+            self._take(2)
             column = self._column()
             self._need(")", f"to close {token.text}")
             return column.any()
         if token.kind == "quoted":
             return self._column()
         if token.kind == "word" and token.word not in _RESERVED:
-            if token.word in (*_TYPED, "decimal") and self._ahead().kind == "text":
+            if token.word in _TYPED and self._ahead().kind == "text":
                 return _Literal(self._typed(), token.at)
-            if self._ahead().text == "(" and self._ahead().kind == "symbol":
+            if self._ahead().key == "(":
                 raise self._error(
                     token.at,
                     f"there is no function {token.text}; there are {', '.join(_FUNCTIONS)} and ANY",
@@ -431,17 +431,15 @@ class _Parser:
         kind, token = self._take().word, self._take()
         text = token.text[1:-1].replace("''", "'")
         try:
-            if kind == "decimal":
-                return Decimal(_checked(text.strip()))
             return _TYPED[kind](text)
         except (ValueError, ArithmeticError) as error:
-            words = str(error) if kind != "decimal" else f"{text!r} is no decimal number"
+            words = str(error) if kind not in ("decimal", "double") else f"{text!r} is no number"
             raise self._error(token.at, f"{kind.upper()}: {words}") from error
 
     def _value(self) -> Any:
         sign = ""
-        while self._token.text in ("-", "+") and self._token.kind == "symbol":
-            if self._take().text == "-":
+        while self._token.key in ("-", "+"):
+            if self._take().key == "-":
                 sign = "" if sign else "-"
             if self._token.kind != "number":
                 raise self._expected("a number")
@@ -457,7 +455,9 @@ class _Parser:
                 raise self._error(token.at, "X'...' takes pairs of hexadecimal digits") from None
         if token.word in ("true", "false", "null"):
             return {"true": True, "false": False, "null": None}[token.word]
-        self._next -= token.kind != "end"
+        if token.kind != "end":
+            self._next -= 1
+            self._token = token
         raise self._expected("a column or a value such as 35, 3.5, 'text' or DATE '2024-01-31'")
 
     def _number(self, token: _Token, sign: str) -> Any:
