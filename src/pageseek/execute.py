@@ -38,6 +38,7 @@ from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import K_BOOL, Form, Options, to_arrow
 
+_NO_ROWS = rows.RowRanges.empty()
 Key = tuple[int, int]  # of a leaf: Leaf.key
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 
@@ -73,24 +74,35 @@ class GroupScan:
         self._kept: list[tuple[int, memoryview]] = []
 
     def run(
-        self, ranges: rows.RowRanges, bound: Bound | None, limit: int | None
-    ) -> tuple[int, list[list[pa.Array]]]:
-        """(rows, for each column its arrays) of the selected rows that pass."""
+        self,
+        ranges: rows.RowRanges,
+        bound: Bound | None,
+        limit: int | None,
+        sure: rows.RowRanges = _NO_ROWS,
+    ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
+        """The selected rows that pass, and for each column its arrays of them; those that are `sure` to pass are not
+        looked at, for which no leaf of the filter may be wanted itself.
+        """
         if bound is not None:
             with self._report.timed("filter"), placed(self._where()):
-                ranges = self._filter(ranges, bound)
+                if sure:
+                    ranges = self._filter(ranges - sure, bound) | sure
+                    self._held.clear()
+                    self._ladders.clear()
+                else:
+                    ranges = self._filter(ranges, bound)
         if limit is not None and ranges.num_rows > limit:
             self._count_limited(ranges, limit)
             ranges = ranges.head(limit)
             self._head(limit)
         n = ranges.num_rows
         if n == 0:
-            return 0, [[] for _ in self._columns]
+            return ranges, [[] for _ in self._columns]
         with self._report.timed("payload"):
             parts = {part.leaf.key: part for column in self._columns for part in column.parts}
             missing = [part for key, part in parts.items() if key not in self._held]
             self._read(missing, ranges, codes=True)
-            return n, [self._output(column) for column in self._columns]
+            return ranges, [self._output(column) for column in self._columns]
 
     def _where(self) -> str:
         return f"{self._file.name}: row group {self._row_group}"

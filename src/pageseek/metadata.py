@@ -6,6 +6,7 @@ Sources: parquet.thrift (FileMetaData, ColumnChunk, ColumnIndex, OffsetIndex), P
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ from pageseek.types import ABSENT, L_UNKNOWN, PHYSICAL_NAMES, Form, Options, log
 
 DICTIONARY_ENCODINGS = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
+NEAR = 1e-4  # seconds of latency below which a second read is cheaper than bytes that may be for nothing
 CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
 
 RowGroup = NamedTuple("RowGroup", [(name, int) for name in core.ROW_GROUP_FIELDS])  # type: ignore[misc]
@@ -139,7 +141,8 @@ class ParquetFile:
         fetcher = Fetcher(self.store, report)
         if size < 12:
             raise CorruptFileError(f"{self.name}: {size} bytes are too few for a Parquet file")
-        (tail,) = fetcher.read([(size - min(size, TAIL), min(size, TAIL))], "metadata")
+        guess = min(size, 8 if self.store.latency < NEAR else TAIL)
+        (tail,) = fetcher.read([(size - guess, guess)], "metadata")
         magic = bytes(tail[-4:])
         if magic == b"PARE":
             raise UnsupportedError(
@@ -161,6 +164,9 @@ class ParquetFile:
             )
         if length + 8 <= tail.nbytes:
             return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
+        if guess < TAIL:
+            (tail,) = fetcher.read([(size - 8 - length, length + 8)], "metadata")
+            return tail[:length], tail
         (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
         return footer, tail
 
@@ -186,6 +192,14 @@ class ParquetFile:
     @property
     def num_row_groups(self) -> int:
         return len(self.group_rows)
+
+    def first_row(self, row_group: int) -> int:
+        """The number in the file of the first row of a row group."""
+        return self._first_rows[row_group]
+
+    @lazy
+    def _first_rows(self) -> list[int]:
+        return list(itertools.accumulate(self.group_rows, initial=0))
 
     @lazy
     def row_groups(self) -> list[Any]:

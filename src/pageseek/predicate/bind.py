@@ -175,6 +175,19 @@ def leaves_of(bound: Bound) -> list[BoundLeaf]:
     return [leaf for arg in bound.args for leaf in leaves_of(arg)]
 
 
+def tests_of(bound: Bound) -> list[BoundLeaf]:
+    """The tests that an index may say something of: what it denies of a test, or proves, tells of the whole."""
+    if isinstance(bound, BoundLeaf):
+        return [bound]
+    if isinstance(bound, BoundNot):
+        return tests_of(bound.arg)
+    if isinstance(bound, BoundAny):
+        return [] if bound.every else tests_of(bound.test)
+    if isinstance(bound, (BoundAnd, BoundOr)):
+        return [test for arg in bound.args for test in tests_of(arg)]
+    return []
+
+
 def has_residual(bound: Bound) -> bool:
     """Whether Arrow or numpy evaluates a part, which costs more than a test."""
     if isinstance(bound, (BoundResidual, BoundAny)):
@@ -335,9 +348,8 @@ class _Binder:
                 f"{e!r}: column of type {form.type} is no list; compare it without any()"
             )
         test = _Binder(lambda _path: (leaf, form), self._nan).bind(e.test, negate)
-        if test == BoundConst(False):
-            if not negate:
-                return test
+        if test == BoundConst(False) and not negate:
+            return test
         return BoundAny(_input(leaf, form, e), test, negate)
 
     def _arrow(self, e: ex.ArrowFilter, negate: bool) -> Bound:
@@ -544,4 +556,5 @@ __all__ = [
     "has_residual",
     "leaves_of",
     "pack_literals",
+    "tests_of",
 ]
