@@ -220,7 +220,7 @@ class _Parser:
     def _is_operand_in_parentheses(self) -> bool:
         """`(a) > 5`: parentheses around one operand that a comparison follows."""
         opened = 0
-        while self._ahead(opened).key == "(":
+        while opened <= MAX_NESTED and self._ahead(opened).key == "(":
             opened += 1
         inside = opened
         while (token := self._ahead(inside)).kind != "end" and (
