@@ -285,7 +285,9 @@ def leaves(of_arrow: bool = False) -> st.SearchStrategy[Node]:
     )
     within = st.sampled_from(names.replace("b", "")).flatmap(
         lambda n: st.tuples(
-            st.just("in"), st.just(n), st.lists(st.sampled_from(LITERALS[n]), min_size=1, max_size=4)
+            st.just("in"),
+            st.just(n),
+            st.lists(st.sampled_from(LITERALS[n]), min_size=1, max_size=4),
         )
     )
     pairs = st.sampled_from([p for p in PAIRS if not of_arrow or p[0] not in "ufgm"])
@@ -350,9 +352,7 @@ def test_an_expression_of_pyarrow_means_what_pyarrow_says(node: Node) -> None:
 def test_every_pair_of_columns(pair: tuple[str, str], nan: str) -> None:
     for op, negate in itertools.product(OPS, [False, True]):
         node: Node = ("cols", pair[0], op, pair[1])
-        wanted = [
-            k for k, row in enumerate(made()[1]) if truth(node, row, nan) is (not negate)
-        ]
+        wanted = [k for k, row in enumerate(made()[1]) if truth(node, row, nan) is (not negate)]
         test = expression(node)
         assert found(~test if negate else test, nan) == wanted, (pair, op, negate)
 

@@ -42,7 +42,10 @@ UTC = dt.UTC
         ("s = X'00fF'", S == b"\x00\xff"),
         ("a = date '2024-01-31'", A == dt.date(2024, 1, 31)),
         ("a = TIMESTAMP '2024-01-31 12:30'", A == dt.datetime(2024, 1, 31, 12, 30)),
-        ("a = timestamp '2024-01-31T12:30:05.25'", A == dt.datetime(2024, 1, 31, 12, 30, 5, 250000)),
+        (
+            "a = timestamp '2024-01-31T12:30:05.25'",
+            A == dt.datetime(2024, 1, 31, 12, 30, 5, 250000),
+        ),
         ("a = timestamp '2024-01-31 12:30Z'", A == dt.datetime(2024, 1, 31, 12, 30, tzinfo=UTC)),
         ("a = time '12:30:00.5'", A == dt.time(12, 30, 0, 500000)),
         ("a = decimal '1.10'", A == Decimal("1.10")),

@@ -259,7 +259,8 @@ class _Binder:
         leaf, form = self._find(column.path)
         if leaf.group:
             raise PredicateError(
-                f"{column!r} is nested: it can be tested for null; to compare, name one of its leaves"
+                f"{column!r} is nested: it can be tested for null; to compare, name one of its leaves, "
+                "and of a list write .any() for some of its elements"
             )
         return leaf, form
 
