@@ -229,11 +229,8 @@ def _same(value: pa.Scalar, form: Form) -> bool:
         return kind == made
     if isinstance(form.type, pa.BaseExtensionType) or isinstance(kind, pa.BaseExtensionType):
         return False
-    if t.is_integer(made) and t.is_integer(kind):
-        most = 2**64 if kind == made and form.kind == K_U64 else 2**63
-        return (form.kind != K_U64 or kind == made) and -(2**63) <= value.as_py() < most
-    if t.is_integer(made) and t.is_floating(kind):
-        return made.bit_width <= 32 and kind == pa.float64()
+    if t.is_integer(made) and (t.is_integer(kind) or t.is_floating(kind)):
+        return True  # pyarrow's casts are checked: they change no value, or fail
     if form.kind in FLOAT_KINDS:
         if not (t.is_integer(kind) or t.is_floating(kind)):
             return False
