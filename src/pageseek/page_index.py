@@ -165,8 +165,7 @@ def parse_column_index(
         max_arena=max_bytes,
     )
     n = offsets.num_pages
-    known = (null_pages, nulls) if trust_counts else (None, None)
-    if leaf.max_rep:  # they count values, the verdicts are on rows
-        known = known[0], None
-    bounds = Bounds(form, data, places, n, known[0], known[1], nans, counts, order)
+    empty = null_pages if trust_counts else None
+    counted = trust_counts and leaf.max_rep == 0  # in lists they count values, verdicts are on rows
+    bounds = Bounds(form, data, places, n, empty, nulls if counted else None, nans, counts, order)
     return ColumnIndex(n, null_pages, nulls, nans, bounds)

@@ -20,47 +20,47 @@ from pageseek.predicate.expression import Or, to_expression
 from pageseek.predicate.literal import Number
 from pageseek.predicate.sql import parse
 
-A, B, S = ps.col("a"), ps.col("b"), ps.col("s")
+a, b, s = ps.col("a"), ps.col("b"), ps.col("s")
 UTC = dt.UTC
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a > 5", A > 5),
-        ("5 < a", A > 5),
-        ("5 >= a", A <= 5),
-        ("a == -5", A == -5),
-        ("a <> +5", A != 5),
-        ("a = 123456789012345678901234567890", A == 123456789012345678901234567890),
-        ("a = 1.50", A == Number("1.50")),
-        ("a = .5", A == Number("0.5")),
-        ("a = 1.5e-3", A == 0.0015),
-        ("a = 1E3", A == 1000.0),
-        ("s = 'it''s'", S == "it's"),
-        ("s = ''", S == ""),
-        ("s = X'00fF'", S == b"\x00\xff"),
-        ("a = date '2024-01-31'", A == dt.date(2024, 1, 31)),
-        ("a = TIMESTAMP '2024-01-31 12:30'", A == dt.datetime(2024, 1, 31, 12, 30)),
+        ("a > 5", a > 5),
+        ("5 < a", a > 5),
+        ("5 >= a", a <= 5),
+        ("a == -5", a == -5),
+        ("a <> +5", a != 5),
+        ("a = 123456789012345678901234567890", a == 123456789012345678901234567890),
+        ("a = 1.50", a == Number("1.50")),
+        ("a = .5", a == Number("0.5")),
+        ("a = 1.5e-3", a == 0.0015),
+        ("a = 1E3", a == 1000.0),
+        ("s = 'it''s'", s == "it's"),
+        ("s = ''", s == ""),
+        ("s = X'00fF'", s == b"\x00\xff"),
+        ("a = date '2024-01-31'", a == dt.date(2024, 1, 31)),
+        ("a = TIMESTAMP '2024-01-31 12:30'", a == dt.datetime(2024, 1, 31, 12, 30)),
         (
             "a = timestamp '2024-01-31T12:30:05.25'",
-            A == dt.datetime(2024, 1, 31, 12, 30, 5, 250000),
+            a == dt.datetime(2024, 1, 31, 12, 30, 5, 250000),
         ),
-        ("a = timestamp '2024-01-31 12:30Z'", A == dt.datetime(2024, 1, 31, 12, 30, tzinfo=UTC)),
-        ("a = time '12:30:00.5'", A == dt.time(12, 30, 0, 500000)),
-        ("a = decimal '1.10'", A == Decimal("1.10")),
-        ("a = double 'inf'", A == float("inf")),
-        ("a IS NULL and b Is Not Null", A.is_null() & B.is_not_null()),
-        ("a is nan or not is_nan(b)", A.is_nan() | ~B.is_nan()),
-        ("a in (1, 2, null)", A.isin([1, 2, None])),
-        ("a not in ('x')", ~A.isin(["x"])),
-        ("a between 1 and 2 and b = 3", A.between(1, 2) & (B == 3)),
-        ("a not between 1 and 2", ~A.between(1, 2)),
-        ("s like 'a%'", S.like("a%")),
-        ("s not like 'a!%' escape '!'", ~S.like("a!%", "!")),
-        ("starts_with(s, 'x')", S.starts_with("x")),
-        ("a < b", A < B),
-        ("a between b and 9", (A >= B) & (A <= 9)),
+        ("a = timestamp '2024-01-31 12:30Z'", a == dt.datetime(2024, 1, 31, 12, 30, tzinfo=UTC)),
+        ("a = time '12:30:00.5'", a == dt.time(12, 30, 0, 500000)),
+        ("a = decimal '1.10'", a == Decimal("1.10")),
+        ("a = double 'inf'", a == float("inf")),
+        ("a IS NULL and b Is Not Null", a.is_null() & b.is_not_null()),
+        ("a is nan or not is_nan(b)", a.is_nan() | ~b.is_nan()),
+        ("a in (1, 2, null)", a.isin([1, 2, None])),
+        ("a not in ('x')", ~a.isin(["x"])),
+        ("a between 1 and 2 and b = 3", a.between(1, 2) & (b == 3)),
+        ("a not between 1 and 2", ~a.between(1, 2)),
+        ("s like 'a%'", s.like("a%")),
+        ("s not like 'a!%' escape '!'", ~s.like("a!%", "!")),
+        ("starts_with(s, 'x')", s.starts_with("x")),
+        ("a < b", a < b),
+        ("a between b and 9", (a >= b) & (a <= 9)),
         ("flag", ps.col("flag") == True),  # noqa: E712
         ("not flag", ~(ps.col("flag") == True)),  # noqa: E712
         ("'x' = any(tags)", ps.col("tags").any() == "x"),
@@ -72,12 +72,12 @@ UTC = dt.UTC
         ("a.b.c = 1", ps.col("a.b.c") == 1),
         ('"a.b".c = 1', ps.col("a.b", "c") == 1),
         ("date = '2024-01-31'", ps.col("date") == "2024-01-31"),
-        ("(a) > 5", A > 5),
-        ("((a > 5))", A > 5),
-        ("a > 5 -- of late\nand b < 3", (A > 5) & (B < 3)),
-        ("not not a > 5", A > 5),
-        ("a = 1 or b = 2 and s = 'x'", (A == 1) | ((B == 2) & (S == "x"))),
-        ("(a = 1 or b = 2) and s = 'x'", ((A == 1) | (B == 2)) & (S == "x")),
+        ("(a) > 5", a > 5),
+        ("((a > 5))", a > 5),
+        ("a > 5 -- of late\nand b < 3", (a > 5) & (b < 3)),
+        ("not not a > 5", a > 5),
+        ("a = 1 or b = 2 and s = 'x'", (a == 1) | ((b == 2) & (s == "x"))),
+        ("(a = 1 or b = 2) and s = 'x'", ((a == 1) | (b == 2)) & (s == "x")),
         ("any = 1 and escape = 2", (ps.col("any") == 1) & (ps.col("escape") == 2)),
     ],
 )
@@ -268,10 +268,10 @@ def test_deep_nesting_is_a_clear_error(path: Path, text: str) -> None:
 
 
 def test_expressions_of_any_depth_are_shown_and_refused_without_recursion(path: Path) -> None:
-    nots, deep = A == 1, A == 1
+    nots, deep = a == 1, a == 1
     for _ in range(4001):
         nots = ~nots
-        deep = ~deep & (B > 0)
+        deep = ~deep & (b > 0)
     assert repr(nots).startswith("not (")
     assert ps.scan(path, filter=nots).count_rows() == 2
     assert repr(deep)
@@ -285,7 +285,7 @@ def test_long_chains_are_no_depth(path: Path) -> None:
     assert places(path, " and ".join(f"a <> {i}" for i in range(3, n))) == [0]
     assert places(path, " and ".join(f"a > {i}" for i in range(-n, 2))) == [2, 3]
     assert places(path, "not " * n + "a = 1") == [0]
-    chain = functools.reduce(operator.or_, [A == i for i in range(3, n)])
+    chain = functools.reduce(operator.or_, [a == i for i in range(3, n)])
     made = to_expression(chain)
     assert isinstance(made, Or)
     assert len(made.args) == n - 3
@@ -331,17 +331,17 @@ def test_isin_takes_arrays_of_many_values(path: Path, column: str, kind: str) ->
 
 def test_isin_of_many_values_of_other_types_and_nulls(path: Path) -> None:
     wide = [2**70, 3, *range(10**10, 10**10 + 100)]
-    assert places(path, A.isin(wide)) == [2]  # type: ignore[arg-type]
+    assert places(path, a.isin(wide)) == [2]  # type: ignore[arg-type]
     halves = [3.5, 4.0, float("nan"), *(i + 0.5 for i in range(100))]
-    assert places(path, A.isin(halves)) == [3]  # type: ignore[arg-type]
-    assert places(path, ~A.isin([None, *range(3, 100)])) == []  # type: ignore[arg-type]
-    assert places(path, A.isin(np.arange(3, 200, dtype=np.uint64))) == [2, 3]  # type: ignore[arg-type]
+    assert places(path, a.isin(halves)) == [3]  # type: ignore[arg-type]
+    assert places(path, ~a.isin([None, *range(3, 100)])) == []  # type: ignore[arg-type]
+    assert places(path, a.isin(np.arange(3, 200, dtype=np.uint64))) == [2, 3]  # type: ignore[arg-type]
     assert places(path, ps.col("f").isin([float("nan"), *map(float, range(100))])) == [3]  # type: ignore[arg-type]
     with pytest.raises(ps.PredicateError):
-        places(path, A.isin([str(i) for i in range(100)]))  # type: ignore[arg-type]
+        places(path, a.isin([str(i) for i in range(100)]))  # type: ignore[arg-type]
 
 
 def test_a_million_values(path: Path) -> None:
     n = 1_000_000
-    assert places(path, A.isin(list(range(3, n)))) == [2, 3]  # type: ignore[arg-type]
-    assert places(path, S.isin([*map(str, range(n)), "x"])) == [0]  # type: ignore[arg-type]
+    assert places(path, a.isin(list(range(3, n)))) == [2, 3]  # type: ignore[arg-type]
+    assert places(path, s.isin([*map(str, range(n)), "x"])) == [0]  # type: ignore[arg-type]

@@ -226,7 +226,7 @@ def _same(value: pa.Scalar, form: Form) -> bool:
     """Whether pyarrow's casts of a comparison leave both sides what they are."""
     t, made, kind = pa.types, form.storage, value.type
     if not value.is_valid:
-        return kind == made
+        return bool(kind == made)
     if isinstance(form.type, pa.BaseExtensionType) or isinstance(kind, pa.BaseExtensionType):
         return False
     if t.is_integer(made) and (t.is_integer(kind) or t.is_floating(kind)):
@@ -239,7 +239,8 @@ def _same(value: pa.Scalar, form: Form) -> bool:
             return bool(abs(number) <= (2**53 if form.kind == K_F64 else 2**11))
         wide = {K_F16: np.float16, K_F32: np.float32, K_F64: np.float64}[form.kind]
         with np.errstate(over="ignore"):
-            return bool(number != number or float(wide(number)) == number)
+            narrow: Any = wide(number)
+            return bool(number != number or float(narrow) == number)
     if form.kind in BYTES_KINDS:
         text = t.is_string(made) or t.is_large_string(made)
         of_text = t.is_string(kind) or t.is_large_string(kind)

@@ -159,7 +159,7 @@ def _floats(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:
         with np.errstate(over="ignore"):
             narrow = found.astype(np.float32 if form.kind == K_F32 else np.float16)
         keep = (narrow.astype(np.float64) == found) | np.isnan(found)
-        return narrow[keep]
+        return np.asarray(narrow[keep])
     return found
 
 

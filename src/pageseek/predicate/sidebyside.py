@@ -71,15 +71,15 @@ def comparison(a: Form, op: str, b: Form, spark: bool) -> Callable[[list[pa.Chun
             else:
                 less, equal = _integers(x, y, _unit(a), _unit(b))
                 unordered = np.zeros(len(x), bool)
-        found = {
+        results: dict[str, Callable[[], Flags]] = {
             "=": lambda: equal,
             "!=": lambda: ~equal,
             "<": lambda: less,
             "<=": lambda: less | equal,
             ">": lambda: ~(less | equal | unordered),
             ">=": lambda: ~(less | unordered),
-        }[op]()
-        return pa.array(found, pa.bool_(), mask=~valid)
+        }
+        return pa.array(results[op](), pa.bool_(), mask=~valid)
 
     return compare
 

@@ -368,7 +368,7 @@ class _Parser:
             value = operand.value
         self._need(")", f"to close {token.text}")
         if token.word == "array_contains":
-            return column.any() == value
+            return column.any()._compare("=", value)
         if token.word == "starts_with":
             if value is None:
                 return ex.Constant(None)

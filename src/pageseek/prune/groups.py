@@ -55,8 +55,8 @@ def prune_groups(
 
     def proved(part: Bound) -> tuple[bytes, bytes]:
         if isinstance(part, BoundNot):
-            may, must = proved(part.arg)
-            return must.translate(_OTHER), may.translate(_OTHER)
+            inner = proved(part.arg)
+            return inner[1].translate(_OTHER), inner[0].translate(_OTHER)
         if isinstance(part, BoundAny) and not part.every:
             return proved(part.test)[0], bytes(file.num_row_groups)
         if not isinstance(part, (BoundAnd, BoundOr)):
