@@ -263,3 +263,12 @@ def test_large_sets() -> None:
     condition = F("i").isin(pa.array(np.arange(3, 100_000)))
     assert not binder.has_residual(bound(condition))
     assert found(condition) == wanted(condition)
+
+
+def test_both_rules_for_nan_in_one_filter() -> None:
+    """pyarrow's NaN is above nothing, that of the scan above everything."""
+    theirs, ours = F("f") > 1.0, ps.col("f") > 1.2
+    scan = ps.scan(DATA, columns=["i"], nan="spark")
+    for one, other in ((theirs, ours), (ours, theirs)):
+        assert scan.filter(one).filter(other).to_table()["i"].to_pylist() == [5, -(2**63), 7]
+    assert scan.filter(ours).count_rows() == 4

@@ -345,3 +345,30 @@ def test_a_million_values(path: Path) -> None:
     n = 1_000_000
     assert places(path, a.isin(list(range(3, n)))) == [2, 3]  # type: ignore[arg-type]
     assert places(path, s.isin([*map(str, range(n)), "x"])) == [0]  # type: ignore[arg-type]
+
+
+def test_many_values_at_the_ends_of_a_type() -> None:
+    least, most = -(2**63), 2**63 - 1
+    table = pa.table(
+        {
+            "i": pa.array([least, most, 0]),
+            "t": pa.array([least, most, 0], pa.timestamp("ns")),
+            "s": pa.array(["", "x", None]),
+        }
+    )
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    data = sink.getvalue().to_pybytes()
+    ends = pa.array([least, most, *range(5, 200)])
+    for column, values in (
+        ("i", ends),
+        ("i", pa.array([float(least), *map(float, range(5, 200))])),
+        ("t", ends.cast(pa.timestamp("ns"))),
+    ):
+        test = ps.col(column).isin(values)
+        wanted = 1 if values.type == pa.float64() else 2
+        assert ps.scan(data, filter=test).count_rows() == wanted
+        assert ps.scan(data, filter=ps.col(column).isin(list(values))).count_rows() == wanted
+    texts = ps.col("s").isin([str(k) for k in range(100)] + ["x"])
+    for string_type in ("string", "large", "view"):
+        assert ps.scan(data, filter=texts, string_type=string_type).count_rows() == 1

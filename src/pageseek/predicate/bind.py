@@ -469,16 +469,16 @@ _FEW_POINTS = 4
 
 def _gather_points(parts: list[Bound], is_and: bool) -> list[Bound]:
     """`a = 1 or a = 2` as `a in (1, 2)`, and `a != 1 and a != 2` as `a not in (1, 2)`: where they are many."""
-    points: dict[tuple[int, int], list[BoundLeaf]] = {}
+    points: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
     for part in parts:
         if isinstance(part, BoundLeaf) and _is_point(part, is_and):
-            points.setdefault(part.leaf.key, []).append(part)
+            points.setdefault((part.leaf.key, part.nan), []).append(part)
     if all(len(same) < _FEW_POINTS for same in points.values()):
         return parts
     out: list[Bound] = []
     for part in parts:
         same = (
-            points.get(part.leaf.key, [])
+            points.get((part.leaf.key, part.nan), [])
             if isinstance(part, BoundLeaf) and _is_point(part, is_and)
             else []
         )
@@ -521,15 +521,15 @@ def _one_in(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
 
 def _fold(parts: list[Bound]) -> list[Bound] | None:
     """Conjuncts with the tests of each leaf folded, in the order in which the leaves first come; None: never TRUE."""
-    tests: dict[tuple[int, int], list[BoundLeaf]] = {}
+    tests: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
     for part in parts:
         if isinstance(part, BoundLeaf) and not part.form.is_null:
-            tests.setdefault(part.leaf.key, []).append(part)
+            tests.setdefault((part.leaf.key, part.nan), []).append(part)
     if all(len(same) == 1 for same in tests.values()):
         return parts
     out: list[Bound] = []
     for part in parts:
-        same = tests.get(part.leaf.key, []) if isinstance(part, BoundLeaf) else []
+        same = tests.get((part.leaf.key, part.nan), []) if isinstance(part, BoundLeaf) else []
         if len(same) < 2:
             out.append(part)
         elif part is same[0]:

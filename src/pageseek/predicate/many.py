@@ -177,7 +177,8 @@ def _integers(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:
         found = np.asarray(array)
     elif t.is_floating(array.type):
         floats = array.to_numpy(zero_copy_only=False).astype(np.float64)
-        floats = floats[(np.abs(floats) < 2.0**63) & (np.floor(floats) == floats)]
+        inside = (floats >= -(2.0**63)) & (floats < 2.0**63)
+        floats = floats[inside & (np.floor(floats) == floats)]
         found = floats.astype(np.int64)
         if form.kind == K_U64:
             return None
@@ -214,8 +215,8 @@ def _ticks(array: pa.Array, made: pa.DataType) -> npt.NDArray[np.int64] | None:
     else:
         return None
     counts = counts.astype(np.int64)
-    most = np.iinfo(np.int64).max // ratio
-    return np.asarray(counts[(counts <= most) & (counts >= -most)] * ratio)
+    low, high = -((1 << 63) // ratio), ((1 << 63) - 1) // ratio
+    return np.asarray(counts[(counts >= low) & (counts <= high)] * ratio)
 
 
 __all__ = ["Many", "many"]
