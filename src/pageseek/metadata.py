@@ -17,7 +17,15 @@ import pyarrow as pa
 
 from pageseek._core import metadata as core
 from pageseek._core import rows
-from pageseek.bounds import Bounds, believed, signed_order, trusted_order
+from pageseek.bounds import (
+    Bounds,
+    ChunkValues,
+    believed,
+    has_order,
+    signed_order,
+    states_values,
+    trusted_order,
+)
 from pageseek.errors import (
     CoreError,
     CorruptFileError,
@@ -40,7 +48,18 @@ from pageseek.page_index import (
 from pageseek.report import Report
 from pageseek.schema import Leaf, Schema, lazy
 from pageseek.storage import Source, Store
-from pageseek.types import ABSENT, L_UNKNOWN, PHYSICAL_NAMES, Form, Options, logical_of
+from pageseek.types import (
+    ABSENT,
+    BYTE_ARRAY,
+    FIXED,
+    FLOAT_KINDS,
+    L_UNKNOWN,
+    PHYSICAL_NAMES,
+    Form,
+    Options,
+    logical_of,
+)
+from pageseek.writers import Writer
 
 DICTIONARY_ENCODINGS = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
@@ -123,12 +142,14 @@ class ParquetFile:
         self._chunk_at = memoryview(at).cast("Q")  # row group by row group
         self._pairs = pairs
         self._orders = memoryview(orders).cast("q")
+        if len(self._orders) != self.num_leaves:  # of which leaves are they?
+            self._orders = self._orders[:0]
         self._chunk_tables: dict[int, bytes] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output
-        self._group_zones: dict[tuple[int, Options], rows.Zones | None] = {}
+        self._group_bounds: dict[tuple[int, Options], Bounds | None] = {}
         self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         find = functools.partial(_key_value, self._footer, self._pairs)  # a method would be a cycle
@@ -169,6 +190,11 @@ class ParquetFile:
             return tail[:length], tail
         (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
         return footer, tail
+
+    @property
+    def footer_start(self) -> int:
+        """Where the footer begins: whatever else the file has lies before."""
+        return self.store.size - 8 - self._footer.nbytes
 
     @property
     def tail(self) -> memoryview:
@@ -397,12 +423,16 @@ class ParquetFile:
 
     def group_zones(self, leaf: Leaf, options: Options) -> rows.Zones | None:
         """The statistics of a leaf's chunks as zones to probe, one a row group; None without any."""
-        key = leaf.index, options
-        if key not in self._group_zones:
-            self._group_zones[key] = self._make_group_zones(leaf, self.form(leaf, options))
-        return self._group_zones[key]
+        found = self._bounds_of_groups(leaf, options)
+        return None if found is None else found.zones
 
-    def _make_group_zones(self, leaf: Leaf, form: Form) -> rows.Zones | None:
+    def _bounds_of_groups(self, leaf: Leaf, options: Options) -> Bounds | None:
+        key = leaf.index, options
+        if key not in self._group_bounds:
+            self._group_bounds[key] = self._make_bounds(leaf, self.form(leaf, options))
+        return self._group_bounds[key]
+
+    def _make_bounds(self, leaf: Leaf, form: Form) -> Bounds | None:
         bounds, counts = self._believed(leaf)
         found = self._chunk_bounds(leaf, form) if bounds and not form.is_null else None
         if found is None:
@@ -410,7 +440,53 @@ class ParquetFile:
         places, nulls, nans = found
         if leaf.max_rep:  # nulls are counted among values, zones count rows
             counts = False
-        return self._bounds(leaf, form, places, nulls if counts else None, nans).zones
+        return self._bounds(leaf, form, places, nulls if counts else None, nans)
+
+    def chunk_values(
+        self, row_group: int, leaf: Leaf | str, options: Options | None = None
+    ) -> ChunkValues:
+        """What the statistics of one column chunk say, as far as they can be believed (parquet.thrift, Statistics)."""
+        leaf, options = self._resolve(leaf), options or Options()
+        chunk = self._chunk(row_group, leaf)
+        found = self._bounds_of_groups(leaf, options)
+        form, total = self.form(leaf, options), chunk.num_values
+        nulls = self.null_count(row_group, leaf)
+        nans: int | None = 0
+        if form.kind in FLOAT_KINDS:
+            nans = chunk.statistics_nan_count
+            nans = nans if found is not None and 0 <= nans <= total else None
+        pair = None if found is None else found.pair(row_group)
+        numbers = None if nulls is None or nans is None else total - nulls - nans
+        if (numbers is not None and numbers < 0) or (
+            pair is not None and (numbers == 0 or nulls == total)
+        ):
+            return ChunkValues()  # they contradict each other
+        if pair is None:
+            return ChunkValues(null_count=nulls, nan_count=nans)
+        lower, upper = pair
+        unsaid = ABSENT if states_values(leaf, form) else None
+        return ChunkValues(
+            lower,
+            upper,
+            lower if chunk.statistics_is_min_exact in (1, unsaid) else None,
+            upper if chunk.statistics_is_max_exact in (1, unsaid) else None,
+            nulls,
+            nans,
+        )
+
+    def null_count(self, row_group: int, leaf: Leaf) -> int | None:
+        """The nulls of a column chunk, those of empty lists among them; None where they are not known."""
+        if leaf.max_def == 0:
+            return 0
+        chunk = self._chunk(row_group, leaf)
+        count: int = chunk.statistics_null_count
+        told = chunk.statistics_present == 1 and self._believed(leaf)[1]
+        return count if told and 0 <= count <= chunk.num_values else None
+
+    @lazy
+    def writer(self) -> Writer:
+        """Who wrote the file."""
+        return Writer.of(self.created_by)
 
     def _believed(self, leaf: Leaf) -> tuple[bool, bool]:
         stored = self.schema_tree.stored_field(leaf.top) if self._arrow_version else None
@@ -424,9 +500,29 @@ class ParquetFile:
 
     def _chunk_bounds(self, leaf: Leaf, form: Form) -> tuple[bytes, bytes, bytes] | None:
         """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""
-        return core.chunk_bounds(
-            self._chunk_table(leaf), trusted_order(leaf, self._orders), signed_order(leaf, form)
-        )
+        writer, signed = self.writer, signed_order(leaf, form)
+        strings = leaf.element.type in (BYTE_ARRAY, FIXED)
+        ordered = trusted_order(leaf, self._orders) and not (strings and writer.garbles_bytes)
+        found = core.chunk_bounds(self._chunk_table(leaf), ordered, signed)
+        if found is None or signed:
+            return found
+        places, nulls, nans = found
+        if ordered and writer.orders_as_signed:
+            places = self._equal_places(places)
+        if has_order(leaf) and not (strings and writer.garbled_bytes):
+            # the deprecated ones were compared as signed: in no order do other values lie between equal ones
+            old = core.chunk_bounds(self._chunk_table(leaf), False, True)
+            places = _filled(places, self._equal_places(old[0])) if old else places
+        return places, nulls, nans
+
+    def _equal_places(self, places: bytes) -> bytes:
+        """Those of bounds that are one and the same value."""
+        table, footer = int64s(places).reshape(4, -1).copy(), self._footer
+        for i in np.flatnonzero(table[0] != ABSENT).tolist():
+            low, low_size, high, high_size = table[:, i].tolist()
+            if footer[low : low + low_size] != footer[high : high + high_size]:
+                table[:, i] = ABSENT
+        return table.tobytes()
 
     def _bounds(
         self, leaf: Leaf, form: Form, places: bytes, nulls: bytes | None, nans: bytes | None
@@ -585,6 +681,11 @@ class ParquetFile:
         places = (self._chunk_bounds(leaf, form) or (_NOWHERE * 4 * self.num_row_groups,))[0]
         found = self._bounds(leaf, form, places, None, None)
         return found.lower, found.upper
+
+
+def _filled(places: bytes, others: bytes) -> bytes:
+    """Places of bounds, and others where there are none."""
+    return np.where(int64s(places) == ABSENT, int64s(others), int64s(places)).tobytes()
 
 
 _CHUNK = struct.Struct(f"<{len(core.CHUNK_FIELDS)}q")

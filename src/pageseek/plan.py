@@ -15,9 +15,10 @@ from pageseek.columns import Column, Names, output, teller
 from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, PageseekError, PredicateError
 from pageseek.execute import GroupScan, batches_of, table_of
-from pageseek.fetch import Fetcher
+from pageseek.fetch import Fetcher, Kept
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
+from pageseek.ordering import Learned
 from pageseek.predicate.bind import Bound, bind, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import COLUMN_INDEX, drive, load_indexes, mechanisms
@@ -133,12 +134,12 @@ class ScanPlan:
             report = Report(analyzed=True, chunks=None)
         elif not report.analyzed:
             self._begin(report)
-        left = self.request.limit
+        left, learned = self.request.limit, Learned()
         for i, file_plan in enumerate(self.files):
             if left == 0:
                 return
             file, scope = opened[i] if opened else self._open(file_plan, report)
-            fetcher = Fetcher(file.store, report, file.tail, self.request.limits)
+            fetcher = Fetcher(file.store, report, file.tail, self.request.limits, scope.kept)
             if not opened:
                 load_offsets(file, scope, file_plan.groups, fetcher)
             report.files.read += 1
@@ -150,7 +151,7 @@ class ScanPlan:
                 unchecked = True
                 try:
                     found, arrays = self._read_group(
-                        file, group, scope, fetcher, left, file_plan.first_row
+                        file, group, scope, fetcher, left, file_plan.first_row, learned
                     )
                 except PageseekError:
                     file.store.check()  # what was read may be of another version
@@ -206,10 +207,13 @@ class ScanPlan:
         fetcher: Fetcher,
         left: int | None,
         first_row: int,
+        learned: Learned,
     ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
         ranges, sure, report = group.ranges, group.sure, fetcher.report
         while True:
-            scan = GroupScan(file, group.row_group, scope.columns, fetcher, self.request.options)
+            scan = GroupScan(
+                file, group.row_group, scope.columns, fetcher, self.request.options, learned
+            )
             try:
                 found = scan.run(ranges, None if group.proven else scope.bound, left, sure)
             except IndexMismatch as mismatch:
@@ -236,6 +240,7 @@ class Scope:
     columns: tuple[Column, ...]
     schema: pa.Schema
     bound: Bound | None
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
 
     @classmethod
     def of(cls, file: ParquetFile, request: Request) -> Scope:

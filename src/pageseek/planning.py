@@ -179,13 +179,14 @@ def _prune_file(
         ranges = {i: ranges[i] for i in kept}
     if limit is not None:
         kept = _cut(ranges, must, limit, report)
-    fetcher = Fetcher(file.store, report, file.tail, scope.request.limits)
+    fetcher = Fetcher(file.store, report, file.tail, scope.request.limits, scope.kept)
     doubtful = [i for i in kept if not must[i]]
     proved: dict[int, Left] = {}
     if doubtful:
         assert bound is not None
         surely = not scope.tests_payload
-        task = Task(file, bound, proof, scope.touched(file), use, options, report, surely)
+        touched = scope.touched(file)
+        task = Task(file, bound, proof, touched, use, options, report, surely, scope.kept)
         asked = {i: ranges[i] for i in doubtful}
         proved = drive(task.prune(asked), lambda wanted: fetcher.read(wanted, "index"))
         ranges |= {group: left.ranges for group, left in proved.items()}

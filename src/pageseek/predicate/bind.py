@@ -113,9 +113,14 @@ class BoundResidual:
     def __repr__(self) -> str:
         return f"not ({self.source!r})" if self.negate else repr(self.source)
 
-    def mask(self, values: list[pa.ChunkedArray]) -> tuple[np.ndarray, int]:
-        """A bitmap of the rows that pass, and how many there are."""
+    def mask(
+        self, values: list[pa.ChunkedArray], codes: pa.ChunkedArray | None = None
+    ) -> tuple[np.ndarray, int]:
+        """A bitmap of the rows that pass, and how many there are. With codes, the values are a dictionary."""
         found = self.evaluate(values)
+        if codes is not None:
+            found = pa.chunked_array(found) if isinstance(found, pa.Array) else found
+            found = found.take(codes)
         if isinstance(found, pa.ChunkedArray):
             found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], pa.bool_())
         passed = np.asarray(found.fill_null(self.negate).to_numpy(zero_copy_only=False), dtype=bool)

@@ -1,7 +1,7 @@
 """Proofs that rows cannot match, or surely do.
 
 `groups`: the statistics of all row groups, from the footer alone. `pages`: the page index. `protocol`: what other
-mechanisms look like. `evidence` joins what they prove, `driver` puts the row groups of a file to them.
+mechanisms look like; `bloom` and `dictionary` are two. `evidence` joins what they prove, `driver` puts the row groups of a file to them.
 
 Pruners do no IO. One that needs bytes is a generator: it yields the (offset, length) ranges that it wants,
 receives their bytes in order, and returns what it proved.

@@ -9,26 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from pageseek._core import rows
 from pageseek.errors import PredicateError
+from pageseek.fetch import Kept
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import Bound, BoundLeaf, tests_of
+from pageseek.prune.bloom import BloomPruner
+from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.evidence import Evidence
 from pageseek.prune.groups import GroupProof
 from pageseek.prune.pages import Touched, load_indexes, missing_bytes, page_proof
 from pageseek.prune.protocol import Proof, Pruner, Site, Wanted
+from pageseek.prune.stake import together
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import Options
 
-T = TypeVar("T")
 STATISTICS, COLUMN_INDEX = "statistics", "column_index"
-PRUNERS: list[Pruner] = []  # those that judge one row group at a time
-SLOW_STORE = (
-    1e-3  # seconds of latency from which another wave costs more than an index that proves useless
-)
+PRUNERS: list[Pruner] = [
+    BloomPruner(),
+    DictionaryPruner(),
+]  # those that judge one row group at a time
+# seconds of latency from which another wave costs more than an index that proves useless
+SLOW_STORE = 1e-3
 
 
 def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
@@ -69,6 +74,7 @@ class Task:
     options: Options
     report: Report
     surely: bool
+    kept: Kept | None = None
 
     def prune(
         self, row_groups: Mapping[int, rows.RowRanges]
@@ -76,7 +82,11 @@ class Task:
         """Put the row groups, and the rows of each that are wanted, to all mechanisms."""
         report = self.report
         found = [
-            Evidence(Site(self.file, group, asked, self.options, report), self.bound, self.footer)
+            Evidence(
+                Site(self.file, group, asked, self.options, report, self.kept),
+                self.bound,
+                self.footer,
+            )
             for group, asked in row_groups.items()
         ]
         tests = tests_of(self.bound)
@@ -170,31 +180,6 @@ class Task:
 
     def _page_proof(self, group: int, test: BoundLeaf) -> Proof | None:
         return page_proof(self.file, group, test, self.options, self.surely)
-
-
-def together(
-    pruners: Sequence[Generator[Wanted, list[memoryview], T]],
-) -> Generator[Wanted, list[memoryview], list[T]]:
-    """Several pruners as one: what they want at the same time is wanted in one wave."""
-    results: dict[int, T] = {}
-    answers: dict[int, list[memoryview] | None] = dict.fromkeys(range(len(pruners)))
-    while answers:
-        wanted: Wanted = []
-        shares: list[tuple[int, int]] = []  # pruner, how many ranges
-        for i, answer in answers.items():
-            try:
-                ranges = next(pruners[i]) if answer is None else pruners[i].send(answer)
-            except StopIteration as done:
-                results[i] = done.value
-            else:
-                wanted += ranges
-                shares.append((i, len(ranges)))
-        given = (yield wanted) if shares else []
-        answers, at = {}, 0
-        for i, count in shares:
-            answers[i] = given[at : at + count]
-            at += count
-    return [results[i] for i in range(len(pruners))]
 
 
 def drive(

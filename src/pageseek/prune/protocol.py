@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pageseek._core import rows
+from pageseek.fetch import Kept
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import BoundLeaf
 from pageseek.report import Report
@@ -30,13 +31,16 @@ class Proof:
 
 @dataclass(slots=True)
 class Site:
-    """Where a pruner works: one row group, and the rows of it that are still in question."""
+    """Where a pruner works: one row group, and the rows of it that are still in question. What is `kept` the scan
+    need not read again.
+    """
 
     file: ParquetFile
     row_group: int
     ranges: rows.RowRanges
     options: Options
     report: Report
+    kept: Kept | None = None
 
 
 class Pruner(Protocol):
