@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Final, Self, TypeAlias, final
+from typing import Any, Final, Self, TypeAlias, final
 
 from pageseek._core.memory import Block
 from pageseek._core.pages import PageReader as PageReader
@@ -9,6 +9,7 @@ from typing_extensions import Buffer
 from pageseek.errors import CoreError as CoreError
 
 _Form: TypeAlias = tuple[int, int, int, int, int, int, int]
+_Made: TypeAlias = tuple[int, int, Block | None, Block | None, Block]
 
 TAKE_PAGE: Final[int]
 TAKE_DONE: Final[int]
@@ -77,9 +78,12 @@ class LeafDecoder(PageReader):
         rows: int,
         ranges: Buffer | tuple[Buffer, int, int],
         hint: int = 0,
-    ) -> tuple[int, int, Block | None, Block | None, Block] | int: ...
+        dictionary: Buffer | None = None,
+    ) -> _Made | int: ...
     def release(self) -> None: ...
     def resume(self) -> int: ...
-    def finish(self) -> tuple[int, int, Block | None, Block | None, Block]: ...
+    def finish(self) -> _Made: ...
     def end(self) -> int: ...
     def rungs(self) -> list[tuple[int, int, Block | None, Block | None]]: ...
+
+def read_pages(wanted: list[tuple[LeafDecoder, tuple[Any, ...]]]) -> list[_Made | int | None]: ...

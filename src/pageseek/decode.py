@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -112,6 +112,7 @@ class LeafReader:
         self._base = 0  # byte in the file of the buffer that holds it
         self._page_number: int | None = None  # None: the dictionary page
         self._believe_headers = True  # where they count rows
+        self._made: tuple[Any, ...] | int | None = None  # what `read_ahead` had of the decoder
         try:
             codec = self._chunk.codec
             self._how = fetcher.decoding.get(codec) or _way(file, fetcher, codec)
@@ -194,6 +195,21 @@ class LeafReader:
 
     # -- decoding -----------------------------------------------------------------------------
 
+    @property
+    def one_page(self) -> bool:
+        """Whether a single page is wanted, whose place the offset index tells."""
+        return self._pages is not None and len(self._pages) == 1 and self._codes is None
+
+    def task(self) -> tuple[core.LeafDecoder, tuple[Any, ...]]:
+        """Of that page what `read_pages` of the core takes."""
+        return self._decoder, (*self._page_arguments(), self._dictionary_data)
+
+    def take(self, made: tuple[Any, ...] | int | None) -> None:
+        """What that gave."""
+        self._made = made
+        if made is None:
+            self._decoder = self._new_decoder()
+
     def read(self) -> list[pa.Array]:
         """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a
         nested leaf one, which `decoded` then holds with its ladder.
@@ -257,8 +273,11 @@ class LeafReader:
         states: Iterator[int] | None = None
         if self._pages is not None and len(self._pages) == 1:
             self._page_number, self._at, _, first, count = self._pages[0]
-            hint = self._slots() if self._ladder else 0
-            made = decoder.read_page(self._buffers[0], first, count, ranges, hint)
+            made, self._made = self._made, None
+            if made is None:
+                made = decoder.read_page(*self._page_arguments())
+            elif decoder.has_dictionary:
+                self._report.dictionary_pages += 1
             if made != core.TAKE_DICTIONARY:
                 self._counts.pages_read += 1
                 if not isinstance(made, int):
@@ -287,6 +306,12 @@ class LeafReader:
                     )
         arrays.append(self._arrow(*self._finish()))
         return self._finished(arrays)
+
+    def _page_arguments(self) -> tuple[Any, ...]:
+        """What the decoder is told of the only page."""
+        assert self._pages is not None
+        (_, _, _, first, count), hint = self._pages[0], self._slots() if self._ladder else 0
+        return self._buffers[0], first, count, self._ranges.buffers, hint
 
     def _finish(self) -> tuple[Any, ...]:
         try:
@@ -462,3 +487,15 @@ class LeafReader:
             raise PageMismatch(CORRUPT, None, "more than a dictionary lies before the first page")
         decoder.take_dictionary()
         self._report.dictionary_pages += 1
+
+
+def read_ahead(readers: Sequence[LeafReader]) -> None:
+    """Decode those of which one page is wanted, one right after the other; `read` then gives the arrays.
+
+    What fails here is done again by `read`, in its turn and with its place.
+    """
+    ready = [reader for reader in readers if reader.one_page]
+    if len(ready) > 1:
+        made = core.read_pages([reader.task() for reader in ready])
+        for reader, found in zip(ready, made, strict=True):
+            reader.take(found)

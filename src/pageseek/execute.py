@@ -16,7 +16,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek._core.gather import gather
 from pageseek.columns import PRESENCE, Column, Part, part_of, teller
-from pageseek.decode import LeafReader
+from pageseek.decode import LeafReader, read_ahead
 from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
@@ -122,6 +122,7 @@ class GroupScan:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
         readers = [self._reader(part, codes) for part in parts]
         self._fetch(readers, ranges)
+        read_ahead(readers)
         for reader in readers:
             key = reader.leaf.key
             self._forms[key] = reader.form
