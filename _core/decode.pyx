@@ -318,8 +318,8 @@ cdef class LeafDecoder(PageReader):
             reach = size
             if self.codec > 0 or self.other_prefix is not None:
                 reach = ps_leaf_reach(self.leaf, page, size)
-            if self.codec < 0 and reach < size and (reach - 1) // self.step >= (size - size // 4) // self.step:
-                reach = size  # block by block it takes a quarter longer, as each is copied
+            if self.codec < 0 and reach < size and (reach - 1) // self.step == (size - 1) // self.step:
+                reach = size  # it would decode as much
             if reach < size:
                 try:
                     self.unpack(reach)
