@@ -17,6 +17,20 @@ TAKE_FULL: Final[int]
 TAKE_DICTIONARY: Final[int]
 
 @final
+class Manner:
+    def __new__(
+        cls,
+        codec: str,
+        decompress: Callable[[memoryview, int], Buffer] | None,
+        prefix: Callable[[memoryview, int, Block], None] | None,
+        step: int,
+        max_output: int,
+        max_page: int,
+        lsb_levels: bool,
+        always_compressed: bool,
+    ) -> Self: ...
+
+@final
 class LeafDecoder(PageReader):
     def __new__(
         cls,
@@ -36,6 +50,7 @@ class LeafDecoder(PageReader):
         codes_only: bool = False,
         prefix: Callable[[memoryview, int, Block], None] | None = None,
         step: int = 1,
+        manner: Manner | None = None,
     ) -> Self: ...
     @property
     def has_dictionary(self) -> bool: ...

@@ -69,6 +69,23 @@ TAKE_PAGE, TAKE_DONE, TAKE_FULL = PS_TAKE_PAGE, PS_TAKE_DONE, PS_TAKE_FULL
 TAKE_DICTIONARY = 16
 
 
+@cython.final
+cdef class Manner:
+    """What decoders of one codec have in common, in one scan of one file; parameters as those of LeafDecoder."""
+
+    cdef size_t max_output, step
+    cdef int64_t max_page
+    cdef bint lsb_levels, always_compressed
+    cdef int codec
+    cdef object decompress, prefix
+
+    def __cinit__(self, str codec, decompress, prefix, size_t step, size_t max_output, int64_t max_page,
+                  bint lsb_levels, bint always_compressed):
+        self.codec, self.decompress, self.prefix, self.step = codec_of(codec), decompress, prefix, max(step, <size_t>1)
+        self.max_output, self.max_page = max_output, max_page
+        self.lsb_levels, self.always_compressed = lsb_levels, always_compressed
+
+
 @cython.no_gc  # a collector that saw its buffers would take them apart while they are in use (python issue 77894)
 cdef class LeafDecoder(PageReader):
     """Decodes the selected rows of one leaf of one row group, page by page.
@@ -105,6 +122,8 @@ cdef class LeafDecoder(PageReader):
     prefix : callable, optional
         (memoryview, size, Block) fills the block with the first of `size` bytes, or CoreError: where it
         stops sooner than `decompress`, by whole blocks of `step` bytes.
+    manner : Manner, optional
+        Stands for the parameters that it has.
 
     Use: `begin(selection)`; for each page that holds a selected row `head(bytes)` and `take(first_row)`,
     which answers TAKE_PAGE (hand the next one), TAKE_DONE, TAKE_FULL, or TAKE_DICTIONARY (hand the
@@ -126,10 +145,18 @@ cdef class LeafDecoder(PageReader):
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
                   str codec="uncompressed", decompress=None, tuple rungs=(), bint levels_only=False,
                   int64_t max_page=INT64_MAX, int64_t max_values=INT64_MAX, int64_t likely_rows=0,
-                  bint always_compressed=False, bint codes_only=False, prefix=None, size_t step=1):
+                  bint always_compressed=False, bint codes_only=False, prefix=None, size_t step=1, Manner manner=None):
         cdef ps_leaf_spec spec
         cdef ps_error err
         cdef ps_rung ladder[254]  # 2 * PS_MAX_LEVEL
+        if manner is not None:
+            max_output, max_page, lsb_levels = manner.max_output, manner.max_page, manner.lsb_levels
+            always_compressed = manner.always_compressed
+            self.codec, self.step = manner.codec, manner.step
+            self.other_codec, self.other_prefix = manner.decompress, manner.prefix
+        else:
+            self.codec, self.step = codec_of(codec), max(step, <size_t>1)
+            self.other_codec, self.other_prefix = decompress, prefix
         fill_spec(&spec, form, max_output)
         spec.max_def, spec.max_rep, spec.lsb_levels, spec.levels_only = max_def, max_rep, lsb_levels, levels_only
         if len(rungs) > 254:
@@ -144,8 +171,6 @@ cdef class LeafDecoder(PageReader):
             self.rep_mask = 2 * self.rep_mask + 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codes_only = codes_only
-        self.codec = codec_of(codec)
-        self.other_codec, self.other_prefix, self.step = decompress, prefix, max(step, <size_t>1)
 
     def __dealloc__(self):
         self.release_page()

@@ -32,20 +32,20 @@ def _likely_rows(length: int, file_size: int) -> int:
     return (1 << 16) + (max(min(length, file_size), 0) << 10)
 
 
-def _way(file: ParquetFile, fetcher: Fetcher, number: int) -> dict[str, Any]:
+def _manner(file: ParquetFile, fetcher: Fetcher, number: int) -> core.Manner:
     """What the decoders of all chunks of a codec have in common, in one scan of one file."""
     codec, decompress = decompressor(number)
     prefix, step = prefix_of(codec)
-    made = fetcher.decoding[number] = {
-        "lsb_levels": file.lsb_levels,
-        "codec": codec,
-        "decompress": decompress,
-        "prefix": prefix,
-        "step": step,
-        "max_output": fetcher.limits.max_output_bytes,
-        "max_page": fetcher.limits.max_page_bytes,
-        "always_compressed": file.always_compressed,
-    }
+    made = fetcher.decoding[number] = core.Manner(
+        codec,
+        decompress,
+        prefix,
+        step,
+        fetcher.limits.max_output_bytes,
+        fetcher.limits.max_page_bytes,
+        file.lsb_levels,
+        file.always_compressed,
+    )
     return made
 
 
@@ -115,7 +115,7 @@ class LeafReader:
         self._made: tuple[Any, ...] | int | None = None  # what `read_ahead` had of the decoder
         try:
             codec = self._chunk.codec
-            self._how = fetcher.decoding.get(codec) or _way(file, fetcher, codec)
+            self._manner = fetcher.decoding.get(codec) or _manner(file, fetcher, codec)
             self._likely_rows = _likely_rows(self._stop - self._start, file.store.size)
             self._decoder: Any = self._new_decoder()
             self._codes: CodesDecoder | None = None
@@ -126,7 +126,7 @@ class LeafReader:
                 and self._dictionary_only()
             ):
                 self._codes = CodesDecoder(
-                    form, leaf.max_def, likely_rows=self._likely_rows, **self._how
+                    form, leaf.max_def, likely_rows=self._likely_rows, manner=self._manner
                 )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
@@ -143,7 +143,7 @@ class LeafReader:
             levels_only=leaf.group,
             likely_rows=self._likely_rows,
             max_values=self._max_values,
-            **self._how,
+            manner=self._manner,
         )
 
     def _where(self) -> str:

@@ -378,7 +378,9 @@ def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Tab
         empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty)])
     if all(len(arrays) == 1 for arrays in columns):
-        return pa.Table.from_arrays([arrays[0] for arrays in columns], schema=schema)
+        # by way of a batch: to make chunked arrays of them would take three times as long
+        batch = pa.RecordBatch.from_arrays([arrays[0] for arrays in columns], schema=schema)
+        return pa.Table.from_batches([batch], schema=schema)
     return pa.Table.from_arrays(
         [pa.chunked_array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
     )

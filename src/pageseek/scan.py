@@ -21,6 +21,7 @@ from pageseek.storage import Source, resolve
 from pageseek.types import Options
 
 BATCH_SIZE = 1 << 17
+_LIMITS = DEFAULT.max_page_bytes, DEFAULT.max_output_bytes, DEFAULT.max_metadata_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,10 @@ def scan(
         raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
     if limit is not None and limit < 0:
         raise ValueError(f"limit={limit}: not negative")
+    limits = DEFAULT  # as a rule, and to make them anew costs more than to see that
+    given_limits = max_page_bytes, max_output_bytes, max_metadata_bytes
+    if given_limits != _LIMITS:
+        limits = Limits(*given_limits)
     sources = tuple(resolve(source))
     if not sources:
         raise ValueError("the source is an empty list: no file to read")
@@ -218,7 +223,7 @@ def scan(
         options=Options(int96_unit, string_type, tuple(dictionary_columns), out_of_range),
         nan=nan,
         batch_size=batch_size,
-        limits=Limits(max_page_bytes, max_output_bytes, max_metadata_bytes),
+        limits=limits,
     )
     return Scan(sources, request)
 
