@@ -66,7 +66,9 @@ cdef extern from "pageseek.h" nogil:
 
 
 TAKE_PAGE, TAKE_DONE, TAKE_FULL = PS_TAKE_PAGE, PS_TAKE_DONE, PS_TAKE_FULL
-TAKE_DICTIONARY = 16
+cdef enum:
+    DICTIONARY_WANTED = 16
+TAKE_DICTIONARY = DICTIONARY_WANTED
 
 
 @cython.final
@@ -228,6 +230,9 @@ cdef class LeafDecoder(PageReader):
         length) of a bitmap, least significant bit first. They are held until the next begin.
         `hint`: bytes of strings to expect, or of a nested leaf its slots.
         """
+        self.begin_rows(selection, max_rows, hint)
+
+    cdef int begin_rows(self, selection, int64_t max_rows, size_t hint) except -1:
         cdef ps_selection rows
         cdef ps_error err
         cdef ps_status status
@@ -250,6 +255,7 @@ cdef class LeafDecoder(PageReader):
         with nogil:
             status = ps_leaf_begin(self.leaf, &rows, max_rows, hint, &err)
         check(status, &err)
+        return 0
 
     def page(self, body, levels, int version, int encoding, int def_encoding, int rep_encoding, int64_t num_values,
              int64_t num_nulls, int64_t num_rows, size_t rep_length, size_t def_length, int64_t first_row,
@@ -299,6 +305,9 @@ cdef class LeafDecoder(PageReader):
         `first_row`: rows of the row group that begin before it. `whole`: its last row does not go on in the
         next page.
         """
+        return self.take_page(first_row, whole)
+
+    cdef int take_page(self, int64_t first_row, bint whole) except -1:
         cdef ps_page_header *h = &self.header
         cdef ps_page *page = &self.page_now
         cdef size_t levels = 0, length = <size_t>h.compressed_size, size = <size_t>h.uncompressed_size, reach
@@ -308,7 +317,7 @@ cdef class LeafDecoder(PageReader):
             raise CoreError(<int>PS_CORRUPT, None, f"page of type {h.type}, not a data page")
         if h.encoding == 2 or h.encoding == 8:
             if not self.dictionary_held and not self.levels_only:
-                return TAKE_DICTIONARY
+                return DICTIONARY_WANTED
         elif self.codes_only:
             raise CoreError(<int>PS_CORRUPT, None, f"encoding {h.encoding}, not codes of a dictionary")
         self.check_size()
@@ -381,6 +390,9 @@ cdef class LeafDecoder(PageReader):
 
     def take_dictionary(self):
         """The page at hand is the dictionary: decompress and keep it."""
+        self.take_entries()
+
+    cdef int take_entries(self) except -1:
         cdef ps_page_header *h = &self.header
         self.check_head()
         if h.type != DICTIONARY:
@@ -393,6 +405,7 @@ cdef class LeafDecoder(PageReader):
         body = self.plain(self.body, <size_t>h.compressed_size, size, size)
         self.scratch = None  # the dictionary stays
         self.dictionary(body, h.num_values)
+        return 0
 
     def read_page(self, data, int64_t first_row, int64_t rows, ranges, size_t hint=0, dictionary=None):
         """All at once for rows that lie in one page which the offset index knows: begin, head, take, finish.
@@ -400,20 +413,26 @@ cdef class LeafDecoder(PageReader):
         `dictionary`: the page before the first, if it is at hand, of which nothing else may be. Gives what
         `finish` does, or else the answer of `take`.
         """
-        self.begin(ranges, INT64_MAX, hint)
-        self.head(data, 0, rows)
-        state = self.take(first_row)
-        if state == TAKE_DICTIONARY and dictionary is not None:
-            self.head(dictionary)
+        return self.one_page(data, first_row, rows, ranges, hint, dictionary)
+
+    cdef object one_page(self, data, int64_t first_row, int64_t rows, ranges, size_t hint, dictionary):
+        self.begin_rows(ranges, INT64_MAX, hint)
+        self.read_head(data, 0, rows)
+        cdef int state = self.take_page(first_row, True)
+        if state == DICTIONARY_WANTED and dictionary is not None:
+            self.read_head(dictionary, 0, -1)
             if self.body + <size_t>self.header.compressed_size != <size_t>self.head_view.len:
                 raise PageMismatch(<int>PS_CORRUPT, None, "more than a dictionary lies before the first page")
-            self.take_dictionary()
-            self.head(data, 0, rows)
-            state = self.take(first_row)
-        return self.finish() if state == PS_TAKE_DONE else state
+            self.take_entries()
+            self.read_head(data, 0, rows)
+            state = self.take_page(first_row, True)
+        return self.finish_column() if state == PS_TAKE_DONE else state
 
     def release(self):
         """Let go of the pages handed over; their memory is then at once at hand for others, still in the caches."""
+        self.let_go()
+
+    cdef void let_go(self):
         self.release_page()
         self.release_head()
         self.source = self.scratch = None
@@ -438,6 +457,9 @@ cdef class LeafDecoder(PageReader):
 
     def finish(self):
         """(rows, null_count, validity or None, offsets or None, values): the buffers of an Arrow array."""
+        return self.finish_column()
+
+    cdef tuple finish_column(self):
         cdef ps_column out
         cdef ps_error err
         cdef ps_status status
@@ -473,11 +495,11 @@ def read_pages(list wanted):
     """
     cdef LeafDecoder decoder
     cdef list out = []
-    for decoder, arguments in wanted:
+    for decoder, (data, first_row, rows, ranges, hint, dictionary) in wanted:
         try:
-            made = decoder.read_page(*arguments)
+            made = decoder.one_page(data, first_row, rows, ranges, hint, dictionary)
         except CoreError:
             made = None
-        decoder.release()
-        out.append(made if type(made) is tuple or made == TAKE_DICTIONARY else None)
+        decoder.let_go()
+        out.append(made if type(made) is tuple or made == DICTIONARY_WANTED else None)
     return out
