@@ -27,9 +27,9 @@ MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
 
 
-def _likely_rows(length: int, file_size: int) -> int:
+def _likely_rows(length: int) -> int:
     """Rows that a chunk of so many bytes may well have; more are believed when pages show them."""
-    return (1 << 16) + (max(min(length, file_size), 0) << 10)
+    return (1 << 16) + (length << 10)
 
 
 def _manner(file: ParquetFile, fetcher: Fetcher, number: int) -> core.Manner:
@@ -70,6 +70,13 @@ class LeafReader:
     `want(ranges)` names the bytes, `give(buffers)` hands them over, `read()` decodes: so that the bytes of
     many leaves are fetched together.
     """
+
+    __slots__ = (
+        "_at", "_base", "_believe_headers", "_buffers", "_chunk", "_codes", "_counts", "_decoder",
+        "_dictionary_at", "_dictionary_data", "_fetcher", "_file", "_ladder", "_levels", "_likely_rows",
+        "_made", "_manner", "_max_values", "_num_rows", "_offsets", "_page_number", "_pages", "_ranges",
+        "_report", "_row_group", "_start", "_stop", "decoded", "form", "leaf",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -116,12 +123,13 @@ class LeafReader:
         try:
             codec = self._chunk.codec
             self._manner = fetcher.decoding.get(codec) or _manner(file, fetcher, codec)
-            self._likely_rows = _likely_rows(self._stop - self._start, file.store.size)
+            self._likely_rows = _likely_rows(self._stop - self._start)
             self._decoder: Any = self._new_decoder()
             self._codes: CodesDecoder | None = None
             if (
                 codes
                 and not ladder
+                and form.type is not form.storage
                 and pa.types.is_dictionary(form.type)
                 and self._dictionary_only()
             ):

@@ -90,7 +90,8 @@ class GroupScan:
         if column.node is None:
             (part,) = column.parts
             arrays = self._held[part.leaf.key]
-            if part.form.type == part.form.storage:
+            form = part.form
+            if form.type is form.storage or form.type == form.storage:
                 return arrays
             with placed(f"{self._where()}, column {column.name!r}"):
                 return [part.form.finish(array) for array in arrays]
