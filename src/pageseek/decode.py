@@ -280,7 +280,7 @@ class LeafReader:
         decoder, ranges = self._decoder, self._ranges.buffers
         states: Iterator[int] | None = None
         if self._pages is not None and len(self._pages) == 1:
-            self._page_number, self._at, _, first, count = self._pages[0]
+            self._page_number, self._at = self._pages[0][:2]
             made, self._made = self._made, None
             if made is None:
                 made = decoder.read_page(*self._page_arguments())

@@ -89,7 +89,8 @@ class Scan:
     def to_table(self) -> pa.Table:
         """The rows as a table."""
         plan, opened = prepare(self._sources, self._request, account=False)
-        tables = list(plan.tables(opened=opened))
+        plan.report.analyzed = True  # nobody looks at it: one report is made, not two
+        tables = list(plan.tables(plan.report, opened))
         if len(tables) == 1:
             return tables[0]
         if not plan.schema.names:

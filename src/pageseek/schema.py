@@ -304,7 +304,11 @@ class Schema:
         try:
             blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
             made = [(f.name, f, f.type) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
-            for _, _, kept in made:  # pyarrow decodes text when it is asked for, and this may be none
+            for (
+                _,
+                _,
+                kept,
+            ) in made:  # pyarrow decodes text when it is asked for, and this may be none
                 if kept.id == _TIMESTAMP:
                     kept.tz  # noqa: B018
         except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
@@ -378,9 +382,14 @@ class Schema:
         form = self._make_form(leaf, options, stored)
         nullable = element.repetition != 0 or form.is_null
         about = None if stored is None else stored.metadata
-        if stored is not None and not about and element.field_id == ABSENT:
-            if stored.nullable == nullable and self._stored[index][2] == form.type:
-                return leaf, form, stored  # the same, and at hand
+        if (
+            stored is not None
+            and not about
+            and element.field_id == ABSENT
+            and stored.nullable == nullable
+            and self._stored[index][2] == form.type
+        ):
+            return leaf, form, stored  # the same, and at hand
         metadata = stored_metadata(stored) if about else {}
         if element.field_id != ABSENT:
             metadata[b"PARQUET:field_id"] = str(element.field_id).encode()
