@@ -246,6 +246,12 @@ ps_status ps_literals_sort(const ps_values *literals, int64_t *order, size_t *ke
 ps_status ps_compare(const ps_values *values, ps_op op, bool negate, const ps_values *literals,
                      ps_nan nan, uint8_t *mask, int64_t *count, ps_error *err);
 
+/* The same of dictionary-coded values: passes[c] is 1 where the entry of code c passes; it has
+ * entries + 1 bytes, the last of them 0, which stands for every code that is no entry. A null (validity
+ * may be NULL, else begins at bit 0) gives 0. */
+void ps_codes_mask(const int32_t *codes, const uint8_t *validity, int64_t n,
+                   const uint8_t *passes, uint32_t entries, uint8_t *mask, int64_t *count);
+
 /* ---- search ------------------------------------------------------------------------------ */
 
 /* First index whose value is >= (lower) or > (upper) the literal, in an ascending array without nulls
@@ -508,5 +514,32 @@ ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err);
 ps_status ps_leaf_rung(ps_leaf *leaf, int32_t rung, ps_column *out, ps_error *err);
 /* Rows that begin in the page at hand. */
 int64_t ps_leaf_page_rows(const ps_leaf *leaf);
+
+/* ---- Bloom filters ----------------------------------------------------------------------- */
+
+enum {
+    PS_BLOOM_BLOCK = 32,  /* bytes */
+    PS_BLOOM_WIDTH = 4096 /* bytes of a FIXED_LEN_BYTE_ARRAY that is hashed */
+};
+
+/* XXH64 with seed 0. */
+uint64_t ps_xxh64(const uint8_t *data, size_t length);
+
+/* A BloomFilterHeader; the bitset of *num_bytes, a positive multiple of a block, follows it. PS_TRUNCATED: come
+ * again with more bytes. PS_UNSUPPORTED: another algorithm, hash or compression than the format has today. */
+ps_status ps_bloom_header_read(const uint8_t *data, size_t length, size_t *header_length,
+                               size_t *num_bytes, ps_error *err);
+
+/* PS_UNSUPPORTED where equal values of the kind may have different PLAIN bytes, but for zeros of floats. */
+ps_status ps_bloom_hashable(const ps_leaf_spec *spec, ps_error *err);
+/* Hashes of the PLAIN bytes that the values have in a file: one each, both for the zeros of floats, none where the
+ * physical type cannot hold it. `hashes` has room for 2 * n. NaN is PS_UNSUPPORTED. */
+ps_status ps_bloom_hashes(const ps_leaf_spec *spec, const ps_values *values, uint64_t *hashes,
+                          size_t *n, ps_error *err);
+/* Where the block of each hash begins in the bitset of n_blocks (below 2^31) blocks. */
+void ps_bloom_places(const uint64_t *hashes, size_t n, uint64_t n_blocks, uint64_t *at);
+/* How many of the hashes have all their bits in the block that begins at at[i] in the data. */
+ps_status ps_bloom_check(const uint8_t *data, size_t length, const uint64_t *at,
+                         const uint64_t *hashes, size_t n, size_t *found, ps_error *err);
 
 #endif

@@ -16,7 +16,7 @@ from pageseek._core.status cimport check
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 cdef extern from "pageseek.h" nogil:
@@ -48,6 +48,7 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_literals_sort(const ps_values *, int64_t *, size_t *, ps_error *)
     ps_status ps_compare(const ps_values *, ps_op, bint, const ps_values *, ps_nan, uint8_t *,
                          int64_t *, ps_error *)
+    void ps_codes_mask(const int32_t *, const uint8_t *, int64_t, const uint8_t *, uint32_t, uint8_t *, int64_t *)
     ps_status ps_lower_bound(const ps_values *, const ps_values *, int64_t *, ps_error *)
     ps_status ps_upper_bound(const ps_values *, const ps_values *, int64_t *, ps_error *)
     ps_status ps_zones_order(ps_zones *, uint8_t *, int32_t, int32_t *, ps_error *)
@@ -152,6 +153,40 @@ def compare(int32_t kind, int32_t width, n, validity, values, offsets, ps_op op,
     with nogil:
         status = ps_compare(&v.c, op, negate, &l.c, nan, out, &count, &error)
     check(status, &error)
+    return mask, count
+
+
+def codes_mask(codes, validity, n, passes):
+    """Bitmap of the rows whose dictionary entry passes, for n codes of int32.
+
+    `passes`: a byte for each entry, 1 where it passes, and a last 0, which stands for codes that are no entry.
+    Nulls do not pass; `validity` may be None.
+
+    Returns
+    -------
+    tuple of (bytes, int)
+        Mask of (n + 7) // 8 bytes, tail bits zero, and the number of ones.
+
+    Raises
+    ------
+    CoreError
+        Buffers shorter than n says, or no last 0 in `passes`.
+    """
+    cdef size_t rows = item_bytes(n, 1, "codes")
+    cdef _Buffer c = _Buffer(codes, item_bytes(n, 4, "codes"), "codes")
+    cdef _Buffer v = _Buffer(validity, (rows + 7) // 8, "validity")
+    cdef _Buffer p = _Buffer(passes, 1, "passes")
+    cdef size_t entries = p.view.len - 1
+    if p.data()[entries] or entries >= 0x7fffffff:
+        raise CoreError(<int> PS_INVALID, None, "passes: a last byte of 0 is needed")
+    cdef bytes mask = PyBytes_FromStringAndSize(NULL, (rows + 7) // 8)
+    cdef uint8_t *out = <uint8_t *> PyBytes_AsString(mask)
+    cdef const int32_t *from_codes = <const int32_t *> c.data()
+    cdef const uint8_t *valid = v.data()
+    cdef const uint8_t *table = p.data()
+    cdef int64_t count = 0
+    with nogil:
+        ps_codes_mask(from_codes, valid, rows, table, <uint32_t> entries, out, &count)
     return mask, count
 
 
@@ -263,7 +298,7 @@ cdef class Zones:
     cdef ps_zones c
     cdef _Values lower, upper
     cdef list held
-    cdef bytes known
+    cdef readonly bytes known  # 1 where the bounds are there and do not contradict each other
 
     def __cinit__(self, int32_t kind, int32_t width, n, lower_values, lower_offsets, upper_values,
                   upper_offsets, known, all_null=None, null_counts=None, nan_counts=None,

@@ -32,7 +32,7 @@ size_t ps_kind_width(const ps_leaf_spec *spec) {
     }
 }
 
-bool ps_kind_is_bytes(int32_t kind) {
+bool ps_kind_has_offsets(int32_t kind) {
     return kind == PS_BYTES || kind == PS_LARGE_BYTES;
 }
 
@@ -54,7 +54,7 @@ ps_status ps_convert_check(const ps_leaf_spec *spec, ps_error *err) {
         break;
     case PQ_FLOAT: ok = k == PS_F32; break;
     case PQ_DOUBLE: ok = k == PS_F64; break;
-    case PQ_BYTE_ARRAY: ok = ps_kind_is_bytes(k) || decimal; break;
+    case PQ_BYTE_ARRAY: ok = ps_kind_has_offsets(k) || decimal; break;
     case PQ_FIXED:
         if (spec->type_length < 0 || spec->type_length > (1 << 27)) {
             return ps_fail(err, PS_LIMIT, PS_NOWHERE, "type_length %d is out of range",
@@ -251,8 +251,11 @@ ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t 
     return PS_OK;
 }
 
-/* Values beyond the kind are cut to its width, so a bound beyond it bounds nothing. */
+/* Values beyond the kind are cut to its width, so a bound beyond it bounds nothing. Of INT96 the days are
+ * compared, signed, then the nanoseconds: as times are where these stay within their day. */
 static bool in_kind(const ps_leaf_spec *spec, const uint8_t *p) {
+    if (spec->physical == PQ_INT96)
+        return ps_load64(p) < UINT64_C(86400000000000) && ps_load32(p + 8) <= INT32_MAX;
     if (spec->physical != PQ_INT32) return true;
     const int32_t v = (int32_t)ps_load32(p);
     switch (spec->kind) {
@@ -269,7 +272,7 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
                            uint8_t *values, void *offsets, uint8_t *known, ps_error *err) {
     PS_TRY(ps_convert_check(spec, err));
     const size_t from = ps_plain_width(spec), to = ps_kind_width(spec);
-    const bool bytes = ps_kind_is_bytes(spec->kind),
+    const bool bytes = ps_kind_has_offsets(spec->kind),
                decimal = spec->kind == PS_D128 || spec->kind == PS_D256;
     int64_t end = 0;
     if (spec->kind == PS_BOOL) memset(values, 0, (size_t)(n + 7) / 8);
@@ -311,6 +314,10 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
         } else if (!known[i] && to) {
             memset(values + (size_t)i * to, 0, to);
         }
+    }
+    if (ps_convert_beyond(spec, values, NULL, n) >= 0) { /* hardly ever: then one by one */
+        for (int64_t i = 0; i < n; i++)
+            if (ps_convert_beyond(spec, values + (size_t)i * to, NULL, 1) == 0) known[i] = 0;
     }
     return PS_OK;
 }

@@ -19,7 +19,7 @@ enum { /* parquet.thrift Type */
 size_t ps_plain_width(const ps_leaf_spec *spec);
 /* Bytes of an output value; 0 for PS_BOOL and byte strings. */
 size_t ps_kind_width(const ps_leaf_spec *spec);
-bool ps_kind_is_bytes(int32_t kind);
+bool ps_kind_has_offsets(int32_t kind);
 
 /* Whether ps_convert_fixed copies bytes, and cannot fail. */
 bool ps_convert_is_copy(const ps_leaf_spec *spec);

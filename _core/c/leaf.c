@@ -59,7 +59,7 @@ ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     }
     leaf->in_width = ps_plain_width(spec);
     leaf->out_width = ps_kind_width(spec);
-    leaf->bytes = ps_kind_is_bytes(spec->kind);
+    leaf->bytes = ps_kind_has_offsets(spec->kind);
     leaf->copies = ps_convert_is_copy(spec);
     *out = leaf;
     return PS_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../pageseek.h"
+#include "base.h"
 #include "check_rows.h"
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
@@ -580,7 +581,37 @@ static void test_refusals(void) {
     CHECK(ps_compare(&one, PS_EQ, false, NULL, PS_NAN_IEEE, mask, &count, &err) == PS_INVALID);
 }
 
+/* Buffers of exactly their size, so that a read or write beyond them is seen. */
+static void test_codes(void) {
+    enum { ENTRIES = 5 };
+    const uint8_t passes[ENTRIES + 1] = {1, 0, 0, 1, 1, 0};
+    for (int64_t n = 0; n < 200; n++) {
+        const size_t size = (size_t)(n + 7) / 8;
+        int32_t *codes = malloc((size_t)n * sizeof *codes + !n);
+        uint8_t *validity = calloc(size + !n, 1), *mask = malloc(size + !n);
+        for (int64_t i = 0; i < n; i++) {
+            codes[i] = (int32_t)((uint32_t)(i * 2654435761u) >> 24) % 9 -
+                       1; /* -1 and 5 to 7 too */
+            validity[i / 8] |= (uint8_t)((i % 3 != 1) << i % 8);
+        }
+        for (int nulls = 0; nulls < 2; nulls++) {
+            int64_t count = -1, ones = 0;
+            ps_codes_mask(codes, nulls ? validity : NULL, n, passes, ENTRIES, mask, &count);
+            for (int64_t i = 0; i < n; i++) {
+                const bool known = codes[i] >= 0 && codes[i] < ENTRIES;
+                const bool pass = known && passes[codes[i]] && !(nulls && i % 3 == 1);
+                CHECK(ps_bit_get(mask, (size_t)i) == pass);
+                ones += pass;
+            }
+            CHECK(count == ones);
+            if (n % 8) CHECK(!(mask[size - 1] >> n % 8));
+        }
+        free(codes), free(validity), free(mask);
+    }
+}
+
 int main(void) {
+    test_codes();
     test_selections();
     test_normalise();
     test_compare();

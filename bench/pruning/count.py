@@ -80,9 +80,9 @@ def watch(engine: str, files: dict[str, Path]) -> dict[tuple[str, str], Reads]:
             if reads.mapped:
                 reads.ranges.append(_footer(files[layout]))
         for line in answers.read_text().splitlines():
-            layout, name, rows, check, error = line.split("\t")
+            layout, name, rows, check, failed = line.split("\t")
             reads = found[layout, name]
-            reads.rows, reads.check, reads.error = int(rows), int(check), error
+            reads.rows, reads.check, reads.error = int(rows), int(check), failed
     return found
 
 

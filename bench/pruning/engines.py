@@ -80,7 +80,13 @@ def _names(query: Query) -> list[str] | None:
 
 def pageseek(path: str, query: Query) -> pa.Table:
     ps.clear_cache()
-    return ps.read_table(path, _names(query), _tree(query.filter, _pageseek_term))
+    return ps.read_table(path, _names(query), pageseek_filter(query.filter))
+
+
+def pageseek_filter(condition: Filter) -> ps.Expression:
+    """A filter as an expression of pageseek."""
+    made: ps.Expression = _tree(condition, _pageseek_term)
+    return made
 
 
 def _pageseek_term(term: Term) -> Any:
@@ -89,18 +95,17 @@ def _pageseek_term(term: Term) -> Any:
         return _COMPARE[term.op](column, value)
     if term.op == "between":
         return column.between(*value)
-    return {
-        "in": lambda: column.isin(value),
-        "is null": column.is_null,
-        "starts with": lambda: column.starts_with(value),
-    }[term.op]()
+    if term.op == "in":
+        return column.isin(value)
+    return column.is_null() if term.op == "is null" else column.starts_with(value)
 
 
 def pyarrow(path: str, query: Query) -> pa.Table:
     import pyarrow.dataset as ds
 
-    options = ds.ParquetFragmentScanOptions(pre_buffer=True)
-    made = ds.dataset(path, format=ds.ParquetFileFormat(default_fragment_scan_options=options))
+    parquet: Any = ds
+    options = parquet.ParquetFragmentScanOptions(pre_buffer=True)
+    made = ds.dataset(path, format=parquet.ParquetFileFormat(default_fragment_scan_options=options))
     return made.to_table(_names(query), filter=arrow_filter(query.filter), use_threads=False)
 
 

@@ -73,9 +73,6 @@ class Layout:
     needs: str = "pyarrow"
 
 
-BLOOM = {"user": {}, "tag": {}, "id": {}}
-
-
 def _indexed(made: pa.Table, path: Path) -> None:
     pq.write_table(made, path, row_group_size=100_000, compression="zstd", write_page_index=True,
                    max_rows_per_page=8_192, data_page_size=1 << 16)  # fmt: skip

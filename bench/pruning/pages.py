@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 import pageseek as ps
 from pageseek.metadata import chunk_range, page_header
 
 __all__ = ["PageMap"]
+
+Numbers = npt.NDArray[np.int64]
 
 DATA, DICTIONARY, DATA_V2 = 0, 2, 3
 
@@ -19,13 +22,13 @@ DATA, DICTIONARY, DATA_V2 = 0, 2, 3
 class PageMap:
     """Every page of a file, in the order of the file. Arrays of shape (pages,); `first_row` is -1 for a dictionary."""
 
-    start: np.ndarray
-    stop: np.ndarray
-    row_group: np.ndarray
-    leaf: np.ndarray
-    first_row: np.ndarray  # in the row group
-    rows: np.ndarray
-    group_rows: np.ndarray
+    start: Numbers
+    stop: Numbers
+    row_group: Numbers
+    leaf: Numbers
+    first_row: Numbers  # in the row group
+    rows: Numbers
+    group_rows: Numbers
 
     @classmethod
     def of(cls, path: Path) -> PageMap:
@@ -45,11 +48,12 @@ class PageMap:
                         count = header.num_values if is_data else 0
                         found.append((at, end, group, leaf.index, row if is_data else -1, count))
                         row, at = row + count, end
-            groups = np.array(file.group_rows)
-        columns = np.array(sorted(found), np.int64).reshape(-1, 6).T
-        return cls(*columns, groups)
+            groups = np.array(file.group_rows, np.int64)
+        places = np.array(sorted(found), np.int64).reshape(-1, 6).T
+        start, stop, row_group, number, first, count = (places[i] for i in range(6))
+        return cls(start, stop, row_group, number, first, count, groups)
 
-    def touched(self, ranges: list[tuple[int, int]]) -> np.ndarray:
+    def touched(self, ranges: list[tuple[int, int]]) -> npt.NDArray[np.bool_]:
         """Which pages had more than half of their bytes read; `ranges` are (offset, length)."""
         spans = merged(ranges)
         covered = np.zeros(len(self.start), np.int64)
@@ -58,7 +62,8 @@ class PageMap:
             last = int(np.searchsorted(self.start, stop, "left"))
             part = slice(first, last)
             covered[part] += np.minimum(self.stop[part], stop) - np.maximum(self.start[part], at)
-        return covered * 2 > self.stop - self.start
+        more: npt.NDArray[np.bool_] = covered * 2 > self.stop - self.start
+        return more
 
 
 def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

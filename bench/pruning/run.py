@@ -131,7 +131,8 @@ def _lines(
     yield "`python -m pageseek.bench.pruning.run --table docs/pruning.md`; layouts and questions are in `bench/pruning`."
     yield ""
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
-    yield f"{dt.date.today().isoformat()}, {machine()}; {named}."
+    where = ", ".join(str(value) for value in machine().values())
+    yield f"{dt.date.today().isoformat()}, {where}; {named}."
     yield ""
     yield "| layout | |"
     yield "|---|---|"

@@ -6,6 +6,7 @@ Sources: parquet.thrift (Statistics, ColumnIndex, ColumnOrder).
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,15 @@ from pageseek._core import convert, rows
 from pageseek.schema import Leaf
 from pageseek.types import (
     BYTE_ARRAY,
+    DOUBLE,
     FIXED,
+    FLOAT,
     FLOAT_KINDS,
     INT96,
+    K_BYTES,
+    K_FIXED,
+    K_LARGE_BYTES,
+    L_FLOAT16,
     L_GEOGRAPHY,
     L_GEOMETRY,
     L_TIMESTAMP,
@@ -28,24 +35,32 @@ from pageseek.types import (
     to_arrow,
 )
 
-TYPE_ORDER, IEEE754_ORDER = 1, 2
+TYPE_ORDER, IEEE754_ORDER, INT96_ORDER = 1, 2, 3
 _SIGNED = FLOAT_KINDS | {rows.KIND_I8, rows.KIND_I16, rows.KIND_I32, rows.KIND_I64}
 
 
+def has_order(leaf: Leaf) -> bool:
+    """Whether the format gives the values of a leaf an order of their own (parquet.thrift, ColumnOrder)."""
+    element = leaf.element
+    logical = logical_of(element)[0]
+    if element.type == FIXED and logical == L_TIMESTAMP:  # not settled among writers
+        return False
+    if element.type == INT96 or element.converted_type == 21:  # INTERVAL has no order
+        return False
+    return logical not in (L_VARIANT, L_GEOMETRY, L_GEOGRAPHY, L_UNKNOWN) and element.logical != 0
+
+
 def trusted_order(leaf: Leaf, orders: memoryview) -> bool:
-    """May min_value and max_value be compared by the type's own order (parquet.thrift, ColumnOrder)?"""
+    """May min_value and max_value be compared as the values of the leaf are (parquet.thrift, ColumnOrder)?"""
     if leaf.index >= len(orders):
         return False
-    order, logical = orders[leaf.index], logical_of(leaf.element)[0]
-    if order not in (TYPE_ORDER, IEEE754_ORDER):
-        return False
-    if leaf.element.type == FIXED and logical == L_TIMESTAMP:  # not settled among writers
-        return False
-    if leaf.element.type == INT96 or leaf.element.converted_type == 21:  # INTERVAL has no order
-        return False
-    return (
-        logical not in (L_VARIANT, L_GEOMETRY, L_GEOGRAPHY, L_UNKNOWN) and leaf.element.logical != 0
-    )
+    order, physical = orders[leaf.index], leaf.element.type
+    if physical == INT96:
+        return bool(order == INT96_ORDER)
+    if order == IEEE754_ORDER:  # for floats only
+        half = physical == FIXED and logical_of(leaf.element)[0] == L_FLOAT16
+        return half or physical in (FLOAT, DOUBLE)
+    return bool(order == TYPE_ORDER) and has_order(leaf)
 
 
 def believed(leaf: Leaf, arrow_version: int | None, stored: pa.Field | None) -> tuple[bool, bool]:
@@ -74,6 +89,33 @@ def believed(leaf: Leaf, arrow_version: int | None, stored: pa.Field | None) -> 
 def signed_order(leaf: Leaf, form: Form) -> bool:
     """The deprecated min and max were always compared as signed (parquet.thrift, Statistics)."""
     return form.kind in _SIGNED and leaf.element.type not in (INT96, FIXED)
+
+
+def states_values(leaf: Leaf, form: Form) -> bool:
+    """Whether bounds that do not say that they are exact are values all the same: nothing shorter would do."""
+    return form.kind not in (K_BYTES, K_LARGE_BYTES, K_FIXED) and leaf.element.type != BYTE_ARRAY
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkValues:
+    """What the footer says of the values of one column chunk, as far as it can be believed; None: not known.
+
+    Attributes
+    ----------
+    lower, upper : pyarrow.Scalar or None
+        No value but null and NaN lies outside. A zero may be of the other sign.
+    min, max : pyarrow.Scalar or None
+        The same where it is the least or greatest value itself, NaN left out, and not a shorter bound.
+    null_count, nan_count : int or None
+        nan_count is 0 for what is no float.
+    """
+
+    lower: pa.Scalar | None = None
+    upper: pa.Scalar | None = None
+    min: pa.Scalar | None = None
+    max: pa.Scalar | None = None
+    null_count: int | None = None
+    nan_count: int | None = None
 
 
 class Bounds:
@@ -109,6 +151,10 @@ class Bounds:
         validity = np.packbits(known, bitorder="little")
         missing = int(self._n - known.sum())
         return to_arrow(self._form, self._n, missing, validity, offsets, values)
+
+    def pair(self, i: int) -> tuple[pa.Scalar, pa.Scalar] | None:
+        """The bounds of one page or row group; None where they are missing or contradict each other."""
+        return (self.lower[i], self.upper[i]) if self.zones.known[i] else None
 
     @functools.cached_property
     def lower(self) -> pa.Array:

@@ -11,7 +11,7 @@ from pageseek._core import decode as core
 from pageseek.errors import UNSUPPORTED
 from pageseek.types import INT32, K_I32, Form, to_arrow
 
-_CODES = (INT32, 0, K_I32, 0, 0, 0, 0)
+CODES = Form((INT32, 0, K_I32, 0, 0, 0, 0), pa.int32(), pa.int32())
 
 
 class CodesDecoder:
@@ -21,12 +21,14 @@ class CodesDecoder:
     as it should be, a page that is not of codes among it: the strings themselves are then to be read.
     """
 
-    def __init__(self, form: Form, max_def: int, **how: Any) -> None:
+    def __init__(self, form: Form, max_def: int, bare: bool = False, **how: Any) -> None:
+        """`bare`: the codes come out by themselves, and `entries` are what they stand for."""
         self._form = form
-        self._decoder = core.LeafDecoder(_CODES, max_def, 0, codes_only=True, **how)
+        self.bare = bare
+        self._decoder = core.LeafDecoder(CODES.core, max_def, 0, codes_only=True, **how)
         self._texts = core.LeafDecoder(form.core, 0, 0, **how)
         self._data: tuple[Any, int] = b"", 0
-        self._dictionary = pa.array([], form.storage)
+        self.entries = pa.array([], form.storage)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._decoder, name)
@@ -40,8 +42,8 @@ class CodesDecoder:
         texts.head(*self._data)
         texts.take_dictionary()
         n = texts.num_values
-        self._dictionary = to_arrow(self._form, *_entries(texts, n))
-        if len(self._dictionary.unique()) < n:
+        self.entries = to_arrow(self._form, *entries_of(texts, n))
+        if not self.bare and len(self.entries.unique()) < n:
             raise core.CoreError(UNSUPPORTED, None, "an entry of the dictionary is there twice")
         self._decoder.dictionary(np.arange(n, dtype=np.int32), n)
 
@@ -54,14 +56,16 @@ class CodesDecoder:
         """Codes and their dictionary; no more of it than is used, unless this is the `whole` chunk."""
         buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(values)]
         codes = pa.Array.from_buffers(pa.int32(), n, buffers, null_count)
-        entries = self._dictionary
+        if self.bare:
+            return codes
+        entries = self.entries
         if not whole or n < len(entries):
             used = codes.dictionary_encode()
             codes, entries = used.indices, entries.take(used.dictionary)
         return pa.DictionaryArray.from_arrays(codes, entries, safe=False)
 
 
-def _entries(texts: core.LeafDecoder, n: int) -> Any:
+def entries_of(texts: core.LeafDecoder, n: int) -> Any:
     """The entries of a dictionary as values: a page of all codes, each once, is read by it."""
     groups = (n + 7) // 8
     header, run = bytearray([32]), groups << 1 | 1  # Encodings.md: the width, then one packed run

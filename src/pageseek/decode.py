@@ -21,8 +21,13 @@ from pageseek.nesting import REPEATED, Decoded
 from pageseek.page_index import OffsetIndex, Page
 from pageseek.report import LeafReport
 from pageseek.schema import Leaf
-from pageseek.types import to_arrow
+from pageseek.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
 
+CODED_KINDS = BYTES_KINDS | {
+    K_FIXED,
+    K_D128,
+    K_D256,
+}  # of which a code is tested sooner than a value
 MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
 
@@ -75,7 +80,7 @@ class LeafReader:
         "_at", "_base", "_believe_headers", "_buffers", "_chunk", "_codes", "_counts", "_decoder",
         "_dictionary_at", "_dictionary_data", "_fetcher", "_file", "_ladder", "_levels", "_likely_rows",
         "_made", "_manner", "_max_values", "_num_rows", "_offsets", "_page_number", "_pages", "_ranges",
-        "_report", "_row_group", "_start", "_stop", "decoded", "form", "leaf",
+        "_report", "_row_group", "_start", "_stop", "decoded", "entries", "form", "leaf",
     )  # fmt: skip
 
     def __init__(
@@ -88,14 +93,17 @@ class LeafReader:
         codes: bool = False,
         again: bool = False,
         levels: bool = False,
+        tested: bool = False,
     ) -> None:
         """`codes`: of a column that comes out as a dictionary, keep the codes where all pages have them. `again`:
         its pages were counted before. `levels`: of a leaf that stands for a group, nothing but levels is wanted.
+        `tested`: codes will do, for which `entries` then has the values.
         """
         leaf, form, ladder = part
         self.leaf = leaf
         self.form = form
         self.decoded: Decoded | None = None
+        self.entries: pa.Array | None = None
         self._ladder = ladder
         self._file = file
         self._row_group = row_group
@@ -126,15 +134,11 @@ class LeafReader:
             self._likely_rows = _likely_rows(self._stop - self._start)
             self._decoder: Any = self._new_decoder()
             self._codes: CodesDecoder | None = None
-            if (
-                codes
-                and not ladder
-                and form.type is not form.storage
-                and pa.types.is_dictionary(form.type)
-                and self._dictionary_only()
-            ):
+            kept = codes and form.type is not form.storage and pa.types.is_dictionary(form.type)
+            bare = tested and form.kind in CODED_KINDS and not leaf.group
+            if (kept or bare) and not ladder and self._dictionary_only():
                 self._codes = CodesDecoder(
-                    form, leaf.max_def, likely_rows=self._likely_rows, manner=self._manner
+                    form, leaf.max_def, bare, likely_rows=self._likely_rows, manner=self._manner
                 )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
@@ -241,6 +245,8 @@ class LeafReader:
             self._dictionary_data = None
             self._decoder.release()
         self._counts.rows_decoded += self._ranges.num_rows
+        if self._codes is not None and self._codes.bare:
+            self.entries = self._codes.entries
         return arrays
 
     def _placed(self, error: core.CoreError) -> Exception:

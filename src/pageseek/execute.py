@@ -4,6 +4,7 @@ the payload for the rows that passed.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,21 +13,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek._core.gather import gather
+from pageseek.codes import CODES
 from pageseek.columns import PRESENCE, Column, Part, part_of, teller
 from pageseek.decode import LeafReader, read_ahead
 from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import Decoded, assemble
+from pageseek.ordering import Learned
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
 from pageseek.report import Report
 from pageseek.schema import Leaf
-from pageseek.types import K_BOOL, Form, Options, to_arrow
+from pageseek.types import BYTES_KINDS, K_BOOL, Form, Options, to_arrow
 
+_NO_ROWS = rows.RowRanges.empty()
 Key = tuple[int, int]  # of a leaf: Leaf.key
+FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
+CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
+MOST_BYTES = 1 << 30  # of strings that are looked up at once
 Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 
 
@@ -44,7 +52,10 @@ class GroupScan:
         columns: Sequence[Column],
         fetcher: Fetcher,
         options: Options,
+        learned: Learned | None = None,
     ) -> None:
+        """`learned`: of the filter, what the row groups before have shown."""
+        self._learned = learned or Learned()
         self._file = file
         self._options = options
         self._row_group = row_group
@@ -55,18 +66,33 @@ class GroupScan:
         self._held: dict[Key, list[pa.Array]] = {}
         self._ladders: dict[Key, Decoded] = {}
         self._forms: dict[Key, Form] = {}
+        # of leaves that are held as codes: what these stand for
+        self._entries: dict[Key, pa.Array] = {}
         self._read_before: set[int] = set()  # leaves
-        self._tests_groups = False
+        self._reuses = False  # bytes that were fetched for a test
         # bytes of leaves that were tested and are payload, by their place
         self._kept: list[tuple[int, memoryview]] = []
+        self._stepwise = False  # what was tested is let go of, and may be read again
 
     def run(
-        self, ranges: rows.RowRanges, bound: Bound | None, limit: int | None
-    ) -> tuple[int, list[list[pa.Array]]]:
-        """(rows, for each column its arrays) of the selected rows that pass."""
+        self,
+        ranges: rows.RowRanges,
+        bound: Bound | None,
+        limit: int | None,
+        sure: rows.RowRanges = _NO_ROWS,
+    ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
+        """The selected rows that pass, and for each column its arrays of them; those that are `sure` to pass are not
+        looked at, for which no leaf of the filter may be wanted itself.
+        """
         if bound is not None:
             with self._report.timed("filter"), placed(self._where()):
-                ranges = self._filter(ranges, bound)
+                if limit is not None and ranges.num_rows > max(FIRST_STEP, 4 * limit):
+                    ranges = self._first(ranges, bound, limit, sure)
+                elif sure:
+                    ranges = self._filter(ranges - sure, bound) | sure
+                    self._forget()
+                else:
+                    ranges = self._filter(ranges, bound)
         if limit is not None and ranges.num_rows > limit:
             self._count_limited(ranges, limit)
             ranges = ranges.head(limit)
@@ -76,12 +102,12 @@ class GroupScan:
                 self._ladders[key] = _head_ladder(decoded, limit)
         n = ranges.num_rows
         if n == 0:
-            return 0, [[] for _ in self._columns]
+            return ranges, [[] for _ in self._columns]
         with self._report.timed("payload"):
             parts = {part.leaf.key: part for column in self._columns for part in column.parts}
             missing = [part for key, part in parts.items() if key not in self._held]
-            self._read(missing, ranges, codes=True)
-            return n, [self._output(column) for column in self._columns]
+            self._read(missing, ranges)
+            return ranges, [self._output(column) for column in self._columns]
 
     def _where(self) -> str:
         return f"{self._file.name}: row group {self._row_group}"
@@ -90,6 +116,8 @@ class GroupScan:
         if column.node is None:
             (part,) = column.parts
             arrays = self._held[part.leaf.key]
+            if part.leaf.key in self._entries:
+                arrays = self._looked_up(part, arrays)
             form = part.form
             if form.type is form.storage or form.type == form.storage:
                 return arrays
@@ -108,6 +136,19 @@ class GroupScan:
         with placed(f"{where}, column {column.name!r}"):
             return [assemble(column.node, decoded, where)]
 
+    def _looked_up(self, part: Part, codes: list[pa.Array]) -> list[pa.Array]:
+        """The values of codes, in arrays of which each has offsets of 32 bits enough."""
+        entries = self._entries[part.leaf.key]
+        if part.form.kind not in BYTES_KINDS or not len(entries):
+            return [entries.take(array) for array in codes]
+        longest = pc.max(pc.binary_length(entries)).as_py() or 0
+        step = max(MOST_BYTES // max(longest, 1), 1)
+        return [
+            entries.take(array.slice(start, step))
+            for array in codes
+            for start in range(0, max(len(array), 1), step)
+        ]
+
     def _count_limited(self, ranges: rows.RowRanges, limit: int) -> None:
         """Count the pages of the payload that the rows beyond the limit would need."""
         if self._report.chunks is None:
@@ -117,17 +158,28 @@ class GroupScan:
             chunk = self._report.chunks.get((self._file.name, self._row_group, leaf.name))
             if offsets is not None and chunk is not None and leaf.key not in self._held:
                 all_pages, wanted = offsets.pages_of(ranges), offsets.pages_of(ranges.head(limit))
-                chunk.limited = len(all_pages) - len(wanted)
+                chunk.limited += len(all_pages) - len(wanted)
 
-    def _read(self, parts: Sequence[Part], ranges: rows.RowRanges, codes: bool = False) -> None:
+    def _count_spared(self, leaf: Leaf, ranges: rows.RowRanges) -> None:
+        """Count the pages of a leaf that would have been tested if the limit had not been reached."""
+        offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
+        if self._report.chunks is not None and offsets is not None:
+            chunk = self._report.chunks.get((self._file.name, self._row_group, leaf.name))
+            if chunk is not None:
+                chunk.limited += len(offsets.pages_of(ranges))
+
+    def _read(self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False) -> None:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
-        readers = [self._reader(part, codes) for part in parts]
+        coded = tested and ranges.num_rows >= CODED_ROWS
+        readers = [self._reader(part, not tested, coded) for part in parts]
         self._fetch(readers, ranges)
         read_ahead(readers)
         for reader in readers:
             key = reader.leaf.key
             self._forms[key] = reader.form
             self._held[key], decoded = reader.read(), reader.decoded
+            if reader.entries is not None:
+                self._entries[key], self._forms[key] = reader.entries, CODES
             if decoded is None:
                 continue
             if decoded.rows != ranges.num_rows:
@@ -143,7 +195,7 @@ class GroupScan:
     def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> None:
         """Hand the readers their bytes: in one wave, those that are not at hand."""
         wanted = [reader.want(ranges) for reader in readers]
-        if not self._tests_groups:
+        if not self._reuses:
             buffers = iter(self._fetcher.read([at for places in wanted for at in places], "data"))
             for reader, places in zip(readers, wanted, strict=True):
                 fetched = sum([length for _, length in places])
@@ -158,7 +210,7 @@ class GroupScan:
         for reader, places in zip(readers, wanted, strict=True):
             given = [new[at] if at in new else held[at] for at in places]
             reader.give(given, sum(lengths.pop(at, 0) for at in places))
-            if reader.leaf.group and reader.leaf.index in payload:
+            if (reader.leaf.group or self._stepwise) and reader.leaf.index in payload:
                 self._kept += [(at[0], new[at]) for at in places if at in new]
         self._kept.sort(key=_place)
 
@@ -175,42 +227,87 @@ class GroupScan:
         inside = offset + length <= start + data.nbytes
         return data[offset - start : offset - start + length] if inside else None
 
-    def _reader(self, part: Part, codes: bool) -> LeafReader:
+    def _reader(self, part: Part, codes: bool, tested: bool) -> LeafReader:
         leaf = part.leaf
         offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
         again = leaf.index in self._read_before
         self._read_before.add(leaf.index)
         levels = leaf.group and leaf.index not in self._payload()
-        self._tests_groups |= leaf.group
+        self._reuses |= leaf.group
         return LeafReader(
-            self._file, self._row_group, part, self._fetcher, offsets, codes, again, levels
+            self._file,
+            self._row_group,
+            part,
+            self._fetcher,
+            offsets,
+            codes,
+            again,
+            levels,
+            tested,
         )
 
     # -- filter -------------------------------------------------------------------------------
 
-    def _cost(self, bound: Bound) -> float:
+    def _row_bytes(self, bound: Bound) -> float:
+        """Bytes of a row, decompressed, of the columns that a condition reads."""
         leaves = [self._teller(t.leaf) for t in leaves_of(bound)]
         chunks = {leaf.index: self._file.chunk(self._row_group, leaf) for leaf in leaves}
-        return float(sum(c.total_uncompressed_size for c in chunks.values()))
+        size = sum(c.total_uncompressed_size for c in chunks.values())
+        return float(size / max(self._file.group_rows[self._row_group], 1))
+
+    def _first(
+        self, ranges: rows.RowRanges, bound: Bound, limit: int, sure: rows.RowRanges
+    ) -> rows.RowRanges:
+        """Rows that pass, at least the first `limit` of them: judged a few pages at a time, until there are enough."""
+        tested = {test.leaf.index: test.leaf for test in leaves_of(bound)}.values()
+        offsets = [self._file.cached_offset_index(self._row_group, leaf)[1] for leaf in tested]
+        whole = [one is None for one in offsets]
+        found, step = _NO_ROWS, max(FIRST_STEP, 4 * limit)
+        self._stepwise = self._reuses = True
+        while ranges and found.num_rows < limit:
+            stop = ranges.head(step).bounds[1]
+            if any(whole):  # their bytes come at once anyway
+                stop = ranges.bounds[1]
+            elif offsets[0] is not None:  # no page of the first is begun twice
+                starts = offsets[0].first_row
+                stop = int(starts[np.searchsorted(starts, stop)])
+            piece = ranges.slice(ranges.bounds[0], stop)
+            found |= self._filter(piece - sure, bound) | (piece & sure)
+            self._forget()
+            ranges = ranges - piece
+            step *= 2
+        for leaf in tested:
+            self._count_spared(leaf, ranges)
+        return found
+
+    def _forget(self) -> None:
+        """Let go of what was decoded for tests: the rows that are left are others."""
+        self._held.clear()
+        self._ladders.clear()
+        self._entries.clear()
 
     def _filter(self, ranges: rows.RowRanges, bound: Bound) -> rows.RowRanges:
-        """The rows for which the filter is TRUE: conjunct by conjunct, the cheapest first."""
-        parts = conjuncts(bound)
+        """The rows for which the filter is TRUE: conjunct by conjunct, in the order that has shown itself best."""
+        parts = list(enumerate(conjuncts(bound)))
         if len(parts) > 1:
-            parts.sort(key=self._cost)
+            parts = self._learned.order([part for _, part in parts], self._row_bytes)
         payload = {part.leaf.key for column in self._columns for part in column.parts}
         needed_later = [
-            payload | {t.leaf.key for later in parts[i + 1 :] for t in leaves_of(later)}
+            payload | {t.leaf.key for _, later in parts[i + 1 :] for t in leaves_of(later)}
             for i in range(len(parts))
         ]
-        for part, later in zip(parts, needed_later, strict=True):
+        for (place, part), later in zip(parts, needed_later, strict=True):
             if not ranges:
                 break
+            began = time.perf_counter()
             tests = {t.leaf.key: t for t in leaves_of(part)}
             self._read_tested([t for key, t in tests.items() if key not in self._held], ranges)
             n = ranges.num_rows
             mask, count = self._evaluate(part, n)
+            if len(parts) > 1:
+                self._learned.note(place, n, count, time.perf_counter() - began)
             self._held = {key: arrays for key, arrays in self._held.items() if key in later}
+            self._entries = {key: made for key, made in self._entries.items() if key in later}
             self._ladders = {key: made for key, made in self._ladders.items() if key in later}
             if count < n:
                 ranges = ranges.refine(mask)
@@ -243,7 +340,9 @@ class GroupScan:
                 parts[payload.leaf.key] = payload
             else:
                 parts[leaf.key] = part_of(self._file, leaf, test.form, self._options)
-        self._read([part for key, part in parts.items() if key not in self._held], ranges)
+        self._read(
+            [part for key, part in parts.items() if key not in self._held], ranges, tested=True
+        )
         for leaf in shared:
             self._held[leaf.key] = [_presence(self._ladders[leaf.index, -1], leaf)]
             self._forms[leaf.key] = PRESENCE
@@ -276,29 +375,50 @@ class GroupScan:
         arrays = self._held[test.leaf.key]
         if test.form.is_null:  # IS NULL is TRUE for every row, all else NULL
             return _constant(test.op == rows.OP_IS_NULL and not test.negate, n)
-        masks: list[tuple[Bitmap, int, int]] = []
-        for array in arrays:
-            buffers = array.buffers()
-            offsets = buffers[1] if len(buffers) == 3 else None
-            mask, count = rows.compare(
-                test.form.kind,
-                test.form.width,
-                len(array),
-                buffers[0] if array.null_count else None,
-                buffers[-1],
-                offsets,
-                test.op,
-                test.negate,
-                test.literals,
-                test.nan,
-            )
+        if test.leaf.key in self._entries and test.op != rows.OP_IS_NULL:
+            return self._test_codes(test, arrays)
+        form = self._forms.get(test.leaf.key, test.form)
+        masks = [_compared(test, form, array) for array in arrays]
+        return _joined(masks)
+
+    def _test_codes(self, test: BoundLeaf, codes: list[pa.Array]) -> tuple[Bitmap, int]:
+        """The dictionary is judged once, and the rows by their codes."""
+        entries = self._entries[test.leaf.key]
+        bits = _compared(test, test.form, entries)[0]
+        passes = np.unpackbits(bits, count=len(entries), bitorder="little").tobytes() + b"\0"
+        masks = []
+        for array in codes:
+            validity, values = array.buffers()
+            known = validity if array.null_count else None
+            mask, count = rows.codes_mask(values, known, len(array), passes)
             masks.append((np.frombuffer(mask, np.uint8), count, len(array)))
-        if len(masks) == 1:
-            return masks[0][0], masks[0][1]
-        bits = np.concatenate(
-            [np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks]
-        )
-        return np.packbits(bits, bitorder="little"), sum(count for _, count, _ in masks)
+        return _joined(masks)
+
+
+def _compared(test: BoundLeaf, form: Form, array: pa.Array) -> tuple[Bitmap, int, int]:
+    """Where an array passes a test, how often, of how many; the array begins at offset 0."""
+    buffers = array.buffers()
+    mask, count = rows.compare(
+        form.kind,
+        form.width,
+        len(array),
+        buffers[0] if array.null_count else None,
+        buffers[-1],
+        buffers[1] if len(buffers) == 3 else None,
+        test.op,
+        test.negate,
+        test.literals,
+        test.nan,
+    )
+    return np.frombuffer(mask, np.uint8), count, len(array)
+
+
+def _joined(masks: list[tuple[Bitmap, int, int]]) -> tuple[Bitmap, int]:
+    """The masks of neighbouring arrays as one."""
+    if len(masks) == 1:
+        return masks[0][0], masks[0][1]
+    bits = np.concatenate([np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks])
+    return np.packbits(bits, bitorder="little"), sum(count for _, count, _ in masks)
 
 
 def _constant(value: bool, n: int) -> tuple[Bitmap, int]:

@@ -11,15 +11,46 @@ from pageseek.report import Report
 from pageseek.storage.base import Store
 
 LARGEST = 16 << 20  # bytes of one request that coalescing makes; a single range may be larger
+KEPT = 8 << 20  # bytes that were read to prune and wait for the scan
+
+
+class Kept:
+    """Bytes that were read to prune and that the scan of the same file will want again. Each is handed out once;
+    what goes beyond `max_bytes` is not kept, and then read again.
+    """
+
+    __slots__ = ("_held", "_left")
+
+    def __init__(self, max_bytes: int = KEPT) -> None:
+        self._held: dict[int, bytes] = {}  # by their place
+        self._left = max_bytes
+
+    def put(self, offset: int, data: memoryview) -> None:
+        """Keep a copy of the bytes at an offset."""
+        if data.nbytes <= self._left and offset not in self._held:
+            self._held[offset] = bytes(data)  # of a larger request it would keep all alive
+            self._left -= data.nbytes
+
+    def take(self, offset: int, length: int) -> bytes:
+        """What is there of the bytes at (offset, length), from the first on."""
+        found = self._held.get(offset, b"")
+        if not 0 < len(found) <= length:
+            return b""
+        del self._held[offset]
+        self._left += len(found)
+        return found
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
 
 
 class Fetcher:
     """Reads ranges of one store for one scan, and knows what that scan lets a file claim.
 
-    `tail`: the last bytes of the file, when they are at hand.
+    `tail`: the last bytes of the file, when they are at hand. `kept`: what was read to prune.
     """
 
-    __slots__ = ("_gap", "_store", "_tail", "_tail_start", "decoding", "limits", "report")
+    __slots__ = ("_gap", "_store", "_tail", "_tail_start", "decoding", "kept", "limits", "report")
 
     def __init__(
         self,
@@ -27,8 +58,10 @@ class Fetcher:
         report: Report,
         tail: memoryview | None = None,
         limits: Limits = DEFAULT,
+        kept: Kept | None = None,
     ) -> None:
         self.limits = limits
+        self.kept = Kept() if kept is None else kept
         self.decoding: dict[int, Any] = {}  # codec: how its pages are decoded (decode.py)
         self._store = store
         self._tail = tail
@@ -40,10 +73,11 @@ class Fetcher:
         """The bytes at each (offset, length), in the order asked. `kind`: metadata, index or data.
 
         Ranges nearer to each other than latency x bandwidth of the store become one request; what the tail
-        holds costs none.
+        or `kept` holds costs none.
         """
         out: list[memoryview | None] = [None] * len(ranges)
         wanted: list[tuple[int, int, int]] = []
+        heads: dict[int, bytes] = {}  # what was kept of some
         file_size = self._store.size
         for i, (offset, length) in enumerate(ranges):
             if offset < 0 or length < 0 or offset + length > file_size:
@@ -53,6 +87,10 @@ class Fetcher:
             if self._tail is not None and offset >= self._tail_start:
                 start = offset - self._tail_start
                 out[i] = self._tail[start : start + length]
+            elif self.kept and (head := self.kept.take(offset, length)):
+                heads[i] = head
+                if len(head) < length:
+                    wanted.append((offset + len(head), length - len(head), i))
             else:
                 wanted.append((offset, length, i))
         if wanted:
@@ -83,4 +121,7 @@ class Fetcher:
                     continue
                 for offset, length, i in items:
                     out[i] = view[offset - start : offset - start + length]
+        for i, head in heads.items():
+            rest = out[i]
+            out[i] = memoryview(head if rest is None else b"".join((head, rest)))
         return out  # type: ignore[return-value]

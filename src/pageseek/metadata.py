@@ -6,6 +6,7 @@ Sources: parquet.thrift (FileMetaData, ColumnChunk, ColumnIndex, OffsetIndex), P
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,12 @@ import pyarrow as pa
 
 from pageseek._core import metadata as core
 from pageseek._core import rows
-from pageseek.bounds import Bounds, believed, signed_order, trusted_order
+from pageseek.bounds import (
+    Bounds,
+    ChunkValues,
+    believed,
+    states_values,
+)
 from pageseek.errors import (
     CoreError,
     CorruptFileError,
@@ -38,11 +44,22 @@ from pageseek.page_index import (
 )
 from pageseek.report import Report
 from pageseek.schema import Leaf, Schema, lazy
+from pageseek.statistics import stated_bounds
 from pageseek.storage import Source, Store
-from pageseek.types import ABSENT, L_UNKNOWN, PHYSICAL_NAMES, Form, Options, logical_of
+from pageseek.types import (
+    ABSENT,
+    FLOAT_KINDS,
+    L_UNKNOWN,
+    PHYSICAL_NAMES,
+    Form,
+    Options,
+    logical_of,
+)
+from pageseek.writers import Writer
 
 DICTIONARY_ENCODINGS = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
+NEAR = 1e-4  # seconds of latency below which a second read is cheaper than bytes that may be for nothing
 CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
 
 RowGroup = NamedTuple("RowGroup", [(name, int) for name in core.ROW_GROUP_FIELDS])  # type: ignore[misc]
@@ -121,12 +138,14 @@ class ParquetFile:
         self._chunk_at = memoryview(at).cast("Q")  # row group by row group
         self._pairs = pairs
         self._orders = memoryview(orders).cast("q")
+        if len(self._orders) != self.num_leaves:  # of which leaves are they?
+            self._orders = self._orders[:0]
         self._chunk_tables: dict[int, bytes] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output
-        self._group_zones: dict[tuple[int, Options], rows.Zones | None] = {}
+        self._group_bounds: dict[tuple[int, Options], Bounds | None] = {}
         self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         find = functools.partial(_key_value, self._footer, self._pairs)  # a method would be a cycle
@@ -139,7 +158,8 @@ class ParquetFile:
         fetcher = Fetcher(self.store, report)
         if size < 12:
             raise CorruptFileError(f"{self.name}: {size} bytes are too few for a Parquet file")
-        (tail,) = fetcher.read([(size - min(size, TAIL), min(size, TAIL))], "metadata")
+        guess = min(size, 8 if self.store.latency < NEAR else TAIL)
+        (tail,) = fetcher.read([(size - guess, guess)], "metadata")
         magic = bytes(tail[-4:])
         if magic == b"PARE":
             raise UnsupportedError(
@@ -161,8 +181,16 @@ class ParquetFile:
             )
         if length + 8 <= tail.nbytes:
             return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
+        if guess < TAIL:
+            (tail,) = fetcher.read([(size - 8 - length, length + 8)], "metadata")
+            return tail[:length], tail
         (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
         return footer, tail
+
+    @property
+    def footer_start(self) -> int:
+        """Where the footer begins: whatever else the file has lies before."""
+        return self.store.size - 8 - self._footer.nbytes
 
     @property
     def tail(self) -> memoryview:
@@ -186,6 +214,14 @@ class ParquetFile:
     @property
     def num_row_groups(self) -> int:
         return len(self.group_rows)
+
+    def first_row(self, row_group: int) -> int:
+        """The number in the file of the first row of a row group."""
+        return self._first_rows[row_group]
+
+    @lazy
+    def _first_rows(self) -> list[int]:
+        return list(itertools.accumulate(self.group_rows, initial=0))
 
     @lazy
     def row_groups(self) -> list[Any]:
@@ -383,18 +419,68 @@ class ParquetFile:
 
     def group_zones(self, leaf: Leaf, options: Options) -> rows.Zones | None:
         """The statistics of a leaf's chunks as zones to probe, one a row group; None without any."""
-        key = leaf.index, options
-        if key not in self._group_zones:
-            self._group_zones[key] = self._make_group_zones(leaf, self.form(leaf, options))
-        return self._group_zones[key]
+        found = self._bounds_of_groups(leaf, options)
+        return None if found is None else found.zones
 
-    def _make_group_zones(self, leaf: Leaf, form: Form) -> rows.Zones | None:
+    def _bounds_of_groups(self, leaf: Leaf, options: Options) -> Bounds | None:
+        key = leaf.index, options
+        if key not in self._group_bounds:
+            self._group_bounds[key] = self._make_bounds(leaf, self.form(leaf, options))
+        return self._group_bounds[key]
+
+    def _make_bounds(self, leaf: Leaf, form: Form) -> Bounds | None:
         bounds, counts = self._believed(leaf)
         found = self._chunk_bounds(leaf, form) if bounds and not form.is_null else None
         if found is None:
             return None
         places, nulls, nans = found
-        return self._bounds(leaf, form, places, nulls if counts else None, nans).zones
+        return self._bounds(leaf, form, places, nulls if counts else None, nans)
+
+    def chunk_values(
+        self, row_group: int, leaf: Leaf | str, options: Options | None = None
+    ) -> ChunkValues:
+        """What the statistics of one column chunk say, as far as they can be believed (parquet.thrift, Statistics)."""
+        leaf, options = self._resolve(leaf), options or Options()
+        chunk = self._chunk(row_group, leaf)
+        found = self._bounds_of_groups(leaf, options)
+        form, total = self.form(leaf, options), chunk.num_values
+        nulls = self.null_count(row_group, leaf)
+        nans: int | None = 0
+        if form.kind in FLOAT_KINDS:
+            nans = chunk.statistics_nan_count
+            nans = nans if found is not None and 0 <= nans <= total else None
+        pair = None if found is None else found.pair(row_group)
+        numbers = None if nulls is None or nans is None else total - nulls - nans
+        if (numbers is not None and numbers < 0) or (
+            pair is not None and (numbers == 0 or nulls == total)
+        ):
+            return ChunkValues()  # they contradict each other
+        if pair is None:
+            return ChunkValues(null_count=nulls, nan_count=nans)
+        lower, upper = pair
+        unsaid = ABSENT if states_values(leaf, form) else None
+        return ChunkValues(
+            lower,
+            upper,
+            lower if chunk.statistics_is_min_exact in (1, unsaid) else None,
+            upper if chunk.statistics_is_max_exact in (1, unsaid) else None,
+            nulls,
+            nans,
+        )
+
+    def null_count(self, row_group: int, leaf: Leaf) -> int | None:
+        """The nulls of a column chunk, those of empty lists among them; None where they are not known."""
+        if leaf.max_def == 0:
+            return 0
+        chunk = self._chunk(row_group, leaf)
+        count: int = chunk.statistics_null_count
+        told = chunk.statistics_present == 1 and self._believed(leaf)[1]
+        return count if told and 0 <= count <= chunk.num_values else None
+
+    @lazy
+    def writer(self) -> Writer:
+        """Who wrote the file."""
+        return Writer.of(self.created_by)
 
     def _believed(self, leaf: Leaf) -> tuple[bool, bool]:
         stored = self.schema_tree.stored_field(leaf.top) if self._arrow_version else None
@@ -408,9 +494,8 @@ class ParquetFile:
 
     def _chunk_bounds(self, leaf: Leaf, form: Form) -> tuple[bytes, bytes, bytes] | None:
         """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""
-        return core.chunk_bounds(
-            self._chunk_table(leaf), trusted_order(leaf, self._orders), signed_order(leaf, form)
-        )
+        table = self._chunk_table(leaf)
+        return stated_bounds(table, self._footer, leaf, form, self._orders, self.writer)
 
     def _bounds(
         self, leaf: Leaf, form: Form, places: bytes, nulls: bytes | None, nans: bytes | None
@@ -496,6 +581,35 @@ class ParquetFile:
                 self._ignored("offset", row_group, leaf, why, report)
                 found = None
             known[row_group, leaf.index] = found
+
+    def adopt_pages(
+        self,
+        row_group: int,
+        leaf: Leaf,
+        options: Options,
+        offsets: OffsetIndex,
+        data: memoryview,
+        records: bytes,
+    ) -> None:
+        """Keep what the headers of all pages of a chunk say, in the place of the page index that it has not.
+
+        `records`: as in `stated_bounds`, one a page, their bounds in `data`.
+        """
+        self._offset_indexes[row_group, leaf.index] = offsets
+        form = self.form(leaf, options)
+        bounds, counts = self._believed(leaf)
+        known = bounds and not form.is_null and logical_of(leaf.element)[0] != L_UNKNOWN
+        found = None
+        if known:
+            found = stated_bounds(records, data, leaf, form, self._orders, self.writer)
+        index = None
+        if found is not None:
+            places, nulls, nans = found
+            n, nulls_known = offsets.num_pages, nulls if counts else None
+            rows_in = np.diff(offsets.first_row).tobytes()
+            made = Bounds(form, data, places, n, None, nulls_known, nans, rows_in, 0)
+            index = ColumnIndex(n, bytes(n), nulls_known, nans, made)
+        self._column_indexes[row_group, leaf.index, options] = index
 
     def _ignored(self, which: str, row_group: int, leaf: Leaf, why: str, report: Report) -> None:
         report.note(

@@ -326,7 +326,11 @@ def _leaf_lines(leaves: dict[str, LeafReport]) -> Iterator[str]:
 _MECHANISMS = {
     "statistics": "the statistics in the footer prove that no row in them matches",
     "column_index": "the bounds in the column index prove that no row in them matches",
+    "page_headers": "the statistics in the headers of pages prove that no row in them matches",
+    "bloom_filter": "the Bloom filters prove that no value asked for is in them",
+    "dictionary": "no entry of their dictionaries matches",
     "filter": "no row can pass this filter, whatever the file holds",
+    "take": "none of their rows was asked for",
     "no_rows": "there are no rows in them",
     "limit": "the limit is reached before them",
     "late_materialization": "no row in them passed the conditions that were decoded before",

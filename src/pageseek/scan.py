@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from pageseek._core import rows
 from pageseek.cache import cache
 from pageseek.errors import PredicateError
 from pageseek.execute import table_of
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
-from pageseek.plan import Request, ScanPlan, make_plan, prepare
+from pageseek.plan import Request, ScanPlan
+from pageseek.planning import make_plan, prepare
 from pageseek.predicate.expression import And, Expression, to_expression
+from pageseek.prune import mechanisms
 from pageseek.report import Report
 from pageseek.storage import Source, resolve
 from pageseek.types import Options
@@ -61,6 +65,36 @@ class Scan:
             self, _request=replace(self._request, limit=n if before is None else min(n, before))
         )
 
+    def take(self, row_numbers: Any) -> Scan:
+        """Only the rows of these numbers, as `with_row_number` counts them; of a scan that has taken before, those
+        in both.
+
+        Rows come out in file order, each once, in whatever order the numbers are given; a filter applies to them
+        as well. The pages of other rows are not read. A number beyond the last row is an IndexError once the
+        files are opened.
+
+        Parameters
+        ----------
+        row_numbers : sequence of int, or integer array
+            From 0, counted through all row groups and files of the scan.
+        """
+        numbers = _row_numbers(row_numbers)
+        before = self._request.take
+        return replace(
+            self,
+            _request=replace(self._request, take=numbers if before is None else before & numbers),
+        )
+
+    def with_row_number(self, name: str = "row") -> Scan:
+        """A first column of int64 with the number of each row in the source, from 0.
+
+        It is the place of the row in the files, counted through all row groups and files of the scan in order,
+        whatever filters, limits and pruning leave of them.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"with_row_number({name!r}): a name")
+        return replace(self, _request=replace(self._request, row_number=name))
+
     def plan(self) -> ScanPlan:
         """Open the files and prune: what would be read. Picklable, versioned, splittable."""
         return make_plan(self._sources, self._request)
@@ -103,7 +137,7 @@ class Scan:
 
     def count_rows(self) -> int:
         """How many rows pass; without a filter the footers answer."""
-        plan = replace(self, _request=replace(self._request, columns=())).plan()
+        plan = replace(self, _request=replace(self._request, columns=(), row_number=None)).plan()
         if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
             return min(
                 plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit
@@ -130,12 +164,27 @@ class Scan:
             parts.append("columns " + ", ".join(request.columns))
         if request.filter is not None:
             parts.append(f"where {request.filter!r}")
+        if request.take is not None:
+            parts.append(f"{request.take.num_rows:,} rows taken")
         if request.limit is not None:
             parts.append(f"limit {request.limit}")
         return f"<Scan {'; '.join(parts)}>"
 
 
 MOST = (1 << 63) - 1  # rows that the core counts
+
+
+def _row_numbers(given: Any) -> rows.RowRanges:
+    numbers = np.asarray(given)
+    if not numbers.size:
+        return rows.RowRanges.empty()
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise TypeError("take: row numbers are a list of integers")
+    if numbers.min() < 0:
+        raise IndexError(f"take: row {numbers.min()}: rows are counted from 0")
+    if numbers.max() > MOST:
+        raise IndexError(f"take: row {numbers.max()}: no source has so many rows")
+    return rows.RowRanges.from_rows(np.unique(numbers).astype(np.int64))
 
 
 def _whole(name: str, value: Any) -> int:
@@ -156,6 +205,7 @@ def scan(
     string_type: str = "string",
     dictionary_columns: Sequence[str] = (),
     out_of_range: str = "error",
+    prune: bool | Collection[str] = True,
     batch_size: int = BATCH_SIZE,
     max_page_bytes: int = DEFAULT.max_page_bytes,
     max_output_bytes: int = DEFAULT.max_output_bytes,
@@ -188,6 +238,10 @@ def scan(
         What becomes of a decimal of more digits than its column declares, and of a time that lies in no day:
         some writers store them (24:00:00 too), and Arrow's types have no such values. An error, or the value as
         it is stored.
+    prune : bool or list of str
+        Which mechanisms may rule out rows before they are read: all, none, or some of "statistics" (of row
+        groups), "column_index" (of pages), "page_headers" (of pages, where there is no index), "bloom_filter" and
+        "dictionary". The rows are the same with any of them.
     batch_size : int
         Greatest number of rows of a batch.
     max_page_bytes : int
@@ -224,6 +278,7 @@ def scan(
         options=Options(int96_unit, string_type, tuple(dictionary_columns), out_of_range),
         nan=nan,
         batch_size=batch_size,
+        prune=mechanisms(prune),
         limits=limits,
     )
     return Scan(sources, request)

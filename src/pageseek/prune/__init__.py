@@ -1,10 +1,30 @@
-"""Proofs that rows cannot match: `groups` from the statistics of row groups, `pages` from the page index.
+"""Proofs that rows cannot match, or surely do.
+
+`groups`: the statistics of all row groups, from the footer alone. `pages`: the page index. `protocol`: what other
+mechanisms look like; `bloom` and `dictionary` are two. `evidence` joins what they prove, `driver` puts the row groups of a file to them.
 
 Pruners do no IO. One that needs bytes is a generator: it yields the (offset, length) ranges that it wants,
 receives their bytes in order, and returns what it proved.
 """
 
+from pageseek.prune.driver import COLUMN_INDEX, PRUNERS, STATISTICS, Left, Task, drive, mechanisms
 from pageseek.prune.groups import GroupProof, prune_groups
-from pageseek.prune.pages import PageProof, load_indexes, prune_pages
+from pageseek.prune.pages import load_indexes
+from pageseek.prune.protocol import Proof, Pruner, Site, Wanted
 
-__all__ = ["GroupProof", "PageProof", "load_indexes", "prune_groups", "prune_pages"]
+__all__ = [
+    "COLUMN_INDEX",
+    "PRUNERS",
+    "STATISTICS",
+    "GroupProof",
+    "Left",
+    "Proof",
+    "Pruner",
+    "Site",
+    "Task",
+    "Wanted",
+    "drive",
+    "load_indexes",
+    "mechanisms",
+    "prune_groups",
+]

@@ -1,14 +1,14 @@
-"""Row groups against the statistics of their column chunks."""
+"""Row groups against the statistics of their column chunks: all of a file at once, from the footer alone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pageseek._core import rows
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf
+from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, BoundOr
 from pageseek.types import Options
 
 _ANY = rows.MAY_TRUE, rows.MAY_FALSE
@@ -18,29 +18,62 @@ _MUST = {bit: bytes(int(v == bit) for v in range(256)) for bit in _ANY}
 
 @dataclass(frozen=True, slots=True)
 class GroupProof:
-    """One byte a row group, 0 or 1. `may`: a row may pass. `must`: every row passes, nothing need be evaluated."""
+    """One byte a row group, 0 or 1. `may`: a row may pass. `must`: every row passes, nothing need be evaluated.
+
+    `tests`: the same for each test of the filter, by its id.
+    """
 
     may: bytes
     must: bytes
+    tests: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
 
 
-def prune_groups(file: ParquetFile, bound: Bound, options: Options) -> GroupProof:
-    """What the footer alone proves of each row group."""
+def bit_of(test: BoundLeaf) -> int:
+    """The outcome of the comparison for which a row passes the test."""
+    return rows.MAY_FALSE if test.negate else rows.MAY_TRUE
+
+
+def surely(verdict: bytes, bit: int) -> bytes:
+    """1 for each zone of which every row has this outcome."""
+    return verdict.translate(_MUST[bit])
+
+
+def prune_groups(
+    file: ParquetFile, bound: Bound, options: Options, statistics: bool = True
+) -> GroupProof:
+    """What the footer alone proves of each row group; without its `statistics`, what the filter itself says."""
+    tests: dict[int, tuple[bytes, bytes]] = {}
+
+    def proved(part: Bound) -> tuple[bytes, bytes]:
+        if not isinstance(part, (BoundAnd, BoundOr)):
+            found = _proved(file, part, options, statistics)
+            tests[id(part)] = found
+            return found
+        parts = [proved(arg) for arg in part.args]
+        join = np.bitwise_and if isinstance(part, BoundAnd) else np.bitwise_or
+        may, must = zip(*parts, strict=True)
+        return _joined(join, may), _joined(join, must)
+
+    may, must = proved(bound)
+    return GroupProof(may, must, tests)
+
+
+def _joined(join: np.ufunc, parts: tuple[bytes, ...]) -> bytes:
+    return bytes(join.reduce([np.frombuffer(part, np.uint8) for part in parts]))
+
+
+def _proved(
+    file: ParquetFile, test: Bound, options: Options, statistics: bool
+) -> tuple[bytes, bytes]:
     n = file.num_row_groups
-    if isinstance(bound, BoundConst):
-        every = bytes([bound.value]) * n
-        return GroupProof(every, every)
-    if isinstance(bound, BoundLeaf):
-        zones = None if bound.leaf.group else file.group_zones(bound.leaf, options)
-        if zones is None:
-            return GroupProof(b"\1" * n, bytes(n))
-        verdict = zones.probe(bound.op, bound.literals, bound.nan)
-        bit = rows.MAY_FALSE if bound.negate else rows.MAY_TRUE
-        return GroupProof(verdict.translate(_MAY[bit]), verdict.translate(_MUST[bit]))
-    proofs = [prune_groups(file, arg, options) for arg in bound.args]
-    join = np.bitwise_and if isinstance(bound, BoundAnd) else np.bitwise_or
-
-    def joined(parts: list[bytes]) -> bytes:
-        return bytes(join.reduce([np.frombuffer(part, np.uint8) for part in parts]))
-
-    return GroupProof(joined([p.may for p in proofs]), joined([p.must for p in proofs]))
+    if isinstance(test, BoundConst):
+        every = bytes([test.value]) * n
+        return every, every
+    zones = None
+    if statistics and isinstance(test, BoundLeaf) and not test.leaf.group:
+        zones = file.group_zones(test.leaf, options)
+    if zones is None:
+        return b"\1" * n, bytes(n)
+    assert isinstance(test, BoundLeaf)
+    verdict, bit = zones.probe(test.op, test.literals, test.nan), bit_of(test)
+    return verdict.translate(_MAY[bit]), verdict.translate(_MUST[bit])

@@ -1,41 +1,19 @@
-"""Pages against the column index; over columns, unions and intersections of the rows that remain."""
+"""The page index: fetched for the row groups and leaves that need it, and what it proves of a test."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 
 from pageseek._core import rows
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, leaves_of
+from pageseek.predicate.bind import BoundLeaf
+from pageseek.prune.groups import bit_of, surely
+from pageseek.prune.protocol import Proof, Wanted
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import Options
 
-Wanted = list[tuple[int, int]]
 Touched = Callable[[int], Sequence[Leaf]]  # by row group
-
-
-@dataclass(frozen=True, slots=True)
-class PageProof:
-    """The rows of one row group that may pass."""
-
-    row_group: int
-    ranges: rows.RowRanges
-
-
-def prune_pages(
-    file: ParquetFile,
-    bound: Bound,
-    row_groups: Sequence[int],
-    touched: Touched,
-    options: Options,
-    report: Report,
-) -> Generator[Wanted, list[memoryview], list[PageProof]]:
-    """Prune the given row groups; `touched` gives the leaves that will be read of one."""
-    tested = {t.leaf.index: t.leaf for t in leaves_of(bound) if not t.leaf.group}
-    yield from load_indexes(file, row_groups, touched, list(tested.values()), options, report)
-    return [PageProof(group, _rows_that_may(file, bound, group, options)) for group in row_groups]
 
 
 def load_indexes(
@@ -76,23 +54,34 @@ def load_indexes(
             file.load_column_index(group, leaf, options, answers[at], report)
 
 
-def _rows_that_may(file: ParquetFile, bound: Bound, group: int, options: Options) -> rows.RowRanges:
-    num_rows = file.group_rows[group]
-    if isinstance(bound, BoundConst):
-        return rows.RowRanges.all(num_rows) if bound.value else rows.RowRanges.empty()
-    if isinstance(bound, BoundLeaf):
-        index = file.cached_column_index(group, bound.leaf, options)[1]
-        offsets = file.cached_offset_index(group, bound.leaf)[1]
-        if index is None or offsets is None or bound.leaf.group:
-            return rows.RowRanges.all(num_rows)
-        verdict = index.zones.probe(bound.op, bound.literals, bound.nan)
-        bit = rows.MAY_FALSE if bound.negate else rows.MAY_TRUE
-        return offsets.rows_of(verdict, bit)
-    is_and = isinstance(bound, BoundAnd)
-    found = _rows_that_may(file, bound.args[0], group, options)
-    for arg in bound.args[1:]:
-        if is_and and not found:
-            break
-        other = _rows_that_may(file, arg, group, options)
-        found = found & other if is_and else found | other
-    return found
+def missing_bytes(
+    file: ParquetFile, row_group: int, tested: Sequence[Leaf], options: Options
+) -> int:
+    """The bytes of the column indexes, and offset indexes, of these leaves that are not at hand."""
+    size = 0
+    for leaf in tested:
+        if not file.cached_column_index(row_group, leaf, options)[0]:
+            for which in ("column", "offset"):
+                at = file.index_range(which, row_group, leaf)
+                size += at[1] if at else 0
+    return size
+
+
+def page_proof(
+    file: ParquetFile, row_group: int, test: BoundLeaf, options: Options, surely_too: bool
+) -> Proof | None:
+    """What a column index that is at hand proves of a test. `surely_too`: of which rows all pass as well."""
+    if test.leaf.group:
+        return None
+    index = file.cached_column_index(row_group, test.leaf, options)[1]
+    offsets = file.cached_offset_index(row_group, test.leaf)[1]
+    if index is None or offsets is None:
+        return None
+    verdict, bit = index.zones.probe(test.op, test.literals, test.nan), bit_of(test)
+    must = rows.RowRanges.empty()
+    if surely_too:
+        file.chunk(
+            row_group, test.leaf
+        )  # one that cannot be read is refused, whatever its index says
+        must = offsets.rows_of(surely(verdict, bit), 1)
+    return Proof(offsets.rows_of(verdict, bit), must)

@@ -30,7 +30,7 @@ class ArrowStore:
         self.size = self.version.size
         self._file = filesystem.open_input_file(path)
         if isinstance(filesystem, pafs.LocalFileSystem):
-            self.latency, self.bandwidth = 2e-6, 2e9
+            self.latency, self.bandwidth = 0.0, 2e9
 
     @staticmethod
     def _version(info: pafs.FileInfo) -> Version:

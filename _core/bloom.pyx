@@ -1,0 +1,163 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
+"""Split-block Bloom filters: headers, hashes of literals, blocks (BloomFilter.md)."""
+from pageseek._core.convert import KIND_WIDTH
+from pageseek.errors import CoreError
+
+from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_leaf_spec, ps_status
+from pageseek._core.status cimport check as checked
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+cdef extern from "pageseek.h" nogil:
+    int PS_BLOOM_BLOCK
+    ctypedef struct ps_values:
+        int32_t kind, width
+        int64_t n
+        const uint8_t *validity
+        const uint8_t *values
+        size_t values_size
+        const void *offsets
+    ps_status ps_bloom_header_read(const uint8_t *, size_t, size_t *, size_t *, ps_error *)
+    ps_status ps_bloom_hashable(const ps_leaf_spec *, ps_error *)
+    ps_status ps_bloom_hashes(const ps_leaf_spec *, const ps_values *, uint64_t *, size_t *, ps_error *)
+    void ps_bloom_places(const uint64_t *, size_t, uint64_t, uint64_t *)
+    ps_status ps_bloom_check(const uint8_t *, size_t, const uint64_t *, const uint64_t *, size_t, size_t *, ps_error *)
+
+BLOCK = PS_BLOOM_BLOCK
+
+
+@cython.no_gc  # as LeafDecoder of decode.pyx
+cdef class _Held:
+    """A buffer of the caller's."""
+
+    cdef Py_buffer view
+    cdef const uint8_t *data
+    cdef size_t size
+
+    def __cinit__(self, data):
+        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        self.data, self.size = <const uint8_t *>self.view.buf, <size_t>self.view.len
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef int fill_spec(ps_leaf_spec *spec, tuple form) except -1:
+    memset(spec, 0, sizeof(ps_leaf_spec))
+    spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8, spec.range = form
+    return 0
+
+
+def header(data):
+    """Read the BloomFilterHeader that `data` begins with.
+
+    Returns
+    -------
+    tuple of (int, int)
+        Bytes of the header, and of the bitset behind it: a multiple of BLOCK.
+
+    Raises
+    ------
+    CoreError
+        TRUNCATED: come again with more bytes. UNSUPPORTED: another algorithm, hash or compression. CORRUPT: not
+        of whole blocks, or no header.
+    """
+    cdef _Held held = _Held(data)
+    cdef size_t length = 0, size = 0
+    cdef ps_error err
+    cdef ps_status status
+    with nogil:
+        status = ps_bloom_header_read(held.data, held.size, &length, &size, &err)
+    checked(status, &err)
+    return length, size
+
+
+def hashable(tuple form):
+    """Whether values of a form (ps_leaf_spec) have one hash each: equal ones have equal PLAIN bytes."""
+    cdef ps_leaf_spec spec
+    cdef ps_error err
+    fill_spec(&spec, form)
+    return ps_bloom_hashable(&spec, &err) == PS_OK
+
+
+def hashes(tuple form, literals):
+    """XXH64 of the bytes that literals (n, values, offsets or None) of a form have in a file.
+
+    Returns
+    -------
+    bytes
+        uint64 each: of a zero among floats two, of a number that the physical type cannot hold none.
+
+    Raises
+    ------
+    CoreError
+        NaN, or a form that is not `hashable`: UNSUPPORTED. Buffers that are too short: INVALID.
+    """
+    cdef ps_leaf_spec spec
+    cdef ps_values v
+    cdef ps_error err
+    cdef ps_status status
+    cdef size_t kept = 0
+    cdef _Held values, offsets
+    cdef uint64_t *out
+    fill_spec(&spec, form)
+    n, data, ends = literals
+    values = _Held(data)
+    if not 0 <= n <= 1 << 56:
+        raise CoreError(<int>PS_INVALID, None, f"a count of {n}")
+    memset(&v, 0, sizeof(v))
+    v.kind, v.width, v.n = spec.kind, spec.width, n
+    v.values, v.values_size = values.data, values.size
+    if ends is not None:
+        offsets = _Held(ends)
+        if KIND_WIDTH[v.kind] >= 0:
+            v.kind = 14  # PS_BYTES: literals of a fixed width that have offsets
+        if offsets.size // -KIND_WIDTH[v.kind] <= v.n:
+            raise CoreError(<int>PS_INVALID, None, "offsets too short")
+        v.offsets = offsets.data
+    made = PyBytes_FromStringAndSize(NULL, v.n * 16)
+    out = <uint64_t *>PyBytes_AsString(made)
+    with nogil:
+        status = ps_bloom_hashes(&spec, &v, out, &kept, &err)
+    checked(status, &err)
+    return made[:kept * 8]
+
+
+def places(hashes, int64_t num_bytes):
+    """Where the block of each hash (uint64) begins in a bitset of so many bytes: uint64 each, as bytes."""
+    cdef _Held held = _Held(hashes)
+    cdef size_t n = held.size // 8
+    cdef uint64_t n_blocks = <uint64_t>num_bytes // PS_BLOOM_BLOCK
+    cdef uint64_t *out
+    if num_bytes < PS_BLOOM_BLOCK or n_blocks >= <uint64_t>1 << 31:
+        raise CoreError(<int>PS_INVALID, None, f"a bitset of {num_bytes} bytes")
+    made = PyBytes_FromStringAndSize(NULL, n * 8)
+    out = <uint64_t *>PyBytes_AsString(made)
+    with nogil:
+        ps_bloom_places(<const uint64_t *>held.data, n, n_blocks, out)
+    return made
+
+
+def check(data, at, hashes):
+    """How many of the hashes may have been inserted: `at`, uint64 each, says where in `data` their blocks begin.
+
+    Raises
+    ------
+    CoreError
+        A block that does not lie in `data`: INVALID.
+    """
+    cdef _Held held = _Held(data), begins = _Held(at), keys = _Held(hashes)
+    cdef size_t n = keys.size // 8, found = 0
+    cdef ps_error err
+    cdef ps_status status
+    if begins.size // 8 != n:
+        raise CoreError(<int>PS_INVALID, None, "a place for each hash")
+    with nogil:
+        status = ps_bloom_check(held.data, held.size, <const uint64_t *>begins.data, <const uint64_t *>keys.data, n,
+                                &found, &err)
+    checked(status, &err)
+    return found

@@ -1,0 +1,278 @@
+"""From a request to a plan: files are opened and pruned, and what will be read is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import compress
+
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.cache import cache
+from pageseek.errors import UnsupportedError
+from pageseek.fetch import Fetcher
+from pageseek.metadata import ParquetFile, chunk_range
+from pageseek.plan import (
+    FilePlan,
+    GroupPlan,
+    Opened,
+    Request,
+    ScanPlan,
+    Scope,
+    load_offsets,
+    stated_pages,
+)
+from pageseek.predicate.bind import BoundConst
+from pageseek.prune import STATISTICS, GroupProof, Left, Task, drive, prune_groups
+from pageseek.report import ChunkReport, Report
+from pageseek.storage import Source
+
+LIMIT, FILTER, NO_ROWS, TAKE = "limit", "filter", "no_rows", "take"
+_NO_ROWS = rows.RowRanges.empty()
+
+
+def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
+    """Open the files and prune; reads footers, and of the page index what the filter needs."""
+    plan = prepare(sources, request)[0]
+    plan.report.fold()
+    return plan
+
+
+def prepare(
+    sources: Sequence[Source], request: Request, account: bool = True
+) -> tuple[ScanPlan, list[Opened]]:
+    """A plan, and its file, open, where it is a single one: many would use up the descriptors.
+
+    `account`: count the pages and bytes that the plan will read, for `explain` and `split`.
+    """
+    report = Report(nan=request.nan, chunks={} if account else None)
+    if account:
+        report.source = sources[0].path if len(sources) == 1 else f"{len(sources):,} files"
+        report.filter = "" if request.filter is None else repr(request.filter)
+    files: list[FilePlan] = []
+    opened: list[Opened] = []
+    schema: pa.Schema | None = None
+    left = request.limit
+    first_row = 0  # of the file, counted through all
+    report.files.total = len(sources)
+    for at, source in enumerate(sources):
+        if left == 0 and schema is not None:
+            report.files.prune(LIMIT, len(sources) - at)
+            break
+        with report.timed("open"):
+            file = cache.open(source, report, request.limits.max_metadata_bytes)
+            scope = Scope.of(file, request)
+        if schema is None:
+            schema = scope.schema
+            report.columns = list(schema.names)
+        else:
+            schema = _joined(schema, scope.schema, file.name)
+        if not file.store.version.strong:
+            report.version = "weak"
+        report.file_bytes += file.store.size
+        with report.timed("prune"):
+            before = dict(report.row_groups.pruned_by)
+            groups = _prune_file(file, scope, left, report, account, first_row)
+        if left is not None:
+            left -= sum(group.ranges.num_rows for group in groups if group.proven)
+        if groups:
+            report.files.read += 1
+            files.append(FilePlan(source, file.store.version, tuple(groups), first_row))
+            if len(sources) == 1:
+                opened.append((file, scope))
+        else:
+            report.files.prune(_last_proof(before, report), 1)
+        first_row += file.num_rows
+    if request.take is not None and at == len(sources) - 1:
+        _check_taken(request.take, first_row)
+    assert schema is not None
+    return ScanPlan(request, schema, tuple(files), report), opened
+
+
+def _joined(schema: pa.Schema, other: pa.Schema, name: str) -> pa.Schema:
+    """The schema of both: a column, or what lies below it, has nulls if it may have them in any file."""
+    if schema.names != other.names:
+        raise UnsupportedError(f"{name}: columns {other.names}, in the first file {schema.names}")
+    fields = []
+    for ours, theirs in zip(schema, other, strict=True):
+        kind = _joined_type(ours.type, theirs.type)
+        if kind is None:
+            raise UnsupportedError(
+                f"{name}: column {ours.name!r} is {theirs.type}, in the first file {ours.type}"
+            )
+        fields.append(ours.with_type(kind).with_nullable(ours.nullable or theirs.nullable))
+    return pa.schema(fields, schema.metadata)
+
+
+def _joined_type(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType | None:
+    """The type of both; None where they differ by more than nulls inside structs and lists."""
+    if ours == theirs:
+        return ours
+    t = pa.types
+    kinds = (t.is_struct, t.is_list, t.is_large_list, t.is_fixed_size_list, t.is_map)
+    same = any(kind(ours) and kind(theirs) for kind in kinds)
+    if not same or ours.num_fields != theirs.num_fields:
+        return None
+    if t.is_map(ours):
+        key, item = _joined_field(ours.key_field, theirs.key_field), None
+        if ours.keys_sorted == theirs.keys_sorted:
+            item = _joined_field(ours.item_field, theirs.item_field)
+        return None if key is None or item is None else pa.map_(key, item, ours.keys_sorted)
+    fields = [_joined_field(ours.field(i), theirs.field(i)) for i in range(ours.num_fields)]
+    found = [field for field in fields if field is not None]
+    if len(found) < len(fields):
+        return None
+    if t.is_struct(ours):
+        return pa.struct(found)
+    if t.is_fixed_size_list(ours):
+        even = ours.list_size == theirs.list_size
+        return pa.list_(found[0], ours.list_size) if even else None
+    return pa.list_(found[0]) if t.is_list(ours) else pa.large_list(found[0])
+
+
+def _joined_field(ours: pa.Field, theirs: pa.Field) -> pa.Field | None:
+    kind = _joined_type(ours.type, theirs.type) if ours.name == theirs.name else None
+    if kind is None:
+        return None
+    return ours.with_type(kind).with_nullable(ours.nullable or theirs.nullable)
+
+
+def _check_taken(take: rows.RowRanges, num_rows: int) -> None:
+    if take and take.bounds[1] > num_rows:
+        raise IndexError(f"take: there is no row {take.bounds[1] - 1}, the source has {num_rows}")
+
+
+def _prune_file(
+    file: ParquetFile,
+    scope: Scope,
+    limit: int | None,
+    report: Report,
+    account: bool,
+    first_row: int,
+) -> list[GroupPlan]:
+    counts = file.group_rows
+    report.row_groups.total += len(counts)
+    report.rows.total += sum(counts)
+    bound, options, use = scope.bound, scope.request.options, scope.request.prune
+    proof = GroupProof(b"", b"")
+    if bound is None:
+        kept, must = [i for i, n in enumerate(counts) if n], b"\1" * len(counts)
+    else:
+        proof = prune_groups(file, bound, options, STATISTICS in use)
+        must = proof.must
+        kept = [i for i in compress(range(len(counts)), proof.may) if counts[i]]
+        never = FILTER if isinstance(bound, BoundConst) else STATISTICS
+        report.row_groups.prune(never, proof.may.count(0))
+        report.rows.prune(never, sum(counts) - sum(compress(counts, proof.may)))
+    pruned = 0 if bound is None else proof.may.count(0)
+    report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - pruned)
+    request = scope.request
+    if request.take is None:
+        ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
+    else:
+        ranges = {i: request.asked(first_row + file.first_row(i), counts[i]) for i in kept}
+        left_out = [i for i in kept if not ranges[i]]
+        report.row_groups.prune(TAKE, len(left_out))
+        report.rows.prune(TAKE, sum(counts[i] - ranges[i].num_rows for i in kept))
+        kept = [i for i in kept if ranges[i]]
+        ranges = {i: ranges[i] for i in kept}
+    if limit is not None:
+        kept = _cut(ranges, must, limit, report)
+    fetcher = Fetcher(file.store, report, file.tail, scope.request.limits, scope.kept)
+    doubtful = [i for i in kept if not must[i]]
+    proved: dict[int, Left] = {}
+    if doubtful:
+        assert bound is not None
+        surely = not scope.tests_payload
+        touched = scope.touched(file)
+        task = Task(file, bound, proof, touched, use, options, report, surely, scope.kept)
+        asked = {i: ranges[i] for i in doubtful}
+        proved = drive(task.prune(asked), lambda wanted: fetcher.read(wanted, "index"))
+        ranges |= {group: left.ranges for group, left in proved.items()}
+    plans = [
+        GroupPlan(i, ranges[i], bool(must[i]), 0, proved[i].sure if i in proved else _NO_ROWS)
+        for i in kept
+        if ranges[i]
+    ]
+    if limit is not None or request.take is not None:
+        load_offsets(file, scope, plans, fetcher)
+    for plan in plans:
+        report.row_groups.read += 1
+        report.rows.read += plan.ranges.num_rows
+    if not account:
+        return plans
+    costs = {}
+    cut = LIMIT if request.take is None else TAKE
+    for i in kept:
+        sure = ranges[i] if must[i] else proved[i].sure
+        costs[i] = _account(
+            file, scope, i, ranges[i], sure, cut if must[i] else proved[i].by or cut, report
+        )
+    return [replace(plan, cost=costs[plan.row_group]) for plan in plans]
+
+
+def _cut(ranges: dict[int, rows.RowRanges], must: bytes, limit: int, report: Report) -> list[int]:
+    """The row groups before the limit is surely reached; the ranges of the last are cut."""
+    kept, left = [], limit
+    for i, found in ranges.items():
+        if left == 0:
+            report.row_groups.prune(LIMIT, 1)
+            report.rows.prune(LIMIT, found.num_rows)
+            continue
+        kept.append(i)
+        if must[i]:
+            ranges[i] = found.head(left)
+            report.rows.prune(LIMIT, found.num_rows - ranges[i].num_rows)
+            left -= ranges[i].num_rows
+    return kept
+
+
+def _last_proof(before: dict[str, int], report: Report) -> str:
+    """What ruled out the last row groups that a file had."""
+    found = [m for m, n in report.row_groups.pruned_by.items() if n > before.get(m, 0)]
+    found = [mechanism for mechanism in found if mechanism != NO_ROWS]
+    last = [m for m in (LIMIT, *reversed(found)) if m in found]
+    return last[0] if last else NO_ROWS
+
+
+def _account(
+    file: ParquetFile,
+    scope: Scope,
+    group: int,
+    found: rows.RowRanges,
+    sure: rows.RowRanges,
+    by: str,
+    report: Report,
+) -> int:
+    """Count the pages that the rows `found` lie in, as far as the metadata at hand tell; return their bytes.
+
+    A leaf that is only tested is not read where the rows are `sure` to pass.
+    """
+    assert report.chunks is not None
+    total = held = 0
+    tail = file.store.size - file.tail.nbytes  # what lies behind it was read at open
+    payload = scope.payload
+    for leaf in scope.touched(file)(group):
+        ranges = found if leaf.index in payload or not sure else found - sure
+        chunk = file.chunk(group, leaf)
+        start, stop = chunk_range(chunk)
+        offsets = file.cached_offset_index(group, leaf)[1]
+        counts = ChunkReport(path=leaf.name, by=by, bytes=0, rows_decoded=ranges.num_rows)
+        report.chunks[file.name, group, leaf.name] = counts
+        if offsets is None:
+            places = [(start, stop - start)] if ranges else []
+            counts.kept = None if ranges else 0
+            counts.known = stated_pages(chunk)
+        else:
+            touched = offsets.pages_of(ranges)
+            counts.known, counts.kept = offsets.num_pages, len(touched)
+            places = [(offset, length) for _, offset, length, _, _ in touched]
+            # what lies before the first page is the dictionary, where there is one
+            if touched and not leaf.group:
+                places.append((start, max(offsets.start - start, 0)))
+        counts.bytes = sum(length for _, length in places)
+        total += counts.bytes
+        held += sum(length for at, length in places if at >= tail)
+    report.bytes["data"] += total - held
+    return total

@@ -1,0 +1,178 @@
+"""Row groups against the Bloom filters of their column chunks (BloomFilter.md).
+
+A filter tells surely which values a chunk does not hold, so that `=` and IN can be ruled out where every literal
+is absent; it knows nothing of nulls, ranges, or what is not equal. What is hashed are the bytes that the file
+has, so that only values with one form each can be looked for: not numbers in BYTE_ARRAY, nor NaN, and of zeros
+either sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pageseek._core import bloom as core
+from pageseek._core import rows
+from pageseek.errors import CoreError
+from pageseek.metadata import DICTIONARY_ENCODINGS, chunk_range
+from pageseek.predicate.bind import BoundLeaf
+from pageseek.prune.protocol import Proof, Site, Wanted
+from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored, together
+from pageseek.types import ABSENT, K_I8, K_I16, K_U8, K_U16
+
+HEAD = 64  # bytes that a header is sure to lie in, unless it has fields that the format has not
+WORTH = 4096  # bytes of a filter read at once that cost no more than a block read by itself
+_NARROW = frozenset((K_I8, K_I16, K_U8, K_U16))
+
+Place = tuple[int, int | None]  # of a filter, and its length where the footer has it
+
+
+class BloomPruner:
+    """Rules out row groups, for `=` and IN, by their Bloom filters."""
+
+    name = "bloom_filter"
+
+    def cost(self, site: Site, test: BoundLeaf) -> int | None:
+        """Bytes of the filter that would be read, or None where that proves nothing or is more than it can spare."""
+        found = _question(site, test)
+        if found is None:
+            return None
+        (_, length), hashes = found
+        if not hashes:
+            return 0
+        bitset = None if length is None else _usual_bitset(length)
+        blocks = len(hashes) // 8 * core.BLOCK
+        if length is None or (bitset is not None and _by_blocks(bitset, hashes)):
+            cost = HEAD + blocks
+        else:
+            cost = length
+        return cost if cost < at_stake(site, test.leaf) else None
+
+    def judge(
+        self, site: Site, tests: Sequence[BoundLeaf]
+    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+        """Ask for the blocks of the literals, or the whole filter where it is small."""
+        return (yield from together([_judge(site, test) for test in tests]))
+
+
+def _judge(site: Site, test: BoundLeaf) -> Generator[Wanted, list[memoryview], Proof | None]:
+    found = _question(site, test)
+    if found is None:
+        return None
+    place, hashes = found
+    try:
+        absent = not hashes or (yield from _absent(site, test, place, hashes))
+    except (CoreError, DoubtError) as doubt:
+        site.report.note(ignored(site.file, site.row_group, test.leaf, "Bloom filter", doubt))
+        return None
+    return NONE_PASSES if absent else None
+
+
+def _question(site: Site, test: BoundLeaf) -> tuple[Place, bytes] | None:
+    """Where the filter lies, and the hashes to look for in it; None where it can prove nothing of the test."""
+    leaf, form = test.leaf, test.form
+    asked = (rows.OP_NE,) if test.negate else (rows.OP_EQ, rows.OP_IN)  # NOT (x != 5) is x = 5
+    if test.op not in asked or leaf.group or leaf.max_rep:
+        return None
+    chunk = None if form.is_null else chunk_of(site, leaf)
+    if chunk is None or chunk.bloom_filter_offset == ABSENT or not core.hashable(form.core):
+        return None
+    if site.file.writer.omits_from_filters and chunk.encodings & DICTIONARY_ENCODINGS:
+        return None
+    try:
+        hashes = core.hashes(form.core, test.literals)
+        place = _place(site, chunk)
+    except CoreError:
+        return None  # NaN
+    except DoubtError as doubt:
+        site.report.note(ignored(site.file, site.row_group, leaf, "Bloom filter", doubt))
+        return None
+    if form.kind in _NARROW:
+        # a greater value than the type has is read as one that it has, and is hashed as it is
+        said = site.file.chunk_values(site.row_group, leaf, site.options)
+        if said.lower is None or said.upper is None:
+            return None
+    return place, hashes
+
+
+def _place(site: Site, chunk: Any) -> Place:
+    offset, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
+    start, stop = chunk_range(chunk)
+    least = core.BLOCK + 2 if length == ABSENT else length
+    if offset < 4 or least <= core.BLOCK or offset + least > site.file.footer_start:
+        raise DoubtError(f"{least} bytes at {offset} are no place for it")
+    if offset < stop and start < offset + least:
+        raise DoubtError(f"at byte {offset} lie the pages of the column")
+    return offset, None if length == ABSENT else length
+
+
+def _usual_bitset(length: int) -> int | None:
+    """Bytes of the bitset of a filter of so many bytes with the header, if it has the fields of the format only."""
+    for digits in range(1, 6):  # of the varint that counts them; the rest of a header are 14 bytes
+        size = length - 14 - digits
+        if size > 0 and size % core.BLOCK == 0 and (2 * size).bit_length() <= 7 * digits:
+            return size if (2 * size).bit_length() > 7 * (digits - 1) else None
+    return None
+
+
+def _by_blocks(size: int, hashes: bytes) -> bool:
+    """Whether single blocks of a bitset are read rather than all of it."""
+    return bool(len(hashes) // 8 * WORTH < size)
+
+
+def _absent(
+    site: Site, test: BoundLeaf, place: Place, hashes: bytes
+) -> Generator[Wanted, list[memoryview], bool]:
+    """Whether none of the hashes was inserted; CoreError or DoubtError where the filter cannot be trusted."""
+    offset, length = place
+    end = site.file.footer_start
+    guess = None if length is None else _usual_bitset(length)
+    first = min(HEAD, end - offset) if length is None else length
+    wanted: Wanted = []
+    if length is not None and guess is not None and _by_blocks(guess, hashes):
+        first = length - guess
+        wanted = _blocks(offset + first, guess, hashes)
+    head, *blocks = yield [(offset, first), *wanted]
+    if not head.nbytes:
+        raise DoubtError("its bytes could not be read")
+    header, size = core.header(head)
+    if length is not None and header + size != length:
+        raise DoubtError(f"{header + size} bytes by its header, {length} by the footer")
+    start, stop = chunk_range(site.file.chunk(site.row_group, test.leaf))
+    if header + size > end - offset or (offset < stop and start < offset + header + size):
+        raise DoubtError(f"its {header + size} bytes at {offset} have no room")
+    if size > site.file.max_metadata_bytes:
+        raise DoubtError(f"its {size} bytes are more than max_metadata_bytes")
+    if _by_blocks(size, hashes):
+        if not blocks or guess != size:
+            blocks = yield _blocks(offset + header, size, hashes)
+        at, kept = np.unique(_places(hashes, size), return_inverse=True)
+        if any(block.nbytes != core.BLOCK for block in blocks) or len(blocks) != len(at):
+            raise DoubtError("its bytes could not be read")
+        found = core.check(b"".join(blocks), (kept * core.BLOCK).astype(np.uint64), hashes)
+        return bool(found == 0)
+    bitset = head[header:]
+    if bitset.nbytes < size:
+        (bitset,) = yield [(offset + header, size)]
+    bitset = bitset[:size]
+    if bitset.nbytes != size:
+        raise DoubtError("its bytes could not be read")
+    if not np.frombuffer(bitset, np.uint8).any() and _has_values(site, test):
+        raise DoubtError("it is empty, and the column is not")
+    return bool(core.check(bitset, core.places(hashes, size), hashes) == 0)
+
+
+def _has_values(site: Site, test: BoundLeaf) -> bool:
+    nulls = site.file.null_count(site.row_group, test.leaf)
+    return nulls is None or nulls < site.file.group_rows[site.row_group]
+
+
+def _places(hashes: bytes, size: int) -> Any:
+    return np.frombuffer(core.places(hashes, size), np.uint64)
+
+
+def _blocks(start: int, size: int, hashes: bytes) -> Wanted:
+    """The blocks of a bitset that the hashes fall into, in order."""
+    return [(start + at, core.BLOCK) for at in np.unique(_places(hashes, size)).tolist()]

@@ -1,0 +1,245 @@
+"""All mechanisms on one file: the cheapest first, each on what those before it left.
+
+The statistics of the footer judge all row groups at once. What is left is then put to the mechanisms that may have
+to read something, in the order of the bytes they ask for; each is a generator, so that what it wants for all row
+groups is fetched in one wave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pageseek._core import rows
+from pageseek.errors import PredicateError
+from pageseek.fetch import Kept
+from pageseek.metadata import ParquetFile
+from pageseek.predicate.bind import Bound, BoundLeaf, leaves_of
+from pageseek.prune.bloom import BloomPruner
+from pageseek.prune.dictionary import DictionaryPruner
+from pageseek.prune.evidence import Evidence
+from pageseek.prune.groups import GroupProof
+from pageseek.prune.headers import walk, walking_bytes
+from pageseek.prune.pages import Touched, load_indexes, missing_bytes, page_proof
+from pageseek.prune.protocol import Proof, Pruner, Site, Wanted
+from pageseek.prune.stake import together
+from pageseek.report import Report
+from pageseek.schema import Leaf
+from pageseek.types import Options
+
+STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
+PRUNERS: list[Pruner] = [
+    BloomPruner(),
+    DictionaryPruner(),
+]  # those that judge one row group at a time
+DOUBT = 8  # times what a pruner reads, what it may spare has to be worth: it may prove nothing
+# seconds of latency from which another wave costs more than an index that proves useless
+SLOW_STORE = 1e-3
+
+
+def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
+    """The names of the mechanisms that may prune: all, none, or those named."""
+    known = (STATISTICS, COLUMN_INDEX, PAGE_HEADERS, *(pruner.name for pruner in PRUNERS))
+    if isinstance(chosen, bool):
+        return frozenset(known if chosen else ())
+    names = [chosen] if isinstance(chosen, str) else list(chosen)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise PredicateError(f"prune={unknown[0]!r}: True, False, or some of {', '.join(known)}")
+    return frozenset(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The rows of one row group that may pass the filter, and those of them that surely do. `by`: the mechanism that
+    last ruled out some, "" if none did.
+    """
+
+    ranges: rows.RowRanges
+    sure: rows.RowRanges
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One file to prune: what the footer said already, and which leaves will be read of a row group.
+
+    `surely`: whether it is of use to know which rows pass without being looked at.
+    """
+
+    file: ParquetFile
+    bound: Bound
+    footer: GroupProof
+    touched: Touched
+    use: frozenset[str]
+    options: Options
+    report: Report
+    surely: bool
+    kept: Kept | None = None
+
+    def prune(
+        self, row_groups: Mapping[int, rows.RowRanges]
+    ) -> Generator[Wanted, list[memoryview], dict[int, Left]]:
+        """Put the row groups, and the rows of each that are wanted, to all mechanisms."""
+        report = self.report
+        found = [
+            Evidence(
+                Site(self.file, group, asked, self.options, report, self.kept),
+                self.bound,
+                self.footer,
+            )
+            for group, asked in row_groups.items()
+        ]
+        tests = leaves_of(self.bound)
+        by = dict.fromkeys(row_groups, "")
+        for name, stage in self._stages(found, tests):
+            before = [evidence.site.ranges.num_rows for evidence in found]
+            yield from stage
+            for rows_in, evidence in zip(before, found, strict=True):
+                left = evidence.site.ranges.num_rows
+                if left < rows_in:
+                    report.rows.prune(name, rows_in - left)
+                    by[evidence.site.row_group] = name
+                if rows_in and not left:
+                    report.row_groups.prune(name, 1)
+        return {
+            group: Left(e.site.ranges, e.sure, by[group])
+            for group, e in zip(row_groups, found, strict=True)
+        }
+
+    def _stages(
+        self, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
+    ) -> list[tuple[str, Generator[Wanted, list[memoryview], None]]]:
+        """The mechanisms that can prove something, those that read least first."""
+        stages: list[tuple[int, str, Generator[Wanted, list[memoryview], None]]] = []
+        if COLUMN_INDEX in self.use:
+            leaves = list({t.leaf.index: t.leaf for t in tests if not t.leaf.group}.values())
+            cost = 0
+            if len(self.use) > 2:  # only then there is an order
+                cost = sum(
+                    missing_bytes(self.file, e.site.row_group, leaves, self.options) for e in found
+                )
+            stages.append((cost, COLUMN_INDEX, self._pages(found, tests, leaves)))
+        for pruner in PRUNERS:
+            if pruner.name in self.use:
+                costs = [self._cost(pruner, e, tests) for e in found]
+                if any(cost is not None for cost in costs):
+                    total = sum(cost for cost in costs if cost is not None)
+                    stages.append((total, pruner.name, self._judged(pruner, found, tests)))
+        if PAGE_HEADERS in self.use:
+            sizes = [self._walking(e.site, t.leaf) for e in found for t in tests]
+            if any(size is not None for size in sizes):
+                total = sum(size for size in sizes if size is not None)
+                stages.append((total, PAGE_HEADERS, self._walked(found, tests)))
+        return [(name, stage) for _, name, stage in sorted(stages, key=lambda stage: stage[0])]
+
+    def _walking(self, site: Site, leaf: Leaf) -> int | None:
+        return walking_bytes(self.file, site.row_group, leaf, self._part(site))
+
+    def _cost(self, pruner: Pruner, evidence: Evidence, tests: Sequence[BoundLeaf]) -> int | None:
+        costs = [pruner.cost(evidence.site, test) for test in tests]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if known else None
+
+    def _judged(
+        self, pruner: Pruner, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
+    ) -> Generator[Wanted, list[memoryview], None]:
+        asked: list[tuple[Evidence, list[BoundLeaf]]] = []
+        for evidence in found:
+            if not evidence.site.ranges:
+                continue
+            able = [test for test in tests if pruner.cost(evidence.site, test) is not None]
+            wanted = evidence.open(able)
+            if wanted and self._pays(pruner, evidence.site, wanted):
+                asked.append((evidence, wanted))
+        proofs = yield from together([pruner.judge(e.site, wanted) for e, wanted in asked])
+        for (evidence, wanted), proof in zip(asked, proofs, strict=True):
+            evidence.add(wanted, proof)
+
+    def _pays(self, pruner: Pruner, site: Site, tests: Sequence[BoundLeaf]) -> bool:
+        """Whether what may be spared is worth what is read for it, and the wait."""
+        file, store = self.file, self.file.store
+        cost = sum(pruner.cost(site, test) or 0 for test in tests)
+        size: int = sum(
+            file.chunk(site.row_group, leaf).total_compressed_size
+            for leaf in self.touched(site.row_group)
+        )
+        part = site.ranges.num_rows / max(file.group_rows[site.row_group], 1)
+        return bool(DOUBT * (cost + store.latency * store.bandwidth) < size * part)
+
+    def _pages(
+        self, found: Sequence[Evidence], tests: Sequence[BoundLeaf], leaves: Sequence[Leaf]
+    ) -> Generator[Wanted, list[memoryview], None]:
+        groups = [e.site.row_group for e in found if e.site.ranges]
+        # a payload's offset index is of no use where no row is left: worth another wave, if that is cheap
+        later = len(groups) > 1 and self.file.store.latency < SLOW_STORE
+        yield from self._load(groups, (lambda _: leaves) if later else self.touched, leaves)
+        for evidence in found:
+            if evidence.site.ranges:
+                group = evidence.site.row_group
+                evidence.add(tests, [self._page_proof(group, test) for test in tests])
+        if later:
+            groups = [e.site.row_group for e in found if e.site.ranges]
+            yield from self._load(groups, self.touched, ())
+
+    def _walked(
+        self, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
+    ) -> Generator[Wanted, list[memoryview], None]:
+        """Find the pages where no index tells of them: those of the tested leaves, then of what is read of the rest."""
+        walks = []
+        for evidence in found:
+            site = evidence.site
+            if site.ranges:
+                open_tests = evidence.open([test for test in tests if not test.leaf.group])
+                leaves = {test.leaf.index: test.leaf for test in open_tests}.values()
+                walks += self._walks(site, [*leaves], self._part(site), tested=True)
+        if walks:
+            yield from together(walks)
+            for evidence in found:
+                if evidence.site.ranges:
+                    group = evidence.site.row_group
+                    evidence.add(tests, [self._page_proof(group, test) for test in tests])
+        walks = []
+        for evidence in found:
+            site = evidence.site
+            part = self._part(site)
+            if site.ranges and part < 1:  # else all pages are wanted anyway
+                walks += self._walks(site, self.touched(site.row_group), 1 - part, tested=False)
+        if walks:
+            yield from together(walks)
+
+    def _walks(
+        self, site: Site, leaves: Sequence[Leaf], part: float, tested: bool
+    ) -> list[Generator[Wanted, list[memoryview], None]]:
+        file, group = site.file, site.row_group
+        return [
+            walk(file, group, leaf, self.options, self.report, tested)
+            for leaf in leaves
+            if walking_bytes(file, group, leaf, part) is not None
+        ]
+
+    def _part(self, site: Site) -> float:
+        """The share of the rows of a row group that is left."""
+        return float(site.ranges.num_rows / max(self.file.group_rows[site.row_group], 1))
+
+    def _load(
+        self, groups: Sequence[int], touched: Touched, leaves: Sequence[Leaf]
+    ) -> Generator[Wanted, list[memoryview], None]:
+        return load_indexes(self.file, groups, touched, leaves, self.options, self.report)
+
+    def _page_proof(self, group: int, test: BoundLeaf) -> Proof | None:
+        return page_proof(self.file, group, test, self.options, self.surely)
+
+
+def drive(
+    pruner: Generator[list[tuple[int, int]], list[memoryview], Any],
+    fetch: Callable[[list[tuple[int, int]]], Any],
+) -> Any:
+    """Run a pruner: fetch what it wants until it returns what it proved."""
+    try:
+        wanted = next(pruner)
+        while True:
+            wanted = pruner.send(fetch(wanted))
+    except StopIteration as done:
+        return done.value

@@ -1,0 +1,95 @@
+"""What is known of the rows of one row group: a proof for each test, and what the whole filter makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pageseek._core import rows
+from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, BoundOr
+from pageseek.prune.groups import GroupProof
+from pageseek.prune.protocol import Proof, Site
+
+_NONE = rows.RowRanges.empty()
+
+
+class Evidence:
+    """Proofs of several mechanisms about the same tests, joined: a row may pass if none of them denies it.
+
+    A filter can fall by two mechanisms where neither would do: of `a = 1 or b = 2` one may deny the first and
+    another the second.
+    """
+
+    __slots__ = ("_all", "_asked", "_bound", "_proofs", "site", "sure")
+
+    def __init__(self, site: Site, bound: Bound, footer: GroupProof) -> None:
+        self.site = site
+        self._bound = bound
+        self._asked = site.ranges
+        self._all = rows.RowRanges.all(site.file.group_rows[site.row_group])
+        self._proofs: dict[int, Proof] = {}
+        self.sure = _NONE
+        for test, (may, must) in footer.tests.items():
+            if not may[site.row_group]:
+                self._proofs[test] = Proof(_NONE, _NONE)
+            elif must[site.row_group]:
+                self._proofs[test] = Proof(self._all, self._all)
+
+    def open(self, tests: Sequence[BoundLeaf]) -> list[BoundLeaf]:
+        """Those tests that some row in question may pass and another may not; none, if denying all of them
+        would leave as many rows as there are.
+        """
+        found = []
+        for test in tests:
+            proof = self._proofs.get(id(test))
+            if proof is None or (proof.may and proof.must.num_rows < self._all.num_rows):
+                found.append(test)
+        if not found or (len(self._proofs) == 0 and isinstance(self._bound, (BoundLeaf, BoundAnd))):
+            return found
+        denied = {id(test): Proof(_NONE, _NONE) for test in found}
+        left = self._may(self._bound, self._proofs | denied)
+        return found if (left & self.site.ranges).num_rows < self.site.ranges.num_rows else []
+
+    def add(self, tests: Sequence[BoundLeaf], proofs: Sequence[Proof | None]) -> None:
+        """Take in what a mechanism proved; `site.ranges` and `sure` are then what the whole filter leaves."""
+        changed = False
+        for test, proof in zip(tests, proofs, strict=True):
+            if proof is None:
+                continue
+            before = self._proofs.get(id(test))
+            changed = True
+            self._proofs[id(test)] = (
+                proof if before is None else Proof(before.may & proof.may, before.must | proof.must)
+            )
+        if changed:
+            self.site.ranges = self._may(self._bound, self._proofs) & self._asked
+            self.sure = self._must(self._bound) & self.site.ranges
+
+    def _may(self, bound: Bound, proofs: dict[int, Proof]) -> rows.RowRanges:
+        if isinstance(bound, BoundConst):
+            return self._all if bound.value else _NONE
+        if not isinstance(bound, (BoundAnd, BoundOr)):
+            proof = proofs.get(id(bound))
+            return self._all if proof is None else proof.may
+        is_and = isinstance(bound, BoundAnd)
+        found = self._may(bound.args[0], proofs)
+        for arg in bound.args[1:]:
+            if is_and and not found:
+                break
+            other = self._may(arg, proofs)
+            found = found & other if is_and else found | other
+        return found
+
+    def _must(self, bound: Bound) -> rows.RowRanges:
+        if isinstance(bound, BoundConst):
+            return self._all if bound.value else _NONE
+        if not isinstance(bound, (BoundAnd, BoundOr)):
+            proof = self._proofs.get(id(bound))
+            return _NONE if proof is None else proof.must
+        is_and = isinstance(bound, BoundAnd)
+        found = self._must(bound.args[0])
+        for arg in bound.args[1:]:
+            if is_and and not found:
+                break
+            other = self._must(arg)
+            found = found & other if is_and else found | other
+        return found

@@ -1,0 +1,62 @@
+"""What a mechanism that prunes looks like to the driver: those of this package, and kinds of embedded index."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pageseek._core import rows
+from pageseek.fetch import Kept
+from pageseek.metadata import ParquetFile
+from pageseek.predicate.bind import BoundLeaf
+from pageseek.report import Report
+from pageseek.types import Options
+
+__all__ = ["Proof", "Pruner", "Site", "Wanted"]
+
+Wanted = list[tuple[int, int]]  # (offset, length) of bytes in the file
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Of one test in one row group: the rows that `may` pass it, and those that surely do, the `must`.
+
+    To pass is to be TRUE; of a negated test, that the comparison is FALSE.
+    """
+
+    may: rows.RowRanges
+    must: rows.RowRanges
+
+
+@dataclass(slots=True)
+class Site:
+    """Where a pruner works: one row group, and the rows of it that are still in question. What is `kept` the scan
+    need not read again.
+    """
+
+    file: ParquetFile
+    row_group: int
+    ranges: rows.RowRanges
+    options: Options
+    report: Report
+    kept: Kept | None = None
+
+
+class Pruner(Protocol):
+    """One mechanism. It does no IO: what it needs to read, it asks for."""
+
+    name: str  # as `explain` and `prune=[...]` know it
+
+    def cost(self, site: Site, test: BoundLeaf) -> int | None:
+        """About the bytes that it would read for this test; None where it can prove nothing."""
+        ...
+
+    def judge(
+        self, site: Site, tests: Sequence[BoundLeaf]
+    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+        """Yield the ranges that are wanted, receive their bytes in that order, return a proof for each test.
+
+        A test of which nothing is proved gets None. What cannot be trusted is a note in the report, no error.
+        """
+        ...

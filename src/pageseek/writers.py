@@ -1,0 +1,67 @@
+"""Who wrote a file, by `created_by` of its footer, and which of their statistics are known to be wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+__all__ = ["Writer"]
+
+_NAMED = re.compile(r"(.*?)\s+version\s*([^(]*)", re.DOTALL)
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})([^+]*)")
+_CLOUDERA = re.compile(r"-cdh(\d{1,9})\.(\d{1,9})(\.|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A library and its version; `version` is None, and the name may be empty, where that cannot be told.
+
+    `build`: what stands behind the three numbers, such as "-SNAPSHOT".
+    """
+
+    name: str
+    version: tuple[int, int, int] | None
+    build: str = ""
+
+    @classmethod
+    def of(cls, created_by: str | None) -> Self:
+        """Take `NAME version X.Y.Z...` apart."""
+        named = _NAMED.match(created_by or "")
+        if named is None:
+            return cls("", None)
+        made = _VERSION.match(named[2].strip())
+        if made is None:
+            return cls(named[1], None)
+        return cls(named[1], (int(made[1]), int(made[2]), int(made[3])), made[4].strip())
+
+    def _before(self, *version: int) -> bool:
+        """Older than a version, as a forerunner of that very version is; or of no version at all."""
+        known = self.version
+        return known is None or known < version or (known == version and bool(self.build))
+
+    @property
+    def garbles_bytes(self) -> bool:
+        """Bounds of byte strings may be those of other values: memory was used again (PARQUET-251)."""
+        if self.name != "parquet-mr" or not self._before(1, 8, 0):
+            return False
+        cloudera = _CLOUDERA.match(self.build)  # mended there before
+        mended = cloudera is not None and (int(cloudera[1]), int(cloudera[2])) >= (5, 5)
+        return not (self.version == (1, 5, 0) and mended)
+
+    @property
+    def garbled_bytes(self) -> bool:
+        """The same of the deprecated bounds: any writer that does not tell its name and version may be that one."""
+        return self.garbles_bytes or self.version is None
+
+    @property
+    def orders_as_signed(self) -> bool:
+        """Bounds were compared as signed, whatever the order of the type (PARQUET-686)."""
+        if self.name == "parquet-mr":
+            return self._before(1, 10, 0)
+        return self.name == "parquet-cpp" and self._before(1, 3, 0)
+
+    @property
+    def omits_from_filters(self) -> bool:
+        """Values written as codes of a dictionary may be missing from Bloom filters (arrow-go 1164)."""
+        return self.name == "parquet-go"

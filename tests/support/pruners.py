@@ -1,0 +1,97 @@
+"""One pruner at a time, by hand: what it asks for, what it proves, and whether that is so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pageseek._core.rows import RowRanges
+
+import pageseek as ps
+from pageseek.columns import tested
+from pageseek.predicate.bind import bind, leaves_of
+from pageseek.prune.protocol import Proof, Pruner, Site
+from pageseek.report import Report
+from pageseek.types import Options
+
+
+@dataclass
+class Judged:
+    """What a pruner made of the tests of a condition, row group by row group."""
+
+    proofs: list[list[Proof | None]] = field(default_factory=list)
+    costs: list[list[int | None]] = field(default_factory=list)
+    waves: list[list[tuple[int, int]]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def denied(self) -> list[bool]:
+        """Of a single test: which row groups have no row that passes."""
+        return [proof is not None and not proof.may for (proof,) in self.proofs]
+
+    @property
+    def sure(self) -> list[bool]:
+        """Of a single test: which row groups have some row that surely passes."""
+        return [proof is not None and bool(proof.must) for (proof,) in self.proofs]
+
+    @property
+    def bytes(self) -> int:
+        return sum(length for wave in self.waves for _, length in wave)
+
+
+def judged(
+    data: bytes,
+    pruner: Pruner,
+    condition: ps.Expression,
+    nan: str = "ieee",
+    answer: Callable[[bytes], bytes] = bytes,
+    rows: Sequence[tuple[int, int]] | None = None,
+    index: bool = False,
+    **options: Any,
+) -> Judged:
+    """Put a condition to a pruner. `answer` may spoil what it reads; `index`: with the offset index at hand."""
+    made, chosen = Judged(), Options(**options)
+    file = ps.open(data)
+    bound = bind(condition, lambda path: tested(file, path, chosen), nan)
+    tests = leaves_of(bound)
+    for group, count in enumerate(file.group_rows):
+        for test in tests if index else ():
+            file.offset_index(group, test.leaf)
+        ranges = RowRanges.all(count) if rows is None else RowRanges(list(rows))
+        report = Report()
+        site = Site(file, group, ranges, chosen, report)
+        made.costs.append([pruner.cost(site, test) for test in tests])
+        judge = pruner.judge(site, tests)
+        try:
+            wanted = next(judge)
+            while True:
+                made.waves.append(wanted)
+                for at, length in wanted:
+                    assert at >= 0 and length > 0 and at + length <= len(data), (at, length)
+                wanted = judge.send(
+                    [memoryview(answer(data[at : at + length])) for at, length in wanted]
+                )
+        except StopIteration as done:
+            if len(done.value) != len(tests):
+                raise AssertionError(done.value) from done
+            made.proofs.append(done.value)
+        made.notes += [note for note in report.notes if note not in made.notes]
+    return made
+
+
+def holds(
+    data: bytes, pruner: Pruner, condition: ps.Expression, nan: str = "ieee", **options: Any
+) -> Judged:
+    """The same, and what is proved is compared with the rows that a full read finds, by their column "row"."""
+    made = judged(data, pruner, condition, nan, **options)
+    table = ps.read_table(data, columns=["row"], filter=condition, prune=False, nan=nan, **options)
+    found, first = set(table["row"].to_pylist()), 0
+    for count, (proof,) in zip(ps.open(data).group_rows, made.proofs, strict=True):
+        for row in range(count):
+            if proof is not None and row not in proof.may:
+                assert first + row not in found, condition
+            if proof is not None and row in proof.must:
+                assert first + row in found, condition
+        first += count
+    return made
