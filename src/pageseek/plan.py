@@ -138,7 +138,7 @@ class ScanPlan:
         for i, file_plan in enumerate(self.files):
             if left == 0:
                 return
-            file, scope = opened[i] if opened else self._open(file_plan, report)
+            file, scope = opened[i] if opened else self.open_file(file_plan, report)
             fetcher = Fetcher(file.store, report, file.tail, self.request.limits, scope.kept)
             if not opened:
                 load_offsets(file, scope, file_plan.groups, fetcher)
@@ -190,7 +190,8 @@ class ScanPlan:
         report.rows.total += self.num_rows
         report.file_bytes += sum(file.version.size for file in self.files)
 
-    def _open(self, file_plan: FilePlan, report: Report) -> Opened:
+    def open_file(self, file_plan: FilePlan, report: Report) -> Opened:
+        """One of the files, of the version that was planned, and what is asked of it."""
         file = cache.open(file_plan.source, report, self.request.limits.max_metadata_bytes)
         if file.store.version != file_plan.version:
             raise FileChangedError(

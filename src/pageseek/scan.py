@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.aggregate import aggregate
 from pageseek.cache import cache
 from pageseek.errors import PredicateError
 from pageseek.execute import table_of
@@ -143,6 +144,26 @@ class Scan:
                 plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit
             )
         return sum(batch.num_rows for batch in plan.execute())
+
+    def aggregate(self, figures: Iterable[Any]) -> pa.Table:
+        """One row with counts, least and greatest values of the rows that pass: from statistics where these are exact
+        and prove it, else from as few pages as can matter.
+
+        NaN is left out of "min" and "max" unless there is nothing else; with nan="spark" it is the greatest value.
+        Nulls are left out always; of no value at all the least is null.
+
+        Parameters
+        ----------
+        figures : iterable of str or tuple
+            "count" is the number of rows; `(column, "count")` that of its values that are not null,
+            `(column, "min")` and `(column, "max")`. A column is a name, a dotted path or `pageseek.col(...)`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns `count` and `column_function`, in the order asked.
+        """
+        return aggregate(self._sources, self._request, figures)
 
     def explain(self, analyze: bool = False) -> Report:
         """What would be read and why not more; with `analyze`, what was. Print it, or `.to_dict()`."""

@@ -13,6 +13,7 @@ from pageseek.predicate.bind import (
     BoundLeaf,
     BoundNot,
     BoundOr,
+    leaves_of,
 )
 from pageseek.prune.groups import GroupProof
 from pageseek.prune.protocol import Proof, Site
@@ -53,9 +54,16 @@ class Evidence:
                 found.append(test)
         if not found or (len(self._proofs) == 0 and isinstance(self._bound, (BoundLeaf, BoundAnd))):
             return found
-        denied = {id(test): Proof(_NONE, _NONE) for test in found}
-        left = self._may(self._bound, self._proofs | denied)
-        return found if (left & self.site.ranges).num_rows < self.site.ranges.num_rows else []
+        if self._left_without(found) < self.site.ranges.num_rows:
+            return found
+        # what this mechanism denies may matter together with what another one will
+        others = [test for test in leaves_of(self._bound) if not any(test is one for one in found)]
+        return found if self._left_without(found + others) < self._left_without(others) else []
+
+    def _left_without(self, denied: Sequence[BoundLeaf]) -> int:
+        """How many rows would be left if no row passed these tests."""
+        proofs = self._proofs | {id(test): Proof(_NONE, _NONE) for test in denied}
+        return int((self._may(self._bound, proofs) & self.site.ranges).num_rows)
 
     def add(self, tests: Sequence[BoundLeaf], proofs: Sequence[Proof | None]) -> None:
         """Take in what a mechanism proved; `site.ranges` and `sure` are then what the whole filter leaves."""
