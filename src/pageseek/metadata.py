@@ -21,10 +21,7 @@ from pageseek.bounds import (
     Bounds,
     ChunkValues,
     believed,
-    has_order,
-    signed_order,
     states_values,
-    trusted_order,
 )
 from pageseek.errors import (
     CoreError,
@@ -47,11 +44,10 @@ from pageseek.page_index import (
 )
 from pageseek.report import Report
 from pageseek.schema import Leaf, Schema, lazy
+from pageseek.statistics import stated_bounds
 from pageseek.storage import Source, Store
 from pageseek.types import (
     ABSENT,
-    BYTE_ARRAY,
-    FIXED,
     FLOAT_KINDS,
     L_UNKNOWN,
     PHYSICAL_NAMES,
@@ -500,29 +496,8 @@ class ParquetFile:
 
     def _chunk_bounds(self, leaf: Leaf, form: Form) -> tuple[bytes, bytes, bytes] | None:
         """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""
-        writer, signed = self.writer, signed_order(leaf, form)
-        strings = leaf.element.type in (BYTE_ARRAY, FIXED)
-        ordered = trusted_order(leaf, self._orders) and not (strings and writer.garbles_bytes)
-        found = core.chunk_bounds(self._chunk_table(leaf), ordered, signed)
-        if found is None or signed:
-            return found
-        places, nulls, nans = found
-        if ordered and writer.orders_as_signed:
-            places = self._equal_places(places)
-        if has_order(leaf) and not (strings and writer.garbled_bytes):
-            # the deprecated ones were compared as signed: in no order do other values lie between equal ones
-            old = core.chunk_bounds(self._chunk_table(leaf), False, True)
-            places = _filled(places, self._equal_places(old[0])) if old else places
-        return places, nulls, nans
-
-    def _equal_places(self, places: bytes) -> bytes:
-        """Those of bounds that are one and the same value."""
-        table, footer = int64s(places).reshape(4, -1).copy(), self._footer
-        for i in np.flatnonzero(table[0] != ABSENT).tolist():
-            low, low_size, high, high_size = table[:, i].tolist()
-            if footer[low : low + low_size] != footer[high : high + high_size]:
-                table[:, i] = ABSENT
-        return table.tobytes()
+        table = self._chunk_table(leaf)
+        return stated_bounds(table, self._footer, leaf, form, self._orders, self.writer)
 
     def _bounds(
         self, leaf: Leaf, form: Form, places: bytes, nulls: bytes | None, nans: bytes | None
@@ -609,6 +584,35 @@ class ParquetFile:
                 found = None
             known[row_group, leaf.index] = found
 
+    def adopt_pages(
+        self,
+        row_group: int,
+        leaf: Leaf,
+        options: Options,
+        offsets: OffsetIndex,
+        data: memoryview,
+        records: bytes,
+    ) -> None:
+        """Keep what the headers of all pages of a chunk say, in the place of the page index that it has not.
+
+        `records`: as in `stated_bounds`, one a page, their bounds in `data`.
+        """
+        self._offset_indexes[row_group, leaf.index] = offsets
+        form = self.form(leaf, options)
+        bounds, counts = self._believed(leaf)
+        known = bounds and not form.is_null and logical_of(leaf.element)[0] != L_UNKNOWN
+        found = None
+        if known:
+            found = stated_bounds(records, data, leaf, form, self._orders, self.writer)
+        index = None
+        if found is not None:
+            places, nulls, nans = found
+            n, nulls_known = offsets.num_pages, nulls if counts else None
+            rows_in = np.diff(offsets.first_row).tobytes()
+            made = Bounds(form, data, places, n, None, nulls_known, nans, rows_in, 0)
+            index = ColumnIndex(n, bytes(n), nulls_known, nans, made)
+        self._column_indexes[row_group, leaf.index, options] = index
+
     def _ignored(self, which: str, row_group: int, leaf: Leaf, why: str, report: Report) -> None:
         report.note(
             f"{self.name}: {leaf.name!r}, row group {row_group}: {which} index ignored: {why}"
@@ -681,11 +685,6 @@ class ParquetFile:
         places = (self._chunk_bounds(leaf, form) or (_NOWHERE * 4 * self.num_row_groups,))[0]
         found = self._bounds(leaf, form, places, None, None)
         return found.lower, found.upper
-
-
-def _filled(places: bytes, others: bytes) -> bytes:
-    """Places of bounds, and others where there are none."""
-    return np.where(int64s(places) == ABSENT, int64s(others), int64s(places)).tobytes()
 
 
 _CHUNK = struct.Struct(f"<{len(core.CHUNK_FIELDS)}q")

@@ -326,8 +326,9 @@ def _leaf_lines(leaves: dict[str, LeafReport]) -> Iterator[str]:
 _MECHANISMS = {
     "statistics": "the statistics in the footer prove that no row in them matches",
     "column_index": "the bounds in the column index prove that no row in them matches",
-    "bloom_filter": "the Bloom filters prove that no value asked for is in them",
-    "dictionary": "no entry of their dictionaries matches",
+    "page_headers": "the statistics in the headers of pages prove that no row in them matches",
+    "bloom_filter": "a Bloom filter proves that no value in them matches",
+    "dictionary": "their dictionaries prove that no value in them matches",
     "filter": "no row can pass this filter, whatever the file holds",
     "take": "none of their rows was asked for",
     "no_rows": "there are no rows in them",

@@ -20,6 +20,7 @@ from pageseek.prune.bloom import BloomPruner
 from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.evidence import Evidence
 from pageseek.prune.groups import GroupProof
+from pageseek.prune.headers import walk, walking_bytes
 from pageseek.prune.pages import Touched, load_indexes, missing_bytes, page_proof
 from pageseek.prune.protocol import Proof, Pruner, Site, Wanted
 from pageseek.prune.stake import together
@@ -27,18 +28,19 @@ from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import Options
 
-STATISTICS, COLUMN_INDEX = "statistics", "column_index"
+STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
 PRUNERS: list[Pruner] = [
     BloomPruner(),
     DictionaryPruner(),
 ]  # those that judge one row group at a time
+DOUBT = 8  # times what a pruner reads, what it may spare has to be worth: it may prove nothing
 # seconds of latency from which another wave costs more than an index that proves useless
 SLOW_STORE = 1e-3
 
 
 def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
     """The names of the mechanisms that may prune: all, none, or those named."""
-    known = (STATISTICS, COLUMN_INDEX, *(pruner.name for pruner in PRUNERS))
+    known = (STATISTICS, COLUMN_INDEX, PAGE_HEADERS, *(pruner.name for pruner in PRUNERS))
     if isinstance(chosen, bool):
         return frozenset(known if chosen else ())
     names = [chosen] if isinstance(chosen, str) else list(chosen)
@@ -125,7 +127,15 @@ class Task:
                 if any(cost is not None for cost in costs):
                     total = sum(cost for cost in costs if cost is not None)
                     stages.append((total, pruner.name, self._judged(pruner, found, tests)))
+        if PAGE_HEADERS in self.use:
+            sizes = [self._walking(e.site, t.leaf) for e in found for t in tests]
+            if any(size is not None for size in sizes):
+                total = sum(size for size in sizes if size is not None)
+                stages.append((total, PAGE_HEADERS, self._walked(found, tests)))
         return [(name, stage) for _, name, stage in sorted(stages, key=lambda stage: stage[0])]
+
+    def _walking(self, site: Site, leaf: Leaf) -> int | None:
+        return walking_bytes(self.file, site.row_group, leaf, self._part(site))
 
     def _cost(self, pruner: Pruner, evidence: Evidence, tests: Sequence[BoundLeaf]) -> int | None:
         costs = [pruner.cost(evidence.site, test) for test in tests]
@@ -156,7 +166,7 @@ class Task:
             for leaf in self.touched(site.row_group)
         )
         part = site.ranges.num_rows / max(file.group_rows[site.row_group], 1)
-        return bool(2 * (cost + store.latency * store.bandwidth) < size * part)
+        return bool(DOUBT * (cost + store.latency * store.bandwidth) < size * part)
 
     def _pages(
         self, found: Sequence[Evidence], tests: Sequence[BoundLeaf], leaves: Sequence[Leaf]
@@ -172,6 +182,46 @@ class Task:
         if later:
             groups = [e.site.row_group for e in found if e.site.ranges]
             yield from self._load(groups, self.touched, ())
+
+    def _walked(
+        self, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
+    ) -> Generator[Wanted, list[memoryview], None]:
+        """Find the pages where no index tells of them: those of the tested leaves, then of what is read of the rest."""
+        walks = []
+        for evidence in found:
+            site = evidence.site
+            if site.ranges:
+                open_tests = evidence.open([test for test in tests if not test.leaf.group])
+                leaves = {test.leaf.index: test.leaf for test in open_tests}.values()
+                walks += self._walks(site, [*leaves], self._part(site), tested=True)
+        if walks:
+            yield from together(walks)
+            for evidence in found:
+                if evidence.site.ranges:
+                    group = evidence.site.row_group
+                    evidence.add(tests, [self._page_proof(group, test) for test in tests])
+        walks = []
+        for evidence in found:
+            site = evidence.site
+            part = self._part(site)
+            if site.ranges and part < 1:  # else all pages are wanted anyway
+                walks += self._walks(site, self.touched(site.row_group), 1 - part, tested=False)
+        if walks:
+            yield from together(walks)
+
+    def _walks(
+        self, site: Site, leaves: Sequence[Leaf], part: float, tested: bool
+    ) -> list[Generator[Wanted, list[memoryview], None]]:
+        file, group = site.file, site.row_group
+        return [
+            walk(file, group, leaf, self.options, self.report, tested)
+            for leaf in leaves
+            if walking_bytes(file, group, leaf, part) is not None
+        ]
+
+    def _part(self, site: Site) -> float:
+        """The share of the rows of a row group that is left."""
+        return float(site.ranges.num_rows / max(self.file.group_rows[site.row_group], 1))
 
     def _load(
         self, groups: Sequence[int], touched: Touched, leaves: Sequence[Leaf]

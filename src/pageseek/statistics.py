@@ -1,0 +1,53 @@
+"""Statistics as a writer left them, of column chunks and of pages alike: which bounds of them may be used.
+
+Source: parquet.thrift (Statistics, ColumnOrder).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pageseek._core import metadata as core
+from pageseek.bounds import has_order, signed_order, trusted_order
+from pageseek.page_index import int64s
+from pageseek.schema import Leaf
+from pageseek.types import ABSENT, BYTE_ARRAY, FIXED, Form
+from pageseek.writers import Writer
+
+
+def stated_bounds(
+    records: bytes, data: memoryview, leaf: Leaf, form: Form, orders: memoryview, writer: Writer
+) -> tuple[bytes, bytes, bytes] | None:
+    """The places in `data` of the trusted bounds, counts of nulls and of NaN; None without statistics.
+
+    `records`: of CHUNK_FIELDS, of which only the statistics count. The answer is that of core.chunk_bounds.
+    """
+    signed = signed_order(leaf, form)
+    strings = leaf.element.type in (BYTE_ARRAY, FIXED)
+    ordered = trusted_order(leaf, orders) and not (strings and writer.garbles_bytes)
+    found = core.chunk_bounds(records, ordered, signed)
+    if found is None or signed:
+        return found
+    places, nulls, nans = found
+    if ordered and writer.orders_as_signed:
+        places = _equal_places(places, data)
+    if has_order(leaf) and not (strings and writer.garbled_bytes):
+        # the deprecated ones were compared as signed: in no order do other values lie between equal ones
+        old = core.chunk_bounds(records, False, True)
+        places = _filled(places, _equal_places(old[0], data)) if old else places
+    return places, nulls, nans
+
+
+def _equal_places(places: bytes, data: memoryview) -> bytes:
+    """Those of bounds that are one and the same value."""
+    table = int64s(places).reshape(4, -1).copy()
+    for i in np.flatnonzero(table[0] != ABSENT).tolist():
+        low, low_size, high, high_size = table[:, i].tolist()
+        if data[low : low + low_size] != data[high : high + high_size]:
+            table[:, i] = ABSENT
+    return table.tobytes()
+
+
+def _filled(places: bytes, others: bytes) -> bytes:
+    """Places of bounds, and others where there are none."""
+    return np.where(int64s(places) == ABSENT, int64s(others), int64s(places)).tobytes()
