@@ -383,3 +383,10 @@ def test_isin_takes_times_of_numpy(path: Path, unit: str) -> None:
         found = ps.col(column).isin(many.astype(f"datetime64[{unit}]"))
         expected = rows if column != "d" else [0, 1]
         assert places(path, found) == expected  # type: ignore[arg-type]
+
+
+def test_many_filters_one_by_one(path: Path) -> None:
+    scan = ps.scan(path)
+    for k in range(500):
+        scan = scan.filter(f"a > {k - 500} or f < 3")
+    assert scan.filter("a > 1").count_rows() == 2
