@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Final, Self, TypeAlias, final
+from typing import Any, Final, Self, TypeAlias, final
 
 from pageseek._core.memory import Block
 from pageseek._core.pages import PageReader as PageReader
@@ -9,11 +9,26 @@ from typing_extensions import Buffer
 from pageseek.errors import CoreError as CoreError
 
 _Form: TypeAlias = tuple[int, int, int, int, int, int, int]
+_Made: TypeAlias = tuple[int, int, Block | None, Block | None, Block]
 
 TAKE_PAGE: Final[int]
 TAKE_DONE: Final[int]
 TAKE_FULL: Final[int]
 TAKE_DICTIONARY: Final[int]
+
+@final
+class Manner:
+    def __new__(
+        cls,
+        codec: str,
+        decompress: Callable[[memoryview, int], Buffer] | None,
+        prefix: Callable[[memoryview, int, Block], None] | None,
+        step: int,
+        max_output: int,
+        max_page: int,
+        lsb_levels: bool,
+        always_compressed: bool,
+    ) -> Self: ...
 
 @final
 class LeafDecoder(PageReader):
@@ -35,6 +50,7 @@ class LeafDecoder(PageReader):
         codes_only: bool = False,
         prefix: Callable[[memoryview, int, Block], None] | None = None,
         step: int = 1,
+        manner: Manner | None = None,
     ) -> Self: ...
     @property
     def has_dictionary(self) -> bool: ...
@@ -77,9 +93,12 @@ class LeafDecoder(PageReader):
         rows: int,
         ranges: Buffer | tuple[Buffer, int, int],
         hint: int = 0,
-    ) -> tuple[int, int, Block | None, Block | None, Block] | int: ...
+        dictionary: Buffer | None = None,
+    ) -> _Made | int: ...
     def release(self) -> None: ...
     def resume(self) -> int: ...
-    def finish(self) -> tuple[int, int, Block | None, Block | None, Block]: ...
+    def finish(self) -> _Made: ...
     def end(self) -> int: ...
     def rungs(self) -> list[tuple[int, int, Block | None, Block | None]]: ...
+
+def read_pages(wanted: list[tuple[LeafDecoder, tuple[Any, ...]]]) -> list[_Made | int | None]: ...

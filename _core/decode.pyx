@@ -18,6 +18,7 @@ from pageseek._core.header cimport (
 from pageseek._core.memory cimport wrap
 from pageseek._core.pages cimport DATA, DATA_V2, DICTIONARY, PageReader
 from pageseek._core.status cimport check
+from pageseek._core.status import PageMismatch
 from pageseek.errors import CoreError
 
 cimport cython
@@ -65,7 +66,26 @@ cdef extern from "pageseek.h" nogil:
 
 
 TAKE_PAGE, TAKE_DONE, TAKE_FULL = PS_TAKE_PAGE, PS_TAKE_DONE, PS_TAKE_FULL
-TAKE_DICTIONARY = 16
+cdef enum:
+    DICTIONARY_WANTED = 16
+TAKE_DICTIONARY = DICTIONARY_WANTED
+
+
+@cython.final
+cdef class Manner:
+    """What decoders of one codec have in common, in one scan of one file; parameters as those of LeafDecoder."""
+
+    cdef size_t max_output, step
+    cdef int64_t max_page
+    cdef bint lsb_levels, always_compressed
+    cdef int codec
+    cdef object decompress, prefix
+
+    def __cinit__(self, str codec, decompress, prefix, size_t step, size_t max_output, int64_t max_page,
+                  bint lsb_levels, bint always_compressed):
+        self.codec, self.decompress, self.prefix, self.step = codec_of(codec), decompress, prefix, max(step, <size_t>1)
+        self.max_output, self.max_page = max_output, max_page
+        self.lsb_levels, self.always_compressed = lsb_levels, always_compressed
 
 
 @cython.no_gc  # a collector that saw its buffers would take them apart while they are in use (python issue 77894)
@@ -104,6 +124,8 @@ cdef class LeafDecoder(PageReader):
     prefix : callable, optional
         (memoryview, size, Block) fills the block with the first of `size` bytes, or CoreError: where it
         stops sooner than `decompress`, by whole blocks of `step` bytes.
+    manner : Manner, optional
+        Stands for the parameters that it has.
 
     Use: `begin(selection)`; for each page that holds a selected row `head(bytes)` and `take(first_row)`,
     which answers TAKE_PAGE (hand the next one), TAKE_DONE, TAKE_FULL, or TAKE_DICTIONARY (hand the
@@ -125,10 +147,18 @@ cdef class LeafDecoder(PageReader):
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
                   str codec="uncompressed", decompress=None, tuple rungs=(), bint levels_only=False,
                   int64_t max_page=INT64_MAX, int64_t max_values=INT64_MAX, int64_t likely_rows=0,
-                  bint always_compressed=False, bint codes_only=False, prefix=None, size_t step=1):
+                  bint always_compressed=False, bint codes_only=False, prefix=None, size_t step=1, Manner manner=None):
         cdef ps_leaf_spec spec
         cdef ps_error err
         cdef ps_rung ladder[254]  # 2 * PS_MAX_LEVEL
+        if manner is not None:
+            max_output, max_page, lsb_levels = manner.max_output, manner.max_page, manner.lsb_levels
+            always_compressed = manner.always_compressed
+            self.codec, self.step = manner.codec, manner.step
+            self.other_codec, self.other_prefix = manner.decompress, manner.prefix
+        else:
+            self.codec, self.step = codec_of(codec), max(step, <size_t>1)
+            self.other_codec, self.other_prefix = decompress, prefix
         fill_spec(&spec, form, max_output)
         spec.max_def, spec.max_rep, spec.lsb_levels, spec.levels_only = max_def, max_rep, lsb_levels, levels_only
         if len(rungs) > 254:
@@ -143,8 +173,6 @@ cdef class LeafDecoder(PageReader):
             self.rep_mask = 2 * self.rep_mask + 1
         check(ps_leaf_new(&spec, &self.leaf, &err), &err)
         self.codes_only = codes_only
-        self.codec = codec_of(codec)
-        self.other_codec, self.other_prefix, self.step = decompress, prefix, max(step, <size_t>1)
 
     def __dealloc__(self):
         self.release_page()
@@ -202,6 +230,9 @@ cdef class LeafDecoder(PageReader):
         length) of a bitmap, least significant bit first. They are held until the next begin.
         `hint`: bytes of strings to expect, or of a nested leaf its slots.
         """
+        self.begin_rows(selection, max_rows, hint)
+
+    cdef int begin_rows(self, selection, int64_t max_rows, size_t hint) except -1:
         cdef ps_selection rows
         cdef ps_error err
         cdef ps_status status
@@ -224,6 +255,7 @@ cdef class LeafDecoder(PageReader):
         with nogil:
             status = ps_leaf_begin(self.leaf, &rows, max_rows, hint, &err)
         check(status, &err)
+        return 0
 
     def page(self, body, levels, int version, int encoding, int def_encoding, int rep_encoding, int64_t num_values,
              int64_t num_nulls, int64_t num_rows, size_t rep_length, size_t def_length, int64_t first_row,
@@ -273,6 +305,9 @@ cdef class LeafDecoder(PageReader):
         `first_row`: rows of the row group that begin before it. `whole`: its last row does not go on in the
         next page.
         """
+        return self.take_page(first_row, whole)
+
+    cdef int take_page(self, int64_t first_row, bint whole) except -1:
         cdef ps_page_header *h = &self.header
         cdef ps_page *page = &self.page_now
         cdef size_t levels = 0, length = <size_t>h.compressed_size, size = <size_t>h.uncompressed_size, reach
@@ -282,7 +317,7 @@ cdef class LeafDecoder(PageReader):
             raise CoreError(<int>PS_CORRUPT, None, f"page of type {h.type}, not a data page")
         if h.encoding == 2 or h.encoding == 8:
             if not self.dictionary_held and not self.levels_only:
-                return TAKE_DICTIONARY
+                return DICTIONARY_WANTED
         elif self.codes_only:
             raise CoreError(<int>PS_CORRUPT, None, f"encoding {h.encoding}, not codes of a dictionary")
         self.check_size()
@@ -355,6 +390,9 @@ cdef class LeafDecoder(PageReader):
 
     def take_dictionary(self):
         """The page at hand is the dictionary: decompress and keep it."""
+        self.take_entries()
+
+    cdef int take_entries(self) except -1:
         cdef ps_page_header *h = &self.header
         self.check_head()
         if h.type != DICTIONARY:
@@ -367,19 +405,34 @@ cdef class LeafDecoder(PageReader):
         body = self.plain(self.body, <size_t>h.compressed_size, size, size)
         self.scratch = None  # the dictionary stays
         self.dictionary(body, h.num_values)
+        return 0
 
-    def read_page(self, data, int64_t first_row, int64_t rows, ranges, size_t hint=0):
+    def read_page(self, data, int64_t first_row, int64_t rows, ranges, size_t hint=0, dictionary=None):
         """All at once for rows that lie in one page which the offset index knows: begin, head, take, finish.
 
-        Gives what `finish` does, or else the answer of `take`.
+        `dictionary`: the page before the first, if it is at hand, of which nothing else may be. Gives what
+        `finish` does, or else the answer of `take`.
         """
-        self.begin(ranges, INT64_MAX, hint)
-        self.head(data, 0, rows)
-        state = self.take(first_row)
-        return self.finish() if state == PS_TAKE_DONE else state
+        return self.one_page(data, first_row, rows, ranges, hint, dictionary)
+
+    cdef object one_page(self, data, int64_t first_row, int64_t rows, ranges, size_t hint, dictionary):
+        self.begin_rows(ranges, INT64_MAX, hint)
+        self.read_head(data, 0, rows)
+        cdef int state = self.take_page(first_row, True)
+        if state == DICTIONARY_WANTED and dictionary is not None:
+            self.read_head(dictionary, 0, -1)
+            if self.body + <size_t>self.header.compressed_size != <size_t>self.head_view.len:
+                raise PageMismatch(<int>PS_CORRUPT, None, "more than a dictionary lies before the first page")
+            self.take_entries()
+            self.read_head(data, 0, rows)
+            state = self.take_page(first_row, True)
+        return self.finish_column() if state == PS_TAKE_DONE else state
 
     def release(self):
         """Let go of the pages handed over; their memory is then at once at hand for others, still in the caches."""
+        self.let_go()
+
+    cdef void let_go(self):
         self.release_page()
         self.release_head()
         self.source = self.scratch = None
@@ -404,6 +457,9 @@ cdef class LeafDecoder(PageReader):
 
     def finish(self):
         """(rows, null_count, validity or None, offsets or None, values): the buffers of an Arrow array."""
+        return self.finish_column()
+
+    cdef tuple finish_column(self):
         cdef ps_column out
         cdef ps_error err
         cdef ps_status status
@@ -428,3 +484,22 @@ cdef class LeafDecoder(PageReader):
             made.append((out.n, out.null_count, wrap(out.validity, out.validity_size, out.validity_capacity),
                          wrap(out.offsets, out.offsets_size, out.offsets_capacity)))
         return made
+
+
+def read_pages(list wanted):
+    """`read_page` and `release` of several decoders, `wanted` a list of (decoder, arguments of `read_page`).
+
+    Of each what `finish` gave, or TAKE_DICTIONARY; None of one that has to be made anew, which then tells what is
+    wrong. Decompression turns all else out of the processor's caches: between pages as little as can be has to
+    come back.
+    """
+    cdef LeafDecoder decoder
+    cdef list out = []
+    for decoder, (data, first_row, rows, ranges, hint, dictionary) in wanted:
+        try:
+            made = decoder.one_page(data, first_row, rows, ranges, hint, dictionary)
+        except CoreError:
+            made = None
+        decoder.let_go()
+        out.append(made if type(made) is tuple or made == DICTIONARY_WANTED else None)
+    return out

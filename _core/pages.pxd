@@ -26,6 +26,8 @@ cdef class PageReader:
     cdef bint has_header  # of a page that lies in the buffer of `head`
 
     cdef void release_head(self)
+    cdef int read_head(self, data, size_t at, int64_t index_rows) except -1
+    cdef object part(self, size_t at, size_t length)
     cdef int check_head(self) except -1
     cdef int check_size(self) except -1
     cdef int check_crc(self) except -1

@@ -18,6 +18,7 @@ from pageseek.errors import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.object cimport PyObject_GetItem
 from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int64_t, uint8_t, uint32_t
 
 DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = range(4)  # parquet.thrift, PageType
@@ -44,6 +45,9 @@ cdef class PageReader:
         `index_rows`: the buffer is what the offset index calls one data page of so many rows. Raises
         HeaderError where no header is, PageMismatch where it is another page than that.
         """
+        return self.read_head(data, at, index_rows)
+
+    cdef int read_head(self, data, size_t at, int64_t index_rows) except -1:
         cdef ps_error err
         cdef ps_status status
         cdef ps_page_header *h = &self.header
@@ -75,7 +79,7 @@ cdef class PageReader:
                 "read without this column, or have the file written anew")
         self.has_header = True
         self.index_rows = index_rows if self.nested else -1
-        return h.type
+        return <int>h.type
 
     @property
     def num_values(self):
@@ -131,19 +135,23 @@ cdef class PageReader:
                 raise CoreError(<int>PS_CORRUPT, None, "the checksum of the page does not match its bytes")
         return 0
 
+    cdef object part(self, size_t at, size_t length):
+        # written as a slice, a number would be sought in it first, and a TypeError raised and dropped
+        return PyObject_GetItem(memoryview(self.source), slice(at, at + length))
+
     cdef object plain(self, size_t at, size_t length, size_t size, size_t reach):
         """`size` bytes, or the first `reach` of them, of which `length` compressed ones lie at byte `at`."""
         cdef Block block
         if self.codec < 0 and reach < size:
             block = allocate(reach)  # not kept: the codec may have let another hold it
-            self.other_prefix(memoryview(self.source)[at:at + length], size, block)
+            self.other_prefix(self.part(at, length), size, block)
             return block
         if self.codec < 0:
-            return self.other_codec(memoryview(self.source)[at:at + length], size)
+            return self.other_codec(self.part(at, length), size)
         if self.codec == 0:
             if length != size:
                 raise CoreError(<int>PS_CORRUPT, None, f"the page declares {size} bytes and has {length}")
-            return memoryview(self.source)[at:at + length]
+            return self.part(at, length)
         can_hold(length, size)
         block = self.scratch
         if block is None or block.capacity < reach:

@@ -1,23 +1,30 @@
 #include "bits.h"
 
-/* Up to 57 bits that begin at any bit; reads only the bytes that hold them. */
-static uint64_t bits_peek(const uint8_t *bits, size_t bit, size_t n) {
+/* 1 to 57 bits that begin at any bit; reads only the bytes that hold them, some of them twice. */
+PS_INLINE uint64_t bits_peek(const uint8_t *bits, size_t bit, size_t n) {
     const uint8_t *p = bits + (bit >> 3);
-    size_t bytes = ((bit & 7) + n + 7) >> 3;
-    uint64_t v = 0;
-    memcpy(&v, p, bytes);
+    const size_t last = ((bit & 7) + n - 1) >> 3, middle = (last + 1) >> 1;
+    uint64_t v;
+    if (last >= 3) {
+        v = ps_load32(p) | (uint64_t)ps_load32(p + last - 3) << 8 * (last - 3);
+    } else {
+        v = p[0] | (uint64_t)p[middle] << 8 * middle | (uint64_t)p[last] << 8 * last;
+    }
     v >>= bit & 7;
     return n < 64 ? v & ((UINT64_C(1) << n) - 1) : v;
 }
 
+/* Put the low n bits of v into a byte, from one of its bits on. */
+PS_INLINE void put(uint8_t *to, size_t bit, size_t n, uint64_t v) {
+    const unsigned mask = ((1u << n) - 1) << bit;
+    *to = (uint8_t)((*to & ~mask) | ((unsigned)v << bit & mask));
+}
+
 void ps_bits_copy(uint8_t *to, size_t to_bit, const uint8_t *from, size_t from_bit, size_t n) {
-    while (n && (to_bit & 7)) { /* up to a byte of the target */
-        if (ps_bit_get(from, from_bit)) {
-            ps_bit_set(to, to_bit);
-        } else {
-            to[to_bit >> 3] &= (uint8_t)~(1u << (to_bit & 7));
-        }
-        to_bit++, from_bit++, n--;
+    if (n && (to_bit & 7)) { /* up to a byte of the target */
+        const size_t room = 8 - (to_bit & 7), head = n < room ? n : room;
+        put(to + (to_bit >> 3), to_bit & 7, head, bits_peek(from, from_bit, head));
+        to_bit += head, from_bit += head, n -= head;
     }
     uint8_t *out = to + (to_bit >> 3);
     if ((from_bit & 7) == 0) {
@@ -29,27 +36,19 @@ void ps_bits_copy(uint8_t *to, size_t to_bit, const uint8_t *from, size_t from_b
         memcpy(out, &v, 6);
     }
     for (; n >= 8; n -= 8, from_bit += 8) *out++ = (uint8_t)bits_peek(from, from_bit, 8);
-    if (n) {
-        uint8_t mask = (uint8_t)((1u << n) - 1);
-        *out = (uint8_t)((*out & ~mask) | (bits_peek(from, from_bit, n) & mask));
-    }
+    if (n) put(out, 0, n, bits_peek(from, from_bit, n));
 }
 
 void ps_bits_fill(uint8_t *to, size_t to_bit, size_t n, bool value) {
-    for (; n && (to_bit & 7); to_bit++, n--) {
-        if (value) {
-            ps_bit_set(to, to_bit);
-        } else {
-            to[to_bit >> 3] &= (uint8_t)~(1u << (to_bit & 7));
-        }
+    const unsigned every = value ? 0xff : 0;
+    if (n && (to_bit & 7)) {
+        const size_t room = 8 - (to_bit & 7), head = n < room ? n : room;
+        put(to + (to_bit >> 3), to_bit & 7, head, every);
+        to_bit += head, n -= head;
     }
     uint8_t *out = to + (to_bit >> 3);
-    memset(out, value ? 0xff : 0, n >> 3);
-    if (n & 7) {
-        uint8_t mask = (uint8_t)((1u << (n & 7)) - 1);
-        out += n >> 3;
-        *out = (uint8_t)((*out & ~mask) | (value ? mask : 0));
-    }
+    memset(out, (int)every, n >> 3);
+    if (n & 7) put(out + (n >> 3), 0, n & 7, every);
 }
 
 size_t ps_bits_count(const uint8_t *bits, size_t bit, size_t n) {

@@ -53,7 +53,8 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
     d->n = (uint32_t)n;
     d->data = data;
     d->data_length = length;
-    d->checked = true;
+    /* of few rows it is cheaper to check what they hold */
+    d->checked = !leaf->begun || leaf->nest || leaf->max_rows >= n;
     if (leaf->bytes) {
         PS_TRY(load_strings(leaf, data, length, err));
     } else {

@@ -79,7 +79,8 @@ class FileCache:
         file = ParquetFile(source, store, report, limit)
         with self._lock:
             self._files[key] = file
-            self._drop(len(self._files) - self._most())
+            if len(self._files) > 1:
+                self._drop(len(self._files) - self._most())
         return file
 
     def unlock(self) -> None:

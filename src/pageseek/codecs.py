@@ -54,25 +54,18 @@ class _Contexts(threading.local):
 _contexts = _Contexts() if zstandard else None
 
 
-def _one_frame(data: memoryview, size: int) -> bytes:
-    """One zstd frame of exactly so many bytes; empty where the data are anything else."""
-    if _contexts is None:
-        return b""
-    try:
-        if zstandard.frame_content_size(data) not in (size, -1):  # -1: the frame does not say
-            return b""
-        made: bytes = _contexts.zstd(data, size, False, False)  # nothing may follow it
-    except zstandard.ZstdError:
-        return b""
-    return made if len(made) == size else b""
-
-
 def _zstd(data: memoryview, size: int) -> pa.Buffer | bytes:
     if size > data.nbytes * 40_000 + 1024:  # a repeated-byte block of 128 KiB takes four bytes
         raise _corrupt(f"{data.nbytes} zstd bytes cannot hold {size}")
     try:
-        if made := _one_frame(data, size):
-            return made
+        if _contexts is not None:
+            try:  # -1: the frame does not say
+                if zstandard.frame_content_size(data) in (size, -1):
+                    made: bytes = _contexts.zstd(data, size, False, False)  # nothing may follow it
+                    if len(made) == size > 0:
+                        return made
+            except zstandard.ZstdError:
+                pass
         out = _codec("zstd").decompress(data, size)  # several frames, or a fault
     except MemoryError as error:
         raise _no_memory(size) from error

@@ -30,9 +30,9 @@ class Part(NamedTuple):
     ladder: tuple[Rung, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # as Leaf
 class Column:
-    """An output column: a flat leaf, or the tree of a nested field over several."""
+    """An output column: a flat leaf, or the tree of a nested field over several. Never changed."""
 
     name: str
     parts: tuple[Part, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -32,25 +32,25 @@ MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
 SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
 
 
-def _likely_rows(length: int, file_size: int) -> int:
+def _likely_rows(length: int) -> int:
     """Rows that a chunk of so many bytes may well have; more are believed when pages show them."""
-    return (1 << 16) + (max(min(length, file_size), 0) << 10)
+    return (1 << 16) + (length << 10)
 
 
-def _way(file: ParquetFile, fetcher: Fetcher, number: int) -> dict[str, Any]:
+def _manner(file: ParquetFile, fetcher: Fetcher, number: int) -> core.Manner:
     """What the decoders of all chunks of a codec have in common, in one scan of one file."""
     codec, decompress = decompressor(number)
     prefix, step = prefix_of(codec)
-    made = fetcher.decoding[number] = {
-        "lsb_levels": file.lsb_levels,
-        "codec": codec,
-        "decompress": decompress,
-        "prefix": prefix,
-        "step": step,
-        "max_output": fetcher.limits.max_output_bytes,
-        "max_page": fetcher.limits.max_page_bytes,
-        "always_compressed": file.always_compressed,
-    }
+    made = fetcher.decoding[number] = core.Manner(
+        codec,
+        decompress,
+        prefix,
+        step,
+        fetcher.limits.max_output_bytes,
+        fetcher.limits.max_page_bytes,
+        file.lsb_levels,
+        file.always_compressed,
+    )
     return made
 
 
@@ -75,6 +75,13 @@ class LeafReader:
     `want(ranges)` names the bytes, `give(buffers)` hands them over, `read()` decodes: so that the bytes of
     many leaves are fetched together.
     """
+
+    __slots__ = (
+        "_at", "_base", "_believe_headers", "_buffers", "_chunk", "_codes", "_counts", "_decoder",
+        "_dictionary_at", "_dictionary_data", "_fetcher", "_file", "_ladder", "_levels", "_likely_rows",
+        "_made", "_manner", "_max_values", "_num_rows", "_offsets", "_page_number", "_pages", "_ranges",
+        "_report", "_row_group", "_start", "_stop", "decoded", "entries", "form", "leaf",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -120,17 +127,18 @@ class LeafReader:
         self._base = 0  # byte in the file of the buffer that holds it
         self._page_number: int | None = None  # None: the dictionary page
         self._believe_headers = True  # where they count rows
+        self._made: tuple[Any, ...] | int | None = None  # what `read_ahead` had of the decoder
         try:
             codec = self._chunk.codec
-            self._how = fetcher.decoding.get(codec) or _way(file, fetcher, codec)
-            self._likely_rows = _likely_rows(self._stop - self._start, file.store.size)
+            self._manner = fetcher.decoding.get(codec) or _manner(file, fetcher, codec)
+            self._likely_rows = _likely_rows(self._stop - self._start)
             self._decoder: Any = self._new_decoder()
             self._codes: CodesDecoder | None = None
-            kept = codes and pa.types.is_dictionary(form.type)
+            kept = codes and form.type is not form.storage and pa.types.is_dictionary(form.type)
             bare = tested and form.kind in CODED_KINDS and not leaf.group
             if (kept or bare) and not ladder and self._dictionary_only():
                 self._codes = CodesDecoder(
-                    form, leaf.max_def, bare, likely_rows=self._likely_rows, **self._how
+                    form, leaf.max_def, bare, likely_rows=self._likely_rows, manner=self._manner
                 )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
@@ -147,7 +155,7 @@ class LeafReader:
             levels_only=leaf.group,
             likely_rows=self._likely_rows,
             max_values=self._max_values,
-            **self._how,
+            manner=self._manner,
         )
 
     def _where(self) -> str:
@@ -198,6 +206,21 @@ class LeafReader:
         self._buffers = buffers
 
     # -- decoding -----------------------------------------------------------------------------
+
+    @property
+    def one_page(self) -> bool:
+        """Whether a single page is wanted, whose place the offset index tells."""
+        return self._pages is not None and len(self._pages) == 1 and self._codes is None
+
+    def task(self) -> tuple[core.LeafDecoder, tuple[Any, ...]]:
+        """Of that page what `read_pages` of the core takes."""
+        return self._decoder, (*self._page_arguments(), self._dictionary_data)
+
+    def take(self, made: tuple[Any, ...] | int | None) -> None:
+        """What that gave."""
+        self._made = made
+        if made is None:
+            self._decoder = self._new_decoder()
 
     def read(self) -> list[pa.Array]:
         """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a
@@ -263,9 +286,12 @@ class LeafReader:
         decoder, ranges = self._decoder, self._ranges.buffers
         states: Iterator[int] | None = None
         if self._pages is not None and len(self._pages) == 1:
-            self._page_number, self._at, _, first, count = self._pages[0]
-            hint = self._slots() if self._ladder else 0
-            made = decoder.read_page(self._buffers[0], first, count, ranges, hint)
+            self._page_number, self._at = self._pages[0][:2]
+            made, self._made = self._made, None
+            if made is None:
+                made = decoder.read_page(*self._page_arguments())
+            elif decoder.has_dictionary:
+                self._report.dictionary_pages += 1
             if made != core.TAKE_DICTIONARY:
                 self._counts.pages_read += 1
                 if not isinstance(made, int):
@@ -294,6 +320,12 @@ class LeafReader:
                     )
         arrays.append(self._arrow(*self._finish()))
         return self._finished(arrays)
+
+    def _page_arguments(self) -> tuple[Any, ...]:
+        """What the decoder is told of the only page."""
+        assert self._pages is not None
+        (_, _, _, first, count), hint = self._pages[0], self._slots() if self._ladder else 0
+        return self._buffers[0], first, count, self._ranges.buffers, hint
 
     def _finish(self) -> tuple[Any, ...]:
         try:
@@ -469,3 +501,15 @@ class LeafReader:
             raise PageMismatch(CORRUPT, None, "more than a dictionary lies before the first page")
         decoder.take_dictionary()
         self._report.dictionary_pages += 1
+
+
+def read_ahead(readers: Sequence[LeafReader]) -> None:
+    """Decode those of which one page is wanted, one right after the other; `read` then gives the arrays.
+
+    What fails here is done again by `read`, in its turn and with its place.
+    """
+    ready = [reader for reader in readers if reader.one_page]
+    if len(ready) > 1:
+        made = core.read_pages([reader.task() for reader in ready])
+        for reader, found in zip(ready, made, strict=True):
+            reader.take(found)

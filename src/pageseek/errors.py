@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 __all__ = [
     "CoreError",
     "CorruptFileError",
@@ -82,10 +79,17 @@ def from_core(error: CoreError, where: str, base: int | None = None) -> Pageseek
     return kind(f"{where}{byte}: {error.message}")
 
 
-@contextmanager
-def placed(where: str) -> Iterator[None]:
+class placed:  # noqa: N801 - a lookup is done before a generator would be set up for it
     """Give errors of kernels, in the block, the place in whose bytes they arose."""
-    try:
-        yield
-    except CoreError as error:
-        raise from_core(error, where) from error
+
+    __slots__ = ("_where",)
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, CoreError):
+            raise from_core(error, self._where) from error

@@ -19,7 +19,7 @@ from pageseek._core import rows
 from pageseek._core.gather import gather
 from pageseek.codes import CODES
 from pageseek.columns import PRESENCE, Column, Part, part_of, teller
-from pageseek.decode import LeafReader
+from pageseek.decode import LeafReader, read_ahead
 from pageseek.elements import passing, taken
 from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
@@ -128,7 +128,8 @@ class GroupScan:
             arrays = self._held[part.leaf.key]
             if part.leaf.key in self._entries:
                 arrays = self._looked_up(part, arrays)
-            if part.form.type == part.form.storage:
+            form = part.form
+            if form.type is form.storage or form.type == form.storage:
                 return arrays
             with placed(f"{self._where()}, column {column.name!r}"):
                 return [part.form.finish(array) for array in arrays]
@@ -182,6 +183,7 @@ class GroupScan:
         coded = tested and ranges.num_rows >= CODED_ROWS
         readers = [self._reader(part, not tested, coded) for part in parts]
         self._fetch(readers, ranges)
+        read_ahead(readers)
         for reader in readers:
             key = reader.leaf.key
             self._forms[key] = reader.form
@@ -559,7 +561,9 @@ def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Tab
         empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty)])
     if all(len(arrays) == 1 for arrays in columns):
-        return pa.Table.from_arrays([arrays[0] for arrays in columns], schema=schema)
+        # by way of a batch: to make chunked arrays of them would take three times as long
+        batch = pa.RecordBatch.from_arrays([arrays[0] for arrays in columns], schema=schema)
+        return pa.Table.from_batches([batch], schema=schema)
     return pa.Table.from_arrays(
         [pa.chunked_array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
     )

@@ -61,9 +61,7 @@ class Fetcher:
     ) -> None:
         self.limits = limits
         self.kept = Kept() if kept is None else kept
-        self.decoding: dict[
-            int, dict[str, Any]
-        ] = {}  # codec: how its pages are decoded (decode.py)
+        self.decoding: dict[int, Any] = {}  # codec: how its pages are decoded (decode.py)
         self._store = store
         self._tail = tail
         self._tail_start = store.size - (tail.nbytes if tail is not None else 0)

@@ -25,6 +25,7 @@ from pageseek.storage import Source, resolve
 from pageseek.types import Options
 
 BATCH_SIZE = 1 << 17
+_LIMITS = DEFAULT.max_page_bytes, DEFAULT.max_output_bytes, DEFAULT.max_metadata_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ class Scan:
     def to_table(self) -> pa.Table:
         """The rows as a table."""
         plan, opened = prepare(self._sources, self._request, account=False)
-        tables = list(plan.tables(opened=opened))
+        plan.report.analyzed = True  # nobody looks at it: one report is made, not two
+        tables = list(plan.tables(plan.report, opened))
         if len(tables) == 1:
             return tables[0]
         if not plan.schema.names:
@@ -273,6 +275,10 @@ def scan(
         raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
     if limit is not None and limit < 0:
         raise ValueError(f"limit={limit}: not negative")
+    limits = DEFAULT  # as a rule, and to make them anew costs more than to see that
+    given_limits = max_page_bytes, max_output_bytes, max_metadata_bytes
+    if given_limits != _LIMITS:
+        limits = Limits(*given_limits)
     sources = tuple(resolve(source))
     if not sources:
         raise ValueError("the source is an empty list: no file to read")
@@ -284,7 +290,7 @@ def scan(
         nan=nan,
         batch_size=batch_size,
         prune=mechanisms(prune),
-        limits=Limits(max_page_bytes, max_output_bytes, max_metadata_bytes),
+        limits=limits,
     )
     return Scan(sources, request)
 

@@ -34,6 +34,7 @@ from pageseek.types import (
 )
 
 _T = TypeVar("_T")
+_TIMESTAMP = pa.timestamp("us").id
 
 
 class lazy(Generic[_T]):  # noqa: N801
@@ -290,7 +291,7 @@ class Schema:
         raise PredicateError(f"{self._source}: {path!r} has {len(found)} leaves; name one: {names}")
 
     @lazy
-    def _stored(self) -> list[tuple[str, pa.Field]]:
+    def _stored(self) -> list[tuple[str, pa.Field, pa.DataType]]:
         """The fields of the Arrow schema that the writer left; none where it left none for each of ours, or one
         that cannot be read.
 
@@ -302,9 +303,14 @@ class Schema:
             return []
         try:
             blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
-            made = [(f.name, f) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
-            for _, kept in made:  # pyarrow decodes text when it is asked for, and this may be none
-                getattr(kept.type, "tz", None)
+            made = [(f.name, f, f.type) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
+            for (
+                _,
+                _,
+                kept,
+            ) in made:  # pyarrow decodes text when it is asked for, and this may be none
+                if kept.id == _TIMESTAMP:
+                    kept.tz  # noqa: B018
         except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
             return []
         return made if len(made) == self.num_fields else []
@@ -314,7 +320,7 @@ class Schema:
         stored = self._stored
         if not stored:
             return None
-        name, found = stored[index]
+        name, found, _ = stored[index]
         ours = self.leaf(index).path[0] if self._all_flat else self.fields[index].name
         return found if name == ours else None
 
@@ -355,7 +361,9 @@ class Schema:
 
     def _make_form(self, leaf: Leaf, options: Options, stored: pa.Field | None) -> Form:
         self._check_physical(leaf)
-        original = None if stored is None else stored_type(stored)
+        original = None
+        if stored is not None:
+            original = stored_type(stored) if stored.metadata else self._stored[leaf.top][2]
         dictionary = leaf.path[0] in options.dictionary_columns
         made = leaf_form(leaf.element, options, original, dictionary)
         self._forms[leaf.index, options] = made
@@ -372,8 +380,17 @@ class Schema:
         leaf = self.leaf(self.first_leaf(index))
         stored, element, name = self.stored_field(index), leaf.element, leaf.path[0]
         form = self._make_form(leaf, options, stored)
-        metadata = stored_metadata(stored) if stored is not None and stored.metadata else {}
+        nullable = element.repetition != 0 or form.is_null
+        about = None if stored is None else stored.metadata
+        if (
+            stored is not None
+            and not about
+            and element.field_id == ABSENT
+            and stored.nullable == nullable
+            and self._stored[index][2] == form.type
+        ):
+            return leaf, form, stored  # the same, and at hand
+        metadata = stored_metadata(stored) if about else {}
         if element.field_id != ABSENT:
             metadata[b"PARQUET:field_id"] = str(element.field_id).encode()
-        nullable = element.repetition != 0 or form.is_null
         return leaf, form, pa.field(name, form.type, nullable=nullable, metadata=metadata or None)

@@ -61,16 +61,6 @@ def resolve(source: Any) -> list[Source]:
     Below a directory, or below the first `**` of a glob, what lies in or under a name with a leading `_` or `.`
     is no data, unless the name has a `=`; a folder of a partition (`k=1`) is an UnsupportedError.
     """
-    if isinstance(source, Source):
-        return [source]
-    if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
-        return [Source("<memory>", data=bytes(source))]
-    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], pafs.FileSystem):
-        return _on_filesystem(source[0], source[1])
-    if isinstance(source, Sequence) and not isinstance(source, str):
-        return [found for item in source for found in resolve(item)]
-    if isinstance(source, os.PathLike):
-        return _local(os.fspath(source))
     if isinstance(source, str):
         scheme = urlsplit(source).scheme if ":" in source else ""
         if scheme == "file":
@@ -78,6 +68,16 @@ def resolve(source: Any) -> list[Source]:
         if len(scheme) > 1 and not os.path.exists(source):  # a local name may have a colon
             return _on_filesystem(*_from_url(source, scheme))
         return _local(source)
+    if isinstance(source, Source):
+        return [source]
+    if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
+        return [Source("<memory>", data=bytes(source))]
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], pafs.FileSystem):
+        return _on_filesystem(source[0], source[1])
+    if isinstance(source, Sequence):
+        return [found for item in source for found in resolve(item)]
+    if isinstance(source, os.PathLike):
+        return _local(os.fspath(source))
     raise TypeError(
         f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes"
     )
