@@ -19,7 +19,7 @@ from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
 from pageseek.plan import Request, ScanPlan
 from pageseek.planning import make_plan, prepare
-from pageseek.predicate.expression import And, Expression, to_expression
+from pageseek.predicate.expression import And, Expression, flatten, to_expression
 from pageseek.prune import mechanisms
 from pageseek.report import Report
 from pageseek.storage import Source, resolve
@@ -54,7 +54,9 @@ class Scan:
         before = self._request.filter
         return replace(
             self,
-            _request=replace(self._request, filter=made if before is None else And((before, made))),
+            _request=replace(
+                self._request, filter=made if before is None else flatten(And((before, made)))
+            ),
         )
 
     def limit(self, n: int) -> Scan:

@@ -9,7 +9,7 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pageseek as ps
+from pageseek import execute
 from pageseek.predicate import expression as ex
 from pageseek.predicate.expression import to_expression
 
@@ -83,8 +84,16 @@ def column(name: str, seed: int) -> list[Any]:
     return [values[(k // (1 + seed % 7) * (seed + 3) + (k * k * seed) // 11) % len(values)] for k in range(ROWS)]  # fmt: skip
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_rows_as_codes() -> Iterator[None]:
+    """Dictionaries are judged in the place of rows however few there are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execute, "CODED_ROWS", 1)
+        yield
+
+
 @functools.cache
-def made() -> tuple[bytes, list[dict[str, Any]]]:
+def made(dictionary: bool = False) -> tuple[bytes, list[dict[str, Any]]]:
     data = {name: column(name, seed) for seed, name in enumerate(VALUES)}
     table = pa.table({name: pa.array(data[name], VALUES[name][0]) for name in VALUES})
     sink = io.BytesIO()
@@ -93,7 +102,7 @@ def made() -> tuple[bytes, list[dict[str, Any]]]:
         sink,
         row_group_size=24,
         write_page_index=True,
-        use_dictionary=False,
+        use_dictionary=dictionary,
         data_page_size=16,
         write_batch_size=3,
     )
@@ -316,8 +325,8 @@ def trees(of_arrow: bool = False) -> st.SearchStrategy[Node]:
     )
 
 
-def found(condition: Any, nan: str) -> list[int]:
-    scan = ps.scan(made()[0], columns=["l", "i"], filter=condition, nan=nan)
+def found(condition: Any, nan: str, dictionary: bool = False) -> list[int]:
+    scan = ps.scan(made(dictionary)[0], columns=["l", "i"], filter=condition, nan=nan)
     return list(scan.with_row_number("row").to_table()["row"].to_pylist())
 
 
@@ -327,6 +336,7 @@ def found(condition: Any, nan: str) -> list[int]:
 def test_expressions_and_sql_find_what_python_finds(nan: str, node: Node) -> None:
     wanted = [k for k, row in enumerate(made()[1]) if truth(node, row, nan) is True]
     assert found(expression(node), nan) == wanted
+    assert found(expression(node), nan, dictionary=True) == wanted
     assert found(sql(node), nan) == wanted
     assert found(~expression(node), nan) == [
         k for k, row in enumerate(made()[1]) if truth(node, row, nan) is False
@@ -345,6 +355,7 @@ def test_an_expression_of_pyarrow_means_what_pyarrow_says(node: Node) -> None:
         return  # what pyarrow cannot evaluate, a scan may
     for nan in ("ieee", "spark"):
         assert found(condition, nan) == wanted
+        assert found(condition, nan, dictionary=True) == wanted
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -354,7 +365,9 @@ def test_every_pair_of_columns(pair: tuple[str, str], nan: str) -> None:
         node: Node = ("cols", pair[0], op, pair[1])
         wanted = [k for k, row in enumerate(made()[1]) if truth(node, row, nan) is (not negate)]
         test = expression(node)
-        assert found(~test if negate else test, nan) == wanted, (pair, op, negate)
+        for dictionary in (False, True):
+            rows = found(~test if negate else test, nan, dictionary)
+            assert rows == wanted, (pair, op, negate)
 
 
 def test_what_is_understood_of_pyarrow_prunes() -> None:

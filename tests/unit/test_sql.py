@@ -372,3 +372,21 @@ def test_many_values_at_the_ends_of_a_type() -> None:
     texts = ps.col("s").isin([str(k) for k in range(100)] + ["x"])
     for string_type in ("string", "large", "view"):
         assert ps.scan(data, filter=texts, string_type=string_type).count_rows() == 1
+
+
+@pytest.mark.parametrize("unit", ["h", "D", "s", "ms", "us", "ns", "10us"])
+def test_isin_takes_times_of_numpy(path: Path, unit: str) -> None:
+    at = np.array(["2024-01-31T11:20:00.123456789", "NaT", "2024-01-31"], "datetime64[ns]")
+    many = np.concatenate([at, at[2] + np.arange(1, 100).astype("timedelta64[h]")])
+    wanted = {"ns": ([0], [], [0]), "us": ([], [0], [0])}.get(unit, ([], [], [0]))
+    for column, rows in zip(("t", "us", "d"), wanted, strict=True):
+        found = ps.col(column).isin(many.astype(f"datetime64[{unit}]"))
+        expected = rows if column != "d" else [0, 1]
+        assert places(path, found) == expected  # type: ignore[arg-type]
+
+
+def test_many_filters_one_by_one(path: Path) -> None:
+    scan = ps.scan(path)
+    for k in range(500):
+        scan = scan.filter(f"a > {k - 500} or f < 3")
+    assert scan.filter("a > 1").count_rows() == 2

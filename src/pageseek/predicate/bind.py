@@ -119,7 +119,7 @@ class BoundResidual:
         """A bitmap of the rows that pass, and how many there are. With codes, the values are a dictionary."""
         found = self.evaluate(values)
         if codes is not None:
-            found = pa.chunked_array(found) if isinstance(found, pa.Array) else found
+            found = pa.chunked_array([found]) if isinstance(found, pa.Array) else found
             found = found.take(codes)
         if isinstance(found, pa.ChunkedArray):
             found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], pa.bool_())

@@ -219,6 +219,9 @@ def _value(value: object) -> object:
     return value
 
 
+_TIMES_OF_NUMPY = frozenset((unit, 1) for unit in ("D", "s", "ms", "us", "ns"))
+
+
 def _listed(values: Any) -> tuple[Any, ...] | pa.Array:
     """Values of `isin`: arrays stay arrays."""
     if isinstance(values, pa.ChunkedArray):
@@ -231,6 +234,8 @@ def _listed(values: Any) -> tuple[Any, ...] | pa.Array:
         if values.ndim != 1:
             raise PredicateError(f"isin: an array of {values.ndim} dimensions; give one of one")
         if values.dtype.kind in "biuf" and values.dtype.isnative:
+            return pa.array(values)
+        if values.dtype.kind == "M" and np.datetime_data(values.dtype) in _TIMES_OF_NUMPY:
             return pa.array(values)
         return tuple(values.tolist() if values.dtype.kind in "USO" else values)
     return tuple(values)
