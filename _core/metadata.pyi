@@ -56,7 +56,13 @@ def column_index(
     bytes | None,  # nan_counts
 ]: ...
 def page_bounds(
-    data: Buffer, first_row: Buffer, required: bool, trusted: bool, *, max_arena: int = ...
+    data: Buffer,
+    first_row: Buffer,
+    required: bool,
+    trusted: bool,
+    repeated: bool = ...,
+    *,
+    max_arena: int = ...,
 ) -> tuple[
     int,  # boundary_order
     bytes,  # null_pages

@@ -38,7 +38,8 @@ cdef extern from "pageseek.h" nogil:
     ctypedef struct ps_column_index:
         size_t n_pages
         int64_t boundary_order
-        Data null_pages, min_offset, min_length, max_offset, max_length, null_counts, nan_counts
+        Data null_pages, min_offset, min_length, max_offset, max_length, nan_counts
+        int64_t *null_counts
     ctypedef struct ps_offset_index:
         size_t n_pages
         Data offset, compressed_size, first_row, unencoded_bytes
@@ -249,7 +250,8 @@ def column_index(data, *, size_t max_arena=1 << 30):
         ps_column_index_clear(&c)
 
 
-def page_bounds(data, first_row, bint required, bint trusted, *, size_t max_arena=1 << 30):
+def page_bounds(data, first_row, bint required, bint trusted, bint repeated=False, *,
+                size_t max_arena=1 << 30):
     """Read a ColumnIndex and check that it fits its OffsetIndex (PageIndex.md).
 
     Parameters
@@ -260,6 +262,8 @@ def page_bounds(data, first_row, bint required, bint trusted, *, size_t max_aren
         The column has no nulls.
     trusted : bool
         Bounds may be compared by the type's order.
+    repeated : bool
+        The column lies in a list: its nulls are counted among values, not rows.
 
     Returns
     -------
@@ -278,6 +282,7 @@ def page_bounds(data, first_row, bint required, bint trusted, *, size_t max_aren
     cdef size_t n = rows.size // 8 - 1
     cdef int64_t *at
     cdef int64_t *figures
+    cdef int64_t *nulls
     if rows.size < 8 or rows.size % 8:
         raise CoreError(<int>PS_INVALID, None, "n pages need n + 1 rows of 8 bytes")
     places, counts = empty(n * 32), empty(n * 8)
@@ -285,8 +290,12 @@ def page_bounds(data, first_row, bint required, bint trusted, *, size_t max_aren
     with nogil:
         call.status = ps_column_index_read(call.data, call.size, max_arena, &c, &call.err)
         if call.status == PS_OK:
+            nulls = c.null_counts
+            if repeated:
+                c.null_counts = NULL
             call.status = ps_column_index_check(&c, <const int64_t *>rows.data, n, required,
                                                 trusted, at, figures, &call.err)
+            c.null_counts = nulls
             if call.status != PS_OK:
                 ps_column_index_clear(&c)
     call.check()

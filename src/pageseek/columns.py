@@ -149,10 +149,68 @@ def _below(file: ParquetFile, root: Node, path: str | tuple[str, ...]) -> Node:
     shown, node, rest = far
     if node.kind not in ("struct", "leaf"):
         raise UnsupportedError(
-            f"{file.name}: {shown!r} is a {node.kind}; conditions on what lies below it are not supported"
+            f"{file.name}: {shown!r} is a {node.kind}; write col({shown!r}).any() for a condition on "
+            "some of its elements"
         )
     raise PredicateError(
         f"{file.name}: {shown!r} has no field {rest if isinstance(rest, str) else rest[0]!r}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the names of a filter stand for in a file."""
+
+    file: ParquetFile
+    options: Options
+
+    def __call__(self, path: tuple[str, ...]) -> tuple[Leaf, Form]:
+        """The leaf that is tested for a path."""
+        return tested(self.file, path, self.options)
+
+    def element(self, path: tuple[str, ...]) -> tuple[Leaf, Form]:
+        """The leaf of the elements at a path through lists."""
+        return element(self.file, path, self.options)
+
+    def whole(
+        self, paths: list[tuple[str, ...]] | None
+    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, Form]], pa.Schema]:
+        """The columns that these paths lie in (all, if None), as far as they are needed, and their leaves."""
+        names: tuple[str, ...] | None = None
+        if paths is not None:
+            names = tuple(dict.fromkeys(self._column(path) for path in paths))
+        columns, schema = output(self.file, names, self.options)
+        leaves = [(part.leaf, part.form) for column in columns for part in column.parts]
+        return columns, leaves, schema
+
+    def _column(self, path: tuple[str, ...]) -> str:
+        """A path as a dotted name, where that names the same; else the field that it begins with."""
+        name, tree = ".".join(path), self.file.schema_tree
+        index = tree.path_index(name) if len(path) > 1 else None
+        plain = not any("." in part for part in path)
+        return name if plain and index is not None else path[0]
+
+
+def element(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, Form]:
+    """The only leaf at a path through structs and lists: of a list, that of its elements."""
+    tree = file.schema_tree
+    index = tree.path_index(path[0]) if len(path) == 1 else None
+    if index is None:
+        index = tree.field_index(path[0])
+    root = file.node(index, options)
+    found = [
+        node
+        for node in root.leaf_nodes()
+        if node.leaf is not None and node.first_leaf in select(root, ".".join(path))
+    ]
+    if len(found) == 1 and found[0].leaf is not None and found[0].form is not None:
+        return found[0].leaf, found[0].form
+    name = ".".join(path)
+    if not found:
+        raise PredicateError(f"{file.name}: {root.name!r} has nothing at the path {name!r}")
+    shown = ", ".join(node.leaf.name for node in found[:8] if node.leaf is not None)
+    raise PredicateError(
+        f"{file.name}: the elements of {name!r} have {len(found)} leaves; name one: {shown}"
     )
 
 

@@ -20,17 +20,30 @@ from pageseek._core.gather import gather
 from pageseek.codes import CODES
 from pageseek.columns import PRESENCE, Column, Part, part_of, teller
 from pageseek.decode import LeafReader, read_ahead
+from pageseek.elements import passing, taken
 from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import Decoded, assemble
 from pageseek.ordering import Learned
-from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, conjuncts, leaves_of
+from pageseek.predicate.bind import (
+    Bound,
+    BoundAnd,
+    BoundAny,
+    BoundConst,
+    BoundLeaf,
+    BoundNot,
+    BoundResidual,
+    conjuncts,
+    has_residual,
+    leaves_of,
+)
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import BYTES_KINDS, K_BOOL, Form, Options, to_arrow
 
 _NO_ROWS = rows.RowRanges.empty()
+RESIDUAL_WEIGHT = 8  # of a byte that is evaluated outside of the kernels, until it is measured
 Key = tuple[int, int]  # of a leaf: Leaf.key
 FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
 CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
@@ -96,10 +109,7 @@ class GroupScan:
         if limit is not None and ranges.num_rows > limit:
             self._count_limited(ranges, limit)
             ranges = ranges.head(limit)
-            for key, arrays in self._held.items():
-                self._held[key] = _head(self._forms[key], arrays, limit)
-            for key, decoded in self._ladders.items():
-                self._ladders[key] = _head_ladder(decoded, limit)
+            self._head(limit)
         n = ranges.num_rows
         if n == 0:
             return ranges, [[] for _ in self._columns]
@@ -249,11 +259,12 @@ class GroupScan:
     # -- filter -------------------------------------------------------------------------------
 
     def _row_bytes(self, bound: Bound) -> float:
-        """Bytes of a row, decompressed, of the columns that a condition reads."""
+        """Bytes of a row, decompressed, of the columns that a condition reads; more where Arrow evaluates it."""
         leaves = [self._teller(t.leaf) for t in leaves_of(bound)]
         chunks = {leaf.index: self._file.chunk(self._row_group, leaf) for leaf in leaves}
         size = sum(c.total_uncompressed_size for c in chunks.values())
-        return float(size / max(self._file.group_rows[self._row_group], 1))
+        weight = RESIDUAL_WEIGHT if has_residual(bound) else 1
+        return float(weight * size / max(self._file.group_rows[self._row_group], 1))
 
     def _first(
         self, ranges: rows.RowRanges, bound: Bound, limit: int, sure: rows.RowRanges
@@ -314,14 +325,32 @@ class GroupScan:
                 if not count:
                     self._held.clear()
                     self._ladders.clear()
-                self._held = {
-                    key: _take(self._forms[key], arrays, mask, n, count)
-                    for key, arrays in self._held.items()
-                }
-                self._ladders = {
-                    key: _take_ladder(made, mask, count) for key, made in self._ladders.items()
-                }
+                self._keep(mask, n, count)
         return ranges
+
+    def _keep(self, mask: Bitmap, n: int, count: int) -> None:
+        """Of what is held, the `count` of n rows that a bitmap picks."""
+        for key, arrays in self._held.items():
+            ladder = self._ladders.get(key)
+            if ladder is not None and _repeats(ladder):
+                self._ladders[key] = made = taken(ladder, mask)
+                self._held[key] = [made.array]
+                continue
+            self._held[key] = _take(self._forms[key], arrays, mask, n, count)
+            if ladder is not None:
+                self._ladders[key] = _take_ladder(ladder, mask, count)
+
+    def _head(self, limit: int) -> None:
+        for key, arrays in self._held.items():
+            ladder = self._ladders.get(key)
+            if ladder is not None and _repeats(ladder):
+                if limit < ladder.rows:
+                    self._ladders[key] = made = taken(ladder, _first_bits(limit, ladder.rows))
+                    self._held[key] = [made.array]
+                continue
+            self._held[key] = _head(self._forms[key], arrays, limit)
+            if ladder is not None:
+                self._ladders[key] = _head_ladder(ladder, limit)
 
     def _read_tested(self, tests: Sequence[BoundLeaf], ranges: rows.RowRanges) -> None:
         """The leaves of tests. One that only tells whether a struct is there, and is payload, is read as that."""
@@ -361,6 +390,13 @@ class GroupScan:
             return _constant(bound.value, n)
         if isinstance(bound, BoundLeaf):
             return self._test(bound, n)
+        if isinstance(bound, BoundNot):
+            mask, count = self._evaluate(bound.arg, n)
+            return mask ^ _first_bits(n, n), n - count
+        if isinstance(bound, BoundAny):
+            return self._any(bound)
+        if isinstance(bound, BoundResidual):
+            return self._residual(bound)
         is_and = isinstance(bound, BoundAnd)
         mask, count = self._evaluate(bound.args[0], n)
         for arg in bound.args[1:]:
@@ -370,6 +406,28 @@ class GroupScan:
             mask = mask & other if is_and else mask | other
             count = int(np.bitwise_count(mask).sum())
         return mask, count
+
+    def _any(self, bound: BoundAny) -> tuple[Bitmap, int]:
+        key = bound.input.leaf.key
+        slots = sum(map(len, self._held[key]))
+        mask, _ = self._evaluate(bound.test, slots)
+        return passing(self._ladders[key], mask, slots, bound.every)
+
+    def _residual(self, bound: BoundResidual) -> tuple[Bitmap, int]:
+        keys = [test.leaf.key for test in bound.inputs]
+        if bound.columns:
+            made = [self._output(column) for column in bound.columns]
+        elif len(keys) == 1 and keys[0] in self._entries:  # the dictionary is judged once
+            entries = pa.chunked_array([self._entries[keys[0]]])
+            return bound.mask([entries], pa.chunked_array(self._held[keys[0]]))
+        else:
+            made = [
+                self._looked_up(Part(test.leaf, test.form), self._held[key])
+                if key in self._entries
+                else self._held[key]
+                for test, key in zip(bound.inputs, keys, strict=True)
+            ]
+        return bound.mask([pa.chunked_array(arrays) for arrays in made])
 
     def _test(self, test: BoundLeaf, n: int) -> tuple[Bitmap, int]:
         arrays = self._held[test.leaf.key]
@@ -453,8 +511,12 @@ def _take(form: Form, arrays: list[pa.Array], mask: Bitmap, n: int, count: int) 
     return out
 
 
+def _repeats(decoded: Decoded) -> bool:
+    return any(len(rung) == 2 for rung in decoded.ladder)
+
+
 def _take_ladder(decoded: Decoded, mask: Bitmap, count: int) -> Decoded:
-    """The `count` rows of a bitmap; no filter tests what lies below a list, so that every rung has a slot a row."""
+    """The `count` rows of a bitmap; without a list every rung has a slot a row."""
     ladder: list[tuple[Any, ...]] = []
     for slots, nulls, bits in decoded.ladder:
         if nulls:

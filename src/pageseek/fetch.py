@@ -33,10 +33,9 @@ class Kept:
 
     def take(self, offset: int, length: int) -> bytes:
         """What is there of the bytes at (offset, length), from the first on."""
-        found = self._held.get(offset, b"")
-        if not 0 < len(found) <= length:
+        if not 0 < len(self._held.get(offset, b"")) <= length:
             return b""
-        del self._held[offset]
+        found = self._held.pop(offset, b"")  # another thread may have been here
         self._left += len(found)
         return found
 

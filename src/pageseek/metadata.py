@@ -434,6 +434,8 @@ class ParquetFile:
         if found is None:
             return None
         places, nulls, nans = found
+        if leaf.max_rep:  # nulls are counted among values, zones count rows
+            counts = False
         return self._bounds(leaf, form, places, nulls if counts else None, nans)
 
     def chunk_values(

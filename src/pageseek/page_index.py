@@ -157,9 +157,15 @@ def parse_column_index(
     `trust_counts`: its null counts and null pages are those of the data.
     """
     order, null_pages, places, nulls, nans, counts = core.page_bounds(
-        data, offsets.starts, leaf.max_def == 0, trusted_order(leaf, orders), max_arena=max_bytes
+        data,
+        offsets.starts,
+        leaf.max_def == 0,
+        trusted_order(leaf, orders),
+        leaf.max_rep > 0,
+        max_arena=max_bytes,
     )
     n = offsets.num_pages
-    known = (null_pages, nulls) if trust_counts else (None, None)
-    bounds = Bounds(form, data, places, n, known[0], known[1], nans, counts, order)
+    empty = null_pages if trust_counts else None
+    counted = trust_counts and leaf.max_rep == 0  # in lists they count values, verdicts are on rows
+    bounds = Bounds(form, data, places, n, empty, nulls if counted else None, nans, counts, order)
     return ColumnIndex(n, null_pages, nulls, nans, bounds)

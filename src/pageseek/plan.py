@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.cache import cache
-from pageseek.columns import Column, output, teller, tested
+from pageseek.columns import Column, Names, output, teller
 from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, PageseekError, PredicateError
 from pageseek.execute import GroupScan, batches_of, table_of
@@ -25,7 +25,7 @@ from pageseek.prune import COLUMN_INDEX, drive, load_indexes, mechanisms
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.storage import Source, Version
-from pageseek.types import Form, Options
+from pageseek.types import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +247,7 @@ class Scope:
         file.schema_tree.check(request.options)
         columns, schema = output(file, request.columns, request.options)
 
-        def find(path: tuple[str, ...]) -> tuple[Leaf, Form]:
-            return tested(file, path, request.options)
-
+        find = Names(file, request.options)
         bound = bind(request.filter, find, request.nan) if request.filter is not None else None
         if request.row_number is not None:
             if request.row_number in schema.names:

@@ -220,8 +220,17 @@ def scan(
         directory, names with a leading `_` or `.` are hidden, and folders of partitions (`k=1`) are refused.
     columns : sequence of str, optional
         Top-level columns, in the order wanted; None is all, [] none.
-    filter : Expression or list, optional
-        `pageseek.col("a") > 35`, or DNF lists `[("a", ">", 35)]`.
+    filter : Expression, str, pyarrow.compute.Expression or list, optional
+        `pageseek.col("a") > 35`; SQL, `"a > 35 and name like 'x%'"`; what pyarrow takes, with pyarrow's meaning; or
+        DNF lists `[("a", ">", 35)]`. Rows are kept where it is TRUE, by SQL's logic of three values.
+
+        In SQL: `and or not`, `= != < <= > >=`, `in`, `between`, `like ... escape`, `is [not] null | nan | true | false`,
+        `starts_with(c, 'x')`, `is_nan(c)`, `'x' = any(tags)`; values as `35`, `3.5`, `1e3`, `'text'`, `X'00ff'`,
+        `date '2024-01-31'`, `timestamp '2024-01-31 12:30:00Z'`, `time '12:30:00'`, `decimal '1.10'`. Names that are
+        no plain words stand in double quotes.
+
+        Texts of ISO 8601 may be compared with dates, times and timestamps. A column may be compared with another
+        one, and some element of a list with a value: `pageseek.col("items.price").any() > 5`.
     limit : int, optional
         At most so many rows, the first of the file order.
     nan : {"ieee", "spark"}

@@ -11,6 +11,7 @@ from pageseek._core.rows import RowRanges
 import pageseek as ps
 from pageseek.columns import tested
 from pageseek.predicate.bind import bind, leaves_of
+from pageseek.prune.driver import drive
 from pageseek.prune.protocol import Proof, Pruner, Site
 from pageseek.report import Report
 from pageseek.types import Options
@@ -55,6 +56,13 @@ def judged(
     file = ps.open(data)
     bound = bind(condition, lambda path: tested(file, path, chosen), nan)
     tests = leaves_of(bound)
+
+    def fetch(wanted: list[tuple[int, int]]) -> list[memoryview]:
+        made.waves.append(wanted)
+        for at, length in wanted:
+            assert 0 <= at < at + length <= len(data), (at, length)
+        return [memoryview(answer(data[at : at + length])) for at, length in wanted]
+
     for group, count in enumerate(file.group_rows):
         for test in tests if index else ():
             file.offset_index(group, test.leaf)
@@ -62,20 +70,7 @@ def judged(
         report = Report()
         site = Site(file, group, ranges, chosen, report)
         made.costs.append([pruner.cost(site, test) for test in tests])
-        judge = pruner.judge(site, tests)
-        try:
-            wanted = next(judge)
-            while True:
-                made.waves.append(wanted)
-                for at, length in wanted:
-                    assert at >= 0 and length > 0 and at + length <= len(data), (at, length)
-                wanted = judge.send(
-                    [memoryview(answer(data[at : at + length])) for at, length in wanted]
-                )
-        except StopIteration as done:
-            if len(done.value) != len(tests):
-                raise AssertionError(done.value) from done
-            made.proofs.append(done.value)
+        made.proofs.append(drive(pruner.judge(site, tests), fetch))
         made.notes += [note for note in report.notes if note not in made.notes]
     return made
 

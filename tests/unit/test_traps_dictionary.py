@@ -18,6 +18,7 @@ import pytest
 import pageseek as ps
 from pageseek.fetch import Kept
 from pageseek.prune.dictionary import DictionaryPruner
+from support.bloom import bitset, bloomed, header
 from support.oracle import agree
 from support.pruners import Judged, holds, judged
 from support.writer import (
@@ -33,6 +34,7 @@ from support.writer import (
     Struct,
     decimal,
     integer,
+    plain_value,
     write,
 )
 
@@ -401,6 +403,7 @@ def test_a_dictionary_is_read_once(tmp_path: Path) -> None:
     path = tmp_path / "d.parquet"
     pq.write_table(table, path, row_group_size=n // 4, data_page_size=2000, write_page_index=True)
     report = ps.scan(path, filter=X == "name number 9").explain(analyze=True).to_dict()
+    ps.clear_cache()
     alone = ps.scan(path, filter=X == "name number 9", prune=["statistics", "column_index"])
     ps.clear_cache()
     before = alone.explain(analyze=True).to_dict()
@@ -434,6 +437,57 @@ def test_nested_leaves() -> None:
     assert holds(out.getvalue(), DICTIONARY, a == "u").denied == [False]
     assert holds(out.getvalue(), DICTIONARY, a == "w").denied == [True]
     assert holds(out.getvalue(), DICTIONARY, a < "z").sure == [False]
+
+
+# ---- all of it, in scans ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pruners run wherever they can prove something, whatever it costs."""
+    monkeypatch.setattr("pageseek.prune.driver.Task._pays", lambda *_: True)
+    for module in ("bloom", "dictionary"):
+        monkeypatch.setattr(f"pageseek.prune.{module}.at_stake", lambda *_: 1 << 40)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("encodings", ["dictionary", "plain"])
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("statistics", [False, True])
+def test_pruned_scans_equal_full_ones(encodings: str, index: bool, statistics: bool) -> None:
+    knobs = {
+        "encodings": encodings,
+        "offset_index": index,
+        "column_index": index,
+        "statistics": statistics,
+    }
+    cases: list[tuple[int, list[Any], list[Any], dict[str, Any]]] = [
+        (INT32, [1, 5, 5, 9, 1, 5], [1, 4, 5, 10], {}),
+        (INT32, [1, None, 5, None, 1, 5], [1, 4, 5, 10], {}),
+        (INT32, [None] * 6, [1], {"optional": True}),
+        (DOUBLE, [0.0, -0.0, math.nan, 1.5, 1.5, None], [0.0, -0.0, 1.5, 2.5, math.nan], {}),
+        (BYTE_ARRAY, [b"a", b"", b"b", None, b"a", b"a"], ["a", "", "c"], {"logical": STRING}),
+        (FIXED, [b"ab", b"cd"] * 3, [b"ab", b"ac", b"a"], {"type_length": 2}),
+    ]
+    for physical, values, literals, more in cases:
+        plain = [plain_value(physical, v) for v in values if v is not None]
+        for cuts in ([6], [2, 4], [1] * 6):
+            x = Column("x", physical, values, cuts, **knobs, **more)
+            made = header(1024) + bitset(plain or [b"nothing"])
+            data = bloomed(x, made, others=(Column("row", INT64, list(range(6))),))
+            agree(data, *literals)
+
+
+@pytest.mark.usefixtures("eager")
+def test_64_one_arm_of_an_or_is_not_enough() -> None:
+    made = header(1024) + bitset([plain_value(INT32, v) for v in (1, 5, 9)])
+    x = Column("x", INT32, [1, 5, 9], column_index=False, offset_index=False)
+    y = Column("y", INT32, [2, 4, 6], encodings="dictionary", column_index=False)
+    data = bloomed(x, made, others=(y,))
+    assert ps.read_table(data, filter=(X == 4) | (ps.col("y") == 5)).num_rows == 0
+    assert ps.read_table(data, filter=(X == 4) | (ps.col("y") == 4)).num_rows == 1
+    assert ps.read_table(data, filter=(X == 5) | (ps.col("y") == 5)).num_rows == 1
+    assert ps.read_table(data, filter=(X == 5) & (ps.col("y") == 5)).num_rows == 0
 
 
 # ---- files of others -----------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -539,3 +540,343 @@ def test_logical_types_that_are_unknown_have_no_order() -> None:
         edit_chunk=stats(min_value=i32(50), max_value=i32(60)),
     )
     assert ps.read_table(data, filter=ps.col("x") == 1)["row"].to_pylist() == [0]
+
+
+# ---- who wrote them --------------------------------------------------------------------------------
+
+
+def old_bounds(low: Any, high: Any, physical: int = BYTE_ARRAY) -> Callable[[Struct], None]:
+    made = [plain_value(physical, v) for v in (low, high)]
+    return stats(min=made[0], max=made[1], min_value=None, max_value=None)
+
+
+LIARS = [
+    b"parquet-mr version 1.6.0 (build abc)",
+    b"parquet-mr version 1.7.0",
+    b"parquet-mr version 1.8.0-SNAPSHOT",
+    b"parquet-mr version 1.8.0rc4",
+    b"parquet-mr version 1.5.0-cdh5.4.9",
+    b"parquet-mr version 1.5.0-SNAPSHOT",
+    b"parquet-mr version 1.5.0",
+    b"parquet-mr version 1.4.9-cdh5.5.0",
+    b"parquet-mr",
+    b"parquet-mr version ",
+    b"parquet-mr version unknown",
+    b"",
+    None,
+]
+HONEST = [
+    b"parquet-mr version 1.8.0 (build 123)",
+    b"parquet-mr version 1.5.0-cdh5.5.0 (build 1)",
+    b"parquet-mr version 1.5.0-cdh5.10.2",
+    b"parquet-mr version 1.13.1",
+    b"impala version 2.2.0-cdh5.4.0 (build x)",
+]
+
+
+@pytest.mark.parametrize("physical", [BYTE_ARRAY, FIXED])
+@pytest.mark.parametrize("created_by", [*LIARS, *HONEST], ids=str)
+def test_40_bounds_of_byte_strings_that_were_other_values(
+    created_by: bytes | None, physical: int
+) -> None:
+    length = 1 if physical == FIXED else None
+    edit = old_bounds(b"q", b"q", physical)
+    lying = Column("x", physical, [b"a", b"z"], type_length=length, edit_chunk=edit, **BARE)
+    data = write([lying, Column("row", INT32, [0, 1])], created_by=created_by)
+    found = ps.read_table(data, filter=ps.col("x") == b"a").num_rows
+    assert found == (1 if created_by in LIARS else 0), (
+        "a plausible lie of an honest writer is believed"
+    )
+    numbers = Column("x", INT32, [1, 2], edit_chunk=old_bounds(1, 2, INT32), **BARE)
+    assert groups_read(write([numbers], created_by=created_by), ps.col("x") == 9) == 0
+
+
+def test_40_new_bounds_of_a_writer_without_a_name() -> None:
+    """No version that garbled byte strings could write the new fields."""
+    for created_by in (None, b"", b"Polars"):
+        made = write([Column("x", BYTE_ARRAY, [b"a", b"c"], **BARE)], created_by=created_by)
+        assert groups_read(made, ps.col("x") == b"x") == 0
+    named = write([Column("x", BYTE_ARRAY, [b"a"], **BARE)], created_by=b"parquet-mr version 1.7.0")
+    assert groups_read(named, ps.col("x") == b"x") == 1
+
+
+@pytest.mark.parametrize(
+    ("created_by", "old"),
+    [
+        (b"parquet-cpp version 1.2.9", True),
+        (b"parquet-cpp version 1.3.0-SNAPSHOT", True),
+        (b"parquet-cpp version 1.3.0", False),
+        (b"parquet-cpp-arrow version 1.0.0", False),
+        (b"parquet-mr version 1.9.9 (build 5)", True),
+        (b"parquet-mr version 1.10.0 (build 5)", False),
+        (b"parquet-mr version 1.10.1", False),
+    ],
+)
+def test_41_orders_that_are_not_signed_only_where_bounds_are_equal(
+    created_by: bytes, old: bool
+) -> None:
+    signed = write([Column("x", INT32, [1, 3], **BARE)], created_by=created_by)
+    assert groups_read(signed, ps.col("x") == 9) == 0
+    for physical, values, logical, other in (
+        (FIXED, [b"a", b"c"], None, b"x"),
+        (INT32, [1, 3], integer(32, False), 9),
+    ):
+        knobs = {"logical": logical, "type_length": 1 if physical == FIXED else None, **BARE}
+        two = write([Column("x", physical, values, **knobs)], created_by=created_by)
+        assert groups_read(two, ps.col("x") == other) == old
+        one_value = write([Column("x", physical, values[:1], **knobs)], created_by=created_by)
+        assert groups_read(one_value, ps.col("x") == other) == 0
+        assert groups_read(one_value, ps.col("x") == values[0]) == 1
+
+
+def test_42_deprecated_bounds_that_are_equal_bound_in_every_order() -> None:
+    text = one(BYTE_ARRAY, [b"b", b"b"], logical=STRING, edit_chunk=old_bounds(b"b", b"b"), **BARE)
+    assert groups_read(text, ps.col("x") == "a") == 0
+    agree(text, "a", "b", "c")
+    span = one(
+        FIXED,
+        [b"\0" * 12],
+        type_length=12,
+        converted=21,
+        edit_chunk=old_bounds(b"\1" * 12, b"\1" * 12, FIXED),
+        **BARE,
+    )
+    assert groups_read(span, ps.col("x") == b"\0" * 12) == 1, "intervals have none"
+
+
+# ---- orders ----------------------------------------------------------------------------------------
+
+
+def test_43_an_order_that_is_not_for_the_type_is_ignored() -> None:
+    lie = stats(min_value=i32(100), max_value=i32(200))
+    for order in (2, 3, 4):
+        made = write(
+            [Column("x", INT32, [1, 2], edit_chunk=lie, **BARE)], column_orders=[{order: {}}]
+        )
+        assert ps.read_table(made, filter=ps.col("x") == 2).num_rows == 1
+    for order in (3, 4):
+        low, high = struct.pack("<d", 100), struct.pack("<d", 200)
+        edit = stats(min_value=low, max_value=high)
+        made = write(
+            [Column("x", DOUBLE, [1.0], edit_chunk=edit, **BARE)], column_orders=[{order: {}}]
+        )
+        assert ps.read_table(made, filter=ps.col("x") == 1.0).num_rows == 1
+
+
+def test_43_orders_of_another_number_of_columns_are_nobodys() -> None:
+    lie = stats(min_value=i32(100), max_value=i32(200))
+    for count in (1, 3):
+        made = write(
+            [Column("x", INT32, [1, 2], edit_chunk=lie, **BARE), Column("row", INT32, [0, 1])],
+            column_orders=[{1: {}}] * count,
+        )
+        assert ps.read_table(made, filter=ps.col("x") == 2).num_rows == 1
+
+
+class Chronological(Column):
+    """INT96 with bounds in its own order."""
+
+    def bounds(self, values: Iterable[Any]) -> tuple[bytes, bytes] | None:
+        ordered = sorted(values, key=lambda v: struct.unpack("<qi", v)[::-1])
+        return ordered[0], ordered[-1]
+
+
+def int96_file(values: list[bytes], order: int = 3) -> bytes:
+    rows = Column("row", INT32, list(range(len(values))))
+    x = Chronological("x", INT96, values, [1] * len(values), order=0)
+    return write([x, rows], column_orders=[{order: {}}, {1: {}}])
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "ms"])
+def test_43_63_int96_in_its_own_order(unit: str) -> None:
+    values = [int96(0, 1_500), int96(1, 5_000_001), int96(-1, 86_399_999_999_999), int96(-9_000)]
+    data = int96_file(values)
+    options = {"int96_unit": unit}
+    full = ps.read_table(data, **options)["x"]
+    for row, value in enumerate(full):
+        found = ps.scan(data, filter=ps.col("x") == value, **options)
+        assert found.to_table()["row"].to_pylist() == [row]
+        assert found.explain(analyze=True).to_dict()["leaves"]["x"]["pages"]["read"] == 1
+        below = ps.read_table(data, filter=ps.col("x") < value, **options)["row"].to_pylist()
+        assert below == [r for r, v in enumerate(full) if v.value < value.value]
+    far = pa.scalar(10**9, pa.timestamp("s")).cast(pa.timestamp(unit))
+    assert ps.scan(data, filter=ps.col("x") == far, **options).explain().row_groups.read == 0
+    unordered = int96_file(values, order=1)
+    assert ps.scan(unordered, filter=ps.col("x") == far, **options).explain().row_groups.read == 1
+
+
+def test_63_bounds_of_int96_that_are_no_times_or_do_not_fit() -> None:
+    day = 86_400_000_000_000
+    for low, high in (
+        (int96(0), int96(1, day)),  # beyond its day: other values may be later
+        (int96(0, -1), int96(1)),
+        (int96(0), int96(1_000_000)),  # beyond nanoseconds
+        (int96(1), int96(0)),
+        (int96(0)[:8], int96(1)),
+        (b"", b""),
+        (int96(0), struct.pack("<qi", 0, -5)),
+    ):
+        made = one(INT96, [int96(5)], edit_chunk=stats(min_value=low, max_value=high), **BARE)
+        ordered = write(
+            [
+                Column(
+                    "x", INT96, [int96(5)], edit_chunk=stats(min_value=low, max_value=high), **BARE
+                )
+            ],
+            column_orders=[{3: {}}],
+        )
+        for data in (made, ordered):
+            value = ps.read_table(data)["x"][0]
+            assert ps.read_table(data, filter=ps.col("x") == value).num_rows == 1
+
+
+@FLOATS
+@pytest.mark.parametrize("order", [1, 2])
+def test_44_59_a_row_group_of_nothing_but_nan(
+    physical: int, knobs: dict[str, Any], order: int
+) -> None:
+    nan = plain_value(physical, both(physical, [NAN])[0])
+    edit = stats(min_value=nan, max_value=nan) if order == 2 else None
+
+    def index(made: Struct) -> None:
+        made.update({2: [nan, made[2][1]], 3: [nan, made[3][1]], 1: [False, False]})
+
+    for values, told in (([NAN, NAN], True), ([NAN, NAN, None], True), ([NAN, 1.0], False)):
+        stored = [None if v is None else both(physical, [v])[0] for v in values]
+        data = write(
+            [
+                Column("x", physical, stored, nan_count=True, edit_chunk=edit, **knobs, **BARE),
+                Column("row", INT32, list(range(len(values)))),
+            ],
+            column_orders=[{order: {}}, {1: {}}],
+        )
+        agree(data, 0.0, 1.0, NAN)
+        assert groups_read(data, ps.col("x") > 0.5) == (0 if told else 1)
+        wanted = [r for r, v in enumerate(values) if v is not None and v != v]
+        assert ps.read_table(data, filter=ps.col("x").is_nan())["row"].to_pylist() == wanted
+        spark = ps.read_table(data, filter=ps.col("x") > 5.0, nan="spark")["row"].to_pylist()
+        assert spark == wanted
+
+
+@FLOATS
+def test_44_nan_outside_of_bounds_in_total_order(physical: int, knobs: dict[str, Any]) -> None:
+    for nan_count in (True, False):
+        for values in ([1.0, NAN, 2.0, -1.0], [0.0, -0.0, NAN, -NAN]):
+            data = write(
+                [
+                    Column(
+                        "x", physical, both(physical, values), nan_count=nan_count, **knobs, **BARE
+                    ),
+                    Column("row", INT32, [0, 1, 2, 3]),
+                ],
+                column_orders=[{2: {}}, {1: {}}],
+            )
+            agree(data, -0.0, 0.0, 1.0, 5.0, NAN)
+            found = ps.read_table(data, filter=ps.col("x") > 5.0, nan="spark")["row"].to_pylist()
+            assert found == [r for r, v in enumerate(values) if v != v]
+
+
+# ---- beyond the type -------------------------------------------------------------------------------
+
+
+def test_47_bounds_beyond_the_logical_type_bound_nothing() -> None:
+    for logical, low, high in (
+        (decimal(4, 0), 10_000, 20_000),
+        ({"logical": {7: {1: True, 2: {1: {}}}}}, 86_400_000, 90_000_000),
+        ({"logical": {7: {1: True, 2: {1: {}}}}}, -5, -1),
+    ):
+        edit = stats(min_value=i32(low), max_value=i32(high))
+        data = one(INT32, [1, 2], edit_chunk=edit, **logical, **BARE)
+        for value in ps.read_table(data)["x"]:
+            assert ps.read_table(data, filter=ps.col("x") == value).num_rows == 1
+
+
+# ---- what a chunk says of its values ---------------------------------------------------------------
+
+
+def said(data: bytes, group: int = 0) -> tuple[Any, Any, int | None, int | None]:
+    made = ps.open(data).chunk_values(group, "x")
+    low, high = (None if v is None else v.as_py() for v in (made.min, made.max))
+    return low, high, made.null_count, made.nan_count
+
+
+def exact(low: bool | None, high: bool | None) -> Callable[[Struct], None]:
+    def edit(meta: Struct) -> None:
+        meta[12][8], meta[12][7] = low, high
+
+    return edit
+
+
+def test_66_values_of_a_chunk_are_exact_or_none() -> None:
+    assert said(one(INT32, [3, None, 1], optional=True)) == (1, 3, 1, 0)
+    assert said(one(INT32, [3, 1], edit_chunk=exact(True, False))) == (1, None, 0, 0)
+    assert said(one(BYTE_ARRAY, [b"a", b"b"])) == (None, None, 0, 0), "they may be shortened"
+    assert said(one(BYTE_ARRAY, [b"a", b"b"], edit_chunk=exact(True, False))) == (b"a", None, 0, 0)
+    assert said(one(BYTE_ARRAY, [b"a", b"b"], edit_chunk=exact(True, True))) == (b"a", b"b", 0, 0)
+    assert said(one(FIXED, [twos(5, 4)], type_length=4, **decimal(9, 0)))[0] == Decimal(5)
+    assert said(one(INT32, [1], statistics=False)) == (None, None, 0, 0)
+    assert said(one(INT32, [1], optional=True, statistics=False)) == (None, None, None, 0)
+    bounds = ps.open(one(BYTE_ARRAY, [b"a", b"b"])).chunk_values(0, "x")
+    assert (bounds.lower.as_py(), bounds.upper.as_py()) == (b"a", b"b")
+
+
+def test_66_counts_and_bounds_that_contradict_each_other_say_nothing() -> None:
+    nothing = (None, None, None, None)
+    assert said(one(INT32, [1, 2], optional=True, edit_chunk=stats(nulls=I64(2)))) == nothing
+    assert said(one(INT32, [1, 2], optional=True, edit_chunk=stats(nulls=I64(3)))) == (
+        1,
+        2,
+        None,
+        0,
+    )
+    assert said(one(INT32, [1, 2], edit_chunk=stats(min_value=i32(5)))) == (None, None, 0, 0)
+
+
+def test_61_66_values_of_floats_leave_nan_out() -> None:
+    assert said(one(DOUBLE, [1.0, NAN, 2.0], nan_count=True)) == (1.0, 2.0, 0, 1)
+    assert said(one(DOUBLE, [1.0, NAN, 2.0])) == (1.0, 2.0, 0, None)
+    assert said(one(DOUBLE, [NAN, NAN], nan_count=True)) == (None, None, 0, 2)
+    for nans in (-1, 3):
+        data = one(DOUBLE, [1.0, 2.0], edit_chunk=stats(nans=I64(nans)))
+        assert said(data)[3] is None
+    bound = struct.pack("<d", NAN)
+    data = one(DOUBLE, [1.0], edit_chunk=stats(min_value=bound, max_value=bound))
+    assert said(data)[:2] == (None, None)
+
+
+def test_68_one_row_group_without_statistics_has_no_values() -> None:
+    groups = [[Column("x", INT32, [g, g + 1], statistics=g != 1)] for g in range(3)]
+    data = write(*groups)
+    assert [said(data, g)[:2] for g in range(3)] == [(0, 1), (None, None), (2, 3)]
+
+
+def test_31_66_truncated_bounds_of_another_writer(conformance: Path) -> None:
+    path = conformance / "corpus" / "valid" / "pqtest__binary_truncated_min_max.parquet"
+    if not path.exists():
+        pytest.skip(f"the corpus has no {path.name}")
+    file = ps.open(path)
+    for leaf in file.leaves:
+        made = file.chunk_values(0, leaf)
+        values = ps.read_table(path, columns=[leaf.name])[leaf.name].drop_null().to_pylist()
+        for found, right in ((made.min, min(values)), (made.max, max(values))):
+            assert found is None or found.as_py() == right, leaf.name
+
+
+def test_44_total_order_and_nan_counts_of_another_writer(conformance: Path) -> None:
+    path = conformance / "corpus" / "valid" / "pqtest__floating_orders_nan_count.parquet"
+    if not path.exists():
+        pytest.skip(f"the corpus has no {path.name}")
+    table = ps.read_table(path)
+    for name in table.column_names:
+        values = [float(v) for v in table[name].to_pylist() if v is not None]
+        for literal in (*{v for v in values if v == v}, -1e9, 1e4):
+            for test, wanted in (
+                (ps.col(name) >= literal, [v for v in values if v >= literal]),
+                (ps.col(name) < literal, [v for v in values if v < literal]),
+                (ps.col(name) == literal, [v for v in values if v == literal]),
+            ):
+                assert ps.read_table(path, columns=[name], filter=test).num_rows == len(wanted)
+        nans = sum(v != v for v in values)
+        assert ps.read_table(path, columns=[name], filter=ps.col(name).is_nan()).num_rows == nans
+        spark = ps.read_table(path, columns=[name], filter=ps.col(name) > 1e30, nan="spark")
+        assert spark.num_rows == sum(v != v or v > 1e30 for v in values)

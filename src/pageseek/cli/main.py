@@ -79,8 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _line(error: BaseException) -> str:
+    if str(error).startswith("filter:"):  # points at the place, and says itself what to write
+        return str(error)
     text = " ".join(str(error).split()) or type(error).__name__
-    if text.startswith("--where"):  # says itself what to write
-        return text
     remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)
     return text if remedy is None else f"{text} ({remedy})"

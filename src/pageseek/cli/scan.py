@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from pageseek.cli import text, where
+from pageseek.cli import text
+from pageseek.predicate.expression import And, Expression, to_expression
 from pageseek.scan import Scan
 from pageseek.scan import scan as make_scan
 
@@ -38,8 +40,8 @@ def add_source(made: argparse.ArgumentParser) -> None:
         "--where",
         action="append",
         default=[],
-        metavar="TERM",
-        help='such as "a > 35"; several are joined by AND',
+        metavar="SQL",
+        help="such as \"a > 35 and b like 'x%%'\"; several are joined by AND",
     )
 
 
@@ -61,7 +63,13 @@ def count(value: str) -> int:
 
 def lazy(options: argparse.Namespace) -> Scan:
     """The scan that the arguments ask for."""
-    return make_scan(options.source, columns=options.columns, filter=where.parse(options.where))
+    return make_scan(options.source, columns=options.columns, filter=condition(options.where))
+
+
+def condition(texts: Sequence[str]) -> Expression | None:
+    """What `--where` says: conditions that all must hold."""
+    made = [found for found in map(to_expression, texts) if found is not None]
+    return And(tuple(made)) if made else None
 
 
 def run(options: argparse.Namespace) -> int:

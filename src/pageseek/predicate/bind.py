@@ -6,17 +6,20 @@ x < 5 is FALSE, which the kernels answer directly, NaN included.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.errors import PredicateError
+from pageseek.predicate import arrow, like, sidebyside
 from pageseek.predicate import expression as ex
 from pageseek.predicate.fold import fold
 from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer, pack
+from pageseek.predicate.many import FEW, many
 from pageseek.schema import Leaf
 from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form
 
@@ -36,6 +39,7 @@ _SYMBOL = {v: k for k, v in OPS.items()} | {
     rows.OP_IS_NULL: "is null",
     rows.OP_IS_NAN: "is nan",
 }
+INPUT = -1  # the `op` of a leaf that a residual needs, and no test
 Literals = tuple[int, bytes, bytes | None]  # how many, their values, their offsets
 
 
@@ -72,28 +76,130 @@ class BoundConst:
     value: bool
 
 
-Bound = BoundLeaf | BoundAnd | BoundOr | BoundConst
+@dataclass(frozen=True, slots=True)
+class BoundNot:
+    """TRUE where its argument is not TRUE, be that FALSE or NULL."""
+
+    arg: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAny:
+    """Some element of the list at `input` passes the test; with `every`, all do of a list that is there.
+
+    The test is bound to the leaf of the elements, so that rows without any never pass it, and zones of that
+    leaf tell where none does.
+    """
+
+    input: BoundLeaf
+    test: Bound
+    every: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundResidual:
+    """A condition that only values can answer. With `negate` it asks where the condition is FALSE.
+
+    `evaluate` takes the values of the inputs, or of the whole columns where there are some, and gives
+    booleans, null where the condition is.
+    """
+
+    inputs: tuple[BoundLeaf, ...]
+    evaluate: Callable[[list[pa.ChunkedArray]], Any]
+    negate: bool
+    source: ex.Expression
+    columns: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"not ({self.source!r})" if self.negate else repr(self.source)
+
+    def mask(
+        self, values: list[pa.ChunkedArray], codes: pa.ChunkedArray | None = None
+    ) -> tuple[np.ndarray, int]:
+        """A bitmap of the rows that pass, and how many there are. With codes, the values are a dictionary."""
+        found = self.evaluate(values)
+        if codes is not None:
+            found = pa.chunked_array(found) if isinstance(found, pa.Array) else found
+            found = found.take(codes)
+        if isinstance(found, pa.ChunkedArray):
+            found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], pa.bool_())
+        passed = np.asarray(found.fill_null(self.negate).to_numpy(zero_copy_only=False), dtype=bool)
+        passed = ~passed if self.negate else passed
+        return np.packbits(passed, bitorder="little"), int(np.count_nonzero(passed))
+
+
+Bound = BoundLeaf | BoundAnd | BoundOr | BoundConst | BoundNot | BoundAny | BoundResidual
+Found = tuple[Leaf, Form]
+
+
+class Names(Protocol):
+    """What a file calls its columns."""
+
+    def __call__(self, path: tuple[str, ...], /) -> Found:
+        """The leaf at a path, through structs."""
+
+    def element(self, path: tuple[str, ...], /) -> Found:
+        """The leaf at a path, through lists as well."""
+
+    def whole(
+        self, paths: list[tuple[str, ...]] | None, /
+    ) -> tuple[tuple[Any, ...], list[Found], pa.Schema]:
+        """Columns with all that is below (of the whole file, if None), their leaves, and their schema."""
+
+
+Find = Names | Callable[[tuple[str, ...]], Found]
 NAN_RULES = {"ieee": rows.NAN_IEEE, "spark": rows.NAN_SPARK}
 
 
 def bind(
     expression: ex.Expression,
-    find: Callable[[tuple[str, ...]], tuple[Leaf, Form]],
+    find: Find,
     nan: str = "ieee",
 ) -> Bound:
-    """Bind names and literals to the leaves of a file; `find` gives the leaf at a path."""
+    """Bind names and literals to the leaves of a file; `find` gives the leaf at a path.
+
+    A function will do for `find` where no condition is on lists or of pyarrow.
+    """
     if nan not in NAN_RULES:
         raise PredicateError(f"nan={nan!r}: one of {', '.join(map(repr, NAN_RULES))}")
     return _Binder(find, NAN_RULES[nan]).bind(expression, False)
 
 
 def leaves_of(bound: Bound) -> list[BoundLeaf]:
-    """The tests of a bound filter, in the order of writing."""
+    """The tests of a bound filter in the order of writing, and the inputs of what no test can answer."""
     if isinstance(bound, BoundLeaf):
         return [bound]
     if isinstance(bound, BoundConst):
         return []
+    if isinstance(bound, BoundNot):
+        return leaves_of(bound.arg)
+    if isinstance(bound, BoundAny):
+        return [bound.input, *leaves_of(bound.test)]
+    if isinstance(bound, BoundResidual):
+        return list(bound.inputs)
     return [leaf for arg in bound.args for leaf in leaves_of(arg)]
+
+
+def tests_of(bound: Bound) -> list[BoundLeaf]:
+    """The tests that an index may say something of: what it denies of a test, or proves, tells of the whole."""
+    if isinstance(bound, BoundLeaf):
+        return [bound]
+    if isinstance(bound, BoundNot):
+        return tests_of(bound.arg)
+    if isinstance(bound, BoundAny):
+        return [] if bound.every else tests_of(bound.test)
+    if isinstance(bound, (BoundAnd, BoundOr)):
+        return [test for arg in bound.args for test in tests_of(arg)]
+    return []
+
+
+def has_residual(bound: Bound) -> bool:
+    """Whether Arrow or numpy evaluates a part, which costs more than a test."""
+    if isinstance(bound, (BoundResidual, BoundAny)):
+        return True
+    if isinstance(bound, BoundNot):
+        return has_residual(bound.arg)
+    return isinstance(bound, (BoundAnd, BoundOr)) and any(map(has_residual, bound.args))
 
 
 def conjuncts(bound: Bound) -> list[Bound]:
@@ -102,16 +208,21 @@ def conjuncts(bound: Bound) -> list[Bound]:
 
 
 class _Binder:
-    def __init__(self, find: Callable[[tuple[str, ...]], tuple[Leaf, Form]], nan: int) -> None:
+    def __init__(self, find: Find, nan: int) -> None:
         self._find = find
         self._nan = nan
 
     def bind(self, e: ex.Expression, negate: bool) -> Bound:
-        if isinstance(e, ex.Not):
-            return self.bind(e.arg, not negate)
+        while isinstance(e, ex.Not):
+            e, negate = e.arg, not negate
         if isinstance(e, (ex.And, ex.Or)):
             args = [self.bind(arg, negate) for arg in e.args]
             return _join(args, isinstance(e, ex.And) != negate)
+        if isinstance(e, ex.Constant):
+            return BoundConst(e.value is not None and e.value != negate)
+        if isinstance(e, ex.IsTrue):
+            inner = self.bind(e.arg, False)
+            return _not(inner) if negate else inner
         bound = self._test(e, negate)
         if isinstance(bound, BoundLeaf) and bound.op == (
             rows.OP_ALWAYS if negate else rows.OP_NEVER
@@ -132,6 +243,14 @@ class _Binder:
             return BoundLeaf(leaf, form, op, (0, b"", None), negate, self._nan, e)
         if isinstance(e, ex.StartsWith):
             return self._prefix(e, negate)
+        if isinstance(e, ex.Like):
+            return self._like(e, negate)
+        if isinstance(e, ex.CompareColumns):
+            return self._columns(e, negate)
+        if isinstance(e, ex.AnyElement):
+            return self._any(e, negate)
+        if isinstance(e, ex.ArrowFilter):
+            return self._arrow(e, negate)
         raise PredicateError(f"{e!r}: not a condition that can be bound")
 
     def _is_null(self, e: ex.IsNull, negate: bool) -> Bound:
@@ -145,7 +264,8 @@ class _Binder:
         leaf, form = self._find(column.path)
         if leaf.group:
             raise PredicateError(
-                f"{column!r} is nested: it can be tested for null; to compare, name one of its leaves"
+                f"{column!r} is nested: it can be tested for null; to compare, name one of its leaves, "
+                "and of a list write .any() for some of its elements"
             )
         return leaf, form
 
@@ -159,19 +279,23 @@ class _Binder:
 
     def _isin(self, e: ex.IsIn, negate: bool) -> Bound:
         leaf, form = self._value(e.column)
-        values = [exact(v, form, e.column) for v in e.values]
-        if not values:
+        if not len(e.values):
             return BoundConst(negate)  # no list holds anything, not even null
+        at_once = many(e.values, form) if len(e.values) >= FEW else None
+        if at_once is not None:
+            if negate and at_once.has_null:
+                return BoundConst(False)
+            op = rows.OP_IN if at_once.literals[0] else rows.OP_NEVER
+            literals = at_once.literals if at_once.literals[0] else (0, b"", None)
+            return BoundLeaf(leaf, form, op, literals, negate, self._nan, e)
+        values = [exact(v, form, e.column) for v in e.values]
         present = [v for v in values if v is not None]
         if negate and len(present) < len(values):
             return BoundConst(False)  # NOT IN (..., NULL) is never TRUE
         fitted = [f for op, f in (fit("=", v, form, self._nan) for v in present) if op == "="]
         if not fitted:
             return BoundLeaf(leaf, form, rows.OP_NEVER, (0, b"", None), negate, self._nan, e)
-        n, data, offsets = pack_literals(fitted, form)
-        order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data, offsets), np.int64)
-        literals = pack_literals([fitted[i] for i in order.tolist()], form)
-        return BoundLeaf(leaf, form, rows.OP_IN, literals, negate, self._nan, e)
+        return BoundLeaf(leaf, form, rows.OP_IN, _distinct(fitted, form), negate, self._nan, e)
 
     def _prefix(self, e: ex.StartsWith, negate: bool) -> Bound:
         leaf, form = self._value(e.column)
@@ -181,6 +305,120 @@ class _Binder:
         return BoundLeaf(
             leaf, form, rows.OP_PREFIX, pack_literals([prefix], form), negate, self._nan, e
         )
+
+    def _like(self, e: ex.Like, negate: bool) -> Bound:
+        leaf, form = self._value(e.column)
+        text = sidebyside.family(form)
+        if text not in ("text", "binary") or isinstance(form.type, pa.UuidType):
+            raise PredicateError(f"{e!r}: column of type {form.type} is no text; compare it with =")
+        if isinstance(e.pattern, str) != (text == "text"):
+            raise PredicateError(f"{e!r}: give str for text and bytes for binary columns")
+        pattern = like.compile_pattern(e.pattern, e.escape)
+        if pattern.exact:
+            plain = b"".join(part for part in pattern.parts if isinstance(part, bytes))
+            op, fitted = fit("=", plain, form, self._nan)
+            literals = pack_literals([fitted], form)
+            found: Bound = BoundLeaf(leaf, form, OPS[op], literals, negate, self._nan, e)
+            return BoundConst(False) if OPS[op] == rows.OP_NEVER and not negate else found
+        wide = form.kind in BYTES_KINDS
+        prefix = BoundLeaf(
+            leaf, form, rows.OP_PREFIX, (0, b"", None), False, self._nan,
+            ex.StartsWith(e.column, _text(pattern.prefix, text == "text")),
+        )  # fmt: skip
+        if wide:
+            prefix = replace(prefix, literals=pack_literals([pattern.prefix], form))
+            if pattern.only_prefix:
+                return replace(prefix, negate=negate, source=e)
+        evaluate = like.matcher(pattern, text == "text")
+        residual = BoundResidual((_input(leaf, form, e),), evaluate, negate, e)
+        if negate or not pattern.prefix or not wide:
+            return residual
+        return BoundAnd((prefix, residual))
+
+    def _columns(self, e: ex.CompareColumns, negate: bool) -> Bound:
+        found = [self._value(column) for column in (e.column, e.other)]
+        (one, a), (other, b) = found
+        if a.is_null or b.is_null:
+            return BoundConst(False)
+        if not sidebyside.comparable(a, b):
+            raise PredicateError(f"{e!r}: {a.type} and {b.type} cannot be compared{_zones(a, b)}")
+        evaluate = sidebyside.comparison(a, e.op, b, self._nan == rows.NAN_SPARK)
+        inputs = _input(one, a, e), _input(other, b, e)
+        return BoundResidual(inputs, evaluate, negate, e)
+
+    def _any(self, e: ex.AnyElement, negate: bool) -> Bound:
+        find = getattr(self._find, "element", self._find)
+        leaf, form = find(e.element.path)
+        if leaf.max_rep == 0:
+            raise PredicateError(
+                f"{e!r}: column of type {form.type} is no list; compare it without any()"
+            )
+        test = _Binder(lambda _path: (leaf, form), self._nan).bind(e.test, negate)
+        if test == BoundConst(False) and not negate:
+            return test
+        return BoundAny(_input(leaf, form, e), test, negate)
+
+    def _arrow(self, e: ex.ArrowFilter, negate: bool) -> Bound:
+        """By pyarrow, and before that, so that they prune, by the parts that are understood."""
+        names: Any = self._find
+        node = arrow.read(e.expression)
+        known: list[Bound] = []
+        sure = node is not None
+        if node is not None and not negate:
+            for part in arrow.conjuncts(node):
+                try:
+                    made = arrow.translate(part, self._form_of)
+                    if made is None:
+                        sure = False
+                    else:
+                        known.append(
+                            _Binder(self._find, rows.NAN_IEEE).bind(ex.flatten(made), False)
+                        )
+                except (PredicateError, LookupError, ValueError, AttributeError):
+                    sure = False  # pyarrow decides what becomes of it
+            if sure:
+                return _join(known, True)
+        columns, leaves, schema = names.whole(arrow.fields(node) or None)
+        evaluate = arrow.evaluator(e.expression, schema)
+        inputs = tuple(_input(leaf, form, e) for leaf, form in leaves)
+        return _join([*known, BoundResidual(inputs, evaluate, negate, e, columns)], True)
+
+    def _form_of(self, path: tuple[str, ...]) -> Form | None:
+        """Of a column that pyarrow would take for the same: a path of names that have no dots."""
+        if any("." in name for name in path):
+            return None
+        leaf, form = self._find(path)
+        return None if leaf.group else form
+
+
+def _input(leaf: Leaf, form: Form, source: ex.Expression) -> BoundLeaf:
+    return BoundLeaf(leaf, form, INPUT, (0, b"", None), False, rows.NAN_IEEE, source)
+
+
+def _text(prefix: bytes, is_text: bool) -> str | bytes:
+    return prefix.decode("utf-8", "surrogatepass") if is_text else prefix
+
+
+def _zones(a: Form, b: Form) -> str:
+    if {sidebyside.family(a), sidebyside.family(b)} == {
+        "timestamp with time zone",
+        "date or timestamp",
+    }:
+        return ": one has a time zone, the other has none"
+    return ""
+
+
+def _not(bound: Bound) -> Bound:
+    if isinstance(bound, BoundConst):
+        return BoundConst(not bound.value)
+    return bound.arg if isinstance(bound, BoundNot) else BoundNot(bound)
+
+
+def _distinct(values: list[Any], form: Form) -> Literals:
+    """Literals of IN: distinct, in ascending order."""
+    n, data, offsets = pack_literals(values, form)
+    order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data, offsets), np.int64)
+    return pack_literals([values[i] for i in order.tolist()], form)
 
 
 def fit(op: str, value: Any, form: Form, nan: int) -> tuple[str, Any]:
@@ -219,6 +457,8 @@ def _join(args: list[Bound], is_and: bool) -> Bound:
     if any(isinstance(part, BoundConst) and part.value != is_and for part in flat):
         return BoundConst(not is_and)
     flat = [part for part in flat if not isinstance(part, BoundConst)]
+    if len(flat) > 1:
+        flat = _gather_points(flat, is_and)
     if is_and and len(flat) > 1:
         folded = _fold(flat)
         if folded is None:
@@ -229,17 +469,72 @@ def _join(args: list[Bound], is_and: bool) -> Bound:
     return flat[0] if len(flat) == 1 else kind(tuple(flat))
 
 
+_FEW_POINTS = 4
+
+
+def _gather_points(parts: list[Bound], is_and: bool) -> list[Bound]:
+    """`a = 1 or a = 2` as `a in (1, 2)`, and `a != 1 and a != 2` as `a not in (1, 2)`: where they are many."""
+    points: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
+    for part in parts:
+        if isinstance(part, BoundLeaf) and _is_point(part, is_and):
+            points.setdefault((part.leaf.key, part.nan), []).append(part)
+    if all(len(same) < _FEW_POINTS for same in points.values()):
+        return parts
+    out: list[Bound] = []
+    for part in parts:
+        same = (
+            points.get((part.leaf.key, part.nan), [])
+            if isinstance(part, BoundLeaf) and _is_point(part, is_and)
+            else []
+        )
+        if len(same) < _FEW_POINTS:
+            out.append(part)
+        elif part is same[0]:
+            out.append(_one_in(same, is_and))
+    return out
+
+
+def _is_point(test: BoundLeaf, negated: bool) -> bool:
+    """Whether it is `= v` or `in`; `negated`: where that is FALSE."""
+    if test.form.kind == K_BOOL or test.form.is_null:
+        return False
+    if test.op in (rows.OP_EQ, rows.OP_IN):
+        return test.negate == negated
+    return bool(test.op == rows.OP_NE and test.negate != negated)
+
+
+def _one_in(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
+    """The points of several tests in one, and so with distinct literals."""
+    first = tests[0]
+    n = sum(test.literals[0] for test in tests)
+    data = b"".join(test.literals[1] for test in tests)
+    form, offsets = first.form, None
+    if first.literals[2] is not None:
+        width = np.int32 if form.kind == K_BYTES else np.int64
+        sizes = [np.diff(np.frombuffer(test.literals[2] or b"", width)) for test in tests]
+        ends = np.concatenate([[0], np.cumsum(np.concatenate(sizes), dtype=np.int64)])
+        offsets = ends.astype(width).tobytes()
+        order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data, offsets), np.int64)
+        literals = pack_literals([data[ends[i] : ends[i + 1]] for i in order.tolist()], form)
+    else:
+        order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data), np.int64)
+        table = np.frombuffer(data, np.uint8).reshape(n, -1)
+        literals = len(order), table[order].tobytes(), None
+    source = ex.Or(tuple(test.source for test in tests))
+    return BoundLeaf(first.leaf, form, rows.OP_IN, literals, negate, first.nan, source)
+
+
 def _fold(parts: list[Bound]) -> list[Bound] | None:
     """Conjuncts with the tests of each leaf folded, in the order in which the leaves first come; None: never TRUE."""
-    tests: dict[tuple[int, int], list[BoundLeaf]] = {}
+    tests: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
     for part in parts:
         if isinstance(part, BoundLeaf) and not part.form.is_null:
-            tests.setdefault(part.leaf.key, []).append(part)
+            tests.setdefault((part.leaf.key, part.nan), []).append(part)
     if all(len(same) == 1 for same in tests.values()):
         return parts
     out: list[Bound] = []
     for part in parts:
-        same = tests.get(part.leaf.key, []) if isinstance(part, BoundLeaf) else []
+        same = tests.get((part.leaf.key, part.nan), []) if isinstance(part, BoundLeaf) else []
         if len(same) < 2:
             out.append(part)
         elif part is same[0]:
@@ -251,14 +546,21 @@ def _fold(parts: list[Bound]) -> list[Bound] | None:
 
 
 __all__ = [
+    "INPUT",
     "Bound",
     "BoundAnd",
+    "BoundAny",
     "BoundConst",
     "BoundLeaf",
+    "BoundNot",
     "BoundOr",
+    "BoundResidual",
+    "Names",
     "bind",
     "conjuncts",
     "fit",
+    "has_residual",
     "leaves_of",
     "pack_literals",
+    "tests_of",
 ]

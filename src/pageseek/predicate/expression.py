@@ -9,23 +9,40 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pageseek.errors import PredicateError
 
 __all__ = [
     "And",
+    "AnyElement",
+    "ArrowFilter",
     "Column",
     "Compare",
+    "CompareColumns",
+    "Constant",
+    "Element",
     "Expression",
     "IsIn",
     "IsNan",
     "IsNull",
+    "IsTrue",
+    "Like",
     "Not",
     "Or",
     "StartsWith",
     "col",
+    "flatten",
+    "to_expression",
 ]
+
+MAX_DEPTH = (
+    100  # alternations of AND, OR and NOT, one within the other; chains of one kind have no limit
+)
+_MAX_COPIED = 64  # arguments that `&` and `|` copy; longer chains are flattened once, at the end
+_MAX_SHOWN = 1000  # pieces of a repr
 
 
 class Expression:
@@ -63,12 +80,16 @@ def _condition(value: object) -> Expression:
 
 
 def _flat(kind: type[And] | type[Or], *args: Expression) -> tuple[Expression, ...]:
-    return tuple(part for arg in args for part in (arg.args if isinstance(arg, kind) else (arg,)))
+    return tuple(
+        part
+        for arg in args
+        for part in (arg.args if isinstance(arg, kind) and len(arg.args) <= _MAX_COPIED else (arg,))
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column:
-    """A column by name; comparisons with values make conditions.
+    """A column by name; comparisons with values, or with another column, make conditions.
 
     `path`: one name, taken exactly if there is such a top-level column and else split at its dots, or the
     parts of a path.
@@ -78,50 +99,86 @@ class Column:
     __hash__ = object.__hash__
 
     def __eq__(self, value: object) -> Expression:  # type: ignore[override]
-        return Compare(self, "=", _value(value))
+        return self._compare("=", value)
 
     def __ne__(self, value: object) -> Expression:  # type: ignore[override]
-        return Compare(self, "!=", _value(value))
+        return self._compare("!=", value)
 
     def __lt__(self, value: object) -> Expression:
-        return Compare(self, "<", _value(value))
+        return self._compare("<", value)
 
     def __le__(self, value: object) -> Expression:
-        return Compare(self, "<=", _value(value))
+        return self._compare("<=", value)
 
     def __gt__(self, value: object) -> Expression:
-        return Compare(self, ">", _value(value))
+        return self._compare(">", value)
 
     def __ge__(self, value: object) -> Expression:
-        return Compare(self, ">=", _value(value))
+        return self._compare(">=", value)
+
+    def _compare(self, op: str, value: object) -> Expression:
+        if isinstance(value, Element):
+            return value._compare(FLIPPED[op], self)
+        if isinstance(value, Column):
+            return CompareColumns(self, op, value)
+        return self._made(Compare(self, op, _value(value)))
+
+    def _made(self, test: Expression) -> Expression:
+        return test
 
     def isin(self, values: Iterable[Any]) -> Expression:
-        """Equal to one of the values; a null among them makes the others' misses NULL, as in SQL."""
+        """Equal to one of the values; a null among them makes the others' misses NULL, as in SQL.
+
+        A million values take least time as a pyarrow or numpy array, or as a list of one type.
+        """
         if isinstance(values, (str, bytes)):
             raise PredicateError(f"isin({values!r}): give a list of values")
-        return IsIn(self, tuple(values))
+        return self._made(IsIn(self, _listed(values)))
 
     def between(self, low: Any, high: Any) -> Expression:
         """`low <= column <= high`."""
-        return And((self >= low, self <= high))
+        if isinstance(low, Column) or isinstance(high, Column):
+            return And((self >= low, self <= high))
+        return self._made(
+            And((Compare(self, ">=", _value(low)), Compare(self, "<=", _value(high))))
+        )
 
     def is_null(self) -> Expression:
         """TRUE where there is no value."""
-        return IsNull(self)
+        return self._made(IsNull(self))
 
     def is_not_null(self) -> Expression:
         """TRUE where there is a value."""
-        return Not(IsNull(self))
+        return self._made(Not(IsNull(self)))
 
     def is_nan(self) -> Expression:
         """TRUE where the value is NaN; NULL where there is none."""
-        return IsNan(self)
+        return self._made(IsNan(self))
 
     def starts_with(self, prefix: str | bytes) -> Expression:
         """TRUE for strings, or binary values, that begin with `prefix`."""
         if prefix is None:
             raise PredicateError("starts_with(None): a str or bytes")
-        return StartsWith(self, prefix)
+        return self._made(StartsWith(self, prefix))
+
+    def like(self, pattern: str | bytes, escape: str = "\\") -> Expression:
+        """SQL's LIKE: `%` stands for any text, `_` for one character (of binary values: one byte).
+
+        After `escape` any character stands for itself; an empty `escape` switches that off.
+        """
+        if not isinstance(pattern, (str, bytes)):
+            raise PredicateError(f"like({pattern!r}): a str, or bytes for binary columns")
+        if not isinstance(escape, str) or len(escape) > 1:
+            raise PredicateError(f"like(escape={escape!r}): one character, or '' for none")
+        return self._made(Like(self, pattern, escape))
+
+    def any(self) -> Element:
+        """Some element of a list: `col("tags").any() == "x"`, `col("items.price").any() > 5`.
+
+        TRUE where a list has an element that satisfies the comparison; FALSE where none does and none is null;
+        NULL else, and where there is no list.
+        """
+        return Element(self.path)
 
     def __bool__(self) -> bool:
         raise PredicateError(f"{self!r} is a column, not a truth value; compare it with something")
@@ -130,12 +187,53 @@ class Column:
         return ".".join(self.path)
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Element(Column):
+    """Some element of the list at a path; comparisons with values make conditions on the list."""
+
+    __hash__ = object.__hash__
+
+    def _compare(self, op: str, value: object) -> Expression:
+        if isinstance(value, Column):
+            raise PredicateError(
+                f"{self!r} {op} {value!r}: elements of a list can be compared with values only"
+            )
+        return self._made(Compare(self, op, _value(value)))
+
+    def _made(self, test: Expression) -> Expression:
+        return AnyElement(self, test)
+
+    def any(self) -> Element:
+        return self
+
+    def __repr__(self) -> str:
+        return f"any({'.'.join(self.path)})"
+
+
+FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
 def _value(value: object) -> object:
-    if isinstance(value, (Column, Expression)):
-        raise PredicateError(
-            "a column can be compared with values only; column to column is not supported yet"
-        )
+    if isinstance(value, Expression):
+        raise PredicateError(f"{value!r} is a condition; a column is compared with a value")
     return value
+
+
+def _listed(values: Any) -> tuple[Any, ...] | pa.Array:
+    """Values of `isin`: arrays stay arrays."""
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values
+    if type(values).__module__.startswith(("pandas", "polars")) and hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise PredicateError(f"isin: an array of {values.ndim} dimensions; give one of one")
+        if values.dtype.kind in "biuf" and values.dtype.isnative:
+            return pa.array(values)
+        return tuple(values.tolist() if values.dtype.kind in "USO" else values)
+    return tuple(values)
 
 
 class _Ticks(NamedTuple):
@@ -177,8 +275,33 @@ def _compare(column: Column, op: str, value: Any) -> Compare:
     return Compare(column, op, _unpack(value))
 
 
-def _is_in(column: Column, values: tuple[Any, ...]) -> IsIn:
-    return IsIn(column, tuple(map(_unpack, values)))
+def _is_in(column: Column, values: Any) -> IsIn:
+    return IsIn(column, tuple(map(_unpack, values)) if isinstance(values, tuple) else values)
+
+
+class _Shown(Expression):
+    """Shown without recursion, so that a condition of any depth can be."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        out: list[str] = []
+        rest: list[Expression | str] = [self]
+        while rest:
+            if len(out) > _MAX_SHOWN:
+                out.append(" ...")
+                break
+            part = rest.pop()
+            if isinstance(part, str):
+                out.append(part)
+            elif isinstance(part, _Shown):
+                rest.extend(reversed(part._pieces()))
+            else:
+                out.append(repr(part))
+        return "".join(out)
+
+    def _pieces(self) -> list[Expression | str]:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -195,12 +318,28 @@ class Compare(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class IsIn(Expression):
+class CompareColumns(Expression):
+    """Two columns of the same row."""
+
     column: Column
-    values: tuple[Any, ...]
+    op: str
+    other: Column
+
+    def __repr__(self) -> str:
+        return f"{self.column!r} {self.op} {self.other!r}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IsIn(Expression):
+    """`values`: a tuple, or an array of one type."""
+
+    column: Column
+    values: tuple[Any, ...] | pa.Array
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _is_in, (self.column, tuple(map(_pack, self.values)))
+        values = self.values
+        packed = tuple(map(_pack, values)) if isinstance(values, tuple) else values
+        return _is_in, (self.column, packed)
 
     def __repr__(self) -> str:
         shown = ", ".join(_show(v) for v in self.values[:6])
@@ -234,29 +373,90 @@ class StartsWith(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class And(Expression):
-    args: tuple[Expression, ...]
+class Like(Expression):
+    column: Column
+    pattern: str | bytes
+    escape: str = "\\"
 
     def __repr__(self) -> str:
-        return " and ".join(f"({a!r})" if isinstance(a, Or) else repr(a) for a in self.args)
+        escape = "" if self.escape == "\\" else f" escape {self.escape!r}"
+        return f"{self.column!r} like {_show(self.pattern)}{escape}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Or(Expression):
-    args: tuple[Expression, ...]
+class Constant(Expression):
+    """TRUE, FALSE or NULL for every row."""
+
+    value: bool | None
 
     def __repr__(self) -> str:
-        return " or ".join(f"({a!r})" if isinstance(a, And) else repr(a) for a in self.args)
+        return "null" if self.value is None else str(self.value).lower()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Not(Expression):
+class AnyElement(Expression):
+    """Some element of a list satisfies the test, in which `element` stands for it."""
+
+    element: Element
+    test: Expression
+
+    def __repr__(self) -> str:
+        return repr(self.test)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ArrowFilter(Expression):
+    """A `pyarrow.compute.Expression`, with the meaning that pyarrow gives it."""
+
+    expression: Any
+
+    def __repr__(self) -> str:
+        return str(self.expression)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class And(_Shown):
+    args: tuple[Expression, ...]
+
+    def _pieces(self) -> list[Expression | str]:
+        return _joined(self.args, " and ", Or)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Or(_Shown):
+    args: tuple[Expression, ...]
+
+    def _pieces(self) -> list[Expression | str]:
+        return _joined(self.args, " or ", And)
+
+
+def _joined(args: tuple[Expression, ...], word: str, other: type) -> list[Expression | str]:
+    made: list[Expression | str] = []
+    for i, arg in enumerate(args[: _MAX_SHOWN + 1]):
+        if i:
+            made.append(word)
+        made.extend(("(", arg, ")") if isinstance(arg, other) else (arg,))
+    return made
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Not(_Shown):
     arg: Expression
 
-    def __repr__(self) -> str:
+    def _pieces(self) -> list[Expression | str]:
         if isinstance(self.arg, IsNull):
-            return f"{self.arg.column!r} is not null"
-        return f"not ({self.arg!r})"
+            return [f"{self.arg.column!r} is not null"]
+        return ["not (", self.arg, ")"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IsTrue(_Shown):
+    """TRUE where its condition is TRUE, FALSE where that is FALSE or NULL."""
+
+    arg: Expression
+
+    def _pieces(self) -> list[Expression | str]:
+        return ["(", self.arg, ") is true"]
 
 
 def _show(value: Any) -> str:
@@ -282,16 +482,61 @@ def col(*path: str) -> Column:
 
 
 def to_expression(value: Any) -> Expression | None:
-    """A filter in any accepted form as an expression: an expression, or DNF lists as in pyarrow."""
+    """A filter in any accepted form as an expression: an expression of ours or of pyarrow, SQL, or DNF lists."""
     from pageseek.predicate.dnf import from_dnf
+    from pageseek.predicate.sql import parse
 
-    if value is None or isinstance(value, Expression):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, Expression):
+        return flatten(value)
     if isinstance(value, Column):
         raise PredicateError(f"{value!r} is a column; write {value!r} == True for a boolean column")
+    if isinstance(value, str):
+        return flatten(parse(value))
     if isinstance(value, (list, tuple)):
-        return from_dnf(value)
+        found = from_dnf(value)
+        return None if found is None else flatten(found)
+    if isinstance(value, pc.Expression):
+        return ArrowFilter(value)
     raise PredicateError(
-        f"a filter of type {type(value).__name__} is not supported; "
-        "give an expression such as pageseek.col('a') > 35, or lists such as [('a', '>', 35)]"
+        f"a filter of type {type(value).__name__} is not supported; give an expression such as "
+        "pageseek.col('a') > 35, SQL such as \"a > 35\", or lists such as [('a', '>', 35)]"
     )
+
+
+def flatten(expression: Expression) -> Expression:
+    """The same condition, chains of one kind in one piece; PredicateError beyond MAX_DEPTH of what is left."""
+    return _flattened(expression, 0)
+
+
+def _flattened(e: Expression, depth: int) -> Expression:
+    nots = 0
+    while isinstance(e, Not):
+        e, nots = e.arg, nots + 1
+    if isinstance(e, (And, Or, IsTrue)) and depth >= MAX_DEPTH:
+        raise PredicateError(
+            f"the filter nests AND, OR and NOT deeper than the limit of {MAX_DEPTH}; write it flatter, or "
+            "filter in several steps"
+        )
+    if isinstance(e, (And, Or)):
+        kind, changed = type(e), False
+        parts: list[Expression] = []
+        rest = list(reversed(e.args))
+        while rest:
+            part = rest.pop()
+            if isinstance(part, kind):
+                rest.extend(reversed(part.args))
+                changed = True
+            elif isinstance(part, (And, Or, Not, IsTrue)):
+                made = _flattened(part, depth + 1)
+                changed |= made is not part
+                parts.append(made)
+            else:
+                parts.append(part)
+        if changed:
+            e = kind(tuple(parts))
+    elif isinstance(e, IsTrue):
+        inner = _flattened(e.arg, depth + 1)
+        e = e if inner is e.arg else IsTrue(inner)
+    return Not(e) if nots % 2 else e

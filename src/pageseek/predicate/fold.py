@@ -135,7 +135,7 @@ def _narrow(tests: list[BoundLeaf]) -> list[BoundLeaf] | None:
             return None
         if low.op == rows.OP_GE and high.op == rows.OP_LE and _all(low, rows.OP_EQ, high):
             return _meet(_as(low, rows.OP_EQ), tests)
-    kept = [test for test in tests if test not in lower and test not in upper]
+    kept = [test for test in tests if test.negate or test.op not in (*LOWER, *UPPER)]
     return [bound for bound in (low, high) if bound is not None] + kept
 
 

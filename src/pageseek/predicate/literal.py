@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek.errors import PredicateError
+from pageseek.predicate import iso
 from pageseek.types import (
     BYTES_KINDS,
     FLOAT_KINDS,
@@ -40,6 +41,15 @@ _EPOCH = dt.date(1970, 1, 1).toordinal()
 Exact = Fraction | int | float | bytes | bool
 
 
+class Number(Decimal):
+    """A number with a decimal point in SQL: exact, but for columns of floats the nearest double, as in Python."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def exact(value: Any, form: Form, column: object) -> Exact | None:
     """The literal in the column's own unit: an integer or Fraction, an infinity or NaN, bytes, or a bool; None for null."""
     if isinstance(value, pa.Scalar):
@@ -48,12 +58,23 @@ def exact(value: Any, form: Form, column: object) -> Exact | None:
         return None
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.item()
-    made = _convert(value, form)
+    made = _convert(_timed(value, form) if isinstance(value, str) else value, form)
     if made is None:
         raise PredicateError(
             f"column {repr(column)!r} of type {form.type} cannot be compared with {value!r}{_remedy(value, form)}"
         )
     return made
+
+
+def _timed(text: str, form: Form) -> Any:
+    """A text of ISO 8601 for a column of times: what it says. Others stay text."""
+    t, made = pa.types, form.storage
+    try:
+        if t.is_date(made) or t.is_timestamp(made):
+            return iso.timestamp(text)
+        return iso.time(text) if t.is_time(made) else text
+    except ValueError:
+        return text
 
 
 def _not_a_time(value: Any) -> bool:
@@ -104,6 +125,8 @@ def _convert(value: Any, form: Form) -> Exact | None:
             return None if seconds is None else seconds / 86400
         if isinstance(value, np.datetime64):
             return _numpy_time(value, 86400)
+        if isinstance(value, pa.TimestampScalar) and value.type.tz is None:
+            return Fraction(value.value, 86400 * _PER_SECOND[value.type.unit])
         return Fraction(value.toordinal() - _EPOCH) if isinstance(value, dt.date) else None
     if t.is_timestamp(made):
         return _timestamp(value, made)
@@ -126,6 +149,8 @@ def _convert(value: Any, form: Form) -> Exact | None:
             since = _seconds(value)
             return None if since is None else since * _PER_SECOND[made.unit]
         return None
+    if isinstance(value, Number) and kind in FLOAT_KINDS and math.isfinite(float(value)):
+        value = float(value)
     return _number(value, made.scale if t.is_decimal(made) else 0)
 
 
@@ -210,12 +235,21 @@ def _timestamp(value: Any, made: pa.DataType) -> Fraction | None:
 
 def _remedy(value: Any, form: Form) -> str:
     made = form.storage
+    if isinstance(value, str) and not isinstance(_timed(value, form), str):
+        value = _timed(value, form)
     if pa.types.is_timestamp(made) and isinstance(value, (dt.datetime, pa.TimestampScalar)):
         if made.tz is None:
             return ": the column has no time zone; give a value without one"
         return f": the column is in {made.tz}; give a value with a time zone"
     if pa.types.is_temporal(made) and isinstance(value, str):
-        return ": give a datetime value, not a string"
+        if pa.types.is_duration(made):
+            return ": give a timedelta, not a string"
+        shown = iso.TIME_FORM if pa.types.is_time(made) else iso.STAMP_FORM
+        return f": write it as {shown}"
+    if form.kind in (K_D128, K_D256) and isinstance(value, str):
+        return ": give a Decimal; in SQL, write the number without quotes"
+    if isinstance(value, str) and form.kind not in BYTES_KINDS:
+        return ": give a value of the column's type; in SQL, write it without quotes"
     if form.kind in BYTES_KINDS and isinstance(value, (str, bytes)):
         return ": give str for text and bytes for binary columns"
     return ""

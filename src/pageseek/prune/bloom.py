@@ -15,11 +15,12 @@ import numpy as np
 
 from pageseek._core import bloom as core
 from pageseek._core import rows
-from pageseek.errors import CoreError
+from pageseek.errors import CoreError, PageseekError
 from pageseek.metadata import DICTIONARY_ENCODINGS, chunk_range
 from pageseek.predicate.bind import BoundLeaf
 from pageseek.prune.protocol import Proof, Site, Wanted
 from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored, together
+from pageseek.schema import Leaf
 from pageseek.types import ABSENT, K_I8, K_I16, K_U8, K_U16
 
 HEAD = 64  # bytes that a header is sure to lie in, unless it has fields that the format has not
@@ -89,12 +90,18 @@ def _question(site: Site, test: BoundLeaf) -> tuple[Place, bytes] | None:
     except DoubtError as doubt:
         site.report.note(ignored(site.file, site.row_group, leaf, "Bloom filter", doubt))
         return None
-    if form.kind in _NARROW:
-        # a greater value than the type has is read as one that it has, and is hashed as it is
-        said = site.file.chunk_values(site.row_group, leaf, site.options)
-        if said.lower is None or said.upper is None:
-            return None
+    if form.kind in _NARROW and not _in_range(site, leaf):
+        return None
     return place, hashes
+
+
+def _in_range(site: Site, leaf: Leaf) -> bool:
+    """Whether no value is greater than its type: that would be read as another one, and is hashed as it is."""
+    try:
+        said = site.file.chunk_values(site.row_group, leaf, site.options)
+    except PageseekError:  # in the metadata of another row group
+        return False
+    return said.lower is not None
 
 
 def _place(site: Site, chunk: Any) -> Place:

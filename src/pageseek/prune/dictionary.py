@@ -15,7 +15,7 @@ from pageseek._core import rows
 from pageseek._core.pages import DICTIONARY_PAGE
 from pageseek.codecs import decompressor
 from pageseek.codes import entries_of
-from pageseek.errors import CoreError, CorruptFileError
+from pageseek.errors import PageseekError
 from pageseek.metadata import page_header
 from pageseek.predicate.bind import BoundLeaf
 from pageseek.prune.protocol import Proof, Site, Wanted
@@ -100,7 +100,7 @@ def _judge(
             start = site.file.placed_chunk(site.row_group, test.leaf)[1]
             site.kept.put(start, page)
         return proofs
-    except (CoreError, CorruptFileError, DoubtError) as doubt:
+    except (PageseekError, DoubtError) as doubt:
         site.report.note(ignored(site.file, site.row_group, test.leaf, "dictionary", doubt))
         return [None] * len(tests)
 

@@ -15,7 +15,7 @@ from pageseek._core import rows
 from pageseek.errors import PredicateError
 from pageseek.fetch import Kept
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import Bound, BoundLeaf, leaves_of
+from pageseek.predicate.bind import Bound, BoundLeaf, tests_of
 from pageseek.prune.bloom import BloomPruner
 from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.evidence import Evidence
@@ -91,7 +91,7 @@ class Task:
             )
             for group, asked in row_groups.items()
         ]
-        tests = leaves_of(self.bound)
+        tests = tests_of(self.bound)
         by = dict.fromkeys(row_groups, "")
         for name, stage in self._stages(found, tests):
             before = [evidence.site.ranges.num_rows for evidence in found]

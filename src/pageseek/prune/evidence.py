@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pageseek._core import rows
-from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, BoundOr
+from pageseek.predicate.bind import (
+    Bound,
+    BoundAnd,
+    BoundAny,
+    BoundConst,
+    BoundLeaf,
+    BoundNot,
+    BoundOr,
+)
 from pageseek.prune.groups import GroupProof
 from pageseek.prune.protocol import Proof, Site
 
@@ -67,6 +75,12 @@ class Evidence:
     def _may(self, bound: Bound, proofs: dict[int, Proof]) -> rows.RowRanges:
         if isinstance(bound, BoundConst):
             return self._all if bound.value else _NONE
+        if isinstance(bound, BoundNot):
+            return self._all - self._must(bound.arg)
+        if isinstance(bound, BoundAny) and not bound.every:
+            return self._may(
+                bound.test, proofs
+            )  # where there is an offset index, pages begin with rows
         if not isinstance(bound, (BoundAnd, BoundOr)):
             proof = proofs.get(id(bound))
             return self._all if proof is None else proof.may
@@ -82,6 +96,8 @@ class Evidence:
     def _must(self, bound: Bound) -> rows.RowRanges:
         if isinstance(bound, BoundConst):
             return self._all if bound.value else _NONE
+        if isinstance(bound, BoundNot):
+            return self._all - self._may(bound.arg, self._proofs)
         if not isinstance(bound, (BoundAnd, BoundOr)):
             proof = self._proofs.get(id(bound))
             return _NONE if proof is None else proof.must

@@ -8,11 +8,20 @@ import numpy as np
 
 from pageseek._core import rows
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, BoundOr
+from pageseek.predicate.bind import (
+    Bound,
+    BoundAnd,
+    BoundAny,
+    BoundConst,
+    BoundLeaf,
+    BoundNot,
+    BoundOr,
+)
 from pageseek.types import Options
 
 _ANY = rows.MAY_TRUE, rows.MAY_FALSE
 _MAY = {bit: bytes(int(v & bit != 0) for v in range(256)) for bit in _ANY}  # verdict -> 0 or 1
+_OTHER = bytes.maketrans(b"\0\1", b"\1\0")
 _MUST = {bit: bytes(int(v == bit) for v in range(256)) for bit in _ANY}
 
 
@@ -45,6 +54,11 @@ def prune_groups(
     tests: dict[int, tuple[bytes, bytes]] = {}
 
     def proved(part: Bound) -> tuple[bytes, bytes]:
+        if isinstance(part, BoundNot):
+            inner = proved(part.arg)
+            return inner[1].translate(_OTHER), inner[0].translate(_OTHER)
+        if isinstance(part, BoundAny) and not part.every:
+            return proved(part.test)[0], bytes(file.num_row_groups)
         if not isinstance(part, (BoundAnd, BoundOr)):
             found = _proved(file, part, options, statistics)
             tests[id(part)] = found

@@ -33,6 +33,10 @@ _STATISTICS = len(Chunk._fields) - Chunk._fields.index("statistics_present")
 _BEFORE = struct.pack(
     f"<{len(Chunk._fields) - _STATISTICS}q", *[ABSENT] * (len(Chunk._fields) - _STATISTICS)
 )
+_SAID = [
+    PageHeader._fields.index(f"statistics_{name}")
+    for name in ("null_count", "max_offset", "min_offset", "max_value_offset", "min_value_offset")
+]
 _PLACES = [PageHeader._fields.index(f"statistics_{name}_offset") for name in ("max", "min", "max_value", "min_value")]  # fmt: skip
 
 
@@ -91,7 +95,7 @@ def walk(
         if end > stop:
             return
         if header.type in (DATA_PAGE, DATA_PAGE_V2):
-            if tested and header.statistics_present != 1:
+            if tested and all(header[place] == ABSENT for place in _SAID):
                 return
             offsets.append(at)
             sizes.append(end - at)

@@ -52,8 +52,8 @@ def read(
     columns : sequence of str, optional
         Top-level columns, in the order wanted; None is all. [] gives a DataFrame without columns whose
         `count()` is right.
-    filter : Expression or list, optional
-        `pageseek.col("a") > 35`, or DNF lists `[("a", ">", 35)]`.
+    filter : Expression, str, pyarrow.compute.Expression or list, optional
+        `pageseek.col("a") > 35`, SQL such as `"a > 35"`, and more: as in `pageseek.scan`.
     limit : int, optional
         At most so many rows; any of those that pass, because Spark keeps no order between tasks.
     tasks : int, optional

@@ -1,0 +1,104 @@
+"""LIKE: what a pattern comes to, and how it is evaluated where it is no plain comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek.errors import PredicateError
+
+ANY, ONE = "%", "_"  # of any length; one character
+MAX_PATTERN = 10_000  # bytes and wildcards of one that takes a regular expression
+
+
+class Pattern(NamedTuple):
+    """A pattern as bytes, with the wildcards between them."""
+
+    parts: tuple[bytes | str, ...]  # bytes stand for themselves, str are wildcards
+
+    @property
+    def prefix(self) -> bytes:
+        """What every match begins with."""
+        first = self.parts[0] if self.parts else b""
+        return first if isinstance(first, bytes) else b""
+
+    @property
+    def exact(self) -> bool:
+        """Whether it has no wildcard."""
+        return all(isinstance(part, bytes) for part in self.parts)
+
+    @property
+    def only_prefix(self) -> bool:
+        """Whether it is its prefix, and `%`."""
+        rest = self.parts[1:] if self.prefix else self.parts
+        return rest == (ANY,)
+
+
+def compile_pattern(pattern: str | bytes, escape: str) -> Pattern:
+    """Split a pattern at its wildcards; runs of `%` are one."""
+    text = pattern if isinstance(pattern, str) else pattern.decode("latin-1")
+    encoding = "utf-8" if isinstance(pattern, str) else "latin-1"
+    parts: list[bytes | str] = []
+    plain: list[str] = []
+
+    def close() -> None:
+        if plain:
+            parts.append("".join(plain).encode(encoding, "surrogatepass"))
+            plain.clear()
+
+    at = 0
+    while at < len(text):
+        char = text[at]
+        at += 1
+        if escape and char == escape:
+            if at == len(text):
+                raise PredicateError(
+                    f"like {pattern!r}: nothing follows the last {escape!r}; write it twice for the "
+                    "character itself, or choose another escape"
+                )
+            plain.append(text[at])
+            at += 1
+        elif char in (ANY, ONE):
+            close()
+            if char == ONE or not parts or parts[-1] != ANY:
+                parts.append(char)
+        else:
+            plain.append(char)
+    close()
+    return Pattern(tuple(parts))
+
+
+def matcher(pattern: Pattern, text: bool) -> Callable[[list[pa.ChunkedArray]], Any]:
+    """A function from a column's values to booleans, null where the value is. `text`: else values are bytes."""
+    parts = pattern.parts
+    if parts.count(ANY) == len([p for p in parts if isinstance(p, str)]):
+        if len(parts) == 2 and parts[0] == ANY:
+            return lambda values: pc.ends_with(_plain(values[0], text), pattern=parts[1])
+        if len(parts) == 3 and parts[0] == parts[2] == ANY:
+            return lambda values: pc.match_substring(_plain(values[0], text), pattern=parts[1])
+    size = sum(map(len, parts))
+    if size > MAX_PATTERN:
+        raise PredicateError(
+            f"like: a pattern of {size:,} bytes is above the limit of {MAX_PATTERN:,}; test its parts, joined by and"
+        )
+    regex = "".join(_regex(part, text) for part in parts)
+    regex = rf"(?s)\A{regex}\z"
+    return lambda values: pc.match_substring_regex(_plain(values[0], text), pattern=regex)
+
+
+def _plain(values: pa.ChunkedArray, text: bool) -> pa.ChunkedArray:
+    if pa.types.is_fixed_size_binary(values.type):
+        return values.cast(pa.binary())
+    return values
+
+
+def _regex(part: bytes | str, text: bool) -> str:
+    if isinstance(part, str):
+        return ".*" if part == ANY else "."
+    codes = map(ord, part.decode("utf-8", "surrogatepass")) if text else part
+    return "".join(
+        chr(code) if code < 128 and chr(code).isalnum() else rf"\x{{{code:x}}}" for code in codes
+    )

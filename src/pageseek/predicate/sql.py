@@ -1,0 +1,487 @@
+"""Filters as SQL: the condition of a WHERE clause, without the word.
+
+`id >= 5 and not (name like 'a%' or day in (date '2024-01-31', null))`. The parser is a recursive descent over
+tokens, with a level for each of OR, AND, NOT and the predicates; chains of one kind are loops.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias
+
+from pageseek.errors import PredicateError
+from pageseek.predicate import expression as ex
+from pageseek.predicate import iso
+from pageseek.predicate.literal import Number
+
+__all__ = ["parse"]
+
+MAX_NESTED = 100  # parentheses and NOTs, one within the other
+_TOKEN = re.compile(
+    r"""(?P<space>(?:\s+|--[^\n]*)+)
+    | (?P<blob>[xX]'(?:[^']|'')*')
+    | (?P<text>'(?:[^']|'')*')
+    | (?P<quoted>"(?:[^"]|"")*" | `(?:[^`]|``)*`)
+    | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+    | (?P<word>[^\W\d]\w*)
+    | (?P<symbol><> | <= | >= | != | == | [=<>(),.+-])""",
+    re.VERBOSE,
+)
+_OPS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_RESERVED = frozenset(("and", "or", "not", "in", "between", "like", "is", "null", "true", "false"))
+_TYPED: dict[str, Callable[[str], Any]] = {
+    "date": iso.date,
+    "timestamp": iso.timestamp,
+    "time": iso.time,
+    "double": float,
+    "decimal": lambda text: Decimal(_checked(text.strip())),
+}
+_FUNCTIONS = {"is_nan": 1, "isnan": 1, "starts_with": 2, "array_contains": 2}
+MAX_EXPONENT = 10_000
+
+
+class _Token(NamedTuple):
+    kind: str  # of _TOKEN's groups, or "end"
+    text: str
+    at: int
+    key: str  # a symbol, or what may be a keyword, in small letters
+
+    @property
+    def word(self) -> str:
+        """The keyword that it may be."""
+        return self.key if self.kind == "word" else ""
+
+
+class _Literal(NamedTuple):
+    value: Any
+    at: int
+
+
+_Operand: TypeAlias = ex.Column | _Literal
+
+
+def parse(text: str) -> ex.Expression:
+    """A condition as an expression.
+
+    Raises
+    ------
+    PredicateError
+        The text is not a condition; the message points at the place.
+
+    Examples
+    --------
+    >>> parse("a > 5 and b is not null")
+    a > 5 and b is not null
+    """
+    return _Parser(text).whole()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = self._split()
+        self._next = 0
+        self._token = self._tokens[0]
+        self._depth = 0
+
+    def _split(self) -> list[_Token]:
+        text, at, tokens = self._text, 0, []
+        while at < len(text):
+            found = _TOKEN.match(text, at)
+            if found is None:
+                raise self._error(at, self._unknown(at))
+            kind, part = found.lastgroup, found[0]
+            if kind == "word" or kind == "symbol":
+                tokens.append(_Token(kind, part, at, part.lower()))
+            elif kind is not None and kind != "space":
+                tokens.append(_Token(kind, part, at, ""))
+            at = found.end()
+        tokens.append(_Token("end", "", len(text), ""))
+        return tokens
+
+    def _unknown(self, at: int) -> str:
+        char = self._text[at]
+        if char in "'\"`":
+            return f"this {char} is never closed; inside, it is written twice"
+        if char in "*/%|&~^+":
+            return f"{char!r}: columns are compared as they are, without arithmetic"
+        return f"{char!r} has no meaning here"
+
+    def _error(self, at: int, words: str) -> PredicateError:
+        """Points at a character: the line that has it, and a caret below."""
+        text = self._text
+        start = text.rfind("\n", 0, at) + 1
+        stop = text.find("\n", at)
+        line = text[start : len(text) if stop < 0 else stop]
+        left = max(at - start - 50, 0)
+        shown = line[left : left + 100].replace("\t", " ")
+        head = "..." if left else ""
+        tail = "..." if len(line) > left + 100 else ""
+        caret = " " * (len(head) + at - start - left) + "^"
+        return PredicateError(f"filter: {words}\n  {head}{shown}{tail}\n  {caret}")
+
+    # -- tokens -----------------------------------------------------------------------------------
+
+    def _ahead(self, n: int = 1) -> _Token:
+        return self._tokens[min(self._next + n, len(self._tokens) - 1)]
+
+    def _take(self, n: int = 1) -> _Token:
+        """The current token; go on to the next."""
+        token = self._token
+        self._next = min(self._next + n, len(self._tokens) - 1)
+        self._token = self._tokens[self._next]
+        return token
+
+    def _took(self, key: str) -> bool:
+        """Take this keyword or symbol if it comes next."""
+        if self._token.key != key:
+            return False
+        self._take()
+        return True
+
+    def _need(self, symbol: str, why: str) -> None:
+        if not self._took(symbol):
+            raise self._expected(f"{symbol!r} {why}")
+
+    def _expected(self, what: str) -> PredicateError:
+        token = self._token
+        found = "the end" if token.kind == "end" else token.text
+        found = found if len(found) <= 40 else found[:37] + "..."
+        return self._error(token.at, f"write {what} here, not {found}")
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_NESTED:
+            raise self._error(
+                self._token.at,
+                f"parentheses and NOTs nest deeper than the limit of {MAX_NESTED}; write it flatter",
+            )
+
+    # -- conditions -------------------------------------------------------------------------------
+
+    def whole(self) -> ex.Expression:
+        made = self._or()
+        if self._token.kind != "end":
+            raise self._expected("AND, OR or the end")
+        return made
+
+    def _or(self) -> ex.Expression:
+        args = [self._and()]
+        while self._took("or"):
+            args.append(self._and())
+        return args[0] if len(args) == 1 else ex.Or(tuple(args))
+
+    def _and(self) -> ex.Expression:
+        args = [self._not()]
+        while self._took("and"):
+            args.append(self._not())
+        return args[0] if len(args) == 1 else ex.And(tuple(args))
+
+    def _not(self) -> ex.Expression:
+        nots = 0
+        while self._took("not"):
+            nots += 1
+        made = self._is()
+        return ex.Not(made) if nots % 2 else made
+
+    def _is(self) -> ex.Expression:
+        """A condition, and what IS says of it: TRUE, FALSE or NULL."""
+        made = self._condition()
+        while self._token.word == "is":
+            at = self._take().at
+            negate = self._took("not")
+            if self._took("true"):
+                made = ex.IsTrue(made)
+            elif self._took("false"):
+                made = ex.IsTrue(ex.Not(made))
+            elif self._took("null") or self._took("unknown"):
+                made = ex.Not(ex.Or((ex.IsTrue(made), ex.IsTrue(ex.Not(made)))))
+            else:
+                raise self._error(at, "after a condition, IS takes [NOT] TRUE, FALSE or NULL")
+            made = ex.Not(made) if negate else made
+        return made
+
+    def _condition(self) -> ex.Expression:
+        token = self._token
+        if token.key == "(" and not self._is_operand_in_parentheses():
+            self._deeper()
+            self._take()
+            made = self._or()
+            self._need(")", "to close the parenthesis")
+            self._depth -= 1
+            return made
+        if token.word in _FUNCTIONS and self._ahead().key == "(":
+            return self._function()
+        operand = self._operand()
+        return self._predicate(operand, token)
+
+    def _is_operand_in_parentheses(self) -> bool:
+        """`(a) > 5`: parentheses around one operand that a comparison follows."""
+        opened = 0
+        while opened <= MAX_NESTED and self._ahead(opened).key == "(":
+            opened += 1
+        inside = opened
+        while (token := self._ahead(inside)).kind != "end" and (
+            token.kind in ("number", "text", "blob", "quoted")
+            or (
+                token.kind == "word"
+                and token.word not in ("and", "or", "not", "in", "is", "like", "between")
+            )
+            or token.key in (".", "-", "+")
+        ):
+            inside += 1
+        closed = 0
+        while closed < opened and self._ahead(inside + closed).key == ")":
+            closed += 1
+        after = self._ahead(inside + closed)
+        return (
+            inside > opened
+            and closed == opened
+            and (after.key in _OPS or after.word in ("is", "in", "not", "between", "like"))
+            and not (after.word == "is" and self._is_boolean(opened, inside))
+        )
+
+    def _is_boolean(self, opened: int, inside: int) -> bool:
+        return inside - opened == 1 and self._ahead(opened).word in ("true", "false", "null")
+
+    def _predicate(self, operand: _Operand, first: _Token) -> ex.Expression:
+        token = self._token
+        if token.key in _OPS:
+            op = _OPS[self._take().key]
+            return self._compare(operand, op, self._operand(), token.at)
+        if token.word == "is" and isinstance(operand, ex.Column):
+            return self._is_what(operand)
+        negate = token.key == "not" and self._ahead().key in ("in", "between", "like")
+        if negate:
+            self._take()
+        word = self._token.word
+        if word in ("in", "between", "like"):
+            at = self._take().at
+            made = getattr(self, f"_{word}")(operand, at)
+            return ex.Not(made) if negate else made
+        if isinstance(operand, _Literal):
+            if operand.value is None or isinstance(operand.value, bool):
+                return ex.Constant(operand.value)
+            raise self._expected("a comparison such as = or <")
+        if isinstance(operand, ex.Element):
+            raise self._expected("a comparison such as = or < after ANY(...)")
+        if (
+            token.kind not in ("end",)
+            and token.key != ")"
+            and token.word not in ("and", "or", "is")
+        ):
+            raise self._expected("a comparison such as =, <, IN, LIKE or IS NULL")
+        return operand == True  # noqa: E712  # a column of booleans
+
+    def _compare(self, left: _Operand, op: str, right: _Operand, at: int) -> ex.Expression:
+        if isinstance(left, _Literal):
+            if isinstance(right, _Literal):
+                raise self._error(at, "two values are compared; name a column on one side")
+            left, op, right = right, ex.FLIPPED[op], left
+        value = right.value if isinstance(right, _Literal) else right
+        try:
+            return left._compare(op, value)
+        except PredicateError as error:
+            raise self._error(at, str(error)) from error
+
+    def _is_what(self, column: ex.Column) -> ex.Expression:
+        self._take()
+        negate = self._took("not")
+        if self._took("null"):
+            made = column.is_null()
+        elif self._took("nan"):
+            made = column.is_nan()
+        elif self._took("true"):
+            made = ex.IsTrue(column == True)  # noqa: E712
+        elif self._took("false"):
+            made = ex.IsTrue(column == False)  # noqa: E712
+        else:
+            raise self._expected("NULL, NAN, TRUE or FALSE, or = for a value")
+        return ex.Not(made) if negate else made
+
+    def _in(self, operand: _Operand, at: int) -> ex.Expression:
+        column = self._column_of(operand, at, "IN")
+        self._need("(", "to begin the values of IN")
+        values: list[Any] = []
+        if self._token.key == ")":
+            raise self._expected("at least one value")
+        while True:
+            item = self._operand()
+            if not isinstance(item, _Literal):
+                raise self._error(self._tokens[self._next - 1].at, "IN takes values, not columns")
+            values.append(item.value)
+            if not self._took(","):
+                break
+        self._need(")", "to end the values of IN")
+        return column.isin(values)
+
+    def _between(self, operand: _Operand, at: int) -> ex.Expression:
+        low = self._operand()
+        self._need("and", "between the two ends of BETWEEN")
+        high = self._operand()
+        if isinstance(operand, ex.Element):
+            if isinstance(low, _Literal) and isinstance(high, _Literal):
+                return operand.between(low.value, high.value)
+            raise self._error(at, "elements of a list can be compared with values only")
+        first = self._compare(operand, ">=", low, at)
+        return ex.And((first, self._compare(operand, "<=", high, at)))
+
+    def _like(self, operand: _Operand, at: int) -> ex.Expression:
+        column = self._column_of(operand, at, "LIKE")
+        pattern, escape = self._operand(), "\\"
+        if not isinstance(pattern, _Literal) or not isinstance(
+            pattern.value, (str, bytes, type(None))
+        ):
+            raise self._error(at, "the pattern of LIKE is a text such as 'a%'")
+        if self._took("escape"):
+            token = self._token
+            given = self._operand()
+            if not isinstance(given, _Literal) or not isinstance(given.value, str):
+                raise self._error(token.at, "ESCAPE takes one character, such as '!'")
+            escape = given.value
+            if len(escape) > 1:
+                raise self._error(
+                    token.at, "ESCAPE takes one character, such as '!', or '' for none"
+                )
+        if pattern.value is None:
+            return ex.Constant(None)
+        return column.like(pattern.value, escape)
+
+    def _column_of(self, operand: _Operand, at: int, what: str) -> ex.Column:
+        if isinstance(operand, _Literal):
+            raise self._error(at, f"{what} tests a column; there is a value before it")
+        return operand
+
+    def _function(self) -> ex.Expression:
+        token = self._take()
+        self._need("(", f"after {token.text}")
+        column = self._column_of(self._operand(), token.at, token.text)
+        value: Any = None
+        if _FUNCTIONS[token.word] == 2:
+            self._need(",", f"and the value for {token.text}")
+            at = self._token.at
+            operand = self._operand()
+            if not isinstance(operand, _Literal):
+                raise self._error(at, f"{token.text} takes a column and a value")
+            value = operand.value
+        self._need(")", f"to close {token.text}")
+        if token.word == "array_contains":
+            return column.any()._compare("=", value)
+        if token.word == "starts_with":
+            if value is None:
+                return ex.Constant(None)
+            if not isinstance(value, (str, bytes)):
+                raise self._error(token.at, "starts_with takes a text such as 'a'")
+            return column.starts_with(value)
+        return column.is_nan()
+
+    # -- operands ---------------------------------------------------------------------------------
+
+    def _operand(self) -> _Operand:
+        token = self._token
+        if token.key == "(":
+            self._deeper()
+            self._take()
+            made = self._operand()
+            self._need(")", "to close the parenthesis")
+            self._depth -= 1
+            return made
+        if token.word in ("any", "some") and self._ahead().key == "(":
+            self._take(2)
+            column = self._column()
+            self._need(")", f"to close {token.text}")
+            return column.any()
+        if token.kind == "quoted":
+            return self._column()
+        if token.kind == "word" and token.word not in _RESERVED:
+            if token.word in _TYPED and self._ahead().kind == "text":
+                return _Literal(self._typed(), token.at)
+            if self._ahead().key == "(":
+                raise self._error(
+                    token.at,
+                    f"there is no function {token.text}; there are {', '.join(_FUNCTIONS)} and ANY",
+                )
+            return self._column()
+        return _Literal(self._value(), token.at)
+
+    def _column(self) -> ex.Column:
+        parts: list[str] = []
+        quoted = False
+        while True:
+            token = self._token
+            if token.kind == "quoted":
+                mark = token.text[0]
+                name = token.text[1:-1].replace(mark * 2, mark)
+                if not name:
+                    raise self._error(token.at, "a column with an empty name")
+                parts.append(name)
+                quoted = True
+            elif token.kind == "word" and (parts or token.word not in _RESERVED):
+                parts.append(token.text)
+            else:
+                raise self._expected("a column; names that are no plain words in double quotes")
+            self._take()
+            if not self._took("."):
+                break
+        return ex.Column(tuple(parts) if quoted else (".".join(parts),))
+
+    def _typed(self) -> Any:
+        kind, token = self._take().word, self._take()
+        text = token.text[1:-1].replace("''", "'")
+        try:
+            return _TYPED[kind](text)
+        except (ValueError, ArithmeticError) as error:
+            words = str(error) if kind not in ("decimal", "double") else f"{text!r} is no number"
+            raise self._error(token.at, f"{kind.upper()}: {words}") from error
+
+    def _value(self) -> Any:
+        sign = ""
+        while self._token.key in ("-", "+"):
+            if self._take().key == "-":
+                sign = "" if sign else "-"
+            if self._token.kind != "number":
+                raise self._expected("a number")
+        token = self._take()
+        if token.kind == "number":
+            return self._number(token, sign)
+        if token.kind == "text":
+            return token.text[1:-1].replace("''", "'")
+        if token.kind == "blob":
+            try:
+                return bytes.fromhex(token.text[2:-1])
+            except ValueError:
+                raise self._error(token.at, "X'...' takes pairs of hexadecimal digits") from None
+        if token.word in ("true", "false", "null"):
+            return {"true": True, "false": False, "null": None}[token.word]
+        if token.kind != "end":
+            self._next -= 1
+            self._token = token
+        raise self._expected("a column or a value such as 35, 3.5, 'text' or DATE '2024-01-31'")
+
+    def _number(self, token: _Token, sign: str) -> Any:
+        text = sign + token.text
+        if self._token.kind == "word" and self._token.at == token.at + len(token.text):
+            raise self._error(self._token.at, "a number and a name run into each other")
+        if "e" in text.lower():
+            return float(text)
+        if "." in text:
+            return Number(text)
+        return _integer(text)
+
+
+def _checked(text: str) -> str:
+    """The text of a decimal, unless its exponent would take all memory."""
+    exponent = text.lower().partition("e")[2]
+    if exponent and abs(int(exponent)) > MAX_EXPONENT:
+        raise ValueError(text)
+    return text
+
+
+def _integer(text: str) -> int:
+    """Of any size; Python refuses more than some thousand digits, to be safe from what is quadratic."""
+    try:
+        return int(text)
+    except ValueError:
+        return -(10**4300) if text.startswith("-") else 10**4300  # beyond every column alike

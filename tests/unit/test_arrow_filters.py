@@ -1,0 +1,274 @@
+"""pyarrow's own expressions: the same rows as pyarrow finds, and pruned by what of them is understood."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import io
+import pickle
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.columns import Names
+from pageseek.predicate import arrow
+from pageseek.predicate import expression as ex
+from pageseek.types import Options
+
+binder = importlib.import_module("pageseek.predicate.bind")
+NAN = float("nan")
+F = pc.field
+NOON = dt.datetime(2024, 1, 1, 12)
+TABLE = pa.table(
+    {
+        "i": pa.array([1, 2, None, 4, 5, 2**53 + 1, -(2**63), 7], pa.int64()),
+        "j": pa.array([1, -1, 0, None, 5, 6, 7, 8], pa.int32()),
+        "u": pa.array([1, 2**64 - 1, 0, None, 5, 6, 7, 2**63], pa.uint64()),
+        "f": pa.array([NAN, 0.0, -0.0, None, 1.5, 0.1, float("inf"), 2.0]),
+        "g": pa.array([NAN, 0.0, -0.0, None, 1.5, 0.1, 2.5, 2.0], pa.float32()),
+        "s": pa.array(["a", "ab", None, "", "a%", "b\nc", "é", "abab"]),
+        "cat": pa.array(["x", "y", None, "x", "z", "x", "y", "y"]).dictionary_encode(),
+        "bin": pa.array([b"a", b"\xff", None, b"", b"ab", b"b", b"c", b"d"]),
+        "flag": pa.array([True, False, None, True, False, None, True, False]),
+        "d": pa.array([dt.date(2024, 1, k + 1) if k else None for k in range(8)]),
+        "t": pa.array([NOON + dt.timedelta(k) if k else None for k in range(8)], pa.timestamp("us")),
+        "z": pa.array([NOON + dt.timedelta(k) if k else None for k in range(8)], pa.timestamp("us", "UTC")),
+        "m": pa.array([Decimal(k) / 4 if k else None for k in range(8)], pa.decimal128(9, 2)),
+        "st": pa.array([{"x": k, "y": {"w": str(k)}} if k % 3 else None for k in range(8)]),
+        "l": pa.array([[k] * (k % 3) if k else None for k in range(8)], pa.list_(pa.int64())),
+        "odd.name\n'": pa.array(range(8)),
+        "n": pa.nulls(8),
+    }
+)  # fmt: skip
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    how: dict[str, Any] = {"row_group_size": 3, "write_page_index": True}
+    pq.write_table(table, sink, **how | options)
+    return sink.getvalue()
+
+
+DATA = written(TABLE)
+STORED = pq.read_table(io.BytesIO(DATA))  # in which times are what the file has
+
+
+def found(condition: Any, **options: Any) -> list[int]:
+    scan = ps.scan(DATA, columns=["j"], filter=condition, **options)
+    return list(scan.with_row_number("row").to_table()["row"].to_pylist())
+
+
+def wanted(condition: Any) -> list[int]:
+    numbered = STORED.append_column("row", pa.array(range(8)))
+    return list(numbered.filter(condition)["row"].to_pylist())
+
+
+def bound(condition: Any) -> Any:
+    file = ps.open(DATA)
+    return binder.bind(ex.ArrowFilter(condition), Names(file, Options()))
+
+
+def lookup(column: str, values: Any, kind: pa.DataType, **options: Any) -> Any:
+    made = pa.array(values, kind)
+    return pc.is_in(F(column), options=pc.SetLookupOptions(made, **options))
+
+
+KNOWN = {
+    "int": F("i") > 2,
+    "int and int32": F("i") == pa.scalar(2, pa.int32()),
+    "flipped": pc.scalar(2) < F("i"),
+    "not": ~(F("i") > 2),
+    "beyond the type": F("j") < 2**40,
+    "int32 and double": F("j") >= 0.5,
+    "int64 and double": F("j") == float(2**53),
+    "uint64": F("u") >= pa.scalar(2**63, pa.uint64()),
+    "double": F("f") < 1.0,
+    "double nan": F("f") != NAN,
+    "not double": ~(F("f") < 1.0),
+    "double and int": F("f") == 2,
+    "float and what it can hold": F("g") == 1.5,
+    "string": F("s") >= "ab",
+    "binary": F("bin") > b"a",
+    "bool": F("flag"),
+    "not bool": ~F("flag"),
+    "bool = true": F("flag") == True,  # noqa: E712
+    "date": F("d") > dt.date(2024, 1, 3),
+    "timestamp": F("t") <= NOON + dt.timedelta(3),
+    "zoned": F("z") > pa.scalar(NOON, pa.timestamp("us", "UTC")),
+    "decimal": F("m") == pa.scalar(Decimal("0.50"), pa.decimal128(5, 2)),
+    "and": (F("i") > 1) & (F("s") == "ab"),
+    "or": (F("i") > 4) | (F("s") == "a"),
+    "not or": ~((F("i") > 4) | (F("s") == "a")),
+    "null": F("i") == pa.scalar(None, pa.int64()),
+    "is_null": F("f").is_null(),
+    "is_null or nan": F("f").is_null(nan_is_null=True),
+    "not null or nan": ~F("f").is_null(nan_is_null=True),
+    "is_valid": F("s").is_valid(),
+    "is_nan": F("f").is_nan(),
+    "not is_nan": ~F("f").is_nan(),
+    "isin": F("i").isin([1, 4]),
+    "isin and null": F("i").isin([1, None]),
+    "not isin and null": ~F("i").isin([1, None]),
+    "isin skip": lookup("i", [1, None], pa.int64(), skip_nulls=True),
+    "not isin skip": ~lookup("i", [1, None], pa.int64(), skip_nulls=True),
+    "isin string": F("s").isin(["a", "é", "nope"]),
+    "isin date": lookup("d", [dt.date(2024, 1, 3)], pa.date32()),
+    "starts_with": pc.starts_with(F("s"), "a"),
+    "not starts_with": ~pc.starts_with(F("s"), "a"),
+    "like": pc.match_like(F("s"), "a%"),
+    "nested": F("st", "x") > 4,
+    "nested twice": F(("st", "y", "w")) == "4",
+    "dictionary": F("cat") == "x",
+    "true": pc.scalar(True) & (F("i") > 2),
+}
+LEFT_TO_PYARROW = {
+    "like inside": pc.match_like(F("s"), "b_c"),
+    "arithmetic": F("i") + 1 > 3,
+    "float and what it cannot hold": F("g") == 0.1,
+    "isin nan": lookup("f", [NAN, 0.0], pa.float64()),
+    "isin zero": lookup("f", [-0.0], pa.float64()),
+    "cast": F("i").cast(pa.string()) == "2",
+    "strict cast": F("f").cast(pa.int64(), safe=False) == 1,
+    "columns": F("i") < F("j"),
+    "and (not kleene)": ~pc.Expression._call("and", [F("flag"), F("i") > 4]),
+    "ignore case": pc.starts_with(F("s"), "A", ignore_case=True),
+    "like with an escape": pc.match_like(F("s"), "a\\%"),
+    "coalesce": pc.coalesce(F("flag"), pc.scalar(False)),
+    "lists": pc.list_value_length(F("l")) > 1,
+    "struct": F("st").is_null(),
+    "odd name": F("odd.name\n'") > 5,
+    "day of week": pc.day_of_week(F("t")) == 3,
+    "decimal and float": F("m") == 0.5,
+    "null type": F("n").is_null(),
+    "substring": pc.match_substring(F("s"), "b"),
+    "if_else": pc.if_else(F("flag"), F("i") > 2, F("j") > 2),
+    "field by number": F(0) > 2,
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_is_understood(name: str) -> None:
+    assert not binder.has_residual(bound(KNOWN[name])), "it could be a test"
+
+
+@pytest.mark.parametrize("name", LEFT_TO_PYARROW)
+def test_what_is_left_to_pyarrow(name: str) -> None:
+    assert binder.has_residual(bound(LEFT_TO_PYARROW[name]))
+
+
+@pytest.mark.parametrize("nan", ["ieee", "spark"])
+@pytest.mark.parametrize("name", [*KNOWN, *LEFT_TO_PYARROW])
+def test_rows_are_those_of_pyarrow_whatever_the_rule_for_nan(name: str, nan: str) -> None:
+    condition = (KNOWN | LEFT_TO_PYARROW)[name]
+    assert found(condition, nan=nan) == wanted(condition)
+
+
+@pytest.mark.parametrize("name", [*KNOWN, *LEFT_TO_PYARROW])
+def test_rows_are_the_same_where_the_form_is_not_known(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrow, "KNOWN_VERSIONS", range(0))
+    condition = (KNOWN | LEFT_TO_PYARROW)[name]
+    assert arrow.read(condition) is None
+    assert found(condition) == wanted(condition)
+
+
+def test_an_answer_where_pyarrow_fails_to_cast_a_column() -> None:
+    """It compares uint64 with a signed literal as int64, and fails on what does not fit."""
+    assert found(F("u") < 7) == [0, 2, 4, 5]
+    assert found(F("i") == float(2**53)) == []
+
+
+def test_parts_that_are_understood_prune() -> None:
+    n = 1000
+    table = pa.table({"k": range(n), "v": [k % 9 for k in range(n)]})
+    data = written(table, row_group_size=100)
+    condition = (F("k") >= 500) & (F("v") + 1 == 5) & (F("k") < 600)
+    report = ps.scan(data, filter=condition).explain()
+    assert report.row_groups.read == 1
+    assert ps.read_table(data, filter=condition) == table.filter(condition)
+    opposite = ~condition
+    assert ps.scan(data, filter=opposite).explain().row_groups.read == 10
+    assert ps.read_table(data, filter=opposite) == table.filter(opposite)
+
+
+def test_only_the_columns_that_are_named_are_read() -> None:
+    report = ps.scan(DATA, columns=["i"], filter=F("i") + F("j") > 3).explain()
+    assert set(report.to_dict()["leaves"]) == {"i", "j"}
+    report = ps.scan(DATA, columns=["i"], filter=F("st", "x") + 1 > 3).explain()
+    assert set(report.to_dict()["leaves"]) == {"i", "st.x"}
+
+
+def test_it_joins_with_other_filters_and_travels() -> None:
+    scan = ps.scan(DATA, columns=["i"], filter=F("i") + 0 > 1).filter("j > 4").filter(F("u") < 7)
+    assert scan.to_table()["i"].to_pylist() == [5, 2**53 + 1]
+    plan = pickle.loads(pickle.dumps(scan.plan()))
+    assert sum(batch.num_rows for batch in plan.execute()) == 2
+    both = ps.col("j").isin([5, 6]) & ps.scan(DATA, filter=F("i") < 9)._request.filter  # type: ignore[operator]
+    assert ps.read_table(DATA, columns=["i"], filter=both)["i"].to_pylist() == [5]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        F("nope") > 1,
+        F("i") + 1,
+        F("s") > 5,
+        F("z") > NOON,
+        pc.divide(F("j"), 0) > 1,
+        F("i") == 2**53,
+        F("s").cast(pa.int32()) > 1,
+    ],
+    ids=str,
+)
+def test_an_error_of_pyarrow_is_ours(condition: Any) -> None:
+    try:
+        rows = wanted(condition)
+    except (pa.ArrowException, TypeError, ValueError, KeyError):
+        with pytest.raises(ps.PredicateError):
+            found(condition)
+    else:
+        assert found(condition) == rows
+
+
+def test_what_a_serialized_expression_says() -> None:
+    node = arrow.read((F("a") > 5) & F("b", "c").isin([1, None]))
+    assert isinstance(node, arrow.Call)
+    assert node.name == "and_kleene"
+    assert arrow.fields(node) == [("a",), ("b", "c")]
+    assert len(list(arrow.conjuncts(node))) == 2
+    assert arrow.read(F(0) > 5) is None, "a field by number does not serialize"
+    assert arrow.read("no expression") is None
+    deep = F("a") > 5
+    for _ in range(200):
+        deep = ~deep
+    assert arrow.read(deep) is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_expressions_over_no_columns(size: int) -> None:
+    for condition in (pc.scalar(True), pc.scalar(1) < pc.scalar(size)):
+        data = written(pa.table({"k": range(size)}))
+        expected = size if condition.equals(pc.scalar(True)) or size > 1 else 0
+        assert ps.scan(data, filter=condition).count_rows() == expected
+
+
+def test_large_sets() -> None:
+    condition = F("i").isin(pa.array(np.arange(3, 100_000)))
+    assert not binder.has_residual(bound(condition))
+    assert found(condition) == wanted(condition)
+
+
+def test_both_rules_for_nan_in_one_filter() -> None:
+    """pyarrow's NaN is above nothing, that of the scan above everything."""
+    theirs, ours = F("f") > 1.0, ps.col("f") > 1.2
+    scan = ps.scan(DATA, columns=["i"], nan="spark")
+    for one, other in ((theirs, ours), (ours, theirs)):
+        assert scan.filter(one).filter(other).to_table()["i"].to_pylist() == [5, -(2**63), 7]
+    assert scan.filter(ours).count_rows() == 4

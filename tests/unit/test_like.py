@@ -1,0 +1,149 @@
+"""LIKE: wildcards and escapes as plain Python sees them, and what of a pattern prunes."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pageseek as ps
+from pageseek.predicate.like import compile_pattern
+
+TEXTS = ["", "a", "b", "ab", "ba", "a\nb", "a%b", "a_b", "a\\b", "é", "aé", "€b", "aab", "\0", "a.b", "(a)*", "😀", "A"]  # fmt: skip
+X = ps.col("x")
+
+
+def written(values: list[Any], kind: pa.DataType, rows: int = 4) -> bytes:
+    sink = io.BytesIO()
+    table = pa.table({"x": pa.array(values, kind)})
+    pq.write_table(
+        table, sink, row_group_size=1000, write_page_index=True, data_page_size=1,
+        write_batch_size=rows, use_dictionary=False,
+    )  # fmt: skip
+    return sink.getvalue()
+
+
+def oracle(pattern: Any, escape: str, value: Any) -> bool:
+    """By a regular expression of Python's, which counts code points in text and bytes in bytes."""
+    as_text = pattern if isinstance(pattern, str) else pattern.decode("latin-1")
+    value = value if isinstance(value, str) else value.decode("latin-1")
+    out, k = [], 0
+    while k < len(as_text):
+        char = as_text[k]
+        if escape and char == escape:
+            k += 1
+            out.append(re.escape(as_text[k]))
+        else:
+            out.append({"%": ".*", "_": "."}.get(char) or re.escape(char))
+        k += 1
+    return re.fullmatch("".join(out), value, re.DOTALL) is not None
+
+
+KINDS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "string": (pa.string(), [None, *TEXTS]),
+    "large": (pa.large_string(), [None, *TEXTS]),
+    "binary": (pa.binary(), [None, b"\xff", b"\xc3", *(t.encode() for t in TEXTS)]),
+    "fixed": (pa.binary(2), [None, b"ab", b"a\n", b"\xff\x00", "é".encode(), b"a%", b"a_"]),
+}
+FILES = {name: written(values, kind) for name, (kind, values) in KINDS.items()}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@settings(max_examples=150, deadline=None)
+@given(
+    parts=st.lists(st.sampled_from([*TEXTS, "%", "_", "%", "_", "\\%", "\\_", "\\\\"]), max_size=5),
+    escape=st.sampled_from(["\\", "!", "", "a", "%"]),
+)
+def test_any_pattern(name: str, parts: list[str], escape: str) -> None:
+    text = "".join(parts)
+    pattern: Any = text if KINDS[name][0] in (pa.string(), pa.large_string()) else text.encode()
+    as_text = text if isinstance(pattern, str) else pattern.decode("latin-1")
+    ends, k = False, 0
+    while escape and k < len(as_text):
+        ends = as_text[k] == escape and k + 1 == len(as_text)
+        k += 1 + (as_text[k] == escape)
+    if ends:
+        with pytest.raises(ps.PredicateError, match="nothing follows"):
+            ps.read_table(FILES[name], filter=X.like(pattern, escape))
+        return
+    values = KINDS[name][1]
+    passing = [v for v in values if v is not None and oracle(pattern, escape, v)]
+    others = [v for v in values if v is not None and not oracle(pattern, escape, v)]
+    test = X.like(pattern, escape)
+    assert ps.read_table(FILES[name], filter=test)["x"].to_pylist() == passing
+    assert ps.read_table(FILES[name], filter=~test)["x"].to_pylist() == others
+
+
+def test_every_short_pattern() -> None:
+    for chars in itertools.product("ab%_", repeat=3):
+        pattern = "".join(chars)
+        found = ps.read_table(FILES["string"], filter=X.like(pattern))["x"].to_pylist()
+        assert found == [t for t in TEXTS if oracle(pattern, "\\", t)], pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "parts", "prefix", "exact", "only"),
+    [
+        ("foo", (b"foo",), b"foo", True, False),
+        ("p%", (b"p", "%"), b"p", False, True),
+        ("p%%%", (b"p", "%"), b"p", False, True),
+        ("%", ("%",), b"", False, True),
+        ("a_c%", (b"a", "_", b"c", "%"), b"a", False, False),
+        ("\\%a%", (b"%a", "%"), b"%a", False, True),
+        ("", (), b"", True, False),
+    ],
+)
+def test_what_a_pattern_comes_to(
+    pattern: str, parts: tuple[Any, ...], prefix: bytes, exact: bool, only: bool
+) -> None:
+    made = compile_pattern(pattern, "\\")
+    assert (made.parts, made.prefix, made.exact, made.only_prefix) == (parts, prefix, exact, only)
+
+
+SORTED = written([f"{c}{k:03}" for c in "abcd" for k in range(250)], pa.string(), 50)
+
+
+@pytest.mark.parametrize(
+    ("test", "most", "rows"),
+    [
+        (X.like("b100"), 60, 1),
+        (X.like("b1%"), 150, 100),
+        (X.like("b1_5"), 150, 10),
+        (X.like("b%5"), 300, 25),
+        (X.like("%5"), 1000, 100),
+        (~X.like("b1_5"), 1000, 990),
+        (~X.like("%"), 0, 0),
+        (~X.like("b%"), 800, 750),
+    ],
+)
+def test_what_is_read(test: Any, most: int, rows: int) -> None:
+    scan = ps.scan(SORTED, filter=test)
+    assert scan.explain().rows.read <= most
+    assert scan.count_rows() == rows
+
+
+def test_what_like_does_not_take() -> None:
+    for wrong in (lambda: X.like(5), lambda: X.like("a", "ab"), lambda: X.like("a", None)):
+        with pytest.raises(ps.PredicateError):
+            wrong()  # type: ignore[no-untyped-call]
+    with pytest.raises(ps.PredicateError, match="give str for text"):
+        ps.read_table(FILES["string"], filter=X.like(b"a%"))
+    with pytest.raises(ps.PredicateError, match="give str for text"):
+        ps.read_table(FILES["binary"], filter=X.like("a%"))
+    long = written(["a" * 100_000, "b"], pa.string())
+    assert ps.read_table(long, filter=X.like("%" + "a" * 90_000)).num_rows == 1
+    assert ps.read_table(long, filter=X.like("_%" * 4_999)).num_rows == 1
+    with pytest.raises(ps.PredicateError, match="above the limit"):
+        ps.read_table(long, filter=X.like("_" * 5_000_000))
+
+
+def test_repr() -> None:
+    assert repr(X.like("a%")) == "x like 'a%'"
+    assert repr(~X.like("a!%", "!")) == "not (x like 'a!%' escape '!')"
