@@ -45,7 +45,8 @@ cdef class PageReader:
         `index_rows`: the buffer is what the offset index calls one data page of so many rows. Raises
         HeaderError where no header is, PageMismatch where it is another page than that.
         """
-        return self.read_head(data, at, index_rows)
+        self.read_head(data, at, index_rows)
+        return self.header.type
 
     cdef int read_head(self, data, size_t at, int64_t index_rows) except -1:
         cdef ps_error err
@@ -79,7 +80,7 @@ cdef class PageReader:
                 "read without this column, or have the file written anew")
         self.has_header = True
         self.index_rows = index_rows if self.nested else -1
-        return <int>h.type
+        return 0
 
     @property
     def num_values(self):
