@@ -1,0 +1,96 @@
+"""Whatever mechanisms prune, alone or together, in whatever file: the rows are those of a full read and the filter."""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pageseek as ps
+from pageseek import execute
+from pageseek.prune import driver, headers
+from support.conditions import VALUES, Node, expression, rows, table, trees, truth
+
+NAMES = ("statistics", "column_index", "page_headers", "bloom_filter", "dictionary")
+HASHED = {name: {"ndv": 20, "fpp": 0.01} for name in "ijufgmsrdt"}
+FILES: dict[str, dict[str, Any]] = {
+    "page index": {"write_page_index": True, "use_dictionary": False},
+    "page index, dictionaries": {"write_page_index": True},
+    "headers": {"use_dictionary": False},
+    "headers, V2": {"data_page_version": "2.0"},
+    "Bloom filters": {"bloom_filter_options": HASHED, "use_dictionary": False},
+    "everything": {"bloom_filter_options": HASHED, "write_page_index": True},
+    "nothing": {"write_statistics": False, "use_dictionary": False},
+    "dictionaries alone": {"write_statistics": False},
+    "some statistics": {"write_statistics": ["i", "f", "s"], "write_page_index": True},
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def always() -> Iterator[None]:
+    """Every way that only pays in large files is gone in small ones, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execute, "CODED_ROWS", 1)
+        patch.setattr(execute, "FIRST_STEP", 5)
+        patch.setattr(driver, "DOUBT", 0)
+        patch.setattr(headers, "FEWEST", 0)
+        patch.setattr(headers, "PAGE_SECONDS", 0)
+        yield
+
+
+@functools.cache
+def written(name: str) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(
+        table(), sink, row_group_size=24, data_page_size=16, write_batch_size=3, **FILES[name]
+    )
+    return sink.getvalue()
+
+
+PRUNE = st.one_of(
+    st.just(True),
+    st.sampled_from(NAMES).map(lambda name: [name]),
+    st.lists(st.sampled_from(NAMES), unique=True),
+)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("nan", ["ieee", "spark"])
+@settings(max_examples=60, deadline=None)
+@given(
+    node=trees(),
+    prune=PRUNE,
+    columns=st.one_of(st.none(), st.lists(st.sampled_from(list(VALUES)), unique=True)),
+    limit=st.one_of(st.none(), st.integers(0, 40)),
+)
+def test_rows_are_those_of_plain_python(
+    name: str, nan: str, node: Node, prune: Any, columns: list[str] | None, limit: int | None
+) -> None:
+    wanted = [k for k, row in enumerate(rows()) if truth(node, row, nan) is True]
+    scan = ps.scan(written(name), columns=columns, filter=expression(node), nan=nan, prune=prune)
+    assert scan.count_rows() == len(wanted)
+    found = (scan if limit is None else scan.limit(limit)).with_row_number().to_table()
+    assert found["row"].to_pylist() == wanted[:limit]
+    full = table().take(pa.array(wanted[:limit], pa.int64()))
+    for column in found.column_names[1:]:
+        assert str(found[column].to_pylist()) == str(full[column].to_pylist()), column
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(max_examples=40, deadline=None)
+@given(node=trees(), prune=PRUNE, limit=st.one_of(st.none(), st.integers(0, 40)))
+def test_counts_add_up(name: str, node: Node, prune: Any, limit: int | None) -> None:
+    scan = ps.scan(written(name), filter=expression(node), prune=prune, limit=limit)
+    report = scan.explain(analyze=True).to_dict()
+    for unit in ("files", "row_groups", "rows", "pages"):
+        count = report[unit]
+        assert count["total"] == count["read"] + sum(count["pruned_by"].values()), (unit, count)
+        assert all(n > 0 for n in count["pruned_by"].values()), count
+    assert report["rows"]["total"] == len(rows())
