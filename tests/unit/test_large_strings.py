@@ -17,7 +17,7 @@ import pytest
 from pageseek._core import decode as core
 
 import pageseek as ps
-from pageseek import decode
+from pageseek import decode, execute
 
 MIB = 1 << 20
 ROWS = 2100  # of a string of 1 MiB: more than offsets of 32 bits can tell
@@ -53,6 +53,7 @@ def halting_if_flat(*args: Any, **how: Any) -> Any:
 def halting(monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = SimpleNamespace(**{**vars(core), "LeafDecoder": halting_if_flat})
     monkeypatch.setattr(decode, "core", proxy)
+    monkeypatch.setattr(execute, "read_ahead", lambda readers: None)  # it takes the core's own alone
 
 
 def table(n: int = 300) -> pa.Table:
