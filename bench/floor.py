@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from pageseek.bench.peers import arrow_expression
 
 import pageseek as ps
-from pageseek.metadata import CODECS, chunk_range, page_header
+from pageseek.chunks import CODECS, chunk_range, page_header
 
 if TYPE_CHECKING:
     from pageseek.bench.cases import Case, Filter

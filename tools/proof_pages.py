@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from pageseek.bench import generate
 
 import pageseek as ps
-from pageseek import decode, metadata
+from pageseek import decode, footer, metadata
 from pageseek.storage.local import LocalStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -277,7 +277,7 @@ class Proof:
         def refuse(*_: object, **__: object) -> None:
             raise AssertionError("an index was parsed")
 
-        tail = self.path.stat().st_size - metadata.TAIL
+        tail = self.path.stat().st_size - footer.TAIL
         for columns in (["key", "city"], None):
             ps.clear_cache()
             self.log[0].clear()

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek._core.memory import Block
+from pageseek.chunks import CODECS
 from pageseek.errors import CORRUPT, LIMIT, UNSUPPORTED, CoreError
-from pageseek.metadata import CODECS
 
 Decompress = Callable[[memoryview, int], "pa.Buffer | bytes"]
 

@@ -9,8 +9,8 @@ import functools
 import itertools
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,16 +23,23 @@ from pageseek.bounds import (
     believed,
     states_values,
 )
+from pageseek.chunks import (
+    CHUNK,
+    Chunk,
+    RowGroup,
+    chunk_range,
+    may_have_dictionary,
+    records,
+    refusal,
+)
 from pageseek.errors import (
     CoreError,
     CorruptFileError,
-    LimitError,
-    PageseekError,
-    UnsupportedError,
     from_core,
     placed,
 )
 from pageseek.fetch import Fetcher
+from pageseek.footer import read_footer
 from pageseek.limits import DEFAULT
 from pageseek.nesting import Node, build
 from pageseek.page_index import (
@@ -50,27 +57,11 @@ from pageseek.types import (
     ABSENT,
     FLOAT_KINDS,
     L_UNKNOWN,
-    PHYSICAL_NAMES,
     Form,
     Options,
     logical_of,
 )
 from pageseek.writers import Writer
-
-DICTIONARY_ENCODINGS = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
-TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
-NEAR = 1e-4  # seconds of latency below which a second read is cheaper than bytes that may be for nothing
-CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
-
-RowGroup = NamedTuple("RowGroup", [(name, int) for name in core.ROW_GROUP_FIELDS])  # type: ignore[misc]
-_GROUP_FIELDS, _NUM_ROWS = len(RowGroup._fields), RowGroup._fields.index("num_rows")
-Chunk = NamedTuple("Chunk", [(name, int) for name in core.CHUNK_FIELDS])  # type: ignore[misc]
-PageHeader = NamedTuple("PageHeader", [(name, int) for name in core.PAGE_HEADER_FIELDS])  # type: ignore[misc]
-
-
-def _records(kind: Any, data: bytes) -> list[Any]:
-    width = len(kind._fields)
-    return [kind._make(values) for values in struct.iter_unpack(f"<{width}q", data)]
 
 
 def _key_values(footer: memoryview, pairs: bytes) -> Iterator[tuple[bytes, bytes | None]]:
@@ -105,7 +96,7 @@ class ParquetFile:
         self.store = store
         self.name = store.name
         report = report or Report()
-        self._footer, self._tail = self._read_footer(report)
+        self._footer, self._tail = read_footer(store, report, max_metadata_bytes)
         try:
             parsed = core.footer(self._footer, max_arena=max_metadata_bytes)
         except CoreError as error:
@@ -126,7 +117,11 @@ class ParquetFile:
         if encryption is not None and encryption != ABSENT:
             report.note(f"{self.name}: some columns are encrypted")
         self._groups = groups
-        self.group_rows = memoryview(groups).cast("q")[_NUM_ROWS::_GROUP_FIELDS].tolist()
+        self.group_rows = (
+            memoryview(groups)
+            .cast("q")[RowGroup._fields.index("num_rows") :: len(RowGroup._fields)]
+            .tolist()
+        )
         if self.group_rows and min(self.group_rows) < 0:
             i, n = next((i, n) for i, n in enumerate(self.group_rows) if n < 0)
             raise CorruptFileError(f"{self.name}: row group {i} has {n} rows")
@@ -152,40 +147,6 @@ class ParquetFile:
         self.schema_tree = Schema(elements, self.num_leaves, self._footer, find, self.name)
 
     # -- opening ------------------------------------------------------------------------------
-
-    def _read_footer(self, report: Report) -> tuple[memoryview, memoryview]:
-        size = self.store.size
-        fetcher = Fetcher(self.store, report)
-        if size < 12:
-            raise CorruptFileError(f"{self.name}: {size} bytes are too few for a Parquet file")
-        guess = min(size, 8 if self.store.latency < NEAR else TAIL)
-        (tail,) = fetcher.read([(size - guess, guess)], "metadata")
-        magic = bytes(tail[-4:])
-        if magic == b"PARE":
-            raise UnsupportedError(
-                f"{self.name}: the footer is encrypted, and encrypted files are not supported"
-            )
-        if magic != b"PAR1":
-            raise CorruptFileError(
-                f"{self.name}: ends in {magic!r}, not in b'PAR1': not a Parquet file, or cut short"
-            )
-        length = int.from_bytes(tail[-8:-4], "little")
-        if length > size - 12:
-            raise CorruptFileError(
-                f"{self.name}: the footer claims {length} bytes, the file has {size}"
-            )
-        if length > self.max_metadata_bytes:
-            raise LimitError(
-                f"{self.name}: the footer has {length} bytes, beyond the limit of "
-                f"{self.max_metadata_bytes}; raise it with max_metadata_bytes"
-            )
-        if length + 8 <= tail.nbytes:
-            return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
-        if guess < TAIL:
-            (tail,) = fetcher.read([(size - 8 - length, length + 8)], "metadata")
-            return tail[:length], tail
-        (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
-        return footer, tail
 
     @property
     def footer_start(self) -> int:
@@ -226,7 +187,7 @@ class ParquetFile:
     @lazy
     def row_groups(self) -> list[Any]:
         """The row groups as the footer has them, records of RowGroup."""
-        return _records(RowGroup, self._groups)
+        return records(RowGroup, self._groups)
 
     @property
     def leaves(self) -> list[Leaf]:
@@ -297,7 +258,7 @@ class ParquetFile:
 
     def chunks(self, leaf: Leaf) -> list[Any]:
         """The column chunks of a leaf, one a row group."""
-        return _records(Chunk, self._chunk_table(leaf))
+        return records(Chunk, self._chunk_table(leaf))
 
     def _chunk_table(self, leaf: Leaf) -> bytes:
         """The column chunks of a leaf as the core has them, a record for each row group."""
@@ -315,10 +276,10 @@ class ParquetFile:
             if table is None:  # a lookup needs one row group of many
                 at = row_group * self.num_leaves + leaf.index
                 found = Chunk._make(
-                    _CHUNK.unpack(self._read_chunks(self._chunk_at[at : at + 1], leaf))
+                    CHUNK.unpack(self._read_chunks(self._chunk_at[at : at + 1], leaf))
                 )
             else:
-                found = Chunk._make(_CHUNK.unpack_from(table, row_group * _CHUNK.size))
+                found = Chunk._make(CHUNK.unpack_from(table, row_group * CHUNK.size))
             self._chunks[row_group, leaf.index] = found
         return found
 
@@ -335,7 +296,7 @@ class ParquetFile:
             data = self._read_chunks(at)
         except CoreError:
             return  # one by one, they say which it is
-        for leaf, chunk in zip(missing, _records(Chunk, data), strict=True):
+        for leaf, chunk in zip(missing, records(Chunk, data), strict=True):
             self._chunks[row_group, leaf.index] = chunk
 
     def _read_chunks(self, at: bytes | memoryview, leaf: Leaf | None = None) -> bytes:
@@ -354,7 +315,7 @@ class ParquetFile:
         """Chunks that reach beyond the size that the footer states, as far as they may."""
         table = int64s(data).reshape(-1, len(Chunk._fields)).copy()
         end = self.store.size - 8 - self._footer.nbytes
-        starts = np.array([chunk_range(chunk)[0] for chunk in _records(Chunk, data)])
+        starts = np.array([chunk_range(chunk)[0] for chunk in records(Chunk, data)])
         size = table[:, Chunk._fields.index("total_compressed_size")]
         size[:] = np.minimum(size + 100, end - starts)
         return table.tobytes()
@@ -388,32 +349,10 @@ class ParquetFile:
             or (leaf.max_rep == 0 and chunk.num_values != self.group_rows[row_group])
             or not 4 <= start <= stop <= self.store.size
         ):
-            raise self._refusal(row_group, leaf, chunk)
+            where = f"{self.name}: column {leaf.name!r}, row group {row_group}"
+            raise refusal(where, leaf, chunk, self.group_rows[row_group])
         made = self._checked[row_group, leaf.index] = chunk, start, stop
         return made
-
-    def _refusal(self, row_group: int, leaf: Leaf, chunk: Any) -> PageseekError:
-        """What is wrong with a chunk."""
-        where = f"{self.name}: column {leaf.name!r}, row group {row_group}"
-        if chunk.crypto != ABSENT or not chunk.has_metadata:
-            return UnsupportedError(
-                f"{where}: the column is encrypted, and encrypted columns are not supported"
-            )
-        if chunk.file_path_length not in (ABSENT, 0):
-            return UnsupportedError(
-                f"{where}: the chunk lies in another file, which is not supported"
-            )
-        if chunk.type != leaf.element.type:
-            return CorruptFileError(
-                f"{where}: the schema says {_physical_name(leaf.element.type)}, the chunk {_physical_name(chunk.type)}"
-            )
-        num_rows = self.group_rows[row_group]
-        if leaf.max_rep == 0 and chunk.num_values != num_rows:
-            return CorruptFileError(f"{where}: {chunk.num_values} values in {num_rows} rows")
-        start, stop = chunk_range(chunk)
-        return CorruptFileError(
-            f"{where}: the chunk at bytes {start} to {stop} lies outside the file"
-        )
 
     # -- statistics of row groups ---------------------------------------------------------------
 
@@ -578,7 +517,7 @@ class ParquetFile:
             if isinstance(found, CoreError):
                 self._ignored("offset", row_group, leaf, found.message, report)
                 found = None
-            elif found is not None and found.start > start and not _may_have_dictionary(chunk):
+            elif found is not None and found.start > start and not may_have_dictionary(chunk):
                 why = "its first page is not the first of the chunk"
                 self._ignored("offset", row_group, leaf, why, report)
                 found = None
@@ -682,37 +621,8 @@ class ParquetFile:
         """
         leaf = self._resolve(leaf)
         form = self.schema_tree.parquet_form(leaf)
-        places = (self._chunk_bounds(leaf, form) or (_NOWHERE * 4 * self.num_row_groups,))[0]
+        places = (
+            self._chunk_bounds(leaf, form) or (struct.pack("<q", ABSENT) * 4 * self.num_row_groups,)
+        )[0]
         found = self._bounds(leaf, form, places, None, None)
         return found.lower, found.upper
-
-
-_CHUNK = struct.Struct(f"<{len(core.CHUNK_FIELDS)}q")
-_NOWHERE = struct.pack("<q", ABSENT)
-
-
-def _physical_name(number: int) -> str:
-    return PHYSICAL_NAMES[number] if 0 <= number < len(PHYSICAL_NAMES) else f"type {number}"
-
-
-def chunk_range(chunk: Any) -> tuple[int, int]:
-    """First byte of a column chunk and the byte after its last; the dictionary page belongs to it."""
-    start = chunk.data_page_offset
-    if chunk.dictionary_page_offset != ABSENT and 0 < chunk.dictionary_page_offset < start:
-        start = chunk.dictionary_page_offset
-    return start, start + chunk.total_compressed_size
-
-
-def _may_have_dictionary(chunk: Any) -> bool:
-    return chunk.dictionary_page_offset != ABSENT or bool(chunk.encodings & DICTIONARY_ENCODINGS)
-
-
-def page_header(data: memoryview, at: int, where: Callable[[], str], base: int) -> Any:
-    """The PageHeader at data[at:]; `base` is the place in the file of data[0]."""
-    try:
-        return PageHeader._make(_PAGE_HEADER(core.page_header(data, at)))
-    except CoreError as error:
-        raise from_core(error, f"{where()}: page header", base) from error
-
-
-_PAGE_HEADER = struct.Struct(f"<{len(core.PAGE_HEADER_FIELDS)}q").unpack

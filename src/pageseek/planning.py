@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.cache import cache
+from pageseek.chunks import chunk_range
 from pageseek.errors import UnsupportedError
 from pageseek.fetch import Fetcher
-from pageseek.metadata import ParquetFile, chunk_range
+from pageseek.metadata import ParquetFile
 from pageseek.plan import (
     FilePlan,
     GroupPlan,

@@ -18,7 +18,7 @@ import pytest
 from pageseek._core import metadata as core
 
 import pageseek as ps
-from pageseek import metadata
+from pageseek import footer
 from support.store_log import Log
 from support.writer import BYTE_ARRAY, INT32, INT64, STRING, Column, write
 
@@ -212,7 +212,7 @@ def test_a_scan_without_filter_asks_for_no_index_and_parses_none(
     monkeypatch.setattr(core, "offset_index", fail)
     ps.clear_cache()
     log.clear()
-    tail = Path(big.path).stat().st_size - metadata.TAIL
+    tail = Path(big.path).stat().st_size - footer.TAIL
     assert ps.read_table(big.path).num_rows == ROWS
     assert all(at >= tail or at + n <= big.index_start for at, n in log.ranges)
     log.clear()
@@ -385,7 +385,7 @@ def test_a_lookup_on_any_filesystem_reads_the_tail_and_the_pages() -> None:
         Column("k", INT32, list(range(4000)), [500] * 8),
         Column("s", BYTE_ARRAY, [b"%d" % i * 20 for i in range(4000)], [1000] * 4, logical=STRING),
     ]
-    handler = Handler(write(columns, padding=bytes(metadata.TAIL)))
+    handler = Handler(write(columns, padding=bytes(footer.TAIL)))
     found = ps.read_table((pafs.PyFileSystem(handler), "x.parquet"), filter=ps.col("k") == 1234)
     assert found["s"].to_pylist() == ["1234" * 20]
     # one for the tail, one for the index, and the pages; no request twice
@@ -410,7 +410,7 @@ def dictionaries(tmp_path: Path) -> tuple[str, Column]:
     path.write_bytes(
         write(
             [Column("k", INT32, list(range(3000)), [1000] * 3), column],
-            padding=bytes(metadata.TAIL),
+            padding=bytes(footer.TAIL),
         )
     )
     return str(path), column

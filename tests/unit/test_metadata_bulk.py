@@ -14,8 +14,9 @@ import pytest
 from pageseek._core import convert, metadata
 
 import pageseek as ps
+from pageseek.chunks import chunk_range
 from pageseek.errors import CoreError
-from pageseek.metadata import ParquetFile, chunk_range
+from pageseek.metadata import ParquetFile
 from support.writer import I32, I64, Struct, thrift
 
 ABSENT = metadata.ABSENT

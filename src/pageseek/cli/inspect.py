@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pageseek.chunks import CODECS
 from pageseek.cli import text
 from pageseek.errors import CorruptFileError
-from pageseek.metadata import CODECS, ParquetFile
+from pageseek.metadata import ParquetFile
 from pageseek.scan import open_file
 from pageseek.schema import Leaf
 from pageseek.types import ABSENT, Options

@@ -15,8 +15,8 @@ import numpy as np
 
 from pageseek._core import bloom as core
 from pageseek._core import rows
+from pageseek.chunks import DICTIONARY_ENCODINGS, chunk_range
 from pageseek.errors import CoreError, PageseekError
-from pageseek.metadata import DICTIONARY_ENCODINGS, chunk_range
 from pageseek.predicate.bind import BoundLeaf
 from pageseek.prune.protocol import Proof, Site, Wanted
 from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored, together

@@ -13,10 +13,10 @@ from typing import Any
 from pageseek._core import decode as core
 from pageseek._core import rows
 from pageseek._core.pages import DICTIONARY_PAGE
+from pageseek.chunks import page_header
 from pageseek.codecs import decompressor
 from pageseek.codes import entries_of
 from pageseek.errors import PageseekError
-from pageseek.metadata import page_header
 from pageseek.predicate.bind import BoundLeaf
 from pageseek.prune.protocol import Proof, Site, Wanted
 from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored, together

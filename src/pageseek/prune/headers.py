@@ -13,8 +13,9 @@ from collections.abc import Generator
 import numpy as np
 
 from pageseek._core import metadata as core
+from pageseek.chunks import Chunk, PageHeader, page_header
 from pageseek.errors import CoreError, CorruptFileError, PageseekError
-from pageseek.metadata import Chunk, PageHeader, ParquetFile, page_header
+from pageseek.metadata import ParquetFile
 from pageseek.page_index import OffsetIndex
 from pageseek.prune.protocol import Wanted
 from pageseek.report import Report

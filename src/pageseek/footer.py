@@ -1,0 +1,49 @@
+"""The end of a file: its footer, found by the length behind it (README.md of the format, "File format")."""
+
+from __future__ import annotations
+
+from pageseek.errors import CorruptFileError, LimitError, UnsupportedError
+from pageseek.fetch import Fetcher
+from pageseek.report import Report
+from pageseek.storage import Store
+
+TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
+NEAR = 1e-4  # seconds of latency below which a second read is cheaper than bytes that may be for nothing
+
+
+def read_footer(
+    store: Store, report: Report, max_metadata_bytes: int
+) -> tuple[memoryview, memoryview]:
+    """The footer, and the last bytes of the file that were read for it."""
+    size = store.size
+    fetcher = Fetcher(store, report)
+    if size < 12:
+        raise CorruptFileError(f"{store.name}: {size} bytes are too few for a Parquet file")
+    guess = min(size, 8 if store.latency < NEAR else TAIL)
+    (tail,) = fetcher.read([(size - guess, guess)], "metadata")
+    magic = bytes(tail[-4:])
+    if magic == b"PARE":
+        raise UnsupportedError(
+            f"{store.name}: the footer is encrypted, and encrypted files are not supported"
+        )
+    if magic != b"PAR1":
+        raise CorruptFileError(
+            f"{store.name}: ends in {magic!r}, not in b'PAR1': not a Parquet file, or cut short"
+        )
+    length = int.from_bytes(tail[-8:-4], "little")
+    if length > size - 12:
+        raise CorruptFileError(
+            f"{store.name}: the footer claims {length} bytes, the file has {size}"
+        )
+    if length > max_metadata_bytes:
+        raise LimitError(
+            f"{store.name}: the footer has {length} bytes, beyond the limit of "
+            f"{max_metadata_bytes}; raise it with max_metadata_bytes"
+        )
+    if length + 8 <= tail.nbytes:
+        return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
+    if guess < TAIL:
+        (tail,) = fetcher.read([(size - 8 - length, length + 8)], "metadata")
+        return tail[:length], tail
+    (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
+    return footer, tail
