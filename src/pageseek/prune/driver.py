@@ -7,9 +7,9 @@ groups is fetched in one wave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pageseek._core import rows
 from pageseek.errors import PredicateError
@@ -28,11 +28,13 @@ from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import Options
 
+T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
 PRUNERS: list[Pruner] = [
     BloomPruner(),
     DictionaryPruner(),
 ]  # those that judge one row group at a time
+PROBE = 8  # row groups that show whether a mechanism is of any use
 DOUBT = 8  # times what a pruner reads, what it may spare has to be worth: it may prove nothing
 # seconds of latency from which another wave costs more than an index that proves useless
 SLOW_STORE = 1e-3
@@ -153,9 +155,13 @@ class Task:
             wanted = evidence.open(able)
             if wanted and self._pays(pruner, evidence.site, wanted):
                 asked.append((evidence, wanted))
-        proofs = yield from together([pruner.judge(e.site, wanted) for e, wanted in asked])
-        for (evidence, wanted), proof in zip(asked, proofs, strict=True):
-            evidence.add(wanted, proof)
+        for some in _probed(asked):
+            proofs = yield from together([pruner.judge(e.site, wanted) for e, wanted in some])
+            gained = False
+            for (evidence, wanted), proof in zip(some, proofs, strict=True):
+                gained |= evidence.add(wanted, proof)
+            if not gained:
+                break  # nor will it rule out much of the rest
 
     def _pays(self, pruner: Pruner, site: Site, tests: Sequence[BoundLeaf]) -> bool:
         """Whether what may be spared is worth what is read for it, and the wait."""
@@ -187,27 +193,28 @@ class Task:
         self, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], None]:
         """Find the pages where no index tells of them: those of the tested leaves, then of what is read of the rest."""
-        walks = []
-        for evidence in found:
-            site = evidence.site
-            if site.ranges:
-                open_tests = evidence.open([test for test in tests if not test.leaf.group])
-                leaves = {test.leaf.index: test.leaf for test in open_tests}.values()
-                walks += self._walks(site, [*leaves], self._part(site), tested=True)
-        if walks:
+        tested = [test for test in tests if not test.leaf.group]
+        for some in _probed([evidence for evidence in found if evidence.site.ranges]):
+            walks = []
+            for evidence in some:
+                leaves = {test.leaf.index: test.leaf for test in evidence.open(tested)}.values()
+                part = self._part(evidence.site)
+                walks += self._walks(evidence.site, [*leaves], part, tested=True)
             yield from together(walks)
-            for evidence in found:
-                if evidence.site.ranges:
-                    group = evidence.site.row_group
-                    evidence.add(tests, [self._page_proof(group, test) for test in tests])
+            gained = False
+            for evidence in some:
+                group = evidence.site.row_group
+                proofs = [self._page_proof(group, test) for test in tests]
+                gained |= evidence.add(tests, proofs)
+            if not gained:
+                break
         walks = []
         for evidence in found:
             site = evidence.site
             part = self._part(site)
             if site.ranges and part < 1:  # else all pages are wanted anyway
                 walks += self._walks(site, self.touched(site.row_group), 1 - part, tested=False)
-        if walks:
-            yield from together(walks)
+        yield from together(walks)
 
     def _walks(
         self, site: Site, leaves: Sequence[Leaf], part: float, tested: bool
@@ -230,6 +237,16 @@ class Task:
 
     def _page_proof(self, group: int, test: BoundLeaf) -> Proof | None:
         return page_proof(self.file, group, test, self.options, self.surely)
+
+
+def _probed(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """A few of many, from all over the file, and then the others: a mechanism that proves nothing of a few is done."""
+    step = len(items) // PROBE
+    if step < 2:
+        yield items
+        return
+    yield items[::step]
+    yield [item for i, item in enumerate(items) if i % step]
 
 
 def drive(

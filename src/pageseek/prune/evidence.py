@@ -65,20 +65,31 @@ class Evidence:
         proofs = self._proofs | {id(test): Proof(_NONE, _NONE) for test in denied}
         return int((self._may(self._bound, proofs) & self.site.ranges).num_rows)
 
-    def add(self, tests: Sequence[BoundLeaf], proofs: Sequence[Proof | None]) -> None:
-        """Take in what a mechanism proved; `site.ranges` and `sure` are then what the whole filter leaves."""
-        changed = False
+    def add(self, tests: Sequence[BoundLeaf], proofs: Sequence[Proof | None]) -> bool:
+        """Take in what a mechanism proved; `site.ranges` and `sure` are then what the whole filter leaves. Whether any
+        test is closer to being decided.
+        """
+        closer = False
         for test, proof in zip(tests, proofs, strict=True):
             if proof is None:
                 continue
             before = self._proofs.get(id(test))
-            changed = True
-            self._proofs[id(test)] = (
-                proof if before is None else Proof(before.may & proof.may, before.must | proof.must)
-            )
-        if changed:
+            joined = proof
+            if before is not None:
+                joined = Proof(before.may & proof.may, before.must | proof.must)
+            open_before = self._open_rows(before)
+            self._proofs[id(test)] = joined
+            closer |= self._open_rows(joined) < open_before
+        if closer:
             self.site.ranges = self._may(self._bound, self._proofs) & self._asked
             self.sure = self._must(self._bound) & self.site.ranges
+        return closer
+
+    def _open_rows(self, proof: Proof | None) -> int:
+        """Of how many rows it is not known whether they pass a test."""
+        if proof is None:
+            return int(self._all.num_rows)
+        return int(proof.may.num_rows - proof.must.num_rows)
 
     def _may(self, bound: Bound, proofs: dict[int, Proof]) -> rows.RowRanges:
         if isinstance(bound, BoundConst):

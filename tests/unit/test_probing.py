@@ -1,0 +1,57 @@
+"""A mechanism that proves nothing of a few row groups, from all over the file, is not put to the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.prune import driver
+
+GROUPS, SIZE = 100, 600
+
+
+def written(path: Path, names: list[str]) -> str:
+    table = pa.table({"name": names, "n": np.random.default_rng(1).random(len(names))})
+    pq.write_table(table, path, row_group_size=SIZE, write_statistics=["n"])
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "DOUBT", 0)
+
+
+def test_dictionaries_that_have_it_all_are_not_all_read(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.parquet", [f"name {i % 40}" for i in range(GROUPS * SIZE)])
+    scan = ps.scan(path, columns=["n"], filter=ps.col("name") == "name 7")
+    few = scan.explain().to_dict()
+    assert few["row_groups"]["read"] == GROUPS
+    one = ps.scan(path, columns=["n"], filter=ps.col("name") == "name 7", prune=False)
+    assert few["bytes"]["index"] > 0
+    per_group = few["bytes"]["index"] / GROUPS
+    assert per_group < 60  # of a dictionary of about 200 bytes
+    assert scan.to_table().equals(one.to_table())
+
+
+def test_dictionaries_that_tell_are_all_read(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "a.parquet", [f"name {i // SIZE:03d} {i % 40}" for i in range(GROUPS * SIZE)]
+    )
+    scan = ps.scan(path, columns=["n"], filter=ps.col("name") == "name 042 7")
+    report = scan.explain(analyze=True).to_dict()
+    assert report["row_groups"]["read"] == 1
+    assert report["row_groups"]["pruned_by"] == {"dictionary": GROUPS - 1}
+    assert report["rows"]["out"] == SIZE // 40
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 100, 1001])
+def test_every_row_group_has_its_turn(n: int) -> None:
+    turns = [list(some) for some in driver._probed(range(n))]
+    assert sorted(i for some in turns for i in some) == list(range(n))
+    if len(turns) > 1:
+        assert driver.PROBE <= len(turns[0]) <= 2 * driver.PROBE
