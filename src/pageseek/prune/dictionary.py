@@ -26,6 +26,8 @@ from pageseek.types import Form
 HEAD = 256  # bytes that a page header is likely to lie in
 LARGEST = 16 << 20  # bytes of a dictionary, decompressed, that is looked at
 MOST = LARGEST // 4  # entries
+FEW = 16  # literals of IN
+DOUBT = 8  # times a dictionary has to be smaller than the pages, where many values would pass
 _OF_CODES = (
     1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 8
 )  # encodings beside them: of dictionary, levels
@@ -42,7 +44,8 @@ class DictionaryPruner:
         if place is None:
             return None
         cost = HEAD if place[1] is None else place[1]
-        return cost if cost < at_stake(site, test.leaf) else None
+        doubt = 1 if _asks_for_few(test) else DOUBT
+        return cost if cost * doubt < at_stake(site, test.leaf) else None
 
     def judge(
         self, site: Site, tests: Sequence[BoundLeaf]
@@ -58,6 +61,13 @@ class DictionaryPruner:
             for i, proof in zip(members, found, strict=True):
                 proofs[i] = proof
         return proofs
+
+
+def _asks_for_few(test: BoundLeaf) -> bool:
+    """Whether a dictionary of many entries may well have none that passes: few values pass at all."""
+    if test.op == rows.OP_IN:
+        return not test.negate and test.literals[0] <= FEW
+    return test.op == (rows.OP_NE if test.negate else rows.OP_EQ)
 
 
 def _place(site: Site, test: BoundLeaf) -> tuple[int, int | None] | None:
