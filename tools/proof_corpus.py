@@ -29,6 +29,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import nan_files
 import pageseek as ps
 from oracle import CONFORMANCE, refusals
 from pageseek import errors
@@ -193,12 +194,26 @@ def mutation_checksums() -> tuple[str, str]:
     return f"{ran}, in files with a checksum in every page", found
 
 
+def floats() -> tuple[str, str]:
+    """NaN and zeros of both signs, in both rules for NaN."""
+    seeds = range(6)
+    try:
+        files, asked = nan_files.prove(seeds)
+    except AssertionError as error:
+        raise Failed(str(error)) from error
+    return (
+        f"`nan_files.py`, {len(seeds)} seeds, {files} files of 4 writers",
+        f"{asked:,} right; 0 wrong",
+    )
+
+
 PROOFS: dict[str, Callable[[], tuple[str, str]]] = {
     "oracle": oracle_valid,
     "generated": oracle_generated,
     "hostile": hostile,
     "mutation": mutation,
     "checksums": mutation_checksums,
+    "floats": floats,
 }
 
 

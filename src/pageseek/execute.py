@@ -6,23 +6,33 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek._core import rows
-from pageseek._core.gather import gather
 from pageseek.codes import CODES
 from pageseek.columns import PRESENCE, Column, Part, part_of, teller
 from pageseek.decode import LeafReader, read_ahead
 from pageseek.elements import passing, taken
 from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
+from pageseek.masks import (
+    Bitmap,
+    compared,
+    constant,
+    first_bits,
+    head_of,
+    head_of_ladder,
+    joined,
+    picked,
+    picked_ladder,
+    presence,
+    repeats,
+)
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import Decoded, assemble
 from pageseek.ordering import Learned
@@ -40,7 +50,7 @@ from pageseek.predicate.bind import (
 )
 from pageseek.report import Report
 from pageseek.schema import Leaf
-from pageseek.types import BYTES_KINDS, K_BOOL, Form, Options, to_arrow
+from pageseek.types import BYTES_KINDS, Form, Options
 
 _NO_ROWS = rows.RowRanges.empty()
 RESIDUAL_WEIGHT = 8  # of a byte that is evaluated outside of the kernels, until it is measured
@@ -48,7 +58,6 @@ Key = tuple[int, int]  # of a leaf: Leaf.key
 FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
 CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
 MOST_BYTES = 1 << 30  # of strings that are looked up at once
-Bitmap = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 
 
 def _place(kept: tuple[int, memoryview]) -> int:
@@ -198,7 +207,7 @@ class GroupScan:
                     f"{decoded.rows} rows where {ranges.num_rows} are due"
                 )
             if reader.leaf.group:  # tested, and never put together: its ladder may have lists
-                self._held[key] = [_presence(decoded, reader.leaf)]
+                self._held[key] = [presence(decoded, reader.leaf)]
             else:
                 self._ladders[key] = decoded
 
@@ -332,25 +341,25 @@ class GroupScan:
         """Of what is held, the `count` of n rows that a bitmap picks."""
         for key, arrays in self._held.items():
             ladder = self._ladders.get(key)
-            if ladder is not None and _repeats(ladder):
+            if ladder is not None and repeats(ladder):
                 self._ladders[key] = made = taken(ladder, mask)
                 self._held[key] = [made.array]
                 continue
-            self._held[key] = _take(self._forms[key], arrays, mask, n, count)
+            self._held[key] = picked(self._forms[key], arrays, mask, n, count)
             if ladder is not None:
-                self._ladders[key] = _take_ladder(ladder, mask, count)
+                self._ladders[key] = picked_ladder(ladder, mask, count)
 
     def _head(self, limit: int) -> None:
         for key, arrays in self._held.items():
             ladder = self._ladders.get(key)
-            if ladder is not None and _repeats(ladder):
+            if ladder is not None and repeats(ladder):
                 if limit < ladder.rows:
-                    self._ladders[key] = made = taken(ladder, _first_bits(limit, ladder.rows))
+                    self._ladders[key] = made = taken(ladder, first_bits(limit, ladder.rows))
                     self._held[key] = [made.array]
                 continue
-            self._held[key] = _head(self._forms[key], arrays, limit)
+            self._held[key] = head_of(self._forms[key], arrays, limit)
             if ladder is not None:
-                self._ladders[key] = _head_ladder(ladder, limit)
+                self._ladders[key] = head_of_ladder(ladder, limit)
 
     def _read_tested(self, tests: Sequence[BoundLeaf], ranges: rows.RowRanges) -> None:
         """The leaves of tests. One that only tells whether a struct is there, and is payload, is read as that."""
@@ -373,7 +382,7 @@ class GroupScan:
             [part for key, part in parts.items() if key not in self._held], ranges, tested=True
         )
         for leaf in shared:
-            self._held[leaf.key] = [_presence(self._ladders[leaf.index, -1], leaf)]
+            self._held[leaf.key] = [presence(self._ladders[leaf.index, -1], leaf)]
             self._forms[leaf.key] = PRESENCE
         for key, other in told.items():
             if key != other:
@@ -387,12 +396,12 @@ class GroupScan:
     def _evaluate(self, bound: Bound, n: int) -> tuple[Bitmap, int]:
         """Where a condition is TRUE, for the n rows selected now."""
         if isinstance(bound, BoundConst):
-            return _constant(bound.value, n)
+            return constant(bound.value, n)
         if isinstance(bound, BoundLeaf):
             return self._test(bound, n)
         if isinstance(bound, BoundNot):
             mask, count = self._evaluate(bound.arg, n)
-            return mask ^ _first_bits(n, n), n - count
+            return mask ^ first_bits(n, n), n - count
         if isinstance(bound, BoundAny):
             return self._any(bound)
         if isinstance(bound, BoundResidual):
@@ -432,17 +441,17 @@ class GroupScan:
     def _test(self, test: BoundLeaf, n: int) -> tuple[Bitmap, int]:
         arrays = self._held[test.leaf.key]
         if test.form.is_null:  # IS NULL is TRUE for every row, all else NULL
-            return _constant(test.op == rows.OP_IS_NULL and not test.negate, n)
+            return constant(test.op == rows.OP_IS_NULL and not test.negate, n)
         if test.leaf.key in self._entries and test.op != rows.OP_IS_NULL:
             return self._test_codes(test, arrays)
         form = self._forms.get(test.leaf.key, test.form)
-        masks = [_compared(test, form, array) for array in arrays]
-        return _joined(masks)
+        masks = [compared(test, form, array) for array in arrays]
+        return joined(masks)
 
     def _test_codes(self, test: BoundLeaf, codes: list[pa.Array]) -> tuple[Bitmap, int]:
         """The dictionary is judged once, and the rows by their codes."""
         entries = self._entries[test.leaf.key]
-        bits = _compared(test, test.form, entries)[0]
+        bits = compared(test, test.form, entries)[0]
         passes = np.unpackbits(bits, count=len(entries), bitorder="little").tobytes() + b"\0"
         masks = []
         for array in codes:
@@ -450,132 +459,4 @@ class GroupScan:
             known = validity if array.null_count else None
             mask, count = rows.codes_mask(values, known, len(array), passes)
             masks.append((np.frombuffer(mask, np.uint8), count, len(array)))
-        return _joined(masks)
-
-
-def _compared(test: BoundLeaf, form: Form, array: pa.Array) -> tuple[Bitmap, int, int]:
-    """Where an array passes a test, how often, of how many; the array begins at offset 0."""
-    buffers = array.buffers()
-    mask, count = rows.compare(
-        form.kind,
-        form.width,
-        len(array),
-        buffers[0] if array.null_count else None,
-        buffers[-1],
-        buffers[1] if len(buffers) == 3 else None,
-        test.op,
-        test.negate,
-        test.literals,
-        test.nan,
-    )
-    return np.frombuffer(mask, np.uint8), count, len(array)
-
-
-def _joined(masks: list[tuple[Bitmap, int, int]]) -> tuple[Bitmap, int]:
-    """The masks of neighbouring arrays as one."""
-    if len(masks) == 1:
-        return masks[0][0], masks[0][1]
-    bits = np.concatenate([np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks])
-    return np.packbits(bits, bitorder="little"), sum(count for _, count, _ in masks)
-
-
-def _constant(value: bool, n: int) -> tuple[Bitmap, int]:
-    mask = _first_bits(n, n) if value else np.zeros((n + 7) // 8, np.uint8)
-    return mask, n if value else 0
-
-
-def _take(form: Form, arrays: list[pa.Array], mask: Bitmap, n: int, count: int) -> list[pa.Array]:
-    """The `count` rows of a bitmap; the results begin at offset 0, as the kernels need it."""
-    if form.is_null:
-        return [pa.nulls(count)]
-    out, at = [], 0
-    for array in arrays:
-        rows_in = len(array)
-        if rows_in < n:
-            places = np.unpackbits(mask, count=at + rows_in, bitorder="little")
-            count = int(np.count_nonzero(places[at:]))
-        buffers = array.buffers()
-        made = gather(
-            form.kind,
-            form.width,
-            rows_in,
-            buffers[0] if array.null_count else None,
-            buffers[-1],
-            buffers[1] if len(buffers) == 3 else None,
-            mask,
-            count,
-            start=at,
-        )
-        out.append(to_arrow(form, *made))
-        at += rows_in
-    return out
-
-
-def _repeats(decoded: Decoded) -> bool:
-    return any(len(rung) == 2 for rung in decoded.ladder)
-
-
-def _take_ladder(decoded: Decoded, mask: Bitmap, count: int) -> Decoded:
-    """The `count` rows of a bitmap; without a list every rung has a slot a row."""
-    ladder: list[tuple[Any, ...]] = []
-    for slots, nulls, bits in decoded.ladder:
-        if nulls:
-            made = gather(K_BOOL, 0, slots, None, bits, None, mask, count, start=0)
-            bits = pa.py_buffer(made[-1])
-            nulls = count - pa.Array.from_buffers(pa.bool_(), count, [None, bits]).true_count
-        ladder.append((count, nulls, bits if nulls else None))
-    return Decoded(count, decoded.array, ladder)
-
-
-def _head_ladder(decoded: Decoded, n: int) -> Decoded:
-    return _take_ladder(decoded, _first_bits(n, decoded.rows), n) if n < decoded.rows else decoded
-
-
-def _presence(decoded: Decoded, leaf: Leaf) -> pa.Array:
-    """Of a leaf that stands for a group: TRUE, or null where the group is."""
-    n, nulls, bits = decoded.ladder[leaf.rung]
-    ones = pa.py_buffer(b"\xff" * ((n + 7) // 8))
-    return pa.Array.from_buffers(pa.bool_(), n, [bits if nulls else None, ones], nulls)
-
-
-def _first_bits(n: int, total: int) -> Bitmap:
-    mask = np.zeros((total + 7) // 8, np.uint8)
-    mask[: n // 8] = 0xFF
-    if n % 8:
-        mask[n // 8] = (1 << n % 8) - 1
-    return mask
-
-
-def _head(form: Form, arrays: list[pa.Array], n: int) -> list[pa.Array]:
-    """The first n rows, in memory of their own size: a few rows do not keep many alive."""
-    rows_in = sum(map(len, arrays))
-    if n >= rows_in:
-        return arrays
-    mask = _first_bits(n, rows_in)
-    return [array for array in _take(form, arrays, mask, rows_in, n) if len(array)]
-
-
-def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Table:
-    """A table of n rows; its columns may be cut into arrays at different rows."""
-    if not columns:
-        empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
-        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty)])
-    if all(len(arrays) == 1 for arrays in columns):
-        # by way of a batch: to make chunked arrays of them would take three times as long
-        batch = pa.RecordBatch.from_arrays([arrays[0] for arrays in columns], schema=schema)
-        return pa.Table.from_batches([batch], schema=schema)
-    return pa.Table.from_arrays(
-        [pa.chunked_array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
-    )
-
-
-def batches_of(table: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
-    """Record batches of at most `size` rows, those without columns too."""
-    if table.num_columns:
-        yield from table.to_batches(max_chunksize=size)
-        return
-    for start in range(0, table.num_rows, size):
-        empty = pa.StructArray.from_buffers(
-            pa.struct([]), min(size, table.num_rows - start), [None]
-        )
-        yield pa.RecordBatch.from_struct_array(empty)
+        return joined(masks)

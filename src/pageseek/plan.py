@@ -14,7 +14,7 @@ from pageseek.cache import cache
 from pageseek.columns import Column, Names, output, teller
 from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, PageseekError, PredicateError
-from pageseek.execute import GroupScan, batches_of, table_of
+from pageseek.execute import GroupScan
 from pageseek.fetch import Fetcher, Kept
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
@@ -25,6 +25,7 @@ from pageseek.prune import COLUMN_INDEX, drive, load_indexes, mechanisms
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.storage import Source, Version
+from pageseek.tables import batches_of, table_of
 from pageseek.types import Options
 
 

@@ -14,7 +14,6 @@ from pageseek._core import rows
 from pageseek.aggregate import aggregate
 from pageseek.cache import cache
 from pageseek.errors import PredicateError
-from pageseek.execute import table_of
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
 from pageseek.plan import Request, ScanPlan
@@ -23,6 +22,7 @@ from pageseek.predicate.expression import And, Expression, flatten, to_expressio
 from pageseek.prune import mechanisms
 from pageseek.report import Report
 from pageseek.storage import Source, resolve
+from pageseek.tables import table_of
 from pageseek.types import Options
 
 BATCH_SIZE = 1 << 17

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pageseek as ps
-from pageseek import execute
+from pageseek import masks
 from pageseek.types import Form, Options
 from support.writer import BOOLEAN, BYTE_ARRAY, DOUBLE, FIXED, INT32, INT64, STRING, Column, write
 
@@ -47,7 +47,7 @@ def test_rows_of_a_bitmap_whatever_arrays_hold_them(name: str, nulls: bool) -> N
         ]
         keep = [dice.random() < dice.choice([0.05, 0.5, 1.0]) for _ in rows]
         mask = np.packbits(keep, bitorder="little")
-        found = execute._take(form, arrays, mask, len(rows), sum(keep))
+        found = masks.picked(form, arrays, mask, len(rows), sum(keep))
         assert [len(a) for a in found] == [
             sum(keep[a:b]) for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)
         ]

@@ -1,0 +1,33 @@
+"""Columns of arrays as tables and batches, those without columns too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+
+def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Table:
+    """A table of n rows; its columns may be cut into arrays at different rows."""
+    if not columns:
+        empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty)])
+    if all(len(arrays) == 1 for arrays in columns):
+        # by way of a batch: to make chunked arrays of them would take three times as long
+        batch = pa.RecordBatch.from_arrays([arrays[0] for arrays in columns], schema=schema)
+        return pa.Table.from_batches([batch], schema=schema)
+    return pa.Table.from_arrays(
+        [pa.chunked_array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+def batches_of(table: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
+    """Record batches of at most `size` rows, those without columns too."""
+    if table.num_columns:
+        yield from table.to_batches(max_chunksize=size)
+        return
+    for start in range(0, table.num_rows, size):
+        empty = pa.StructArray.from_buffers(
+            pa.struct([]), min(size, table.num_rows - start), [None]
+        )
+        yield pa.RecordBatch.from_struct_array(empty)
