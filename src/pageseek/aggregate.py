@@ -15,12 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek._core import rows
-from pageseek.columns import tested
-from pageseek.errors import PredicateError, UnsupportedError
+from pageseek.bounds import ChunkValues
+from pageseek.cache import cache
+from pageseek.columns import output, tested
+from pageseek.errors import PageseekError, PredicateError, UnsupportedError
+from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
 from pageseek.plan import GroupPlan, Request, ScanPlan
 from pageseek.planning import prepare
 from pageseek.predicate.expression import Column
+from pageseek.prune import COLUMN_INDEX, STATISTICS, drive, load_indexes
+from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.storage import Source
 from pageseek.types import FLOAT_KINDS, Form
@@ -70,39 +75,60 @@ def parse(asked: Iterable[Any]) -> list[Wanted]:
 def aggregate(sources: Sequence[Source], request: Request, asked: Iterable[Any]) -> pa.Table:
     """One row with the figures that are asked for, named `count` or `column_function`."""
     wanted = parse(asked)
-    paths = list(dict.fromkeys(one.path for one in wanted if one.path))
-    names = tuple(dict.fromkeys(".".join(path) for path in paths))
+    first = cache.open(sources[0], Report(), request.limits.max_metadata_bytes)
+    places = {one.path: _place(first, one.path, request) for one in wanted if one.path}
+    names = tuple(dict.fromkeys(name for name, _ in places.values()))
     plan, _ = prepare(sources, replace(request, columns=names, row_number=None), account=False)
-    work = _Work(plan, wanted, {path: _Column(_type_at(plan.schema, path)) for path in paths})
+    columns = {
+        path: _Column(_type_at(plan.schema, name, below), name, below)
+        for path, (name, below) in places.items()
+    }
+    work = _Work(plan, wanted, columns)
     work.run()
     return work.table()
 
 
-def _type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType:
-    """The type at a path, through structs."""
-    found = schema.field(".".join(path)) if ".".join(path) in schema.names else None
-    parts = () if found is not None else (path if len(path) > 1 else tuple(path[0].split(".")))
-    for part in parts:
-        found = schema.field(part) if found is None else found.type.field(part)
-    assert found is not None
+def _place(
+    file: ParquetFile, path: tuple[str, ...], request: Request
+) -> tuple[str, tuple[str, ...]]:
+    """The column to select for a path, and the way from its field down to the leaf."""
+    leaf = _leaf(file, path, request)[0]
+    if len(leaf.path) == 1:
+        return leaf.path[0], ()
+    alone = ".".join(
+        leaf.path
+    )  # that leaf only, unless a field of another place has this name as well
+    try:
+        (column,), _ = output(file, (alone,), request.options)
+        if [part.leaf.index for part in column.parts] == [leaf.index]:
+            return alone, tuple(leaf.path)
+    except PageseekError:
+        pass
+    return leaf.path[0], tuple(leaf.path)
+
+
+def _type_at(schema: pa.Schema, name: str, below: tuple[str, ...]) -> pa.DataType:
+    """The type of a leaf, through structs."""
+    found = schema.field(below[0] if below else name)
+    for part in below[1:]:
+        found = found.type.field(part)
     return found.type
 
 
-def _values_at(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
-    name = ".".join(path)
-    if name in table.schema.names:
-        return table[name]
-    first, *rest = path if len(path) > 1 else name.split(".")
-    return pc.struct_field(table[first], rest)
+def _values_at(table: pa.Table, name: str, below: tuple[str, ...]) -> pa.ChunkedArray:
+    values = table[below[0] if below else name]
+    for part in below[1:]:
+        values = pc.struct_field(values, [values.type.get_field_index(part)])
+    return values
 
 
 class _Column:
     """What is known of one column so far: how many values, the least and the greatest; NaN apart."""
 
-    __slots__ = ("count", "high", "low", "nan", "type")
+    __slots__ = ("below", "count", "high", "low", "name", "nan", "type")
 
-    def __init__(self, kind: pa.DataType) -> None:
-        self.type = kind
+    def __init__(self, kind: pa.DataType, name: str, below: tuple[str, ...]) -> None:
+        self.type, self.name, self.below = kind, name, below
         self.count = 0
         self.low: pa.Scalar | None = None
         self.high: pa.Scalar | None = None
@@ -212,19 +238,25 @@ class _Work:
         return pa.table(made)
 
     def _read(self, plan: ScanPlan) -> None:
-        for table in plan.tables():
+        report = Report(analyzed=True, chunks=None)
+        for table in plan.tables(report):
             self._num_rows += table.num_rows
-            for path, column in self._columns.items():
-                column.read(_values_at(table, path))
+            for column in self._columns.values():
+                column.read(_values_at(table, column.name, column.below))
 
     def _told(
         self, file: ParquetFile, group: GroupPlan, leaves: dict[tuple[str, ...], tuple[Leaf, Form]]
     ) -> bool:
         """Whether the footer has all figures of a row group; they are then taken in."""
         num_rows = file.group_rows[group.row_group]
-        if not group.proven or group.ranges.num_rows < num_rows:
+        whole = group.proven and group.ranges.num_rows == num_rows
+        if not whole or STATISTICS not in self._plan.request.prune:
             return False
         options = self._plan.request.options
+        for leaf, _ in leaves.values():
+            file.chunk(
+                group.row_group, leaf
+            )  # one that cannot be read is refused, whatever is said of it
         said = {
             path: file.chunk_values(group.row_group, leaf, options)
             for path, (leaf, _) in leaves.items()
@@ -261,6 +293,8 @@ class _Work:
             leaf, form = _leaf(file, one.path, self._plan.request)
             column, is_min = self._columns[one.path], one.function == "min"
             said = file.chunk_values(group.row_group, leaf, options)
+            if STATISTICS not in self._plan.request.prune:
+                said = ChunkValues()
             bound, known = (said.lower, column.low) if is_min else (said.upper, column.high)
             nan = form.kind in FLOAT_KINDS and self._nan_largest
             if bound is not None and known is not None and not nan:
@@ -280,8 +314,18 @@ class _Work:
         nan: bool,
     ) -> rows.RowRanges:
         """Of a leaf: the rows of the pages that may hold something better than what is known."""
-        index = None if nan else file.column_index(group.row_group, leaf)
-        offsets = file.offset_index(group.row_group, leaf)
+        request = self._plan.request
+        if nan or COLUMN_INDEX not in request.prune:
+            return group.ranges
+        fetcher = Fetcher(file.store, self._plan.report, file.tail, request.limits)
+        drive(
+            load_indexes(
+                file, [group.row_group], lambda _: [leaf], [leaf], request.options, fetcher.report
+            ),
+            lambda ranges: fetcher.read(ranges, "index"),
+        )
+        index = file.cached_column_index(group.row_group, leaf, request.options)[1]
+        offsets = file.cached_offset_index(group.row_group, leaf)[1]
         if index is None or offsets is None:
             return group.ranges
         lower, upper = _plain(index.lower), _plain(index.upper)

@@ -142,6 +142,8 @@ class ParquetFile:
         self.outputs: dict[Any, Any] = {}  # of columns.output
         self._group_bounds: dict[tuple[int, Options], Bounds | None] = {}
         self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
+        self._walked: dict[tuple[int, int], tuple[OffsetIndex, memoryview, bytes] | None] = {}
+        self._header_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         find = functools.partial(_key_value, self._footer, self._pairs)  # a method would be a cycle
         self.schema_tree = Schema(elements, self.num_leaves, self._footer, find, self.name)
@@ -486,6 +488,8 @@ class ParquetFile:
     def drop_index(self, row_group: int, leaf: Leaf) -> None:
         """Forget the page index of a chunk for good: its pages have shown it to be wrong."""
         self._offset_indexes[row_group, leaf.index] = None
+        if self.was_walked(row_group, leaf):
+            self._walked[row_group, leaf.index] = None
         for key in [k for k in list(self._column_indexes) if k[:2] == (row_group, leaf.index)]:
             self._column_indexes[key] = None
 
@@ -502,7 +506,7 @@ class ParquetFile:
         places: list[tuple[Leaf, Any]] = []
         for leaf, part in zip(leaves, data, strict=True):
             if part is None:
-                known[row_group, leaf.index] = None
+                known.setdefault((row_group, leaf.index))  # the headers of its pages may have told
                 continue
             chunk = self._chunk(row_group, leaf)
             start, stop = chunk_range(chunk)
@@ -524,33 +528,46 @@ class ParquetFile:
             known[row_group, leaf.index] = found
 
     def adopt_pages(
-        self,
-        row_group: int,
-        leaf: Leaf,
-        options: Options,
-        offsets: OffsetIndex,
-        data: memoryview,
-        records: bytes,
+        self, row_group: int, leaf: Leaf, found: tuple[OffsetIndex, memoryview, bytes] | None
     ) -> None:
-        """Keep what the headers of all pages of a chunk say, in the place of the page index that it has not.
+        """Keep what the headers of all pages of a chunk say, in the place of the page index that it has not; None
+        where they were looked at in vain.
 
-        `records`: as in `stated_bounds`, one a page, their bounds in `data`.
+        `found`: where the pages are, bytes, and records as in `stated_bounds`, one a page, whose bounds lie there.
         """
-        self._offset_indexes[row_group, leaf.index] = offsets
+        self._walked[row_group, leaf.index] = found
+        if found is not None:
+            self._offset_indexes[row_group, leaf.index] = found[0]
+
+    def was_walked(self, row_group: int, leaf: Leaf) -> bool:
+        """Whether the page headers of a chunk were looked at."""
+        return (row_group, leaf.index) in self._walked
+
+    def header_index(self, row_group: int, leaf: Leaf, options: Options) -> ColumnIndex | None:
+        """What is known of the values of each page of a chunk by their headers, if these were looked at."""
+        walked = self._walked.get((row_group, leaf.index))
+        if walked is None:
+            return None
+        key = row_group, leaf.index, options
+        if key not in self._header_indexes:
+            self._header_indexes[key] = self._of_headers(leaf, options, *walked)
+        return self._header_indexes[key]
+
+    def _of_headers(
+        self, leaf: Leaf, options: Options, offsets: OffsetIndex, data: memoryview, records: bytes
+    ) -> ColumnIndex | None:
         form = self.form(leaf, options)
         bounds, counts = self._believed(leaf)
-        known = bounds and not form.is_null and logical_of(leaf.element)[0] != L_UNKNOWN
-        found = None
-        if known:
-            found = stated_bounds(records, data, leaf, form, self._orders, self.writer)
-        index = None
-        if found is not None:
-            places, nulls, nans = found
-            n, nulls_known = offsets.num_pages, nulls if counts else None
-            rows_in = np.diff(offsets.first_row).tobytes()
-            made = Bounds(form, data, places, n, None, nulls_known, nans, rows_in, 0)
-            index = ColumnIndex(n, bytes(n), nulls_known, nans, made)
-        self._column_indexes[row_group, leaf.index, options] = index
+        if not bounds or form.is_null or logical_of(leaf.element)[0] == L_UNKNOWN:
+            return None
+        found = stated_bounds(records, data, leaf, form, self._orders, self.writer)
+        if found is None:
+            return None
+        places, nulls, nans = found
+        n, nulls_known = offsets.num_pages, nulls if counts else None
+        rows_in = np.diff(offsets.first_row).tobytes()
+        made = Bounds(form, data, places, n, None, nulls_known, nans, rows_in, 0)
+        return ColumnIndex(n, bytes(n), nulls_known, nans, made)
 
     def _ignored(self, which: str, row_group: int, leaf: Leaf, why: str, report: Report) -> None:
         report.note(

@@ -125,6 +125,11 @@ class ScanPlan:
         for table in self.tables(report):
             yield from batches_of(table, self.request.batch_size)
 
+    def batches(self, opened: Sequence[Opened]) -> Iterator[pa.RecordBatch]:
+        """The same with files that were opened to plan it, where there are some."""
+        for table in self.tables(opened=opened):
+            yield from batches_of(table, self.request.batch_size)
+
     def tables(
         self, report: Report | None = None, opened: Sequence[Opened] = ()
     ) -> Iterator[pa.Table]:

@@ -24,7 +24,7 @@ from pageseek.plan import (
     load_offsets,
     stated_pages,
 )
-from pageseek.predicate.bind import BoundConst
+from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundNot, BoundOr
 from pageseek.prune import STATISTICS, GroupProof, Left, Task, drive, prune_groups
 from pageseek.report import ChunkReport, Report
 from pageseek.storage import Source
@@ -85,8 +85,9 @@ def prepare(
         else:
             report.files.prune(_last_proof(before, report), 1)
         first_row += file.num_rows
-    if request.take is not None and at == len(sources) - 1:
-        _check_taken(request.take, first_row)
+    else:  # no limit was reached before the last of them
+        if request.take is not None:
+            _check_taken(request.take, first_row)
     assert schema is not None
     return ScanPlan(request, schema, tuple(files), report), opened
 
@@ -139,6 +140,13 @@ def _joined_field(ours: pa.Field, theirs: pa.Field) -> pa.Field | None:
     return ours.with_type(kind).with_nullable(ours.nullable or theirs.nullable)
 
 
+def _has_not(bound: Bound) -> bool:
+    """Whether some part asks where another is not TRUE: what surely is, then rules rows out."""
+    if isinstance(bound, (BoundAnd, BoundOr)):
+        return any(map(_has_not, bound.args))
+    return isinstance(bound, BoundNot)
+
+
 def _check_taken(take: rows.RowRanges, num_rows: int) -> None:
     if take and take.bounds[1] > num_rows:
         raise IndexError(f"take: there is no row {take.bounds[1] - 1}, the source has {num_rows}")
@@ -182,17 +190,20 @@ def _prune_file(
         kept = _cut(ranges, must, limit, report)
     fetcher = Fetcher(file.store, report, file.tail, scope.request.limits, scope.kept)
     doubtful = [i for i in kept if not must[i]]
+    surely = not scope.tests_payload
     proved: dict[int, Left] = {}
     if doubtful:
         assert bound is not None
-        surely = not scope.tests_payload
         touched = scope.touched(file)
-        task = Task(file, bound, proof, touched, use, options, report, surely, scope.kept)
+        wants_sure = surely or _has_not(bound)
+        task = Task(file, bound, proof, touched, use, options, report, wants_sure, scope.kept)
         asked = {i: ranges[i] for i in doubtful}
         proved = drive(task.prune(asked), lambda wanted: fetcher.read(wanted, "index"))
         ranges |= {group: left.ranges for group, left in proved.items()}
     plans = [
-        GroupPlan(i, ranges[i], bool(must[i]), 0, proved[i].sure if i in proved else _NO_ROWS)
+        GroupPlan(
+            i, ranges[i], bool(must[i]), 0, proved[i].sure if surely and i in proved else _NO_ROWS
+        )
         for i in kept
         if ranges[i]
     ]
@@ -206,7 +217,7 @@ def _prune_file(
     costs = {}
     cut = LIMIT if request.take is None else TAKE
     for i in kept:
-        sure = ranges[i] if must[i] else proved[i].sure
+        sure = ranges[i] if must[i] else proved[i].sure if surely else _NO_ROWS
         costs[i] = _account(
             file, scope, i, ranges[i], sure, cut if must[i] else proved[i].by or cut, report
         )

@@ -61,6 +61,7 @@ class Scan:
 
     def limit(self, n: int) -> Scan:
         """At most the first `n` rows of those that pass every filter, whether given before or after."""
+        n = min(_whole("limit", n), MOST)
         if n < 0:
             raise ValueError(f"limit({n}): not negative")
         before = self._request.limit
@@ -109,12 +110,13 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are asked for."""
-        return self.plan().execute()
+        plan, opened = prepare(self._sources, self._request, account=False)
+        return plan.batches(opened)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches."""
-        plan = self.plan()
-        return pa.RecordBatchReader.from_batches(plan.schema, plan.execute())
+        plan, opened = prepare(self._sources, self._request, account=False)
+        return pa.RecordBatchReader.from_batches(plan.schema, plan.batches(opened))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule protocol: any library that knows it can read a scan.
@@ -140,12 +142,13 @@ class Scan:
 
     def count_rows(self) -> int:
         """How many rows pass; without a filter the footers answer."""
-        plan = replace(self, _request=replace(self._request, columns=(), row_number=None)).plan()
+        request = replace(self._request, columns=(), row_number=None)
+        plan, opened = prepare(self._sources, request, account=False)
         if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
             return min(
                 plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit
             )
-        return sum(batch.num_rows for batch in plan.execute())
+        return sum(table.num_rows for table in plan.tables(opened=opened))
 
     def aggregate(self, figures: Iterable[Any]) -> pa.Table:
         """One row with counts, least and greatest values of the rows that pass: from statistics where these are exact

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from support.writer import BYTE_ARRAY, DOUBLE, STRING, Column, Struct, write
+from support.writer import BYTE_ARRAY, DOUBLE, I64, STRING, Column, Struct, write
 
 N = 3_000
 
@@ -240,3 +240,42 @@ def test_what_cannot_be_told_is_refused(asked: Any, error: Any, text: str) -> No
 def test_a_column_can_be_given_as_one() -> None:
     found = ps.scan(written(table())).aggregate([(ps.col("r", "x"), "max"), (ps.col("id"), "min")])
     assert found.column_names == ["r.x_max", "id_min"]
+
+
+def test_a_path_is_not_a_name_with_a_dot() -> None:
+    made = pa.table(
+        {
+            "a.b": [100, 200, 300],
+            "a": pa.array([{"b": 1}, {"b": 2}, {"b": 3}]),
+            "x": pa.array([{"p": {"q.r": 1}}, {"p": {"q.r": 5}}, {"p": {"q.r": 3}}]),
+            "y.p": pa.array([{"q": 1}, {"q": 7}, {"q": 9}]),
+            "m": [1, 2, 3],
+        }
+    )
+    data = written(made)
+    figures = [(ps.col("a", "b"), "max")]
+    assert ps.scan(data).aggregate(figures).to_pylist() == [{"a.b_max": 3}]
+    scan = ps.scan(data, filter=ps.col("m") <= 2)
+    assert scan.aggregate(figures).to_pylist() == [{"a.b_max": 2}]
+    assert scan.aggregate([("a.b", "max")]).to_pylist() == [{"a.b_max": 200}]
+    assert scan.aggregate([("x.p.q.r", "max")]).to_pylist() == [{"x.p.q.r_max": 5}]
+    assert scan.aggregate([("y.p.q", "max")]).to_pylist() == [{"y.p.q_max": 7}]
+
+
+def test_what_cannot_be_read_has_no_figures() -> None:
+    def more(chunk: Struct) -> None:
+        chunk[5] = I64(20)
+
+    data = write([Column("x", DOUBLE, [1.0, 2.0], edit_chunk=more)])
+    with pytest.raises(ps.CorruptFileError, match="20 values in 2 rows"):
+        ps.scan(data).aggregate([("x", "count")])
+
+
+def test_without_statistics_the_values_are_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "a.parquet")
+    Path(path).write_bytes(written(table()))
+    figures = [("id", "min"), ("id", "max")]
+    assert data_bytes(monkeypatch, path, figures) == 0
+    assert data_bytes(monkeypatch, path, figures, prune=False) > 1_000

@@ -174,3 +174,43 @@ def test_the_walk_costs_nothing_on_far_stores() -> None:
         assert headers.walking_bytes(file, 0, leaf, 1.0) is not None
         file.store.latency = 0.02
         assert headers.walking_bytes(file, 0, leaf, 1.0) is None
+
+
+def test_what_was_found_serves_every_option(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(table(), path, row_group_size=2_000, max_rows_per_page=100)
+    counts = []
+    for options in ({}, {"string_type": "large"}, {"string_type": "view"}, {}):
+        scan = ps.scan(path, columns=["id", "s"], filter=ps.col("s") == "00099 text", **options)
+        report = scan.explain(analyze=True).to_dict()
+        counts.append(report["leaves"]["s"]["pages"]["read"])
+        assert set(report["rows"]["pruned_by"]) == {"statistics", "page_headers"}
+        assert report["rows"]["out"] == 50
+    assert counts == [1, 1, 1, 1]
+    alone = ps.scan(path, filter=ps.col("id") == 7, prune=["column_index"]).explain().to_dict()
+    assert not alone["rows"]["pruned_by"]
+
+
+def test_a_walk_ends_where_there_are_more_pages_than_were_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(table(), path, max_rows_per_page=10, use_dictionary=False)
+    monkeypatch.setattr(headers, "likely_pages", lambda chunk: 5.0)
+    scan = ps.scan(path, columns=["id"], filter=ps.col("id") == 7, prune=["page_headers"])
+    report = scan.explain(analyze=True).to_dict()
+    assert report["rows"]["out"] == 1
+    assert report["requests"] < 40
+    again = scan.explain(analyze=True).to_dict()
+    assert again["bytes"]["index"] == 0  # it is not tried again
+
+
+def test_not_true_prunes_where_the_column_is_wanted_as_well() -> None:
+    sink = io.BytesIO()
+    made = pa.table({"x": np.arange(N), "k": np.arange(N) < N - 50})
+    pq.write_table(made, sink, max_rows_per_page=100, write_page_index=True)
+    for columns in (["x"], ["x", "k"]):
+        scan = ps.scan(sink.getvalue(), columns=columns, filter="k is not true")
+        report = scan.explain(analyze=True).to_dict()
+        assert report["rows"]["read"] == 100
+        assert report["rows"]["out"] == 50

@@ -186,3 +186,17 @@ def test_bytes_are_numbered_too() -> None:
         for batch in ps.scan(sink.getvalue(), batch_size=33).with_row_number().to_batches()
     )
     assert list(numbers) == list(range(N))
+
+
+def test_a_limit_ends_the_counting_of_rows(tmp_path: Path) -> None:
+    for i in range(2):
+        written(tmp_path / f"{i}.parquet", table(i))
+    scan = ps.scan(str(tmp_path)).take([0, N + 50]).with_row_number()
+    assert scan.to_table()["row"].to_pylist() == [0, N + 50]
+    assert scan.limit(1).to_table()["row"].to_pylist() == [0]
+    assert scan.limit(0).count_rows() == 0
+    with pytest.raises(IndexError):
+        ps.scan(str(tmp_path)).take([2 * N]).to_table()
+    for wrong in (1.5, "1"):
+        with pytest.raises(TypeError, match="limit"):
+            scan.limit(wrong)  # type: ignore[arg-type]

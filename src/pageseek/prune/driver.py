@@ -7,6 +7,7 @@ groups is fetched in one wave.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -45,6 +46,8 @@ def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
     known = (STATISTICS, COLUMN_INDEX, PAGE_HEADERS, *(pruner.name for pruner in PRUNERS))
     if isinstance(chosen, bool):
         return frozenset(known if chosen else ())
+    if not isinstance(chosen, Collection):
+        raise TypeError(f"prune={chosen!r}: True, False, or a list of names")
     names = [chosen] if isinstance(chosen, str) else list(chosen)
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -137,10 +140,14 @@ class Task:
         return [(name, stage) for _, name, stage in sorted(stages, key=lambda stage: stage[0])]
 
     def _walking(self, site: Site, leaf: Leaf) -> int | None:
+        if self.file.header_index(site.row_group, leaf, self.options) is not None:
+            return 0
         return walking_bytes(self.file, site.row_group, leaf, self._part(site))
 
     def _cost(self, pruner: Pruner, evidence: Evidence, tests: Sequence[BoundLeaf]) -> int | None:
-        costs = [pruner.cost(evidence.site, test) for test in tests]
+        """What it costs to judge these tests; those of a kind on one leaf are priced by the first of them."""
+        kinds = {(test.leaf.key, test.op, test.negate): test for test in tests}
+        costs = [pruner.cost(evidence.site, test) for test in kinds.values()]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known else None
 
@@ -155,7 +162,7 @@ class Task:
             wanted = evidence.open(able)
             if wanted and self._pays(pruner, evidence.site, wanted):
                 asked.append((evidence, wanted))
-        for some in _probed(asked):
+        for some in [asked] if pruner.cheap else _probed(asked):
             proofs = yield from together([pruner.judge(e.site, wanted) for e, wanted in some])
             gained = False
             for (evidence, wanted), proof in zip(some, proofs, strict=True):
@@ -204,7 +211,7 @@ class Task:
             gained = False
             for evidence in some:
                 group = evidence.site.row_group
-                proofs = [self._page_proof(group, test) for test in tests]
+                proofs = [self._page_proof(group, test, headers=True) for test in tests]
                 gained |= evidence.add(tests, proofs)
             if not gained:
                 break
@@ -221,7 +228,7 @@ class Task:
     ) -> list[Generator[Wanted, list[memoryview], None]]:
         file, group = site.file, site.row_group
         return [
-            walk(file, group, leaf, self.options, self.report, tested)
+            walk(file, group, leaf, tested)
             for leaf in leaves
             if walking_bytes(file, group, leaf, part) is not None
         ]
@@ -235,18 +242,22 @@ class Task:
     ) -> Generator[Wanted, list[memoryview], None]:
         return load_indexes(self.file, groups, touched, leaves, self.options, self.report)
 
-    def _page_proof(self, group: int, test: BoundLeaf) -> Proof | None:
-        return page_proof(self.file, group, test, self.options, self.surely)
+    def _page_proof(self, group: int, test: BoundLeaf, headers: bool = False) -> Proof | None:
+        return page_proof(self.file, group, test, self.options, self.surely, headers)
 
 
-def _probed(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """A few of many, from all over the file, and then the others: a mechanism that proves nothing of a few is done."""
-    step = len(items) // PROBE
-    if step < 2:
-        yield items
+def _probed(items: Sequence[T]) -> Iterator[list[T]]:
+    """Many items in batches, drawn from all over the file, each twice the one before: who finds that a batch was in
+    vain need not go on. Few of them are one batch.
+    """
+    if len(items) < 2 * PROBE:
+        yield list(items)
         return
-    yield items[::step]
-    yield [item for i, item in enumerate(items) if i % step]
+    drawn = random.Random(len(items)).sample(items, len(items))
+    at, size = 0, PROBE
+    while at < len(drawn):
+        yield drawn[at : at + size]
+        at, size = at + size, size * 2
 
 
 def drive(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Generator
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,8 @@ from pageseek.errors import CoreError, CorruptFileError, PageseekError
 from pageseek.metadata import ParquetFile
 from pageseek.page_index import OffsetIndex
 from pageseek.prune.protocol import Wanted
-from pageseek.report import Report
 from pageseek.schema import Leaf
-from pageseek.types import ABSENT, Options
+from pageseek.types import ABSENT
 
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
 WINDOW = 160  # bytes that most headers lie in, those with statistics of numbers too
@@ -48,33 +48,47 @@ def walking_bytes(file: ParquetFile, row_group: int, leaf: Leaf, part: float) ->
     """
     if leaf.max_rep or leaf.group or file.cached_offset_index(row_group, leaf)[1] is not None:
         return None
+    if file.was_walked(row_group, leaf):  # in vain
+        return None
     if file.index_range("offset", row_group, leaf) is not None:  # and it was refused
         return None
     try:
         chunk = file.chunk(row_group, leaf)
     except PageseekError:
         return None
-    pages = chunk.total_uncompressed_size / USUAL_PAGE
-    if chunk.encoding_stats == 1:
-        pages = chunk.dictionary_data_pages + chunk.other_data_pages
+    pages = likely_pages(chunk)
     cost = pages * (PAGE_SECONDS + file.store.latency)
     pays = pages >= FEWEST and cost < part * chunk.total_compressed_size / DECODED / 2
     return int(pages * WINDOW) if pays else None
+
+
+def likely_pages(chunk: Any) -> float:
+    """How many pages a chunk has, by its statistics of encodings or else by its size."""
+    if chunk.encoding_stats == 1:
+        return float(max(chunk.dictionary_data_pages + chunk.other_data_pages, 0))
+    return float(max(chunk.total_uncompressed_size, 0) / USUAL_PAGE)
 
 
 def walk(
     file: ParquetFile,
     row_group: int,
     leaf: Leaf,
-    options: Options,
-    report: Report,
     tested: bool,
 ) -> Generator[Wanted, list[memoryview], None]:
     """Find the pages of one chunk, and keep them with the file if they are what the chunk should have.
 
-    `tested`: only the bounds are of interest; the walk ends where pages have none.
+    `tested`: only the bounds are of interest; the walk ends where pages have none. It ends, too, where there turn out
+    to be many more pages than it was thought worth for.
     """
-    _, start, stop = file.placed_chunk(row_group, leaf)
+    found = yield from _found(file, row_group, leaf, tested)
+    file.adopt_pages(row_group, leaf, found)
+
+
+def _found(
+    file: ParquetFile, row_group: int, leaf: Leaf, tested: bool
+) -> Generator[Wanted, list[memoryview], tuple[OffsetIndex, memoryview, bytes] | None]:
+    chunk, start, stop = file.placed_chunk(row_group, leaf)
+    most = 2 * likely_pages(chunk) + 16
     num_rows = file.group_rows[row_group]
     at, row, window = start, 0, WINDOW
     offsets: list[int] = []
@@ -89,15 +103,17 @@ def walk(
             cause = error.__cause__
             cut = isinstance(cause, CoreError) and cause.status == core.TRUNCATED
             if not cut or window >= min(LARGEST, stop - at):
-                return  # who reads the chunk will say what is wrong
+                return None  # who reads the chunk will say what is wrong
             window = min(window * 8, LARGEST)
             continue
         end = at + header.header_length + header.compressed_size
         if end > stop:
-            return
+            return None
         if header.type in (DATA_PAGE, DATA_PAGE_V2):
             if tested and all(header[place] == ABSENT for place in _SAID):
-                return
+                return None
+            if len(offsets) >= most or len(headers) > file.max_metadata_bytes:
+                return None
             offsets.append(at)
             sizes.append(end - at)
             first_rows.append(row)
@@ -105,22 +121,14 @@ def walk(
             records += _record(header, len(headers))
             headers += data[: header.header_length]
         elif header.type != DICTIONARY_PAGE or offsets:
-            return  # a page that is no page of data would lie between them
+            return None  # a page that is no page of data would lie between them
         at, window = end, max(WINDOW, header.header_length * 2)
     if row != num_rows or not offsets:
-        return
+        return None
     arrays = (
         np.array(values, np.int64).tobytes() for values in (offsets, sizes, [*first_rows, row])
     )
-    found = OffsetIndex(len(offsets), *arrays)
-    try:
-        file.adopt_pages(
-            row_group, leaf, options, found, memoryview(bytes(headers)), bytes(records)
-        )
-    except PageseekError as error:
-        report.note(
-            f"{file.name}: {leaf.name!r}, row group {row_group}: statistics of pages ignored: {error}"
-        )
+    return OffsetIndex(len(offsets), *arrays), memoryview(bytes(headers)), bytes(records)
 
 
 def _record(header: PageHeader, moved: int) -> bytes:

@@ -68,13 +68,24 @@ def missing_bytes(
 
 
 def page_proof(
-    file: ParquetFile, row_group: int, test: BoundLeaf, options: Options, surely_too: bool
+    file: ParquetFile,
+    row_group: int,
+    test: BoundLeaf,
+    options: Options,
+    surely_too: bool,
+    headers: bool = False,
 ) -> Proof | None:
-    """What a column index that is at hand proves of a test. `surely_too`: of which rows all pass as well."""
+    """What a column index that is at hand, or what `headers` of pages said in its stead, proves of a test.
+
+    `surely_too`: of which rows all pass as well.
+    """
     if test.leaf.group:
         return None
-    index = file.cached_column_index(row_group, test.leaf, options)[1]
     offsets = file.cached_offset_index(row_group, test.leaf)[1]
+    if headers:
+        index = file.header_index(row_group, test.leaf, options)
+    else:
+        index = file.cached_column_index(row_group, test.leaf, options)[1]
     if index is None or offsets is None:
         return None
     verdict, bit = index.zones.probe(test.op, test.literals, test.nan), bit_of(test)

@@ -47,6 +47,7 @@ class Pruner(Protocol):
     """One mechanism. It does no IO: what it needs to read, it asks for."""
 
     name: str  # as `explain` and `prune=[...]` know it
+    cheap: bool  # so that it is put to every row group, whatever it proved of others
 
     def cost(self, site: Site, test: BoundLeaf) -> int | None:
         """About the bytes that it would read for this test; None where it can prove nothing."""
