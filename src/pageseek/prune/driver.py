@@ -35,6 +35,7 @@ PRUNERS: list[Pruner] = [
     BloomPruner(),
     DictionaryPruner(),
 ]  # those that judge one row group at a time
+MANY = 16  # tests from which the bounds of pages are asked for a few row groups first
 PROBE = 8  # row groups that show whether a mechanism is of any use
 DOUBT = 8  # times what a pruner reads, what it may spare has to be worth: it may prove nothing
 # seconds of latency from which another wave costs more than an index that proves useless
@@ -133,7 +134,8 @@ class Task:
                     total = sum(cost for cost in costs if cost is not None)
                     stages.append((total, pruner.name, self._judged(pruner, found, tests)))
         if PAGE_HEADERS in self.use:
-            sizes = [self._walking(e.site, t.leaf) for e in found for t in tests]
+            leaves = list({t.leaf.index: t.leaf for t in tests}.values())
+            sizes = [self._walking(e.site, leaf) for e in found for leaf in leaves]
             if any(size is not None for size in sizes):
                 total = sum(size for size in sizes if size is not None)
                 stages.append((total, PAGE_HEADERS, self._walked(found, tests)))
@@ -188,10 +190,14 @@ class Task:
         # a payload's offset index is of no use where no row is left: worth another wave, if that is cheap
         later = len(groups) > 1 and self.file.store.latency < SLOW_STORE
         yield from self._load(groups, (lambda _: leaves) if later else self.touched, leaves)
-        for evidence in found:
-            if evidence.site.ranges:
+        left = [evidence for evidence in found if evidence.site.ranges]
+        for some in _probed(left) if len(tests) > MANY else [left]:
+            gained = False
+            for evidence in some:
                 group = evidence.site.row_group
-                evidence.add(tests, [self._page_proof(group, test) for test in tests])
+                gained |= evidence.add(tests, [self._page_proof(group, test) for test in tests])
+            if not gained:
+                break
         if later:
             groups = [e.site.row_group for e in found if e.site.ranges]
             yield from self._load(groups, self.touched, ())
@@ -242,7 +248,17 @@ class Task:
     ) -> Generator[Wanted, list[memoryview], None]:
         return load_indexes(self.file, groups, touched, leaves, self.options, self.report)
 
+    def _is_one_page(self, group: int, test: BoundLeaf) -> bool:
+        """Whether a chunk has one page, and the statistics of the footer have judged it."""
+        offsets = self.file.cached_offset_index(group, test.leaf)[1]
+        if offsets is None or offsets.num_pages > 1 or test.op == rows.OP_IS_NULL:
+            return False
+        zones = self.file.group_zones(test.leaf, self.options) if STATISTICS in self.use else None
+        return zones is not None and bool(zones.known[group])
+
     def _page_proof(self, group: int, test: BoundLeaf, headers: bool = False) -> Proof | None:
+        if self._is_one_page(group, test):
+            return None  # its bounds are those of the chunk
         return page_proof(self.file, group, test, self.options, self.surely, headers)
 
 
