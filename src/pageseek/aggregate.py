@@ -176,6 +176,8 @@ def _plain(values: Any) -> Any:
     ):
         if kind == view:
             return values.cast(large)
+    if t.is_decimal32(kind) or t.is_decimal64(kind):
+        return values.cast(pa.decimal128(kind.precision, kind.scale))
     if t.is_float16(kind):
         return values.cast(pa.float32())
     return values.cast(pa.int64()) if t.is_duration(kind) else values

@@ -312,23 +312,19 @@ class GroupScan:
         if len(parts) > 1:
             parts = self._learned.order([part for _, part in parts], self._row_bytes)
         payload = {part.leaf.key for column in self._columns for part in column.parts}
-        needed_later = [
-            payload | {t.leaf.key for _, later in parts[i + 1 :] for t in leaves_of(later)}
-            for i in range(len(parts))
-        ]
-        for (place, part), later in zip(parts, needed_later, strict=True):
+        tested = [{t.leaf.key: t for t in leaves_of(part)} for _, part in parts]
+        last = {key: i for i, tests in enumerate(tested) for key in tests}  # that needs it
+        for i, ((place, part), tests) in enumerate(zip(parts, tested, strict=True)):
             if not ranges:
                 break
             began = time.perf_counter()
-            tests = {t.leaf.key: t for t in leaves_of(part)}
             self._read_tested([t for key, t in tests.items() if key not in self._held], ranges)
             n = ranges.num_rows
             mask, count = self._evaluate(part, n)
             if len(parts) > 1:
                 self._learned.note(place, n, count, time.perf_counter() - began)
-            self._held = {key: arrays for key, arrays in self._held.items() if key in later}
-            self._entries = {key: made for key, made in self._entries.items() if key in later}
-            self._ladders = {key: made for key, made in self._ladders.items() if key in later}
+            for key in [k for k in self._held if k not in payload and last.get(k, -1) <= i]:
+                self._let_go(key)
             if count < n:
                 ranges = ranges.refine(mask)
                 if not count:
@@ -336,6 +332,12 @@ class GroupScan:
                     self._ladders.clear()
                 self._keep(mask, n, count)
         return ranges
+
+    def _let_go(self, key: Key) -> None:
+        """No later condition needs this leaf, nor is it wanted."""
+        self._held.pop(key, None)
+        self._entries.pop(key, None)
+        self._ladders.pop(key, None)
 
     def _keep(self, mask: Bitmap, n: int, count: int) -> None:
         """Of what is held, the `count` of n rows that a bitmap picks."""

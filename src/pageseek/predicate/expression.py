@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek.errors import PredicateError
+from pageseek.predicate.show import bare, show
 
 __all__ = [
     "And",
@@ -157,7 +158,7 @@ class Column:
 
     def starts_with(self, prefix: str | bytes) -> Expression:
         """TRUE for strings, or binary values, that begin with `prefix`."""
-        if prefix is None:
+        if prefix is None or getattr(prefix, "is_valid", True) is False:
             raise PredicateError("starts_with(None): a str or bytes")
         return self._made(StartsWith(self, prefix))
 
@@ -216,7 +217,7 @@ FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 def _value(value: object) -> object:
     if isinstance(value, Expression):
         raise PredicateError(f"{value!r} is a condition; a column is compared with a value")
-    return value
+    return bytes(value) if isinstance(value, memoryview) else value  # which cannot be pickled
 
 
 _TIMES_OF_NUMPY = frozenset((unit, 1) for unit in ("D", "s", "ms", "us", "ns"))
@@ -261,12 +262,8 @@ _TIMES = (
 )
 
 
-def _bare(value: Any) -> Any:
-    return value.value if isinstance(value, (pa.DictionaryScalar, pa.ExtensionScalar)) else value
-
-
 def _pack(value: Any) -> Any:
-    value = _bare(value)
+    value = bare(value)
     if isinstance(value, _TIMES) and value.is_valid:
         return _Ticks(value.value, value.type)
     return value
@@ -319,7 +316,7 @@ class Compare(Expression):
         return _compare, (self.column, self.op, _pack(self.value))
 
     def __repr__(self) -> str:
-        return f"{self.column!r} {self.op} {_show(self.value)}"
+        return f"{self.column!r} {self.op} {show(self.value)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -347,7 +344,7 @@ class IsIn(Expression):
         return _is_in, (self.column, packed)
 
     def __repr__(self) -> str:
-        shown = ", ".join(_show(v) for v in self.values[:6])
+        shown = ", ".join(show(v) for v in self.values[:6])
         more = f", ... {len(self.values) - 6:,} more" if len(self.values) > 6 else ""
         return f"{self.column!r} in ({shown}{more})"
 
@@ -385,7 +382,7 @@ class Like(Expression):
 
     def __repr__(self) -> str:
         escape = "" if self.escape == "\\" else f" escape {self.escape!r}"
-        return f"{self.column!r} like {_show(self.pattern)}{escape}"
+        return f"{self.column!r} like {show(self.pattern)}{escape}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -462,18 +459,6 @@ class IsTrue(_Shown):
 
     def _pieces(self) -> list[Expression | str]:
         return ["(", self.arg, ") is true"]
-
-
-def _show(value: Any) -> str:
-    value = _bare(value)
-    if hasattr(value, "as_py"):
-        try:
-            text = repr(value.as_py())
-        except (OverflowError, ValueError):  # beyond what Python's own types hold, as str() is
-            text = f"{value.type}({value.value})"
-    else:
-        text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def col(*path: str) -> Column:

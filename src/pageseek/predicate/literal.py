@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from pageseek.errors import PredicateError
 from pageseek.predicate import iso
+from pageseek.predicate.show import show
 from pageseek.types import (
     BYTES_KINDS,
     FLOAT_KINDS,
@@ -37,6 +38,8 @@ from pageseek.types import (
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EPOCH = dt.date(1970, 1, 1).toordinal()
+
+MAX_EXPONENT = 10_000  # of decimal literals
 
 Exact = Fraction | int | float | bytes | bool
 
@@ -61,7 +64,7 @@ def exact(value: Any, form: Form, column: object) -> Exact | None:
     made = _convert(_timed(value, form) if isinstance(value, str) else value, form)
     if made is None:
         raise PredicateError(
-            f"column {repr(column)!r} of type {form.type} cannot be compared with {value!r}{_remedy(value, form)}"
+            f"column {repr(column)!r} of type {form.type} cannot be compared with {show(value)}{_remedy(value, form)}"
         )
     return made
 
@@ -159,6 +162,10 @@ def _number(value: Any, scale: int) -> Fraction | int | float | None:
         return None
     if isinstance(value, int):
         return value * int(10**scale)
+    if isinstance(value, Decimal):
+        exponent = value.as_tuple().exponent
+        if value.is_snan() or (isinstance(exponent, int) and abs(exponent) > MAX_EXPONENT):
+            return None  # a signal; or a number that would take all memory
     if isinstance(value, (float, Decimal)) and not math.isfinite(value):
         return float(value)
     if isinstance(value, (float, Decimal, Fraction)):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pageseek.errors import PredicateError
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso
-from pageseek.predicate.literal import Number
+from pageseek.predicate.literal import MAX_EXPONENT, Number
 
 __all__ = ["parse"]
 
@@ -39,7 +39,7 @@ _TYPED: dict[str, Callable[[str], Any]] = {
     "decimal": lambda text: Decimal(_checked(text.strip())),
 }
 _FUNCTIONS = {"is_nan": 1, "isnan": 1, "starts_with": 2, "array_contains": 2}
-MAX_EXPONENT = 10_000
+MAX_PARTS = 1_000  # of a dotted name
 
 
 class _Token(NamedTuple):
@@ -422,6 +422,8 @@ class _Parser:
                 parts.append(token.text)
             else:
                 raise self._expected("a column; names that are no plain words in double quotes")
+            if len(parts) > MAX_PARTS:
+                raise self._error(token.at, f"a name of more than {MAX_PARTS:,} parts")
             self._take()
             if not self._took("."):
                 break
