@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 import time
 from decimal import Decimal
 from typing import Any
@@ -88,3 +89,19 @@ def test_figures_of_narrow_decimals(kind: pa.DataType) -> None:
         found = ps.scan(sink.getvalue(), filter=condition).aggregate([("m", "min"), ("m", "max")])
         assert found.to_pylist() == [{"m_min": Decimal("1.5"), "m_max": Decimal("2.5")}]
         assert found.schema.types == [kind, kind]
+
+
+def test_values_are_packed_once_for_many_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    bind: Any = sys.modules["pageseek.predicate.bind"]
+    calls = []
+    many = bind.many
+    monkeypatch.setattr(bind, "many", lambda *given: calls.append(1) or many(*given))
+    for i in range(5):
+        pq.write_table(
+            pa.table({"a": np.arange(i * 100, i * 100 + 100)}), tmp_path / f"{i}.parquet"
+        )
+    wanted = ps.col("a").isin(list(range(0, 500, 2)))
+    assert ps.scan(str(tmp_path), filter=wanted).count_rows() == 250
+    assert len(calls) == 1

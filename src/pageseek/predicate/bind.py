@@ -281,7 +281,11 @@ class _Binder:
         leaf, form = self._value(e.column)
         if not len(e.values):
             return BoundConst(negate)  # no list holds anything, not even null
-        at_once = many(e.values, form) if len(e.values) >= FEW else None
+        at_once = None
+        if len(e.values) >= FEW:
+            if form not in e.packed:  # of the files before, most have the same form
+                e.packed[form] = many(e.values, form)
+            at_once = e.packed[form]
         if at_once is not None:
             if negate and at_once.has_null:
                 return BoundConst(False)

@@ -6,7 +6,7 @@ SQL's three-valued logic holds: a comparison with null is NULL, and a row is kep
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -333,10 +333,11 @@ class CompareColumns(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsIn(Expression):
-    """`values`: a tuple, or an array of one type."""
+    """`values`: a tuple, or an array of one type. `packed`: as the core takes them, by the form of the column."""
 
     column: Column
     values: tuple[Any, ...] | pa.Array
+    packed: dict[Any, Any] = field(default_factory=dict, init=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = self.values
