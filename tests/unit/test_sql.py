@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.predicate.expression import Or, to_expression
+from pageseek.predicate.expression import Constant, Or, to_expression
 from pageseek.predicate.literal import Number
 from pageseek.predicate.sql import parse
 
@@ -101,7 +101,8 @@ def test_what_is_written_is_what_the_expression_says(text: str, expected: Any) -
         ("a is 5", 5, "NULL, NAN, TRUE or FALSE"),
         ("(a > 5", 6, "close the parenthesis"),
         ("a > 5)", 5, "AND, OR or the end"),
-        ("1 = 2", 2, "two values"),
+        ("1 = 'a'", 2, "two values"),
+        ("true = 1", 5, "two values"),
         ("5", 1, "comparison"),
         ("upper(s) = 'X'", 0, "no function upper"),
         ("a = date '2024-13-01'", 9, "month"),
@@ -390,3 +391,23 @@ def test_many_filters_one_by_one(path: Path) -> None:
     for k in range(500):
         scan = scan.filter(f"a > {k - 500} or f < 3")
     assert scan.filter("a > 1").count_rows() == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1 = 1", True),
+        ("1 = 2", False),
+        ("1.0 = 1", True),
+        ("0.1 < 0.2", True),
+        ("'a' <> 'b'", True),
+        ("'a' >= 'b'", False),
+        ("true = false", False),
+        ("1 = null", None),
+        ("null <> null", None),
+    ],
+)
+def test_values_are_compared_with_each_other(text: str, value: bool | None) -> None:
+    made = to_expression(text)
+    assert isinstance(made, Constant)
+    assert made.value is value

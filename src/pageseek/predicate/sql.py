@@ -6,6 +6,7 @@ tokens, with a level for each of OR, AND, NOT and the predicates; chains of one 
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -30,6 +31,14 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _OPS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 _RESERVED = frozenset(("and", "or", "not", "in", "between", "like", "is", "null", "true", "false"))
 _TYPED: dict[str, Callable[[str], Any]] = {
     "date": iso.date,
@@ -278,13 +287,26 @@ class _Parser:
     def _compare(self, left: _Operand, op: str, right: _Operand, at: int) -> ex.Expression:
         if isinstance(left, _Literal):
             if isinstance(right, _Literal):
-                raise self._error(at, "two values are compared; name a column on one side")
+                return self._constant(left.value, op, right.value, at)
             left, op, right = right, ex.FLIPPED[op], left
         value = right.value if isinstance(right, _Literal) else right
         try:
             return left._compare(op, value)
         except PredicateError as error:
             raise self._error(at, str(error)) from error
+
+    def _constant(self, left: Any, op: str, right: Any, at: int) -> ex.Expression:
+        """Two values compared, as programs write: `1 = 1`."""
+        if left is None or right is None:
+            return ex.Constant(None)
+        for kinds in ((bool,), (int, Decimal, float), (str,)):
+            both = all(
+                isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+                for value in (left, right)
+            )
+            if both:
+                return ex.Constant(bool(_COMPARE[op](left, right)))
+        raise self._error(at, "two values are compared that are not of one kind")
 
     def _is_what(self, column: ex.Column) -> ex.Expression:
         self._take()
