@@ -103,6 +103,7 @@ def test_what_is_written_is_what_the_expression_says(text: str, expected: Any) -
         ("a > 5)", 5, "AND, OR or the end"),
         ("1 = 'a'", 2, "two values"),
         ("true = 1", 5, "two values"),
+        ("double 'nan' = 1.0", 13, "NaN is compared with columns only"),
         ("5", 1, "comparison"),
         ("upper(s) = 'X'", 0, "no function upper"),
         ("a = date '2024-13-01'", 9, "month"),

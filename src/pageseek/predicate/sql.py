@@ -299,6 +299,8 @@ class _Parser:
         """Two values compared, as programs write: `1 = 1`."""
         if left is None or right is None:
             return ex.Constant(None)
+        if left != left or right != right:
+            raise self._error(at, "NaN is compared with columns only, by the scan's own rule")
         for kinds in ((bool,), (int, Decimal, float), (str,)):
             both = all(
                 isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
