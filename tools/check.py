@@ -12,6 +12,7 @@ from steps import PYTHON, ROOT, Step, run, script
 
 PYTEST = [PYTHON, "-m", "pytest", "-q"]
 FAST = "not spark and not cluster and not slow"
+WORKERS = ["-n", str(min(os.cpu_count() or 1, 4))]
 
 
 def stages() -> dict[str, Step]:
@@ -20,7 +21,7 @@ def stages() -> dict[str, Step]:
     steps = [
         Step("lint", [PYTHON, "tools/lint.py"]),
         Step("build", ["bash", "tools/wheel.sh"]),
-        Step("unit", [*PYTEST, "-m", FAST]),
+        Step("unit", [*PYTEST, *WORKERS, "-m", FAST]),
         Step("ctest", ["bash", "tools/ctest.sh"]),
         Step("fuzz", ["bash", "tools/fuzz.sh"]),
         Step("oracle", [PYTHON, "tools/oracle.py"]),
