@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import itertools
+import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.fetch import Fetcher
+from pageseek.report import Report
 from support.oracle import agree, notes, pages_read
 from support.writer import (
     BYTE_ARRAY,
@@ -502,3 +506,128 @@ def test_the_support_writer_makes_valid_files() -> None:
             data = make(version=version, encodings=encoding, crc=True, codec="zstd")
             table = pq.read_table(io.BytesIO(data), page_checksum_verification=True)
             assert table.equals(ps.read_table(data))
+
+
+# ---- indexes of some columns, in any place -------------------------------------------------------
+
+
+def test_27_t8_columns_without_an_offset_index_beside_columns_with_one() -> None:
+    """Each is fetched by its own pages, or whole: none takes the places of its neighbour."""
+    n = 8
+    for absent in itertools.product((False, True), repeat=4):
+        columns = [
+            Column(name, INT32, [k * 100 + i for i in range(n)], cuts, offset_index=not gone)
+            for k, (name, cuts, gone) in enumerate(
+                zip("abcd", ([3, 5], [2, 2, 4], [8], [1] * 8), absent, strict=True)
+            )
+        ]
+        data = write(columns)
+        for key, row in (("a", 5), ("b", 2), ("d", 7)):
+            at = ps.col(key) == "abcd".index(key) * 100 + row
+            assert ps.read_table(data, filter=at).to_pylist() == [
+                {name: k * 100 + row for k, name in enumerate("abcd")}
+            ], absent
+        some = ps.read_table(data, columns=["c", "a"], filter=ps.col("d").isin([300, 306]))
+        assert some.to_pylist() == [{"c": 200, "a": 0}, {"c": 206, "a": 6}]
+
+
+def test_31_index_blocks_in_any_order_with_gaps_between() -> None:
+    """Found where the footer says, and in no other way: what lay there before is spoiled."""
+
+    def columns(edit: Callable[[Struct], Any]) -> list[Column]:
+        x = Column("x", INT32, X, CUTS, edit_column=edit)
+        return [x, Column("row", INT64, list(range(10)), [4, 6], edit_column=edit)]
+
+    places: list[tuple[int, int]] = []
+
+    def note(chunk: Struct) -> None:
+        places.extend((int(chunk[at]), int(chunk[at + 1])) for at in (6, 4))
+
+    first = write(columns(note))
+    blocks = [first[at : at + size] for at, size in places]
+    end = max(at + size for at, size in places)
+    order = [3, 0, 2, 1]
+    padding, moved = b"", {}
+    for k in order:
+        padding += b"?" * (7 * k + 5)
+        moved[k] = end + len(padding)
+        padding += blocks[k]
+    feed = iter(range(4))
+
+    def move(chunk: Struct) -> None:
+        for at in (6, 4):
+            chunk[at] = I64(moved[next(feed)])
+
+    data = bytearray(write(columns(move), padding=padding))
+    start = min(at for at, _ in places)
+    data[start:end] = b"\xff" * (end - start)
+    check(bytes(data))
+    assert pages_read(bytes(data), ps.col("x") == 8) == 1
+    assert "ignored" not in notes(bytes(data), ps.col("x") == 8)
+
+
+@pytest.mark.parametrize("ordinals", [[0, 1, 2], [None] * 3, [2, 1, 0], [None, 0, None], [-1, 9, 9]])
+def test_40_row_numbers_are_places_whatever_the_ordinals(ordinals: list[int | None]) -> None:
+    def edit(number: int, group: Struct) -> None:
+        group[7] = None if ordinals[number] is None else I16(ordinals[number])
+
+    groups = [[Column("x", INT32, [g, 7, g + 10], [1, 2])] for g in range(3)]
+    data = write(*groups, edit_group=edit)
+    for condition, wanted in (
+        (None, list(range(9))),
+        (ps.col("x") == 7, [1, 4, 7]),
+        (ps.col("x") >= 11, [5, 8]),
+        (ps.col("x") == 2, [6]),
+    ):
+        for prune in (True, False):
+            found = ps.scan(data, filter=condition, prune=prune).with_row_number("at").to_table()
+            assert found["at"].to_pylist() == wanted
+
+
+def test_42_a_file_without_an_index_is_asked_for_none(tmp_path: Any) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(make(column_index=False, offset_index=False))
+    data = write([Column("x", INT32, X, CUTS, column_index=False, offset_index=False)])
+    (tmp_path / "b.parquet").write_bytes(data)
+    for name, wanted in (("a", [7]), ("b", None)):
+        ps.clear_cache()
+        scan = ps.scan(tmp_path / f"{name}.parquet", columns=["x"], filter=ps.col("x") == 8)
+        report = scan.explain(analyze=True).to_dict()
+        assert report["bytes"]["index"] == 0
+        assert report["rows"]["out"] == 1
+        assert wanted is None or ps.read_table(path, filter=ps.col("x") == 8)["row"].to_pylist() == wanted
+
+
+class Heap:
+    """A store of random bytes that notes what it is asked."""
+
+    def __init__(self, data: bytes, latency: float) -> None:
+        self.data, self.size, self.name = data, len(data), "<heap>"
+        self.latency, self.bandwidth = latency, 1.0
+        self.version: Any = None
+        self.asked: list[tuple[int, int]] = []
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Any]:
+        self.asked += ranges
+        return [self.data[at : at + n] for at, n in ranges]
+
+    def check(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("gap", [0, 3, 50])
+def test_t68_ranges_that_overlap_or_contain_each_other_are_read_right(gap: int) -> None:
+    dice = random.Random(gap)
+    data = dice.randbytes(400)
+    for _ in range(300):
+        ranges = []
+        for _ in range(dice.randrange(1, 9)):
+            at = dice.randrange(400)
+            ranges.append((at, dice.randrange(0, min(90, 400 - at) + 1)))
+        ranges += ranges[: dice.randrange(2)]
+        store = Heap(data, float(gap))
+        found = Fetcher(store, Report()).read(ranges, "data")
+        assert [bytes(part) for part in found] == [data[at : at + n] for at, n in ranges], ranges
+        for (at, n), (other, m) in itertools.combinations(store.asked, 2):
+            assert at + n <= other or other + m <= at, "no byte is asked twice"
