@@ -24,6 +24,7 @@ from support.writer import (
     INT64,
     STRING,
     Column,
+    Raw,
     Struct,
     thrift,
     write,
@@ -566,7 +567,9 @@ def test_31_index_blocks_in_any_order_with_gaps_between() -> None:
     assert "ignored" not in notes(bytes(data), ps.col("x") == 8)
 
 
-@pytest.mark.parametrize("ordinals", [[0, 1, 2], [None] * 3, [2, 1, 0], [None, 0, None], [-1, 9, 9]])
+@pytest.mark.parametrize(
+    "ordinals", [[0, 1, 2], [None] * 3, [2, 1, 0], [None, 0, None], [-1, 9, 9]]
+)
 def test_40_row_numbers_are_places_whatever_the_ordinals(ordinals: list[int | None]) -> None:
     def edit(number: int, group: Struct) -> None:
         group[7] = None if ordinals[number] is None else I16(ordinals[number])
@@ -595,7 +598,10 @@ def test_42_a_file_without_an_index_is_asked_for_none(tmp_path: Any) -> None:
         report = scan.explain(analyze=True).to_dict()
         assert report["bytes"]["index"] == 0
         assert report["rows"]["out"] == 1
-        assert wanted is None or ps.read_table(path, filter=ps.col("x") == 8)["row"].to_pylist() == wanted
+        assert (
+            wanted is None
+            or ps.read_table(path, filter=ps.col("x") == 8)["row"].to_pylist() == wanted
+        )
 
 
 class Heap:
@@ -631,3 +637,19 @@ def test_t68_ranges_that_overlap_or_contain_each_other_are_read_right(gap: int) 
         assert [bytes(part) for part in found] == [data[at : at + n] for at, n in ranges], ranges
         for (at, n), (other, m) in itertools.combinations(store.asked, 2):
             assert at + n <= other or other + m <= at, "no byte is asked twice"
+
+
+def test_39_more_row_groups_than_a_short_counts() -> None:
+    n, places = 32_800, {32_766: 1, 32_767: 2, 32_768: 3, 32_799: 4}
+
+    def repeat(footer: Struct) -> None:
+        made = [Raw(thrift(group)) for group in footer[4]]
+        footer[3], footer[4] = I64(n), [made[places.get(g, 0)] for g in range(n)]
+
+    bare: dict[str, Any] = {"column_index": False, "offset_index": False}
+    groups = [[Column("x", INT32, [v], **bare)] for v in range(5)]
+    scan = ps.scan(write(*groups, edit_footer=repeat)).with_row_number("at")
+    for at, value in places.items():
+        assert scan.filter(ps.col("x") == value).to_table().to_pylist() == [{"at": at, "x": value}]
+    last = scan.filter(ps.col("x") >= 3).aggregate(["count", ("x", "max")]).to_pylist()
+    assert last == [{"count": 2, "x_max": 4}]

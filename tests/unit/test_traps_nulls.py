@@ -183,7 +183,9 @@ def test_17_null_counts_of_pages_and_of_the_chunk_stand_alone() -> None:
 # ---- columns of nulls only (7, T-48) ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.float64(), pa.null(), pa.bool_()], ids=str)
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.string(), pa.float64(), pa.null(), pa.bool_()], ids=str
+)
 def test_7_a_row_group_of_nulls_is_ruled_out_by_comparisons_alone(kind: pa.DataType) -> None:
     data = by_arrow(
         {"x": pa.array([None] * 4, kind), "row": pa.array(range(4), pa.int32())}, row_group_size=2
@@ -336,7 +338,14 @@ def test_15_counts_of_nulls_of_a_list_are_of_slots_and_not_of_rows() -> None:
 @pytest.mark.parametrize("index", [True, False])
 def test_16_a_required_field_of_a_null_struct_is_null(index: bool) -> None:
     kind = pa.struct([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.int32())])
-    structs = [{"a": 1, "b": None}, None, {"a": 3, "b": 4}, None, {"a": 5, "b": None}, {"a": 6, "b": 7}]
+    structs = [
+        {"a": 1, "b": None},
+        None,
+        {"a": 3, "b": 4},
+        None,
+        {"a": 5, "b": None},
+        {"a": 6, "b": 7},
+    ]
     data = by_arrow(
         {"x": pa.array(structs, kind), "row": pa.array(range(6), pa.int32())},
         write_page_index=index,
@@ -363,7 +372,9 @@ def test_57_equal_bounds_do_not_say_that_every_value_is_that_one() -> None:
         for knobs in ({}, BARE):
             data = write(
                 [
-                    Column("x", DOUBLE, [1.0, nan, 1.0], nan_count=nan_count, optional=True, **knobs),
+                    Column(
+                        "x", DOUBLE, [1.0, nan, 1.0], nan_count=nan_count, optional=True, **knobs
+                    ),
                     Column("row", INT32, [0, 1, 2]),
                 ]
             )

@@ -15,7 +15,18 @@ import pytest
 
 import pageseek as ps
 from support.oracle import agree, pages_read
-from support.writer import BYTE_ARRAY, DOUBLE, I64, INT32, INT64, STRING, Column, Struct, integer, write
+from support.writer import (
+    BYTE_ARRAY,
+    DOUBLE,
+    I64,
+    INT32,
+    INT64,
+    STRING,
+    Column,
+    Struct,
+    integer,
+    write,
+)
 
 X, Y = ps.col("x"), ps.col("y")
 F = pc.field
@@ -73,16 +84,14 @@ def test_73_text_is_not_ordered_as_the_numbers_it_spells() -> None:
 def test_74_a_cast_that_loses_digits_is_not_left_out() -> None:
     values = [1.0, 1.0 + 1e-12, 1.0 - 1e-12, 2.0, 0.5, 1.5]
     for cut in (1, 2, 3):
-        data = by_arrow(
-            {"x": values, "row": pa.array(range(6), pa.int32())}, row_group_size=cut
-        )
+        data = by_arrow({"x": values, "row": pa.array(range(6), pa.int32())}, row_group_size=cut)
         assert rows(data, F("x").cast(pa.float32()) == pa.scalar(1.0, pa.float32())) == [0, 1, 2]
         assert rows(data, F("x").cast(pa.int64(), safe=False) == 1) == [0, 1, 5]
         assert rows(data, F("x").cast(pa.int64(), safe=False) != 0) == [0, 1, 3, 5]
         assert rows(data, X == 1.0) == [0]
     far = by_arrow({"x": [2**53, 2**53 + 1], "row": pa.array(range(2), pa.int32())})
     assert rows(far, F("x").cast(pa.float64(), safe=False) == float(2**53)) == [0, 1]
-    assert rows(far, X == float(2**53)) == [0]
+    assert rows(far, float(2**53) == X) == [0]
 
 
 @pytest.mark.parametrize(("bits", "signed"), [(8, True), (8, False), (16, True), (32, False)])
@@ -99,16 +108,16 @@ def test_75_a_literal_beyond_the_type_is_less_or_greater_and_never_wraps(
     for turns in (1, -1, 3):
         far = 44 + turns * (1 << max(bits, 16))
         for test, wanted in (
-            (X == far, []),
-            (X != far, [0, 1, 2]),
-            (X < far, [0, 1, 2] if turns > 0 else []),
-            (X >= far, [] if turns > 0 else [0, 1, 2]),
+            (far == X, []),
+            (far != X, [0, 1, 2]),
+            (far > X, [0, 1, 2] if turns > 0 else []),
+            (far <= X, [] if turns > 0 else [0, 1, 2]),
             (X.isin([far]), []),
             (~X.isin([far, 0]), [0, 1]),
             (X.between(far, far), []),
         ):
             assert rows(data, test) == wanted, test
-        assert pages_read(data, X == far) == 0
+        assert pages_read(data, far == X) == 0
 
 
 # ---- names (77, 78, T-12) ----------------------------------------------------------------------------------
@@ -130,7 +139,7 @@ def test_77_names_that_differ_in_case_or_hold_a_dot_are_columns_of_their_own() -
     assert rows(data, ps.col("b.a") == 6) == [1, 3]
     assert groups_read(data, ps.col("A") == 40) == 1
     for absent in ("B", "ROW", "b.A"):
-        with pytest.raises(ps.PredicateError, match="no column|no field"):
+        with pytest.raises(ps.PredicateError, match=r"no (column|field)"):
             rows(data, ps.col(absent) == 4)
 
 
@@ -146,7 +155,9 @@ def test_78_files_whose_columns_stand_in_another_order_are_not_mixed_up(tmp_path
 
 
 def test_t12_a_column_that_is_only_tested_is_not_taken_for_one_of_nulls() -> None:
-    data = by_arrow({"x": [1, None, 3, 4], "y": [5, 6, 7, 8], "row": pa.array(range(4), pa.int32())})
+    data = by_arrow(
+        {"x": [1, None, 3, 4], "y": [5, 6, 7, 8], "row": pa.array(range(4), pa.int32())}
+    )
     for test, wanted in (
         (X == 3, [7]),
         (X.is_null(), [6]),
@@ -213,7 +224,11 @@ def test_79_a_prefix_longer_than_the_bounds_were_cut() -> None:
 @pytest.mark.parametrize("last", ["\U0010ffff", "\ud7ff", "\x7f", "\u07ff", "\uffff", "\0"])
 def test_79_a_prefix_whose_last_character_has_no_plain_successor(last: str) -> None:
     """What comes after it, by code point, may be longer, a surrogate, or nothing at all."""
-    beside = [chr(c) for c in (ord(last) - 1, ord(last) + 1) if 0 <= c < 0x110000 and not 0xD800 <= c < 0xE000]
+    beside = [
+        chr(c)
+        for c in (ord(last) - 1, ord(last) + 1)
+        if 0 <= c < 0x110000 and not 0xD800 <= c < 0xE000
+    ]
     values = sorted(
         ["", "p", "p" + last, "p" + last + "a", "p" + last * 2, "q", *("p" + b for b in beside)],
         key=str.encode,
@@ -240,7 +255,9 @@ def test_80_not_like_is_ruled_out_only_where_both_bounds_have_the_prefix() -> No
         assert pages_read(data, test) == 3
     # bounds as a writer may shorten them: "q" is above every "p...", and bounds none of them as such
     cut = truncated([b"p", b"p", b"p", b"o"], [b"q", b"pq", b"q", b"q"])
-    shortened = texts(["pa", "pb", "pc", "pd", "pe", "py", "oa", "pf"], [2] * 4, edit_column_index=cut)
+    shortened = texts(
+        ["pa", "pb", "pc", "pd", "pe", "py", "oa", "pf"], [2] * 4, edit_column_index=cut
+    )
     assert rows(shortened, ~X.like("p%")) == [6]
     assert rows(shortened, ~X.like("pa%")) == [1, 2, 3, 4, 5, 6, 7]
     assert rows(shortened, X.like("p%")) == [0, 1, 2, 3, 4, 5, 7]
@@ -277,16 +294,22 @@ def test_81_alternatives_over_columns_are_the_union_of_their_rows() -> None:
     data = pair({}, {})
     for a, b in itertools.product(range(8), (5, 10, 20, 30, 50, 60)):
         wanted = [i for i in range(6) if i + 1 == a or 60 - 10 * i == b]
-        assert rows(data, (X == a) | (Y == b)) == wanted
+        assert rows(data, (a == X) | (b == Y)) == wanted
         both = [i for i in range(6) if i + 1 == a and 60 - 10 * i == b]
-        assert rows(data, (X == a) & (Y == b)) == both
-    report = ps.scan(data, columns=["row"], filter=(X == 1) | (Y == 10)).explain(analyze=True).to_dict()
+        assert rows(data, (a == X) & (b == Y)) == both
+    report = (
+        ps.scan(data, columns=["row"], filter=(X == 1) | (Y == 10)).explain(analyze=True).to_dict()
+    )
     assert report["rows"]["read"] == 4, "rows 0 and 1 by x, 4 and 5 by y"
 
 
 def test_t5_an_empty_row_group_does_not_end_the_scan() -> None:
     """Pages of both conditions are left in the first row groups, but no row has both."""
-    groups = [([1, 2, 3, 4], [9, 9, 5, 5]), ([3, 4, 1, 2], [5, 5, 9, 9]), ([4, 1, 1, 4], [9, 9, 5, 9])]
+    groups = [
+        ([1, 2, 3, 4], [9, 9, 5, 5]),
+        ([3, 4, 1, 2], [5, 5, 9, 9]),
+        ([4, 1, 1, 4], [9, 9, 5, 9]),
+    ]
     data = write(
         *(
             [
@@ -299,7 +322,9 @@ def test_t5_an_empty_row_group_does_not_end_the_scan() -> None:
     )
     assert rows(data, (X <= 2) & (Y == 5)) == [10]
     assert rows(data, (X >= 3) & (Y == 9)) == [8, 11]
-    found = ps.scan(data, columns=["row"], filter=(X <= 2) & (Y == 5)).with_row_number("at").to_table()
+    found = (
+        ps.scan(data, columns=["row"], filter=(X <= 2) & (Y == 5)).with_row_number("at").to_table()
+    )
     assert found.to_pylist() == [{"at": 10, "row": 10}]
 
 
@@ -353,7 +378,11 @@ def test_83_ranges_that_no_value_can_meet_ask_for_nothing() -> None:
 
 
 def test_84_a_function_beside_a_test_that_prunes() -> None:
-    made = {"x": list(range(8)), "y": [7, 6, 5, 4, 3, 2, 1, 0], "row": pa.array(range(8), pa.int32())}
+    made = {
+        "x": list(range(8)),
+        "y": [7, 6, 5, 4, 3, 2, 1, 0],
+        "row": pa.array(range(8), pa.int32()),
+    }
     data = by_arrow(made)
     strange = pc.bit_wise_and(F("y"), 1) == 1
     table = pq.read_table(io.BytesIO(data))
@@ -379,7 +408,9 @@ def test_85_two_columns_of_a_row_are_compared_by_their_values() -> None:
         ]
     )
     for op in (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge):
-        wanted = [i for i, (a, b) in enumerate(pairs) if a is not None and b is not None and op(a, b)]
+        wanted = [
+            i for i, (a, b) in enumerate(pairs) if a is not None and b is not None and op(a, b)
+        ]
         others = [
             i for i, (a, b) in enumerate(pairs) if a is not None and b is not None and not op(a, b)
         ]

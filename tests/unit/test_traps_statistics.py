@@ -935,8 +935,30 @@ def test_64_units_whose_conversion_leaves_64_bits(unit: str) -> None:
 def test_67_t30_bounds_that_another_writer_cut_short(tmp_path: Path, length: str) -> None:
     """Inside characters, after U+10FFFF and after 0xff, where nothing greater of that length exists."""
     datafusion = pytest.importorskip("datafusion")
-    words = ["", "a", "é", "éé", "€€", "\U0010ffff", "\U0010ffff" * 3, "\uffff\uffff", "\x7f\x7f", "zzz"]
-    bits = [b"", b"\xff", b"\xff" * 2, b"\xff" * 5, b"\xfe\xff\xff", b"\x00" * 5, b"\xff\x00", b"a", b"\xc3", b"\xff" * 9]
+    words = [
+        "",
+        "a",
+        "é",
+        "éé",
+        "€€",
+        "\U0010ffff",
+        "\U0010ffff" * 3,
+        "\uffff\uffff",
+        "\x7f\x7f",
+        "zzz",
+    ]
+    bits = [
+        b"",
+        b"\xff",
+        b"\xff" * 2,
+        b"\xff" * 5,
+        b"\xfe\xff\xff",
+        b"\x00" * 5,
+        b"\xff\x00",
+        b"a",
+        b"\xc3",
+        b"\xff" * 9,
+    ]
     made = pa.table({"x": words, "b": pa.array(bits, pa.binary()), "row": pa.array(range(10))})
     context = datafusion.SessionContext()
     context.from_arrow(made, name="t")
