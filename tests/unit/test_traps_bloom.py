@@ -465,11 +465,15 @@ def test_the_scan_asks_for_single_blocks(tmp_path: Path) -> None:
 
 def test_t73_the_filter_comes_before_a_dictionary_that_costs_more() -> None:
     names = [f"a rather long name of some thing, number {i:05}" for i in range(3_000)]
-    table = pa.table({"x": names * 3, "row": pa.array(range(9_000))})
+    payload = [f"payload {i * 7919 % 9_000:09} of a row" for i in range(9_000)]
+    table = pa.table({"x": names * 3, "row": pa.array(range(9_000)), "p": payload})
     out = io.BytesIO()
     pq.write_table(table, out, bloom_filter_options={"x": {"ndv": 3_000, "fpp": 1e-4}})
     data = out.getvalue()
     absent = names[7] + "x"
+    alone = ps.scan(data, filter=absent == X, prune=["dictionary"]).explain(analyze=True).to_dict()
+    assert alone["row_groups"]["pruned_by"] == {"dictionary": 1}, "it would do, too"
+    assert alone["bytes"]["index"] > 5_000
     report = ps.scan(data, filter=absent == X).explain(analyze=True).to_dict()
     assert report["row_groups"]["pruned_by"] == {"bloom_filter": 1}
     assert report["bytes"]["data"] == 0
