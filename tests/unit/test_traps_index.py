@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -653,3 +654,22 @@ def test_39_more_row_groups_than_a_short_counts() -> None:
         assert scan.filter(ps.col("x") == value).to_table().to_pylist() == [{"at": at, "x": value}]
     last = scan.filter(ps.col("x") >= 3).aggregate(["count", ("x", "max")]).to_pylist()
     assert last == [{"count": 2, "x_max": 4}]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_t23_pages_of_nulls_in_a_sound_index_are_no_fault(order: int) -> None:
+    """At the ends, in the middle, with bounds as writers leave them empty: nothing is remarked, and pages are pruned."""
+    values = [None, None, 1, None, 2, 3, None, None, 4, 4, None, None]
+    made = values if order == 1 else values[::-1]
+    data = make(made, [2] * 6, order=order)
+    for condition in (ps.col("x") == 4, ps.col("x").is_null(), ps.col("x") < 9):
+        assert notes(data, condition) == ""
+    assert pages_read(data, ps.col("x") == 4) == 1
+    assert pages_read(data, ps.col("x").is_null()) == 4
+    assert pages_read(data, ps.col("x").is_not_null()) == 3
+    sink = io.BytesIO()
+    table = pa.table({"x": pa.array(made, pa.int32()), "row": range(12)})
+    pq.write_table(table, sink, write_page_index=True, max_rows_per_page=2, use_dictionary=False)
+    assert notes(sink.getvalue(), ps.col("x") == 4) == ""
+    assert pages_read(sink.getvalue(), ps.col("x") == 4) == 1
+    check(sink.getvalue())

@@ -979,3 +979,46 @@ def test_67_t30_bounds_that_another_writer_cut_short(tmp_path: Path, length: str
         figures = ps.scan(data).aggregate([(name, "min"), (name, "max")]).to_pylist()
         key = str.encode if name == "x" else bytes
         assert list(figures[0].values()) == [min(values, key=key), max(values, key=key)]
+
+
+ODD = [
+    "cudf__trailing_nans",
+    "drill__decimal_dictionary",
+    "drill__int96_dict_change",
+    "drill__uint_types",
+    "drill__varlenDecimal",
+    "duckdb__bug10148-wide-decimal-stats",
+    "duckdb__float16",
+    "duckdb__nan-float",
+    "duckdb__signed_stats",
+    "duckdb__unsigned_stats",
+    "duckdb__varchar_stats",
+    "impala__int64_timestamps_nano",
+    "pqtest__byte_array_decimal",
+    "pqtest__fixed_length_decimal",
+    "pqtest__fixed_length_decimal_legacy",
+    "pqtest__single_nan",
+]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_40_50_63_statistics_of_other_writers_deny_no_value(conformance: Path, name: str) -> None:
+    path = conformance / "corpus" / "valid" / f"{name}.parquet"
+    if not path.exists():
+        pytest.skip(f"the corpus has no {path.name}")
+    tried = 0
+    for leaf in ps.open(path).leaves:
+        if len(leaf.path) > 1 or leaf.max_rep:
+            continue
+        options: dict[str, Any] = {"columns": [leaf.name], "int96_unit": "us"}
+        values = ps.read_table(path, **options)[0].combine_chunks().slice(0, 400)
+        for value in values.unique().drop_null()[:8]:
+            x = ps.col(leaf.name)
+            for test in (x == value, x <= value, x > value, ~(x != value), x.isin([value, None])):
+                full = ps.read_table(path, filter=test, prune=False, **options)
+                found = ps.read_table(path, filter=test, **options)
+                assert str(found.to_pylist()) == str(full.to_pylist()), test
+                tried += 1
+            nan = value.as_py() != value.as_py() if pa.types.is_floating(value.type) else False
+            assert nan or ps.read_table(path, filter=x == value, **options).num_rows
+    assert tried
