@@ -997,7 +997,6 @@ ODD = [
     "pqtest__byte_array_decimal",
     "pqtest__fixed_length_decimal",
     "pqtest__fixed_length_decimal_legacy",
-    "pqtest__single_nan",
 ]
 
 
