@@ -463,6 +463,51 @@ def test_the_scan_asks_for_single_blocks(tmp_path: Path) -> None:
     assert "Bloom filter" in str(ps.scan(path, filter=X == 5001).explain())
 
 
+def test_t73_the_filter_comes_before_a_dictionary_that_costs_more() -> None:
+    names = [f"a rather long name of some thing, number {i:05}" for i in range(3_000)]
+    payload = [f"payload {i * 7919 % 9_000:09} of a row" for i in range(9_000)]
+    table = pa.table({"x": names * 3, "row": pa.array(range(9_000)), "p": payload})
+    out = io.BytesIO()
+    pq.write_table(table, out, bloom_filter_options={"x": {"ndv": 3_000, "fpp": 1e-4}})
+    data = out.getvalue()
+    absent = names[7] + "x"
+    alone = ps.scan(data, filter=absent == X, prune=["dictionary"]).explain(analyze=True).to_dict()
+    assert alone["row_groups"]["pruned_by"] == {"dictionary": 1}, "it would do, too"
+    assert alone["bytes"]["index"] > 5_000
+    report = ps.scan(data, filter=absent == X).explain(analyze=True).to_dict()
+    assert report["row_groups"]["pruned_by"] == {"bloom_filter": 1}
+    assert report["bytes"]["data"] == 0
+    assert report["bytes"]["index"] < 1_000, "the dictionary was left alone"
+    for prune in (True, ["bloom_filter"], ["dictionary"], ["dictionary", "bloom_filter"]):
+        assert ps.read_table(data, filter=absent == X, prune=prune).num_rows == 0
+        found = ps.read_table(data, filter=X.isin([absent, names[7]]), prune=prune)
+        assert found["row"].to_pylist() == [7, 3_007, 6_007]
+
+
+def test_t65_filters_of_row_groups_and_files_are_not_taken_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of one layout, whose filters lie at the same places and hold other values."""
+    monkeypatch.setattr("pageseek.prune.driver.Task._pays", lambda *_: True)
+    monkeypatch.setattr("pageseek.prune.bloom.at_stake", lambda *_: 1 << 40)
+    n = 3_000
+    for k in range(2):
+        values = [8 * i + 2 * k + (4 if i >= n // 2 else 0) for i in range(n)]
+        table = pa.table({"x": pa.array(values), "row": pa.array(range(n))})
+        options = {"x": {"ndv": n, "fpp": 1e-4}}
+        pq.write_table(
+            table, tmp_path / f"{k}.parquet", bloom_filter_options=options, row_group_size=n // 2,
+            use_dictionary=False,
+        )  # fmt: skip
+    scan = ps.scan(tmp_path)
+    for _ in range(2):  # the second time from what was kept of the first
+        for value, row in ((80, 10), (82, 10), (8 * 2_000 + 4, 2_000), (8 * 2_000 + 6, 2_000)):
+            assert scan.filter(value == X).to_table()["row"].to_pylist() == [row]
+            alone = ps.scan(tmp_path, filter=value == X, prune=["bloom_filter"])
+            assert alone.to_table()["row"].to_pylist() == [row]
+            assert alone.explain(analyze=True).to_dict()["row_groups"]["read"] == 1
+
+
 # ---- files of others -------------------------------------------------------------------------------
 
 

@@ -490,6 +490,29 @@ def test_64_one_arm_of_an_or_is_not_enough() -> None:
     assert ps.read_table(data, filter=(X == 5) & (ps.col("y") == 5)).num_rows == 0
 
 
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("codec", ["uncompressed", "snappy", "zstd"])
+def test_t53_dictionaries_of_many_row_groups_do_not_share_their_bytes(codec: str) -> None:
+    """Of one size each, so that memory that is used again would go unnoticed but for the values."""
+    groups = []
+    for g in range(6):
+        values = [b"%d-%02d" % (g, i % 9) for i in range(18)]
+        rows = [18 * g + i for i in range(18)]
+        how: dict[str, Any] = {"encodings": "dictionary", "codec": codec}
+        x = Column("x", BYTE_ARRAY, values, [9, 9], logical=STRING, **how)
+        groups.append([x, Column("row", INT64, rows, **how)])
+    data = write(*groups)
+    for g in range(6):
+        wanted = [18 * g + 4, 18 * g + 13]
+        assert ps.read_table(data, filter=f"{g}-04" == X)["row"].to_pylist() == wanted
+        assert holds(data, DICTIONARY, f"{g}-04" == X).denied == [k != g for k in range(6)]
+    assert ps.read_table(data, filter=X == "6-04").num_rows == 0
+    some = X.isin([f"{g}-0{g}" for g in range(6)])
+    kept = list(ps.scan(data, filter=some, batch_size=2).to_batches())
+    texts = [v for batch in kept for v in batch.column("x").to_pylist()]
+    assert texts == [f"{g}-0{g}" for g in range(6) for _ in range(2)]
+
+
 # ---- files of others -----------------------------------------------------------------------------------
 
 

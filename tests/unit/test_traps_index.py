@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import itertools
+import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.fetch import Fetcher
+from pageseek.report import Report
 from support.oracle import agree, notes, pages_read
 from support.writer import (
     BYTE_ARRAY,
@@ -20,6 +25,7 @@ from support.writer import (
     INT64,
     STRING,
     Column,
+    Raw,
     Struct,
     thrift,
     write,
@@ -502,3 +508,168 @@ def test_the_support_writer_makes_valid_files() -> None:
             data = make(version=version, encodings=encoding, crc=True, codec="zstd")
             table = pq.read_table(io.BytesIO(data), page_checksum_verification=True)
             assert table.equals(ps.read_table(data))
+
+
+# ---- indexes of some columns, in any place -------------------------------------------------------
+
+
+def test_27_t8_columns_without_an_offset_index_beside_columns_with_one() -> None:
+    """Each is fetched by its own pages, or whole: none takes the places of its neighbour."""
+    n = 8
+    for absent in itertools.product((False, True), repeat=4):
+        columns = [
+            Column(name, INT32, [k * 100 + i for i in range(n)], cuts, offset_index=not gone)
+            for k, (name, cuts, gone) in enumerate(
+                zip("abcd", ([3, 5], [2, 2, 4], [8], [1] * 8), absent, strict=True)
+            )
+        ]
+        data = write(columns)
+        for key, row in (("a", 5), ("b", 2), ("d", 7)):
+            at = ps.col(key) == "abcd".index(key) * 100 + row
+            assert ps.read_table(data, filter=at).to_pylist() == [
+                {name: k * 100 + row for k, name in enumerate("abcd")}
+            ], absent
+        some = ps.read_table(data, columns=["c", "a"], filter=ps.col("d").isin([300, 306]))
+        assert some.to_pylist() == [{"c": 200, "a": 0}, {"c": 206, "a": 6}]
+
+
+def test_31_index_blocks_in_any_order_with_gaps_between() -> None:
+    """Found where the footer says, and in no other way: what lay there before is spoiled."""
+
+    def columns(edit: Callable[[Struct], Any]) -> list[Column]:
+        x = Column("x", INT32, X, CUTS, edit_column=edit)
+        return [x, Column("row", INT64, list(range(10)), [4, 6], edit_column=edit)]
+
+    places: list[tuple[int, int]] = []
+
+    def note(chunk: Struct) -> None:
+        places.extend((int(chunk[at]), int(chunk[at + 1])) for at in (6, 4))
+
+    first = write(columns(note))
+    blocks = [first[at : at + size] for at, size in places]
+    end = max(at + size for at, size in places)
+    order = [3, 0, 2, 1]
+    padding, moved = b"", {}
+    for k in order:
+        padding += b"?" * (7 * k + 5)
+        moved[k] = end + len(padding)
+        padding += blocks[k]
+    feed = iter(range(4))
+
+    def move(chunk: Struct) -> None:
+        for at in (6, 4):
+            chunk[at] = I64(moved[next(feed)])
+
+    data = bytearray(write(columns(move), padding=padding))
+    start = min(at for at, _ in places)
+    data[start:end] = b"\xff" * (end - start)
+    check(bytes(data))
+    assert pages_read(bytes(data), ps.col("x") == 8) == 1
+    assert "ignored" not in notes(bytes(data), ps.col("x") == 8)
+
+
+@pytest.mark.parametrize(
+    "ordinals", [[0, 1, 2], [None] * 3, [2, 1, 0], [None, 0, None], [-1, 9, 9]]
+)
+def test_40_row_numbers_are_places_whatever_the_ordinals(ordinals: list[int | None]) -> None:
+    def edit(number: int, group: Struct) -> None:
+        group[7] = None if ordinals[number] is None else I16(ordinals[number])
+
+    groups = [[Column("x", INT32, [g, 7, g + 10], [1, 2])] for g in range(3)]
+    data = write(*groups, edit_group=edit)
+    for condition, wanted in (
+        (None, list(range(9))),
+        (ps.col("x") == 7, [1, 4, 7]),
+        (ps.col("x") >= 11, [5, 8]),
+        (ps.col("x") == 2, [6]),
+    ):
+        for prune in (True, False):
+            found = ps.scan(data, filter=condition, prune=prune).with_row_number("at").to_table()
+            assert found["at"].to_pylist() == wanted
+
+
+def test_42_a_file_without_an_index_is_asked_for_none(tmp_path: Any) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(make(column_index=False, offset_index=False))
+    data = write([Column("x", INT32, X, CUTS, column_index=False, offset_index=False)])
+    (tmp_path / "b.parquet").write_bytes(data)
+    for name, wanted in (("a", [7]), ("b", None)):
+        ps.clear_cache()
+        scan = ps.scan(tmp_path / f"{name}.parquet", columns=["x"], filter=ps.col("x") == 8)
+        report = scan.explain(analyze=True).to_dict()
+        assert report["bytes"]["index"] == 0
+        assert report["rows"]["out"] == 1
+        assert (
+            wanted is None
+            or ps.read_table(path, filter=ps.col("x") == 8)["row"].to_pylist() == wanted
+        )
+
+
+class Heap:
+    """A store of random bytes that notes what it is asked."""
+
+    def __init__(self, data: bytes, latency: float) -> None:
+        self.data, self.size, self.name = data, len(data), "<heap>"
+        self.latency, self.bandwidth = latency, 1.0
+        self.version: Any = None
+        self.asked: list[tuple[int, int]] = []
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Any]:
+        self.asked += ranges
+        return [self.data[at : at + n] for at, n in ranges]
+
+    def check(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("gap", [0, 3, 50])
+def test_t68_ranges_that_overlap_or_contain_each_other_are_read_right(gap: int) -> None:
+    dice = random.Random(gap)
+    data = dice.randbytes(400)
+    for _ in range(300):
+        ranges = []
+        for _ in range(dice.randrange(1, 9)):
+            at = dice.randrange(400)
+            ranges.append((at, dice.randrange(0, min(90, 400 - at) + 1)))
+        ranges += ranges[: dice.randrange(2)]
+        store = Heap(data, float(gap))
+        found = Fetcher(store, Report()).read(ranges, "data")
+        assert [bytes(part) for part in found] == [data[at : at + n] for at, n in ranges], ranges
+        for (at, n), (other, m) in itertools.combinations(store.asked, 2):
+            assert at + n <= other or other + m <= at, "no byte is asked twice"
+
+
+def test_39_more_row_groups_than_a_short_counts() -> None:
+    n, places = 32_800, {32_766: 1, 32_767: 2, 32_768: 3, 32_799: 4}
+
+    def repeat(footer: Struct) -> None:
+        made = [Raw(thrift(group)) for group in footer[4]]
+        footer[3], footer[4] = I64(n), [made[places.get(g, 0)] for g in range(n)]
+
+    bare: dict[str, Any] = {"column_index": False, "offset_index": False}
+    groups = [[Column("x", INT32, [v], **bare)] for v in range(5)]
+    scan = ps.scan(write(*groups, edit_footer=repeat)).with_row_number("at")
+    for at, value in places.items():
+        assert scan.filter(ps.col("x") == value).to_table().to_pylist() == [{"at": at, "x": value}]
+    last = scan.filter(ps.col("x") >= 3).aggregate(["count", ("x", "max")]).to_pylist()
+    assert last == [{"count": 2, "x_max": 4}]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_t23_pages_of_nulls_in_a_sound_index_are_no_fault(order: int) -> None:
+    """At the ends, in the middle, with bounds as writers leave them empty: nothing is remarked, and pages are pruned."""
+    values = [None, None, 1, None, 2, 3, None, None, 4, 4, None, None]
+    made = values if order == 1 else values[::-1]
+    data = make(made, [2] * 6, order=order)
+    for condition in (ps.col("x") == 4, ps.col("x").is_null(), ps.col("x") < 9):
+        assert notes(data, condition) == ""
+    assert pages_read(data, ps.col("x") == 4) == 1
+    assert pages_read(data, ps.col("x").is_null()) == 4
+    assert pages_read(data, ps.col("x").is_not_null()) == 3
+    sink = io.BytesIO()
+    table = pa.table({"x": pa.array(made, pa.int32()), "row": range(12)})
+    pq.write_table(table, sink, write_page_index=True, max_rows_per_page=2, use_dictionary=False)
+    assert notes(sink.getvalue(), ps.col("x") == 4) == ""
+    assert pages_read(sink.getvalue(), ps.col("x") == 4) == 1
+    check(sink.getvalue())

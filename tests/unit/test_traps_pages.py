@@ -300,7 +300,7 @@ def test_row_counts_of_v2_headers_that_are_wrong(count: int) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("count", [9, 11, 20, (1 << 31) - 1])
+@pytest.mark.parametrize("count", [-(1 << 31), -1, 9, 11, 20, (1 << 31) - 1])
 @pytest.mark.parametrize("offset_index", [True, False])
 def test_value_counts_of_headers_that_are_wrong(
     version: int, count: int, offset_index: bool

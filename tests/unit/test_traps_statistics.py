@@ -880,3 +880,144 @@ def test_44_total_order_and_nan_counts_of_another_writer(conformance: Path) -> N
         assert ps.read_table(path, columns=[name], filter=ps.col(name).is_nan()).num_rows == nans
         spark = ps.read_table(path, columns=[name], filter=ps.col(name) > 1e30, nan="spark")
         assert spark.num_rows == sum(v != v or v > 1e30 for v in values)
+
+
+# ---- no order, no common unit, no upper bound --------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [16, 17, 18, 99])
+def test_53_byte_strings_of_types_without_an_order(kind: int) -> None:
+    """Variants, geometries and what comes after them: their bounds are nobody's business, or of another meaning."""
+
+    def lie(index: Struct) -> None:
+        index[2] = index[3] = [b"x"] * 2
+
+    data = one(
+        BYTE_ARRAY,
+        [b"a", b"b"],
+        [1, 1],
+        logical={kind: {}},
+        edit_column_index=lie,
+        edit_chunk=stats(min_value=b"x", max_value=b"x"),
+    )
+    assert ps.read_table(data)["row"].to_pylist() == [0, 1]
+    for condition in (ps.col("x") == b"b", ps.col("x") > b"a", ~(ps.col("x") <= b"a")):
+        try:
+            found = ps.read_table(data, filter=condition)["row"].to_pylist()
+        except ps.PredicateError:
+            continue
+        assert found == [1], condition
+    assert ps.read_table(data, filter=ps.col("x").is_not_null()).num_rows == 2
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_64_units_whose_conversion_leaves_64_bits(unit: str) -> None:
+    top = (1 << 63) - 1
+    values = [-top, -1, 0, 1, top]
+    data = one(INT64, values, [1] * 5, logical=timestamp(unit))
+    per = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+    for other in per:
+        for ticks in (top, -top, 0, 1, -1, top // 1000, 10**15 + 1):
+            x, literal = ps.col("x"), pa.scalar(ticks, pa.timestamp(other))
+            for test, holds in (
+                (x < literal, lambda v, t: v < t),
+                (x >= literal, lambda v, t: v >= t),
+                (x == literal, lambda v, t: v == t),
+            ):
+                wanted = [
+                    i for i, v in enumerate(values) if holds(v * per[unit], ticks * per[other])
+                ]
+                found = ps.read_table(data, ["row"], test)["row"].to_pylist()
+                assert found == wanted, (test, other, ticks)
+
+
+@pytest.mark.parametrize("length", ["1", "2", "4"])
+def test_67_t30_bounds_that_another_writer_cut_short(tmp_path: Path, length: str) -> None:
+    """Inside characters, after U+10FFFF and after 0xff, where nothing greater of that length exists."""
+    datafusion = pytest.importorskip("datafusion")
+    words = [
+        "",
+        "a",
+        "é",
+        "éé",
+        "€€",
+        "\U0010ffff",
+        "\U0010ffff" * 3,
+        "\uffff\uffff",
+        "\x7f\x7f",
+        "zzz",
+    ]
+    bits = [
+        b"",
+        b"\xff",
+        b"\xff" * 2,
+        b"\xff" * 5,
+        b"\xfe\xff\xff",
+        b"\x00" * 5,
+        b"\xff\x00",
+        b"a",
+        b"\xc3",
+        b"\xff" * 9,
+    ]
+    made = pa.table({"x": words, "b": pa.array(bits, pa.binary()), "row": pa.array(range(10))})
+    context = datafusion.SessionContext()
+    context.from_arrow(made, name="t")
+    path = tmp_path / "f.parquet"
+    context.sql(
+        f"COPY (SELECT * FROM t ORDER BY row) TO '{path}' STORED AS PARQUET OPTIONS "
+        f"('statistics_truncate_length' '{length}', 'column_index_truncate_length' '{length}', "
+        "'statistics_enabled' 'page', 'data_page_row_count_limit' '2', 'write_batch_size' '2')"
+    ).collect()
+    data = path.read_bytes()
+    agree(data, *words[1:8])
+    agree(data, *bits[1:7], column="b")
+    for name, values in (("x", words), ("b", bits)):
+        for prefix in values:
+            test = ps.col(name).starts_with(prefix)
+            wanted = [i for i, v in enumerate(values) if v.startswith(prefix)]  # type: ignore[arg-type]
+            assert ps.read_table(data, ["row"], test)["row"].to_pylist() == wanted, prefix
+        figures = ps.scan(data).aggregate([(name, "min"), (name, "max")]).to_pylist()
+        key = str.encode if name == "x" else bytes
+        assert list(figures[0].values()) == [min(values, key=key), max(values, key=key)]
+
+
+ODD = [
+    "cudf__trailing_nans",
+    "drill__decimal_dictionary",
+    "drill__int96_dict_change",
+    "drill__uint_types",
+    "drill__varlenDecimal",
+    "duckdb__bug10148-wide-decimal-stats",
+    "duckdb__float16",
+    "duckdb__nan-float",
+    "duckdb__signed_stats",
+    "duckdb__unsigned_stats",
+    "duckdb__varchar_stats",
+    "impala__int64_timestamps_nano",
+    "pqtest__byte_array_decimal",
+    "pqtest__fixed_length_decimal",
+    "pqtest__fixed_length_decimal_legacy",
+]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_40_50_63_statistics_of_other_writers_deny_no_value(conformance: Path, name: str) -> None:
+    path = conformance / "corpus" / "valid" / f"{name}.parquet"
+    if not path.exists():
+        pytest.skip(f"the corpus has no {path.name}")
+    tried = 0
+    for leaf in ps.open(path).leaves:
+        if len(leaf.path) > 1 or leaf.max_rep:
+            continue
+        options: dict[str, Any] = {"columns": [leaf.name], "int96_unit": "us"}
+        values = ps.read_table(path, **options)[0].combine_chunks().slice(0, 400)
+        for value in values.unique().drop_null()[:8]:
+            x = ps.col(leaf.name)
+            for test in (x == value, x <= value, x > value, ~(x != value), x.isin([value, None])):
+                full = ps.read_table(path, filter=test, prune=False, **options)
+                found = ps.read_table(path, filter=test, **options)
+                assert str(found.to_pylist()) == str(full.to_pylist()), test
+                tried += 1
+            nan = value.as_py() != value.as_py() if pa.types.is_floating(value.type) else False
+            assert nan or ps.read_table(path, filter=x == value, **options).num_rows
+    assert tried
