@@ -24,17 +24,26 @@ from pageseek.types import (
     K_BYTES,
     K_FIXED,
     K_LARGE_BYTES,
+    L_BSON,
+    L_DATE,
+    L_DECIMAL,
+    L_ENUM,
     L_FLOAT16,
-    L_GEOGRAPHY,
-    L_GEOMETRY,
+    L_INTEGER,
+    L_JSON,
+    L_STRING,
+    L_TIME,
     L_TIMESTAMP,
-    L_UNKNOWN,
-    L_VARIANT,
+    L_UUID,
     Form,
     logical_of,
     to_arrow,
 )
 
+_UNORDERED = (1, 2, 3, 21)  # ConvertedType: MAP, MAP_KEY_VALUE, LIST, INTERVAL
+_ORDERED = frozenset(  # LogicalType; 0: none
+    (0, L_STRING, L_ENUM, L_DECIMAL, L_DATE, L_TIME, L_TIMESTAMP, L_INTEGER, L_JSON, L_BSON, L_UUID, L_FLOAT16)
+)  # fmt: skip
 TYPE_ORDER, IEEE754_ORDER, INT96_ORDER = 1, 2, 3
 _SIGNED = FLOAT_KINDS | {rows.KIND_I8, rows.KIND_I16, rows.KIND_I32, rows.KIND_I64}
 
@@ -45,9 +54,9 @@ def has_order(leaf: Leaf) -> bool:
     logical = logical_of(element)[0]
     if element.type == FIXED and logical == L_TIMESTAMP:  # not settled among writers
         return False
-    if element.type == INT96 or element.converted_type == 21:  # INTERVAL has no order
+    if element.type == INT96 or element.converted_type in _UNORDERED:
         return False
-    return logical not in (L_VARIANT, L_GEOMETRY, L_GEOGRAPHY, L_UNKNOWN) and element.logical != 0
+    return logical in _ORDERED and element.logical != 0
 
 
 def trusted_order(leaf: Leaf, orders: memoryview) -> bool:

@@ -885,7 +885,7 @@ def test_44_total_order_and_nan_counts_of_another_writer(conformance: Path) -> N
 # ---- no order, no common unit, no upper bound --------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [16, 17, 18, 99])
+@pytest.mark.parametrize("kind", [2, 3, 16, 17, 18, 19, 99])
 def test_53_byte_strings_of_types_without_an_order(kind: int) -> None:
     """Variants, geometries and what comes after them: their bounds are nobody's business, or of another meaning."""
 
