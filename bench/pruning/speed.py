@@ -167,6 +167,10 @@ def _lines(rows: Sequence[tuple[str, str, dict[str, float]]]) -> Iterator[str]:
     yield ""
     yield ", ".join(str(value) for value in machine().values()) + "."
     yield ""
+    for way in ("unpruned", "pyarrow"):
+        slow = sum(times["pruned"] > MOST * times[way] for _, _, times in rows)
+        yield f"Slower than {MOST:g} times {way}: {slow} of {len(rows)}."
+    yield ""
     yield "| layout | question | pageseek | without pruning | pyarrow: all, then filter | slower than |"
     yield "|---|---|---:|---:|---:|---|"
     for row in rows:

@@ -95,9 +95,8 @@ def _place(
     leaf = _leaf(file, path, request)[0]
     if len(leaf.path) == 1:
         return leaf.path[0], ()
-    alone = ".".join(
-        leaf.path
-    )  # that leaf only, unless a field of another place has this name as well
+    # selects that leaf only, unless a field of another place has this name as well
+    alone = ".".join(leaf.path)
     try:
         (column,), _ = output(file, (alone,), request.options)
         if [part.leaf.index for part in column.parts] == [leaf.index]:
@@ -222,9 +221,16 @@ class _Work:
         if plan.request.limit is not None:
             self._read(plan)
             return
+        if self._counts:  # no row may be left out
+            rest = [
+                replace(file_plan, groups=tuple(group for one, group in left if one is file_plan))
+                for file_plan in plan.files
+            ]
+            self._read(replace(plan, files=tuple(one for one in rest if one.groups)))
+            return
         for file_plan, group in left:
             file, _ = plan.open_file(file_plan, plan.report)
-            ranges = group.ranges if self._counts else self._promising(file, group)
+            ranges = self._promising(file, group)
             if ranges:
                 one = replace(group, ranges=ranges, sure=group.sure & ranges)
                 self._read(replace(plan, files=(replace(file_plan, groups=(one,)),)))
@@ -240,8 +246,7 @@ class _Work:
         return pa.table(made)
 
     def _read(self, plan: ScanPlan) -> None:
-        report = Report(analyzed=True, chunks=None)
-        for table in plan.tables(report):
+        for table in plan.tables():
             self._num_rows += table.num_rows
             for column in self._columns.values():
                 column.read(_values_at(table, column.name, column.below))
@@ -256,9 +261,7 @@ class _Work:
             return False
         options = self._plan.request.options
         for leaf, _ in leaves.values():
-            file.chunk(
-                group.row_group, leaf
-            )  # one that cannot be read is refused, whatever is said of it
+            file.chunk(group.row_group, leaf)  # refused where it cannot be read, whatever is said
         said = {
             path: file.chunk_values(group.row_group, leaf, options)
             for path, (leaf, _) in leaves.items()

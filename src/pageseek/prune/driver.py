@@ -31,10 +31,8 @@ from pageseek.types import Options
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
-PRUNERS: list[Pruner] = [
-    BloomPruner(),
-    DictionaryPruner(),
-]  # those that judge one row group at a time
+# those that judge one row group at a time
+PRUNERS: list[Pruner] = [BloomPruner(), DictionaryPruner()]
 MANY = 16  # tests from which the bounds of pages are asked for a few row groups first
 PROBE = 8  # row groups that show whether a mechanism is of any use
 DOUBT = 8  # times what a pruner reads, what it may spare has to be worth: it may prove nothing
@@ -147,7 +145,7 @@ class Task:
         return walking_bytes(self.file, site.row_group, leaf, self._part(site))
 
     def _cost(self, pruner: Pruner, evidence: Evidence, tests: Sequence[BoundLeaf]) -> int | None:
-        """What it costs to judge these tests; those of a kind on one leaf are priced by the first of them."""
+        """What it costs to judge these tests; those of a kind on one leaf are priced by one of them."""
         kinds = {(test.leaf.key, test.op, test.negate): test for test in tests}
         costs = [pruner.cost(evidence.site, test) for test in kinds.values()]
         known = [cost for cost in costs if cost is not None]
@@ -160,9 +158,10 @@ class Task:
         for evidence in found:
             if not evidence.site.ranges:
                 continue
-            able = [test for test in tests if pruner.cost(evidence.site, test) is not None]
-            wanted = evidence.open(able)
-            if wanted and self._pays(pruner, evidence.site, wanted):
+            costs = {id(test): pruner.cost(evidence.site, test) for test in tests}
+            wanted = evidence.open([test for test in tests if costs[id(test)] is not None])
+            cost = sum(costs[id(test)] or 0 for test in wanted)
+            if wanted and self._pays(cost, evidence.site):
                 asked.append((evidence, wanted))
         for some in [asked] if pruner.cheap else _probed(asked):
             proofs = yield from together([pruner.judge(e.site, wanted) for e, wanted in some])
@@ -172,16 +171,14 @@ class Task:
             if not gained:
                 break  # nor will it rule out much of the rest
 
-    def _pays(self, pruner: Pruner, site: Site, tests: Sequence[BoundLeaf]) -> bool:
-        """Whether what may be spared is worth what is read for it, and the wait."""
+    def _pays(self, cost: int, site: Site) -> bool:
+        """Whether what may be spared is worth the bytes that are read for it, and the wait."""
         file, store = self.file, self.file.store
-        cost = sum(pruner.cost(site, test) or 0 for test in tests)
         size: int = sum(
             file.chunk(site.row_group, leaf).total_compressed_size
             for leaf in self.touched(site.row_group)
         )
-        part = site.ranges.num_rows / max(file.group_rows[site.row_group], 1)
-        return bool(DOUBT * (cost + store.latency * store.bandwidth) < size * part)
+        return bool(DOUBT * (cost + store.latency * store.bandwidth) < size * self._part(site))
 
     def _pages(
         self, found: Sequence[Evidence], tests: Sequence[BoundLeaf], leaves: Sequence[Leaf]
