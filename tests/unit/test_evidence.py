@@ -1,0 +1,69 @@
+"""Proofs of several mechanisms about the same tests, joined over AND, OR and NOT TRUE."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pageseek._core.rows import RowRanges
+
+import pageseek as ps
+from pageseek.columns import tested as leaf_at
+from pageseek.predicate.bind import bind
+from pageseek.predicate.bind import tests_of as judged_of
+from pageseek.prune import GroupProof, Proof, Site
+from pageseek.prune.evidence import Evidence
+from pageseek.report import Report
+from pageseek.types import Options
+
+N = 100
+
+
+def evidence(condition: Any) -> tuple[Evidence, list[Any]]:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"a": range(N), "b": range(N)}), sink)
+    file, options = ps.open(sink.getvalue()), Options()
+    bound = bind(condition, lambda path: leaf_at(file, path, options))
+    site = Site(file, 0, RowRanges.all(N), options, Report())
+    return Evidence(site, bound, GroupProof(b"\1", b"\0")), judged_of(bound)
+
+
+def proof(may: tuple[int, int], must: tuple[int, int] = (0, 0)) -> Proof:
+    return Proof(RowRanges([may]), RowRanges([must] if must[0] < must[1] else []))
+
+
+def test_two_proofs_of_a_test_are_joined() -> None:
+    found, tests = evidence(ps.col("a") > 3)
+    assert found.add(tests, [proof((0, 60), (0, 10))])
+    assert list(found.sure) == [(0, 10)]
+    assert found.add(tests, [proof((5, 100), (50, 55))])
+    assert list(found.site.ranges) == [(5, 60)]
+    assert list(found.sure) == [(5, 10), (50, 55)]
+    assert not found.add(tests, [None])
+    assert not found.add(tests, [proof((0, 100))])  # nothing new
+    assert list(found.site.ranges) == [(5, 60)]
+
+
+def test_and_takes_what_both_leave_and_or_what_either_does() -> None:
+    a, b = ps.col("a") > 3, ps.col("b") > 3
+    proofs = [proof((0, 60), (0, 30)), proof((40, 100), (40, 50))]
+    both, tests = evidence(a & b)
+    both.add(tests, proofs)
+    assert list(both.site.ranges) == [(40, 60)]
+    assert not both.sure
+    either, tests = evidence(a | b)
+    either.add(tests, proofs)
+    assert list(either.site.ranges) == [(0, 100)]
+    assert list(either.sure) == [(0, 30), (40, 50)]
+
+
+def test_only_tests_that_may_matter_are_open() -> None:
+    a, b = ps.col("a") > 3, ps.col("b") > 3
+    found, tests = evidence(a | b)
+    assert found.open(tests[:1]) == tests[:1]  # with a denial of the other it would matter
+    found.add(tests, [proof((0, 0)), None])
+    assert found.open(tests) == tests[1:]
+    found.add(tests, [None, proof((0, N), (0, N))])
+    assert found.open(tests) == []
