@@ -152,8 +152,23 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     return PS_OK;
 }
 
+/* Levels come first in the body of a page of version 1. */
+static size_t levels_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
+    const int32_t most[] = {leaf->spec.max_rep, leaf->spec.max_def};
+    size_t reach = 64;
+    if (page->version != 1 || page->num_values < 0) return size;
+    for (int i = 0; i < 2; i++) {
+        const size_t width = (size_t)ps_bit_width((uint64_t)most[i]);
+        size_t part; /* twice what bit-packed levels take */
+        if (!ps_mul_size((size_t)page->num_values, width, &part)) return size;
+        reach += part / 4;
+    }
+    return reach < size - size / 4 ? reach : size;
+}
+
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
     const ps_selection *selection = &leaf->selection;
+    if (leaf->spec.levels_only) return levels_reach(leaf, page, size);
     if (page->encoding != PQ_PLAIN || leaf->in_width == 0 || leaf->nest) return size;
     if (page->num_values < 0 || page->first_row < 0 ||
         page->num_values > INT64_MAX - page->first_row)

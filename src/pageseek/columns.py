@@ -269,6 +269,14 @@ def teller(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collection[in
     return replace(file.schema_tree.leaf(best), rung=leaf.rung, group=True)
 
 
+def levels_of(file: ParquetFile, leaf: Leaf, options: Options) -> Part | None:
+    """A leaf that stands for itself: is it null? Only its levels are read. None where it repeats, or never is null."""
+    if leaf.group or leaf.max_rep or not leaf.max_def:
+        return None
+    ladder = rungs(file.node(leaf.top, options), leaf.index)
+    return Part(replace(leaf, group=True, rung=len(ladder) - 1), PRESENCE, ladder)
+
+
 def part_of(file: ParquetFile, leaf: Leaf, form: Form, options: Options) -> Part:
     """How a leaf of a filter is decoded."""
     if leaf.flat and not leaf.group:

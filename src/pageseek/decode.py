@@ -80,7 +80,7 @@ class LeafReader:
         "_at", "_base", "_believe_headers", "_buffers", "_chunk", "_codes", "_counts", "_decoder",
         "_dictionary_at", "_dictionary_data", "_fetcher", "_file", "_ladder", "_levels", "_likely_rows",
         "_made", "_manner", "_max_values", "_num_rows", "_offsets", "_page_number", "_pages", "_ranges",
-        "_report", "_row_group", "_start", "_stop", "decoded", "entries", "form", "leaf",
+        "_report", "_row_group", "_skipped", "_start", "_stop", "decoded", "entries", "form", "leaf",
     )  # fmt: skip
 
     def __init__(
@@ -125,6 +125,7 @@ class LeafReader:
         self._dictionary_data: memoryview | None = None
         self._at = 0  # byte in the file of the page at hand, for errors
         self._base = 0  # byte in the file of the buffer that holds it
+        self._skipped = 0  # bytes of the chunk that were not fetched: the dictionary, of which levels have no need
         self._page_number: int | None = None  # None: the dictionary page
         self._believe_headers = True  # where they count rows
         self._made: tuple[Any, ...] | int | None = None  # what `read_ahead` had of the decoder
@@ -175,17 +176,28 @@ class LeafReader:
     def want(self, ranges: rows.RowRanges) -> list[tuple[int, int]]:
         """The (offset, length) of the bytes that these rows need."""
         self._ranges = ranges
-        if self._offsets is None or (ranges.num_rows == self._num_rows and not self._levels):
-            self._pages = None
-            wanted = [(self._start, self._stop - self._start)]
+        self._pages = None
+        if self._offsets is not None and (ranges.num_rows < self._num_rows or self._levels):
+            self._pages = self._offsets.pages_of(ranges)
+            if not self._levels and len(self._pages) == self._offsets.num_pages > 1:
+                self._pages = None  # all the same
+        if self._pages is None:
+            first = self._first_data_page() if self._levels else 0
+            self._skipped = max(first - self._start, 0)
+            wanted = [(self._start + self._skipped, self._stop - self._start - self._skipped)]
         else:
             wanted = []
-            self._pages = self._offsets.pages_of(ranges)
             for _, offset, length, _, _ in self._pages:
                 wanted.append((offset, length))  # of one page, a comprehension would cost more
             if self._dictionary_at is not None and self._dictionary_is_sure():
                 wanted.append(self._dictionary_at)
         return wanted
+
+    def _first_data_page(self) -> int:
+        """Where the chunk says that its data pages begin, behind a dictionary: 0 where it does not."""
+        chunk = self._chunk
+        first: int = chunk.data_page_offset
+        return first if self._start < first < self._stop else 0
 
     def _dictionary_only(self) -> bool:
         chunk = self._chunk
@@ -229,6 +241,8 @@ class LeafReader:
         Raises IndexMismatch where the pages are not what the offset index says: the rows asked for may
         themselves have been chosen on its word, so the caller has to begin again without it.
         """
+        if self._skipped and not self._has_all_values():
+            self._fetch_whole()
         try:
             try:
                 arrays = self._decode() if self._codes is None else self._decode_codes(self._codes)
@@ -248,6 +262,25 @@ class LeafReader:
         if self._codes is not None and self._codes.bare:
             self.entries = self._codes.entries
         return arrays
+
+    def _has_all_values(self) -> bool:
+        """Whether the pages that were fetched are all that the chunk has: its data may begin elsewhere than it says."""
+        (data,) = self._buffers
+        decoder, at, values = self._decoder, 0, 0
+        while at < data.nbytes:
+            try:
+                kind = decoder.head(data, at)
+            except core.CoreError:
+                return False
+            if kind in (DATA_PAGE, DATA_PAGE_V2):
+                values += decoder.num_values
+            at = decoder.stop
+        return bool(values == self._chunk.num_values)
+
+    def _fetch_whole(self) -> None:
+        length, self._skipped = self._stop - self._start, 0
+        self._buffers = self._fetcher.read([(self._start, length)], "data")
+        self._report.bytes += length
 
     def _placed(self, error: core.CoreError) -> Exception:
         """An error of the core with its place, or IndexMismatch where the index led to no such page."""
@@ -382,14 +415,14 @@ class LeafReader:
         (data,) = self._buffers
         decoder = self._decoder
         at, row, page = 0, 0, 0
-        self._base = self._start
+        self._base = start = self._start + self._skipped
         while row < self._num_rows and at < data.nbytes:
-            self._page_number, self._at = page, self._start + at
+            self._page_number, self._at = page, start + at
             kind = decoder.head(data, at)
             stop_at = decoder.stop
             if kind == DICTIONARY_PAGE:
                 self._dictionary_data = data[at:stop_at]
-                self._dictionary_at = self._start + at, stop_at - at
+                self._dictionary_at = start + at, stop_at - at
             elif kind in (DATA_PAGE, DATA_PAGE_V2):
                 stop = row + decoder.num_values
                 if stop > self._num_rows:
@@ -402,11 +435,7 @@ class LeafReader:
                     state = decoder.take(row)
                     if state == core.TAKE_DICTIONARY:
                         self._load_dictionary()
-                        self._page_number, self._at, self._base = (
-                            page,
-                            self._start + at,
-                            self._start,
-                        )
+                        self._page_number, self._at, self._base = page, start + at, start
                         decoder.head(data, at)
                         state = decoder.take(row)
                     self._counts.pages_read += 1
@@ -421,19 +450,19 @@ class LeafReader:
         (data,) = self._buffers
         decoder = self._decoder
         at, row, page, values = 0, 0, 0, 0
-        self._base = self._start
+        self._base = start = self._start + self._skipped
         told = (
             self._believe_headers
             and self._ranges.num_rows < self._num_rows
             and self._headers_tell_rows(data)
         )
         while at < data.nbytes:
-            self._page_number, self._at = page, self._start + at
+            self._page_number, self._at = page, start + at
             kind = decoder.head(data, at)
             stop_at = decoder.stop
             if kind == DICTIONARY_PAGE:
                 self._dictionary_data = data[at:stop_at]
-                self._dictionary_at = self._start + at, stop_at - at
+                self._dictionary_at = start + at, stop_at - at
             elif kind in (DATA_PAGE, DATA_PAGE_V2):
                 if self._offsets is None:
                     self._counts.pages_total += 1
@@ -448,8 +477,7 @@ class LeafReader:
                     state = decoder.take(row, told)
                     if state == core.TAKE_DICTIONARY:
                         self._load_dictionary()
-                        self._page_number, self._at = page, self._start + at
-                        self._base = self._start
+                        self._page_number, self._at, self._base = page, start + at, start
                         decoder.head(data, at)
                         state = decoder.take(row, told)
                     self._counts.pages_read += 1

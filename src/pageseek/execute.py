@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek.codes import CODES
-from pageseek.columns import PRESENCE, Column, Part, part_of, teller
+from pageseek.columns import PRESENCE, Column, Part, levels_of, part_of, teller
 from pageseek.decode import LeafReader, read_ahead
 from pageseek.elements import passing, taken
 from pageseek.errors import CorruptFileError, LimitError, placed
@@ -35,7 +35,7 @@ from pageseek.masks import (
 )
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import Decoded, assemble
-from pageseek.ordering import Learned
+from pageseek.ordering import Learned, blocks_of
 from pageseek.predicate.bind import (
     Bound,
     BoundAnd,
@@ -44,9 +44,11 @@ from pageseek.predicate.bind import (
     BoundLeaf,
     BoundNot,
     BoundResidual,
+    all_null,
     conjuncts,
     has_residual,
     leaves_of,
+    null_tests,
 )
 from pageseek.report import Report
 from pageseek.schema import Leaf
@@ -95,6 +97,9 @@ class GroupScan:
         # bytes of leaves that were tested and are payload, by their place
         self._kept: list[tuple[int, memoryview]] = []
         self._stepwise = False  # what was tested is let go of, and may be read again
+        # leaves of which the filter asks for nulls alone, and those that are null wherever it is TRUE
+        self._by_levels: dict[Key, Part] = {}
+        self._all_null: set[Key] = set()
 
     def run(
         self,
@@ -107,6 +112,7 @@ class GroupScan:
         looked at, for which no leaf of the filter may be wanted itself.
         """
         if bound is not None:
+            self._ask_levels(bound)
             with self._report.timed("filter"), placed(self._where()):
                 if limit is not None and ranges.num_rows > max(FIRST_STEP, 4 * limit):
                     ranges = self._first(ranges, bound, limit, sure)
@@ -124,12 +130,29 @@ class GroupScan:
             return ranges, [[] for _ in self._columns]
         with self._report.timed("payload"):
             parts = {part.leaf.key: part for column in self._columns for part in column.parts}
+            for key in self._all_null & parts.keys():
+                self._held[key] = [pa.nulls(n, parts[key].form.storage)]
+                self._entries.pop(key, None)
             missing = [part for key, part in parts.items() if key not in self._held]
             self._read(missing, ranges)
             return ranges, [self._output(column) for column in self._columns]
 
     def _where(self) -> str:
         return f"{self._file.name}: row group {self._row_group}"
+
+    def _ask_levels(self, bound: Bound) -> None:
+        """Of which leaves the filter needs no value: nor is one needed that is null in all rows that pass."""
+        asked = null_tests(bound)
+        if not asked:
+            return
+        wanted = {part.leaf.key for column in self._columns for part in column.parts}
+        flat = {key for key, test in asked.items() if test.leaf.flat and not test.leaf.group}
+        self._all_null = flat & all_null(bound)
+        for key, test in asked.items():
+            if key in self._all_null or key not in wanted:
+                part = levels_of(self._file, test.leaf, self._options)
+                if part is not None:
+                    self._by_levels[key] = part
 
     def _output(self, column: Column) -> list[pa.Array]:
         if column.node is None:
@@ -251,7 +274,9 @@ class GroupScan:
         offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
         again = leaf.index in self._read_before
         self._read_before.add(leaf.index)
-        levels = leaf.group and leaf.index not in self._payload()
+        levels = leaf.group and (
+            leaf.index not in self._payload() or (leaf.index, -1) in self._all_null
+        )
         self._reuses |= leaf.group
         return LeafReader(
             self._file,
@@ -319,10 +344,9 @@ class GroupScan:
                 break
             began = time.perf_counter()
             self._read_tested([t for key, t in tests.items() if key not in self._held], ranges)
-            n = ranges.num_rows
+            n, before = ranges.num_rows, ranges
             mask, count = self._evaluate(part, n)
-            if len(parts) > 1:
-                self._learned.note(place, n, count, time.perf_counter() - began)
+            seconds = time.perf_counter() - began
             for key in [k for k in self._held if k not in payload and last.get(k, -1) <= i]:
                 self._let_go(key)
             if count < n:
@@ -331,7 +355,13 @@ class GroupScan:
                     self._held.clear()
                     self._ladders.clear()
                 self._keep(mask, n, count)
+            if len(parts) > 1:
+                left, now = self._blocks(ranges), self._blocks(before)
+                self._learned.note(place, (n, now), (count, left), seconds)
         return ranges
+
+    def _blocks(self, ranges: rows.RowRanges) -> int:
+        return blocks_of(ranges, self._file.group_rows[self._row_group])
 
     def _let_go(self, key: Key) -> None:
         """No later condition needs this leaf, nor is it wanted."""
@@ -372,6 +402,11 @@ class GroupScan:
         shared: list[Leaf] = []
         told: dict[Key, Key] = {}  # a test's key -> of the leaf that is read for it
         for test in tests:
+            by_levels = self._by_levels.get(test.leaf.key)
+            if by_levels is not None:
+                told[test.leaf.key] = by_levels.leaf.key
+                parts[by_levels.leaf.key] = by_levels
+                continue
             leaf = self._teller(test.leaf)
             told[test.leaf.key] = leaf.key
             payload = wanted.get((leaf.index, -1))

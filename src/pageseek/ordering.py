@@ -1,17 +1,23 @@
 """Which condition of a filter to judge first: what it lets through against what it costs, learned as a scan goes.
 
 Conditions that must all hold are best judged in the order of cost / (1 - share that passes): what is cheap and
-rules out much comes first. Before the first row group both are guesses; from then on they are measured.
+rules out much comes first. Before the first row group both are guesses; from then on they are measured. What later
+columns cost goes by their pages as much as by their rows, so the share is that of rows and that of blocks of
+neighbouring rows, half and half: rows that pass side by side leave whole pages out, rows strewn about leave out none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from pageseek._core import rows
 from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, BoundOr
 
 ENOUGH = 1024  # rows from which a measurement says something
+BLOCK = 1024  # rows: less than a page has
 _SHARES = {
     rows.OP_EQ: 0.01,
     rows.OP_NE: 0.99,
@@ -41,23 +47,29 @@ def likely_share(bound: Bound) -> float:
     return 0.5
 
 
+def blocks_of(ranges: rows.RowRanges, num_rows: int) -> int:
+    """How many blocks of a row group's rows have any of these."""
+    if ranges.num_rows == num_rows:
+        return -(-num_rows // BLOCK)
+    return rows.pages_touched(ranges, np.arange(0, num_rows + BLOCK, BLOCK)).count(1)
+
+
 class Learned:
     """What the conditions of one filter cost and let through, by their place in it. One for each scan."""
 
     __slots__ = ("_measured",)
 
     def __init__(self) -> None:
-        self._measured: dict[int, tuple[int, int, float]] = {}  # rows in, rows out, seconds
+        self._measured: dict[int, Measured] = {}
 
-    def note(self, place: int, rows_in: int, rows_out: int, seconds: float) -> None:
-        """A condition was judged."""
-        if rows_in >= ENOUGH:
-            before = self._measured.get(place, (0, 0, 0.0))
-            self._measured[place] = (
-                before[0] + rows_in,
-                before[1] + rows_out,
-                before[2] + seconds,
-            )
+    def note(
+        self, place: int, before: tuple[int, int], after: tuple[int, int], seconds: float
+    ) -> None:
+        """A condition was judged; `before`, `after`: rows that were left, and the blocks that they lie in."""
+        if before[0] >= ENOUGH:
+            now = Measured(*before, *after, seconds)
+            old = self._measured.get(place)
+            self._measured[place] = now if old is None else old + now
 
     def order(
         self, parts: Sequence[Bound], row_bytes: Callable[[Bound], float]
@@ -65,15 +77,40 @@ class Learned:
         """The conditions with their places, the one to begin with first. `row_bytes`: of the columns it reads."""
         sizes = [row_bytes(part) for part in parts]
         known = [(self._measured[i], sizes[i]) for i in self._measured if i < len(parts)]
-        judged = sum(rows_in * size for (rows_in, _, _), size in known)
-        byte = sum(seconds for (_, _, seconds), _ in known) / judged if judged else 1.0
+        judged = sum(m.blocks_in * BLOCK * size for m, size in known)
+        byte = sum(m.seconds for m, _ in known) / judged if judged else 1.0
 
         def rank(place: int) -> float:
-            rows_in, rows_out, seconds = self._measured.get(place, (0, 0, 0.0))
-            if rows_in:
-                share, cost = rows_out / rows_in, seconds / rows_in
+            m = self._measured.get(place)
+            if m is not None:
+                share, cost = m.share, m.seconds / (m.blocks_in * BLOCK)
             else:
                 share, cost = likely_share(parts[place]), sizes[place] * byte
             return cost / max(1 - share, 1e-6)
 
         return [(i, parts[i]) for i in sorted(range(len(parts)), key=rank)]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Of a condition: rows and blocks that it was put to, those that it left, and how long that took."""
+
+    rows_in: int
+    blocks_in: int
+    rows_out: int
+    blocks_out: int
+    seconds: float
+
+    def __add__(self, other: Measured) -> Measured:
+        return Measured(
+            self.rows_in + other.rows_in,
+            self.blocks_in + other.blocks_in,
+            self.rows_out + other.rows_out,
+            self.blocks_out + other.blocks_out,
+            self.seconds + other.seconds,
+        )
+
+    @property
+    def share(self) -> float:
+        """Of what it was put to, how much it left."""
+        return (self.rows_out / self.rows_in + self.blocks_out / self.blocks_in) / 2

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core import rows
 
 import pageseek as ps
 from pageseek import execute
-from pageseek.ordering import Learned, likely_share
+from pageseek.ordering import BLOCK, Learned, blocks_of, likely_share
 from pageseek.predicate.bind import BoundAnd, BoundConst, BoundOr
 
 N = 4_000
@@ -100,14 +101,35 @@ def test_what_rules_out_much_for_little_comes_first() -> None:
         return [i for i, _ in learned.order(parts, lambda part: sizes[id(part)])]
 
     assert order() == [1, 0]
-    learned.note(1, 10, 0, 1.0)  # too few rows to say anything
+    learned.note(1, (10, 1), (0, 0), 1.0)  # too few rows to say anything
     assert order() == [1, 0]
-    learned.note(1, 100_000, 100_000, 0.01)  # cheap, and lets everything through
-    learned.note(0, 100_000, 10, 0.02)
+    learned.note(1, (100_000, 98), (100_000, 98), 0.01)  # cheap, and lets everything through
+    learned.note(0, (100_000, 98), (10, 5), 0.02)
     assert order() == [0, 1]
-    learned.note(0, 1_000_000, 1_000_000, 0.2)
-    learned.note(1, 10_000_000, 0, 1.0)
+    learned.note(0, (1_000_000, 980), (1_000_000, 980), 0.2)
+    learned.note(1, (10_000_000, 9_800), (0, 0), 1.0)
     assert order() == [1, 0]
+
+
+def test_rows_side_by_side_spare_more_than_rows_strewn_about() -> None:
+    learned, parts = Learned(), [BoundConst(True), BoundConst(True)]
+    learned.note(0, (100_000, 98), (3_000, 98), 0.01)  # a few in every page
+    # judged on what the first left, which does not make it dearer
+    learned.note(1, (3_000, 98), (150, 6), 0.015)
+    assert [i for i, _ in learned.order(parts, lambda _: 8.0)] == [1, 0]
+
+
+@pytest.mark.parametrize("n", [1, BLOCK - 1, BLOCK, BLOCK + 1, 10 * BLOCK + 5])
+def test_blocks_of_rows(n: int) -> None:
+    every = rows.RowRanges.all(n)
+    assert blocks_of(every, n) == -(-n // BLOCK)
+    assert blocks_of(rows.RowRanges.empty(), n) == 0
+    assert blocks_of(every.head(1), n) == 1
+    last = rows.RowRanges.from_rows([n - 1])
+    assert blocks_of(last, n) == 1
+    if n > BLOCK:
+        middle = rows.RowRanges.from_rows([BLOCK - 1, BLOCK])
+        assert blocks_of(middle, n) == 2
 
 
 def test_shares_are_guessed_until_they_are_known() -> None:

@@ -193,6 +193,29 @@ def tests_of(bound: Bound) -> list[BoundLeaf]:
     return []
 
 
+def null_tests(bound: Bound) -> dict[tuple[int, int], BoundLeaf]:
+    """By their keys the leaves of which nothing is asked but whether they are null, each with such a test."""
+    found = {
+        test.leaf.key: test
+        for test in tests_of(bound)
+        if test.op == rows.OP_IS_NULL and not test.form.is_null
+    }
+    if found:
+        for test in leaves_of(bound):
+            if test.op != rows.OP_IS_NULL:
+                found.pop(test.leaf.key, None)
+    return found
+
+
+def all_null(bound: Bound) -> set[tuple[int, int]]:
+    """Keys of leaves that are null in every row for which a filter is TRUE."""
+    return {
+        part.leaf.key
+        for part in conjuncts(bound)
+        if isinstance(part, BoundLeaf) and part.op == rows.OP_IS_NULL and not part.negate
+    }
+
+
 def has_residual(bound: Bound) -> bool:
     """Whether Arrow or numpy evaluates a part, which costs more than a test."""
     if isinstance(bound, (BoundResidual, BoundAny)):
