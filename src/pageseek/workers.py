@@ -1,0 +1,188 @@
+"""Work on several cores while stores are waited for, with results in the order of the work.
+
+One crew serves one scan. Its tokens stand for cores: who computes holds one, who waits for a store has put his down,
+so that more jobs than cores can be under way and none of them idles a core.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(len(os.sched_getaffinity(0)), 1)
+    return os.cpu_count() or 1
+
+
+class StoppedError(Exception):
+    """The scan that this work is for has ended; nobody sees this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Generic[T]):
+    """A piece of work, and about the bytes of memory that it takes until its result is handed on."""
+
+    run: Callable[[], T]
+    cost: int = 0
+
+
+class Crew:
+    """Threads for one scan. Nothing is started before there is work for a second one.
+
+    Parameters
+    ----------
+    threads : int
+        How many may compute at a time.
+    ahead : int
+        Jobs that may be under way, or done and not yet asked for.
+    budget : int
+        Bytes that these may take together; a single job may take more.
+    """
+
+    def __init__(self, threads: int, ahead: int, budget: int) -> None:
+        self.threads = threads
+        self.stopped = False
+        self._ahead, self._budget = max(ahead, 1), budget
+        self._tokens = threading.Semaphore(threads)
+        self._holds = threading.local()  # whether a thread holds a token
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def in_order(self, jobs: Iterable[Job[T]]) -> Iterator[T]:
+        """The results of jobs, in their order; later ones are worked on meanwhile.
+
+        A job that fails raises when its turn comes. Who stops early stops the crew.
+        """
+        left = iter(jobs)
+        job = next(left, None)
+        under_way: deque[tuple[Future[T], int]] = deque()
+        held = 0
+        ready: list[T] = []
+        try:
+            while True:
+                while job is not None and (
+                    not under_way
+                    or (len(under_way) < self._ahead and held + job.cost <= self._budget)
+                ):
+                    under_way.append((self._submit(self._run, job.run), job.cost))
+                    held += job.cost
+                    job = next(left, None)
+                if ready:  # while it is worked with, those that were just begun go on
+                    yield ready.pop()
+                if not under_way:
+                    return
+                future, cost = under_way.popleft()
+                ready.append(future.result())
+                del future  # it would hold the result for as long as it is worked with
+                held -= cost
+        finally:
+            if under_way or job is not None:
+                self.stop()
+
+    def each(self, work: Sequence[Callable[[], T]]) -> list[T]:
+        """The results of pieces of one job, on cores that are idle now; the first failure in their order is raised."""
+        results: list[T | None] = [None] * len(work)
+        failed: dict[int, BaseException] = {}
+        places, lock = iter(range(len(work))), threading.Lock()
+
+        def go_on() -> None:
+            while not failed:
+                with lock:
+                    i = next(places, None)
+                if i is None:
+                    return
+                try:
+                    self.go_on()
+                    results[i] = work[i]()
+                except BaseException as error:
+                    failed[i] = error
+
+        def help_out() -> None:
+            self._holds.token = True
+            try:
+                go_on()
+            finally:
+                self._holds.token = False
+                self._tokens.release()
+
+        helpers: list[Future[None]] = []
+        while len(helpers) < len(work) - 1 and self._tokens.acquire(blocking=False):
+            helpers.append(self._submit(help_out))
+        go_on()
+        if helpers:
+            with self.waiting():
+                for helper in helpers:
+                    helper.result()
+        if failed:
+            raise failed[min(failed)]
+        return results  # type: ignore[return-value]
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Hold a token while the block runs."""
+        self._tokens.acquire()
+        self._holds.token = True
+        try:
+            yield
+        finally:
+            self._holds.token = False
+            self._tokens.release()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Put the token down while the block waits; nothing where this thread has none."""
+        if not getattr(self._holds, "token", False):
+            yield
+            return
+        self._holds.token = False
+        self._tokens.release()
+        try:
+            yield
+        finally:
+            self._tokens.acquire()
+            self._holds.token = True
+
+    def go_on(self) -> None:
+        """Raise StoppedError where the scan has ended meanwhile."""
+        if self.stopped:
+            raise StoppedError
+
+    def stop(self) -> None:
+        """Begin nothing more. What runs ends at its next request or page; it is not waited for."""
+        self.stopped = True
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, job: Callable[[], T]) -> T:
+        with self.working():
+            self.go_on()
+            return job()
+
+    def _submit(self, work: Callable[..., T], *arguments: object) -> Future[T]:
+        with self._lock:
+            if self.stopped:
+                raise StoppedError
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(
+                    self._ahead + self.threads, thread_name_prefix="pageseek"
+                )
+            return self._pool.submit(work, *arguments)

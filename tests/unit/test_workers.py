@@ -1,0 +1,182 @@
+"""Crews: results in order, within their limits, and nothing left behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pageseek.workers import Crew, Job, StoppedError, cores
+
+
+class Watch:
+    """How many are inside at a time, at most."""
+
+    def __init__(self) -> None:
+        self.now = self.most = self.begun = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.begun += 1
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.now -= 1
+
+
+def idle(crew: Crew) -> bool:
+    """Whether all tokens lie where they belong."""
+    taken = [crew._tokens.acquire(blocking=False) for _ in range(crew.threads)]
+    for _ in range(sum(taken)):
+        crew._tokens.release()
+    return all(taken)
+
+
+def settled(check: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 10
+    while not check() and time.monotonic() < until:
+        time.sleep(0.005)
+    return check()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("ahead", [1, 3, 8])
+def test_results_come_in_order_on_so_many_cores(threads: int, ahead: int) -> None:
+    crew, computing, under_way = Crew(threads, ahead, 1 << 40), Watch(), Watch()
+
+    def job(i: int) -> Job[int]:
+        def run() -> int:
+            with under_way, computing:
+                time.sleep(0.002 * (i % 3))
+                return i
+
+        return Job(run)
+
+    assert list(crew.in_order(job(i) for i in range(40))) == list(range(40))
+    assert computing.most <= threads
+    assert under_way.most <= ahead
+    assert idle(crew)
+    crew.stop()
+
+
+def test_who_waits_holds_no_core() -> None:
+    crew, waiting = Crew(1, 8, 1 << 40), Watch()
+
+    def run() -> int:
+        with crew.waiting(), waiting:
+            time.sleep(0.05)
+        return 1
+
+    start = time.monotonic()
+    assert sum(crew.in_order(Job(run) for _ in range(16))) == 16
+    assert waiting.most > 4
+    assert time.monotonic() - start < 0.05 * 16
+    assert idle(crew)
+
+
+def test_no_more_is_begun_than_the_budget_allows() -> None:
+    crew, begun = Crew(4, 100, 10), Watch()
+
+    def run() -> int:
+        with begun:
+            return 1
+
+    results = crew.in_order(Job(run, 4) for _ in range(20))
+    next(results)
+    time.sleep(0.05)
+    assert begun.begun == 3  # the one that was taken is still in use
+    assert sum(results) == 19
+    assert sum(Crew(4, 100, 10).in_order(Job(run, 1_000) for _ in range(5))) == 5
+
+
+def test_a_failure_comes_in_its_turn() -> None:
+    crew = Crew(4, 8, 1 << 40)
+
+    def run(i: int) -> int:
+        if i == 3:
+            raise ValueError("three")
+        return i
+
+    results = crew.in_order(Job(lambda i=i: run(i)) for i in range(100))  # type: ignore[misc]
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="three"):
+        next(results)
+    assert crew.stopped
+    assert settled(lambda: idle(crew))
+
+
+def test_who_stops_early_stops_the_rest() -> None:
+    crew, begun = Crew(2, 4, 1 << 40), Watch()
+    before = threading.active_count()
+
+    def run() -> int:
+        with begun:
+            time.sleep(0.005)
+            return 1
+
+    results = crew.in_order(Job(run) for _ in range(1_000))
+    assert isinstance(results, Iterator)
+    next(results)
+    results.close()  # type: ignore[attr-defined]
+    assert settled(lambda: begun.now == 0)
+    count = begun.begun
+    time.sleep(0.05)
+    assert begun.begun == count < 20
+    assert settled(lambda: threading.active_count() <= before)
+    with pytest.raises(StoppedError):
+        crew.each([lambda: 1, lambda: 2])
+
+
+def test_pieces_of_a_job_take_idle_cores_only() -> None:
+    crew, inside = Crew(3, 4, 1 << 40), Watch()
+
+    def piece(i: int) -> Callable[[], int]:
+        def run() -> int:
+            with inside:
+                time.sleep(0.01)
+                return i
+
+        return run
+
+    with crew.working():
+        assert crew.each([piece(i) for i in range(12)]) == list(range(12))
+    assert inside.most == 3
+    busy = Crew(1, 4, 1 << 40)
+    before = threading.active_count()
+    with busy.working():
+        assert busy.each([piece(i) for i in range(3)]) == [0, 1, 2]
+    assert threading.active_count() == before, "no core was idle"
+    assert idle(crew)
+    assert idle(busy)
+
+
+def test_the_first_piece_that_fails_is_told() -> None:
+    crew = Crew(4, 4, 1 << 40)
+
+    def fail(i: int) -> int:
+        if i:
+            raise KeyError(i)
+        return i
+
+    with crew.working(), pytest.raises(KeyError):
+        crew.each([lambda i=i: fail(i) for i in range(8)])  # type: ignore[misc]
+    assert settled(lambda: idle(crew))
+
+
+def test_jobs_with_pieces_do_not_wait_for_each_other() -> None:
+    crew = Crew(2, 3, 1 << 40)
+
+    def job() -> int:
+        return sum(crew.each([lambda: 1] * 5))
+
+    assert sum(crew.in_order(Job(job) for _ in range(200))) == 1_000
+    assert idle(crew)
+
+
+def test_there_is_a_core() -> None:
+    assert cores() >= 1
