@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-__all__ = ["Count", "LeafReport", "Report", "format_size"]
+__all__ = ["MECHANISMS", "Count", "LeafReport", "Report", "format_size"]
 
 ChunkKey = tuple[str, int, str]  # file, row group, column
 BYTE_KINDS = ("metadata", "index", "data")
@@ -286,7 +286,7 @@ class Report:
                 part += ", in the row groups that were left"
             yield f"  {name:<10}  {_bar(count.read, count.total)}  {part}"
             for mechanism, n in count.pruned_by.items():
-                yield f"  {'':<10}  {'':<20}  {n:,} {_plural(unit, n)} less: {_MECHANISMS.get(mechanism, mechanism)}"
+                yield f"  {'':<10}  {'':<20}  {n:,} {_plural(unit, n)} less: {_why(mechanism)}"
         parts = ", ".join(f"{kind} {format_size(n)}" for kind, n in self.bytes.items() if n)
         yield (
             f"  {'bytes':<10}  {_bar(total, self.file_bytes)}  {format_size(total)} of "
@@ -323,7 +323,7 @@ def _leaf_lines(leaves: dict[str, LeafReport]) -> Iterator[str]:
         )
 
 
-_MECHANISMS = {
+MECHANISMS = {
     "statistics": "the statistics in the footer prove that no row in them matches",
     "column_index": "the bounds in the column index prove that no row in them matches",
     "page_headers": "the statistics in the headers of pages prove that no row in them matches",
@@ -335,6 +335,13 @@ _MECHANISMS = {
     "limit": "the limit is reached before them",
     "late_materialization": "no row in them passed the conditions that were decoded before",
 }
+
+
+def _why(mechanism: str) -> str:
+    return (
+        MECHANISMS.get(mechanism)
+        or f"{mechanism}, a registered pruner, proves that no row in them matches"
+    )
 
 
 def _bar(part: int, whole: int, width: int = 20) -> str:

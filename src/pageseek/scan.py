@@ -275,8 +275,8 @@ def scan(
         it is stored.
     prune : bool or list of str
         Which mechanisms may rule out rows before they are read: all, none, or some of "statistics" (of row
-        groups), "column_index" (of pages), "page_headers" (of pages, where there is no index), "bloom_filter" and
-        "dictionary". The rows are the same with any of them.
+        groups), "column_index" (of pages), "page_headers" (of pages, where there is no index), "bloom_filter",
+        "dictionary" and the names of registered pruners. The rows are the same with any of them.
     batch_size : int
         Greatest number of rows of a batch.
     max_page_bytes : int
