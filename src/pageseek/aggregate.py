@@ -21,11 +21,12 @@ from pageseek.columns import output, tested
 from pageseek.errors import PageseekError, PredicateError, UnsupportedError
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
-from pageseek.plan import GroupPlan, Request, ScanPlan
+from pageseek.plan import ScanPlan
 from pageseek.planning import prepare
 from pageseek.predicate.expression import Column
 from pageseek.prune import COLUMN_INDEX, STATISTICS, drive, load_indexes
 from pageseek.report import Report
+from pageseek.request import GroupPlan, Request
 from pageseek.schema import Leaf
 from pageseek.storage import Source
 from pageseek.types import FLOAT_KINDS, Form
@@ -78,7 +79,9 @@ def aggregate(sources: Sequence[Source], request: Request, asked: Iterable[Any])
     first = cache.open(sources[0], Report(), request.limits.max_metadata_bytes)
     places = {one.path: _place(first, one.path, request) for one in wanted if one.path}
     names = tuple(dict.fromkeys(name for name, _ in places.values()))
-    plan, _ = prepare(sources, replace(request, columns=names, row_number=None), account=False)
+    plan, _ = prepare(
+        sources, replace(request, columns=names, row_number=None), account=False, lazy=True
+    )
     columns = {
         path: _Column(_type_at(plan.schema, name, below), name, below)
         for path, (name, below) in places.items()
@@ -213,7 +216,7 @@ class _Work:
         """Ask the metadata first, for what they tell spares the reading of others."""
         plan, left = self._plan, []
         for file_plan in plan.files:
-            file, _ = plan.open_file(file_plan, plan.report)
+            file = plan.open_file(file_plan, plan.report).file
             leaves = {path: _leaf(file, path, plan.request) for path in self._columns}
             if plan.request.limit is None:
                 untold = [g for g in file_plan.groups if not self._told(file, g, leaves)]
@@ -229,7 +232,7 @@ class _Work:
             self._read(replace(plan, files=tuple(one for one in rest if one.groups)))
             return
         for file_plan, group in left:
-            file, _ = plan.open_file(file_plan, plan.report)
+            file = plan.open_file(file_plan, plan.report).file
             ranges = self._promising(file, group)
             if ranges:
                 one = replace(group, ranges=ranges, sure=group.sure & ranges)

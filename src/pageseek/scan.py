@@ -16,11 +16,12 @@ from pageseek.cache import cache
 from pageseek.errors import PredicateError
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
-from pageseek.plan import Request, ScanPlan
+from pageseek.plan import ScanPlan
 from pageseek.planning import make_plan, prepare
 from pageseek.predicate.expression import And, Expression, flatten, to_expression
 from pageseek.prune import mechanisms
 from pageseek.report import Report
+from pageseek.request import Request
 from pageseek.storage import Source, resolve
 from pageseek.tables import table_of
 from pageseek.types import Options
@@ -110,12 +111,12 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are asked for."""
-        plan, opened = prepare(self._sources, self._request, account=False)
+        plan, opened = prepare(self._sources, self._request, account=False, lazy=True)
         return plan.batches(opened)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches."""
-        plan, opened = prepare(self._sources, self._request, account=False)
+        plan, opened = prepare(self._sources, self._request, account=False, lazy=True)
         return pa.RecordBatchReader.from_batches(plan.schema, plan.batches(opened))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -127,7 +128,7 @@ class Scan:
 
     def to_table(self) -> pa.Table:
         """The rows as a table."""
-        plan, opened = prepare(self._sources, self._request, account=False)
+        plan, opened = prepare(self._sources, self._request, account=False, lazy=True)
         plan.report.analyzed = True  # nobody looks at it: one report is made, not two
         tables = list(plan.tables(plan.report, opened))
         if len(tables) == 1:
@@ -143,7 +144,7 @@ class Scan:
     def count_rows(self) -> int:
         """How many rows pass; without a filter the footers answer."""
         request = replace(self._request, columns=(), row_number=None)
-        plan, opened = prepare(self._sources, request, account=False)
+        plan, opened = prepare(self._sources, request, account=False, lazy=True)
         if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
             return min(
                 plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit
@@ -172,7 +173,7 @@ class Scan:
 
     def explain(self, analyze: bool = False) -> Report:
         """What would be read and why not more; with `analyze`, what was. Print it, or `.to_dict()`."""
-        plan, opened = prepare(self._sources, self._request)
+        plan, opened = prepare(self._sources, self._request, lazy=analyze)
         if not analyze:
             plan.report.note_unknown()
             return plan.report

@@ -30,14 +30,13 @@ from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, prun
 from pageseek.prune.stake import together
 from pageseek.report import Report
 from pageseek.schema import Leaf
+from pageseek.storage.base import SLOW_STORE
 from pageseek.types import Options
 
 T = TypeVar("T")
 MANY = 16  # tests from which the bounds of pages are asked for a few row groups first
 PROBE = 8  # row groups that show whether a mechanism is of any use
 DOUBT = 8  # times what a pruner reads, what it may spare has to be worth: it may prove nothing
-# seconds of latency from which another wave costs more than an index that proves useless
-SLOW_STORE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
