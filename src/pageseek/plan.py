@@ -144,9 +144,9 @@ class Reading:
     ) -> None:
         self._plan, self._file_plan, self._learned = plan, file_plan, learned
         self._planned_here = opened is not None
-        self._opened = opened or plan.open_file(file_plan, report)
-        file, scope = self._opened.file, self._opened.scope
-        self._fetcher = Fetcher(file.store, report, file.tail, plan.request.limits, scope.kept)
+        self.opened = opened or plan.open_file(file_plan, report)
+        file, scope = self.opened.file, self.opened.scope
+        self.fetcher = Fetcher(file.store, report, file.tail, plan.request.limits, scope.kept)
         self._begun, self._unchecked = False, True
         self._before = dict(report.row_groups.pruned_by)
         ours, theirs = plan.schema, scope.schema
@@ -155,23 +155,21 @@ class Reading:
 
     def judged(self, groups: Sequence[GroupPlan]) -> Sequence[GroupPlan]:
         """The same row groups, those that only the footer has judged as far as other mechanisms leave them rows."""
-        file, scope, report = self._opened.file, self._opened.scope, self._fetcher.report
+        file, scope, report = self.opened.file, self.opened.scope, self.fetcher.report
         if not self._planned_here:
-            load_offsets(file, scope, [g for g in groups if g.judged], self._fetcher)
+            load_offsets(file, scope, [g for g in groups if g.judged], self.fetcher)
         if all(group.judged for group in groups):
             return groups
         with report.timed("prune"):
             done = [group for group in groups if group.judged]
-            made = judge(
-                self._opened, [group for group in groups if not group.judged], self._fetcher
-            )
+            made = judge(self.opened, [group for group in groups if not group.judged], self.fetcher)
         return sorted([*done, *made], key=lambda group: group.row_group)
 
     def read(self, group: GroupPlan, left: int | None) -> pa.Table | None:
         """The rows of a row group that pass, at most so many as are `left`; None where there are none."""
-        file = self._opened.file
+        file = self.opened.file
         if not self._begun:
-            self._fetcher.report.files.read += 1
+            self.fetcher.report.files.read += 1
             self._begun = True
         self._unchecked = True
         try:
@@ -182,7 +180,7 @@ class Reading:
         n = found.num_rows
         if not n:
             return None
-        self._fetcher.report.rows_out += n
+        self.fetcher.report.rows_out += n
         schema = self._plan.schema
         if file.store.version.strong:  # to ask costs nothing there
             file.store.check()
@@ -201,15 +199,15 @@ class Reading:
     def finish(self) -> None:
         """No more of the file is read."""
         if self._unchecked:
-            self._opened.file.store.check()
+            self.opened.file.store.check()
         if not self._begun:  # no row group was left when they were judged
-            report = self._fetcher.report
+            report = self.fetcher.report
             report.files.prune(last_proof(self._before, report), 1)
 
     def _read(
         self, group: GroupPlan, left: int | None
     ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
-        file, scope, fetcher = self._opened.file, self._opened.scope, self._fetcher
+        file, scope, fetcher = self.opened.file, self.opened.scope, self.fetcher
         request, report = self._plan.request, fetcher.report
         ranges, sure = group.ranges, group.sure
         while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
 from pageseek.storage import Source
 
 FILTER = "filter"
+Visit = Callable[[Opened, FilePlan, Report], None]
 
 
 def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
@@ -31,14 +32,22 @@ def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
 
 
 def prepare(
-    sources: Sequence[Source], request: Request, account: bool = True, lazy: bool = False
+    sources: Sequence[Source],
+    request: Request,
+    account: bool = True,
+    lazy: bool = False,
+    report: Report | None = None,
+    first: ParquetFile | None = None,
+    visit: Visit | None = None,
 ) -> tuple[ScanPlan, list[Opened]]:
     """A plan, and its file, open, where it is a single one: many would use up the descriptors.
 
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`. `lazy`: the plan is executed
-    at once, so that row groups which a limit may spare are judged then, as they are reached.
+    at once, so that row groups which a limit may spare are judged then, as they are reached. `report` and the `first`
+    file, if there are; `visit` is called with each file of which something is left.
     """
-    report = Report(nan=request.nan, chunks={} if account else None)
+    if report is None:
+        report = Report(nan=request.nan, chunks={} if account else None)
     if account:
         report.source = sources[0].path if len(sources) == 1 else f"{len(sources):,} files"
         report.filter = "" if request.filter is None else repr(request.filter)
@@ -53,7 +62,9 @@ def prepare(
             report.files.prune(LIMIT, len(sources) - at)
             break
         with report.timed("open"):
-            file = cache.open(source, report, request.limits.max_metadata_bytes)
+            file = first if at == 0 and first is not None else None
+            if file is None:
+                file = cache.open(source, report, request.limits.max_metadata_bytes)
             scope = Scope.of(file, request)
         if schema is None:
             schema = scope.schema
@@ -71,6 +82,8 @@ def prepare(
         if groups:
             report.files.read += 1
             files.append(FilePlan(source, file.store.version, tuple(groups), first_row))
+            if visit is not None:
+                visit(made, files[-1], report)
             if len(sources) == 1:
                 opened.append(made)
         else:

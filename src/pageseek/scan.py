@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.aggregate import aggregate
+from pageseek.aggregate import explain as explain_aggregate
 from pageseek.cache import cache
 from pageseek.errors import PredicateError
 from pageseek.limits import DEFAULT, Limits
@@ -171,8 +172,21 @@ class Scan:
         """
         return aggregate(self._sources, self._request, figures)
 
-    def explain(self, analyze: bool = False) -> Report:
-        """What would be read and why not more; with `analyze`, what was. Print it, or `.to_dict()`."""
+    def explain(self, analyze: bool = False, aggregate: Iterable[Any] | None = None) -> Report:
+        """What would be read and why not more; with `analyze`, what was. Print it, or `.to_dict()`.
+
+        With a limit and a filter, what would be read is what may be: the reading ends where the limit is reached.
+
+        Parameters
+        ----------
+        analyze : bool
+            Do it, and count what happens.
+        aggregate : iterable of str or tuple, optional
+            The figures that `aggregate` is to be explained for; `answered` then counts files and row groups of
+            which the footer has them, `bounds` what is not read because it holds nothing less, or greater.
+        """
+        if aggregate is not None:
+            return explain_aggregate(self._sources, self._request, aggregate, analyze)
         plan, opened = prepare(self._sources, self._request, lazy=analyze)
         if not analyze:
             plan.report.note_unknown()
