@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 import pageseek as ps
+from pageseek.predicate.expression import OPERATORS
 
 if TYPE_CHECKING:
     from pageseek.bench.cases import Case, Filter
@@ -134,17 +135,7 @@ def arrow_expression(terms: Filter) -> Any:
     """The terms of a filter as an expression of pyarrow.compute."""
     import pyarrow.compute as pc
 
-    return _joined([_compare(pc.field(column), op, value) for column, op, value in terms])
-
-
-def _compare(column: Any, op: str, value: Any) -> Any:
-    return {
-        "=": lambda: column == value,
-        ">": lambda: column > value,
-        ">=": lambda: column >= value,
-        "<": lambda: column < value,
-        "<=": lambda: column <= value,
-    }[op]()
+    return _joined([OPERATORS[op](pc.field(column), value) for column, op, value in terms])
 
 
 def _joined(terms: list[Any]) -> Any:
@@ -175,7 +166,7 @@ class DataFusion(Peer):
         frame = self._table
         if terms:
             # names are quoted, or they would be folded to lower case
-            tests = [_compare(col(f'"{name}"'), op, lit(value)) for name, op, value in terms]
+            tests = [OPERATORS[op](col(f'"{name}"'), lit(value)) for name, op, value in terms]
             frame = frame.filter(_joined(tests))
         if columns is not None:
             frame = frame.select(*[col(f'"{name}"') for name in columns])
@@ -234,7 +225,7 @@ class Polars(Peer):
 
         frame = pl.scan_parquet(self.path)
         for name, op, value in terms:
-            frame = frame.filter(_compare(pl.col(name), op, value))
+            frame = frame.filter(OPERATORS[op](pl.col(name), value))
         if columns is not None:
             frame = frame.select(*columns)
         return frame.collect()

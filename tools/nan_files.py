@@ -8,10 +8,9 @@ choice of mechanisms.
 from __future__ import annotations
 
 import math
-import operator
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +22,9 @@ import pyarrow.parquet as pq
 from datafusion import SessionContext
 
 import pageseek as ps
+from pageseek.predicate.expression import OPERATORS
 
 ROWS = 3_000
-OPS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 LITERALS = [0.0, -0.0, 0.5, -0.5, 1.0, math.nan, math.inf, -math.inf, 2.0, -1e300, 1e-45]
 PRUNE: list[Any] = [
     True,
@@ -110,14 +102,14 @@ def written(made: pa.Table, folder: Path) -> Iterator[Path]:
 def passes(op: str, x: float, y: float, nan: str) -> bool:
     if nan == "spark":
         keys = [(1, 0.0) if v != v else (0, v) for v in (x, y)]
-        return OPS[op](keys[0], keys[1])
-    return OPS[op](x, y)
+        return OPERATORS[op](keys[0], keys[1])
+    return OPERATORS[op](x, y)
 
 
 def conditions(column: str, kind: Any, dice: random.Random) -> Iterator[tuple[Any, Any]]:
     """Expressions, and what each says of a value that is not null under a rule."""
     x = ps.col(column)
-    for op, function in OPS.items():
+    for op, function in OPERATORS.items():
         y = dice.choice(LITERALS)
         yield function(x, y), lambda v, nan, op=op, y=y: passes(op, v, y, nan)
         yield ~function(x, y), lambda v, nan, op=op, y=y: not passes(op, v, y, nan)

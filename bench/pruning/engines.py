@@ -15,20 +15,13 @@ import pyarrow.compute as pc
 from pageseek.bench.pruning.queries import And, Filter, Not, Or, Query, Term
 
 import pageseek as ps
+from pageseek.predicate.expression import OPERATORS
 
 __all__ = ["ENGINES"]
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 os.environ.setdefault("POLARS_FORCE_ASYNC", "1")  # reads that can be seen, not a mapped file
 
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 Make = Callable[[Term], Any]
 
 
@@ -91,8 +84,8 @@ def pageseek_filter(condition: Filter) -> ps.Expression:
 
 def _pageseek_term(term: Term) -> Any:
     column, value = ps.col(term.column), term.value
-    if term.op in _COMPARE:
-        return _COMPARE[term.op](column, value)
+    if term.op in OPERATORS:
+        return OPERATORS[term.op](column, value)
     if term.op == "between":
         return column.between(*value)
     if term.op == "in":
@@ -115,8 +108,8 @@ def arrow_filter(condition: Filter) -> pc.Expression:
     def term(t: Term) -> pc.Expression:
         path = t.column.split(".")
         column = pc.field(*path) if len(path) > 1 else pc.field(path[0])
-        if t.op in _COMPARE:
-            return _COMPARE[t.op](column, pa.scalar(t.value))
+        if t.op in OPERATORS:
+            return OPERATORS[t.op](column, pa.scalar(t.value))
         if t.op == "in":
             return column.isin(list(t.value))
         if t.op == "between":
@@ -174,8 +167,8 @@ def polars(path: str, query: Query) -> pa.Table:
         column = pl.col(first)
         for part in rest:
             column = column.struct.field(part)
-        if t.op in _COMPARE:
-            return _COMPARE[t.op](column, pl.lit(t.value))
+        if t.op in OPERATORS:
+            return OPERATORS[t.op](column, pl.lit(t.value))
         if t.op == "in":
             return column.is_in(list(t.value))
         if t.op == "between":

@@ -8,11 +8,13 @@ from pageseek.errors import (
     LimitError,
     PageseekError,
     PredicateError,
+    PrunerError,
     UnsupportedError,
 )
 from pageseek.metadata import ParquetFile
 from pageseek.plan import ScanPlan
 from pageseek.predicate.expression import Expression, col
+from pageseek.prune import register_pruner, unregister_pruner
 from pageseek.report import Report
 from pageseek.scan import Scan, clear_cache, read_table, scan
 from pageseek.scan import open_file as open
@@ -28,6 +30,7 @@ __all__ = [
     "PageseekError",
     "ParquetFile",
     "PredicateError",
+    "PrunerError",
     "Report",
     "RowRanges",
     "Scan",
@@ -38,6 +41,8 @@ __all__ = [
     "lower_bound",
     "open",
     "read_table",
+    "register_pruner",
     "scan",
+    "unregister_pruner",
     "upper_bound",
 ]

@@ -2,7 +2,7 @@
 
 A row group whose rows all pass the filter, by its statistics, answers by them where they are exact. Of the others
 those are read that may hold something smaller, or greater, than what is known by then; and of their pages, too,
-those whose bounds say so.
+those whose bounds say so. A report counts the first as "answered", and what need not be read as "bounds".
 """
 
 from __future__ import annotations
@@ -20,17 +20,22 @@ from pageseek.cache import cache
 from pageseek.columns import output, tested
 from pageseek.errors import PageseekError, PredicateError, UnsupportedError
 from pageseek.fetch import Fetcher
+from pageseek.judge import account
 from pageseek.metadata import ParquetFile
-from pageseek.plan import GroupPlan, Request, ScanPlan
+from pageseek.ordering import Learned
+from pageseek.plan import Reading
 from pageseek.planning import prepare
 from pageseek.predicate.expression import Column
 from pageseek.prune import COLUMN_INDEX, STATISTICS, drive, load_indexes
 from pageseek.report import Report
+from pageseek.request import FilePlan, GroupPlan, Opened, Request
 from pageseek.schema import Leaf
 from pageseek.storage import Source
 from pageseek.types import FLOAT_KINDS, Form
 
 FUNCTIONS = ("count", "min", "max")
+ANSWERED, BOUNDS = "answered", "bounds"
+HELD = 16  # files that are kept open from planning to reading
 
 
 class Wanted(NamedTuple):
@@ -74,18 +79,23 @@ def parse(asked: Iterable[Any]) -> list[Wanted]:
 
 def aggregate(sources: Sequence[Source], request: Request, asked: Iterable[Any]) -> pa.Table:
     """One row with the figures that are asked for, named `count` or `column_function`."""
-    wanted = parse(asked)
-    first = cache.open(sources[0], Report(), request.limits.max_metadata_bytes)
-    places = {one.path: _place(first, one.path, request) for one in wanted if one.path}
-    names = tuple(dict.fromkeys(name for name, _ in places.values()))
-    plan, _ = prepare(sources, replace(request, columns=names, row_number=None), account=False)
-    columns = {
-        path: _Column(_type_at(plan.schema, name, below), name, below)
-        for path, (name, below) in places.items()
-    }
-    work = _Work(plan, wanted, columns)
+    work = _Work(sources, request, parse(asked), account=False)
     work.run()
     return work.table()
+
+
+def explain(
+    sources: Sequence[Source], request: Request, asked: Iterable[Any], analyze: bool
+) -> Report:
+    """What the figures take: what the metadata answer, what may have to be read; with `analyze`, what was."""
+    work = _Work(sources, request, parse(asked), account=True, analyze=analyze)
+    if analyze:
+        work.run()
+        work.report.rows_out = 1
+        return work.report.finish()
+    work.foresee()
+    work.report.note_unknown()
+    return work.report
 
 
 def _place(
@@ -124,10 +134,10 @@ def _values_at(table: pa.Table, name: str, below: tuple[str, ...]) -> pa.Chunked
 class _Column:
     """What is known of one column so far: how many values, the least and the greatest; NaN apart."""
 
-    __slots__ = ("below", "count", "high", "low", "name", "nan", "type")
+    __slots__ = ("below", "count", "high", "low", "name", "nan")
 
-    def __init__(self, kind: pa.DataType, name: str, below: tuple[str, ...]) -> None:
-        self.type, self.name, self.below = kind, name, below
+    def __init__(self, name: str, below: tuple[str, ...]) -> None:
+        self.name, self.below = name, below
         self.count = 0
         self.low: pa.Scalar | None = None
         self.high: pa.Scalar | None = None
@@ -152,14 +162,14 @@ class _Column:
             found = pc.min_max(values)
             self.take(found["min"], found["max"])
 
-    def figure(self, function: str, nan_largest: bool) -> pa.Array:
-        """The answer, of the column's own type."""
+    def figure(self, function: str, kind: pa.DataType, nan_largest: bool) -> pa.Array:
+        """The answer; the least or greatest value is of the column's own type."""
         if function == "count":
             return pa.array([self.count], pa.int64())
         found = self.low if function == "min" else self.high
         if self.nan and (found is None or (nan_largest and function == "max")):
-            return pa.array([float("nan")], pa.float64()).cast(self.type)
-        return _cast(pa.nulls(1, self.type) if found is None else pa.array([found]), self.type)
+            return pa.array([float("nan")], pa.float64()).cast(kind)
+        return _cast(pa.nulls(1, kind) if found is None else pa.array([found]), kind)
 
 
 def _plain(values: Any) -> Any:
@@ -196,44 +206,89 @@ def _less(one: pa.Scalar, other: pa.Scalar) -> bool:
     return bool(pc.less(one, other).as_py())
 
 
+class _Left(NamedTuple):
+    """What the footer of a file did not answer. `opened`: the file, where it is kept open."""
+
+    file_plan: FilePlan
+    groups: list[GroupPlan]
+    opened: Opened | None
+
+
 class _Work:
-    """One aggregation, row group by row group."""
+    """One aggregation: the metadata of all files are asked first, for what they tell spares the reading of others."""
 
     def __init__(
-        self, plan: ScanPlan, wanted: Sequence[Wanted], columns: dict[tuple[str, ...], _Column]
+        self,
+        sources: Sequence[Source],
+        request: Request,
+        wanted: Sequence[Wanted],
+        account: bool,
+        analyze: bool = True,
     ) -> None:
-        self._plan = plan
+        report = Report(nan=request.nan, chunks={} if account else None)
+        with report.timed("open"):
+            first = cache.open(sources[0], report, request.limits.max_metadata_bytes)
+            places = {one.path: _place(first, one.path, request) for one in wanted if one.path}
+        names = tuple(dict.fromkeys(name for name, _ in places.values()))
+        self._request = replace(request, columns=names, row_number=None)
         self._wanted = wanted
-        self._columns = columns
+        self._columns = {path: _Column(name, below) for path, (name, below) in places.items()}
         self._num_rows = 0
-        self._nan_largest = plan.request.nan == "spark"
-        self._counts = any(one.function == "count" for one in wanted)
+        self._nan_largest = request.nan == "spark"
+        self._few = len(sources) <= HELD
+        self._left: list[_Left] = []
+        self._narrows = request.limit is None and all(one.function != "count" for one in wanted)
+        self._plan, _ = prepare(
+            sources,
+            self._request,
+            account,
+            lazy=analyze,
+            report=report,
+            first=first,
+            visit=self._ask,
+        )
+        self.report = report.to_execute() if account and analyze else report
+        self.report.analyzed = analyze
+        self.report.files = report.files.begun()  # what is read is counted when it is
+        self.report.row_groups, self.report.rows = report.row_groups.begun(), report.rows.begun()
 
     def run(self) -> None:
-        """Ask the metadata first, for what they tell spares the reading of others."""
-        plan, left = self._plan, []
-        for file_plan in plan.files:
-            file, _ = plan.open_file(file_plan, plan.report)
-            leaves = {path: _leaf(file, path, plan.request) for path in self._columns}
-            if plan.request.limit is None:
-                untold = [g for g in file_plan.groups if not self._told(file, g, leaves)]
-                left += [(file_plan, group) for group in untold]
-        if plan.request.limit is not None:
-            self._read(plan)
+        """Take in what has to be read."""
+        if not self._narrows:  # no row may be left out
+            if self._left:
+                files = tuple(
+                    replace(one.file_plan, groups=tuple(one.groups)) for one in self._left
+                )
+                held = [one.opened for one in self._left if one.opened is not None]
+                self._take(replace(self._plan, files=files).tables(self.report, held))
             return
-        if self._counts:  # no row may be left out
-            rest = [
-                replace(file_plan, groups=tuple(group for one, group in left if one is file_plan))
-                for file_plan in plan.files
-            ]
-            self._read(replace(plan, files=tuple(one for one in rest if one.groups)))
-            return
-        for file_plan, group in left:
-            file, _ = plan.open_file(file_plan, plan.report)
-            ranges = self._promising(file, group)
-            if ranges:
-                one = replace(group, ranges=ranges, sure=group.sure & ranges)
-                self._read(replace(plan, files=(replace(file_plan, groups=(one,)),)))
+        learned = Learned()
+        for one in self._left:
+            reading = Reading(self._plan, one.file_plan, self.report, one.opened, learned)
+            for group in reading.judged(one.groups):
+                part = self._narrowed(reading.opened, group, reading.fetcher)
+                table = reading.read(part, None) if part.ranges else None
+                if table is not None:
+                    self._take([table])
+            reading.finish()
+
+    def foresee(self) -> None:
+        """Count what `run` may have to read, as far as the metadata tell."""
+        report = self.report
+        report.bytes["data"] = 0
+        for one in self._left:
+            opened = one.opened or self._plan.open_file(one.file_plan, report)
+            fetcher = Fetcher(opened.file.store, report, opened.file.tail, self._request.limits)
+            parts = [self._narrowed(opened, g, fetcher) if self._narrows else g for g in one.groups]
+            parts = [part for part in parts if part.ranges]
+            if parts:
+                report.files.read += 1
+            else:
+                report.files.prune(BOUNDS, 1)
+            for part in parts:
+                report.row_groups.read += 1
+                report.rows.read += part.ranges.num_rows
+                report.bytes["data"] += self._recount(opened, part)
 
     def table(self) -> pa.Table:
         """The figures, in the order that they were asked for."""
@@ -242,14 +297,63 @@ class _Work:
             if not one.path:
                 made[one.name] = pa.array([self._num_rows], pa.int64())
             else:
-                made[one.name] = self._columns[one.path].figure(one.function, self._nan_largest)
+                column = self._columns[one.path]
+                kind = _type_at(self._plan.schema, column.name, column.below)
+                made[one.name] = column.figure(one.function, kind, self._nan_largest)
         return pa.table(made)
 
-    def _read(self, plan: ScanPlan) -> None:
-        for table in plan.tables():
+    def _take(self, tables: Iterable[pa.Table]) -> None:
+        for table in tables:
             self._num_rows += table.num_rows
             for column in self._columns.values():
                 column.read(_values_at(table, column.name, column.below))
+
+    def _ask(self, opened: Opened, file_plan: FilePlan, report: Report) -> None:
+        """Let the footer of a file answer for its row groups; what it does not is left to be read."""
+        file, left = opened.file, list(file_plan.groups)
+        if self._request.limit is None:
+            leaves = {path: _leaf(file, path, self._request) for path in self._columns}
+            left = []
+            for group in file_plan.groups:
+                if not self._told(file, group, leaves):
+                    left.append(group)
+                    continue
+                report.row_groups.prune(ANSWERED, 1)
+                report.rows.prune(ANSWERED, group.ranges.num_rows)
+                read = opened.scope.touched(file)(group.row_group) if report.chunks else ()
+                report.forget(file.name, group.row_group, [leaf.name for leaf in read])
+        if left:
+            self._left.append(_Left(file_plan, left, opened if self._few else None))
+        else:
+            report.files.prune(ANSWERED, 1)
+
+    def _narrowed(self, opened: Opened, group: GroupPlan, fetcher: Fetcher) -> GroupPlan:
+        """A row group with only those rows that may hold something less, or greater, than what is known."""
+        ranges, report = self._promising(opened.file, group, fetcher), self.report
+        if not ranges:
+            report.row_groups.prune(BOUNDS, 1)
+        if ranges.num_rows == group.ranges.num_rows:
+            return group
+        report.rows.prune(BOUNDS, group.ranges.num_rows - ranges.num_rows)
+        part = replace(group, ranges=ranges, sure=group.sure & ranges)
+        self._recount(opened, part)
+        return part
+
+    def _recount(self, opened: Opened, part: GroupPlan) -> int:
+        """Count the pages of a row group of which fewer rows are read than were planned; the bytes to fetch."""
+        report, (file, scope, _) = self.report, opened
+        if report.chunks is None:
+            return 0
+        keys = [
+            (file.name, part.row_group, leaf.name) for leaf in scope.touched(file)(part.row_group)
+        ]
+        before = [report.chunks[key] for key in keys]
+        sure = part.ranges if part.proven else part.sure
+        by = before[0].by if before else ""
+        total, held = account(file, scope, part.row_group, part.ranges, sure, by, report)
+        for key, old in zip(keys, before, strict=True):
+            report.chunks[key].narrowed(old)
+        return total - held
 
     def _told(
         self, file: ParquetFile, group: GroupPlan, leaves: dict[tuple[str, ...], tuple[Leaf, Form]]
@@ -257,9 +361,9 @@ class _Work:
         """Whether the footer has all figures of a row group; they are then taken in."""
         num_rows = file.group_rows[group.row_group]
         whole = group.proven and group.ranges.num_rows == num_rows
-        if not whole or STATISTICS not in self._plan.request.prune:
+        if not whole or STATISTICS not in self._request.prune:
             return False
-        options = self._plan.request.options
+        options = self._request.options
         for leaf, _ in leaves.values():
             file.chunk(group.row_group, leaf)  # refused where it cannot be read, whatever is said
         said = {
@@ -291,14 +395,14 @@ class _Work:
                 column.take(pa.scalar(None, _plain(found.max).type), _plain(found.max))
         return True
 
-    def _promising(self, file: ParquetFile, group: GroupPlan) -> rows.RowRanges:
+    def _promising(self, file: ParquetFile, group: GroupPlan, fetcher: Fetcher) -> rows.RowRanges:
         """The rows of a row group whose pages may hold something less, or greater, than what is known."""
-        options, found = self._plan.request.options, rows.RowRanges.empty()
+        options, found = self._request.options, rows.RowRanges.empty()
         for one in self._wanted:
-            leaf, form = _leaf(file, one.path, self._plan.request)
+            leaf, form = _leaf(file, one.path, self._request)
             column, is_min = self._columns[one.path], one.function == "min"
             said = file.chunk_values(group.row_group, leaf, options)
-            if STATISTICS not in self._plan.request.prune:
+            if STATISTICS not in self._request.prune:
                 said = ChunkValues()
             bound, known = (said.lower, column.low) if is_min else (said.upper, column.high)
             nan = form.kind in FLOAT_KINDS and self._nan_largest
@@ -306,7 +410,7 @@ class _Work:
                 better = _less(_plain(bound), known) if is_min else _less(known, _plain(bound))
                 if not better:
                     continue
-            found |= self._pages(file, group, leaf, known, is_min, nan)
+            found |= self._pages(file, group, leaf, known, is_min, nan, fetcher)
         return found
 
     def _pages(
@@ -317,12 +421,12 @@ class _Work:
         known: pa.Scalar | None,
         is_min: bool,
         nan: bool,
+        fetcher: Fetcher,
     ) -> rows.RowRanges:
         """Of a leaf: the rows of the pages that may hold something better than what is known."""
-        request = self._plan.request
+        request = self._request
         if nan or COLUMN_INDEX not in request.prune:
             return group.ranges
-        fetcher = Fetcher(file.store, self._plan.report, file.tail, request.limits)
         drive(
             load_indexes(
                 file, [group.row_group], lambda _: [leaf], [leaf], request.options, fetcher.report

@@ -21,6 +21,7 @@ from pageseek.nesting import REPEATED, Decoded
 from pageseek.page_index import OffsetIndex, Page
 from pageseek.report import LeafReport
 from pageseek.schema import Leaf
+from pageseek.storage.base import SLOW_STORE
 from pageseek.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
 
 CODED_KINDS = BYTES_KINDS | {
@@ -29,7 +30,6 @@ CODED_KINDS = BYTES_KINDS | {
     K_D256,
 }  # of which a code is tested sooner than a value
 MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
-SLOW_STORE = 1e-3  # seconds of latency from which a dictionary is fetched along with its pages
 
 
 def _likely_rows(length: int) -> int:
@@ -208,7 +208,7 @@ class LeafReader:
             return False
         if self._dictionary_only():
             return True
-        return self._file.store.latency >= SLOW_STORE
+        return self._file.store.latency >= SLOW_STORE  # fetched with the pages, used or not
 
     def give(self, buffers: list[memoryview], fetched: int) -> None:
         """The bytes asked for by `want`, in its order; so many of them were not at hand."""

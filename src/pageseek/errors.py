@@ -9,6 +9,7 @@ __all__ = [
     "LimitError",
     "PageseekError",
     "PredicateError",
+    "PrunerError",
     "UnsupportedError",
     "from_core",
     "placed",
@@ -37,6 +38,10 @@ class FileChangedError(PageseekError):
 
 class PredicateError(PageseekError, ValueError):
     """A filter does not fit the columns that it names."""
+
+
+class PrunerError(PageseekError):
+    """A pruner that was registered raised an error, or gave an answer that cannot be."""
 
 
 class CoreError(PageseekError):

@@ -3,75 +3,22 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.cache import cache
-from pageseek.columns import Column, Names, output, teller
 from pageseek.decode import IndexMismatch
-from pageseek.errors import FileChangedError, PageseekError, PredicateError
+from pageseek.errors import FileChangedError, PageseekError
 from pageseek.execute import GroupScan
-from pageseek.fetch import Fetcher, Kept
-from pageseek.limits import DEFAULT, Limits
-from pageseek.metadata import ParquetFile
+from pageseek.fetch import Fetcher
+from pageseek.judge import Steps, judge, last_proof, load_offsets, stated_pages
 from pageseek.ordering import Learned
-from pageseek.predicate.bind import Bound, bind, leaves_of
-from pageseek.predicate.expression import Expression
-from pageseek.prune import COLUMN_INDEX, drive, load_indexes, mechanisms
 from pageseek.report import Report
-from pageseek.schema import Leaf
-from pageseek.storage import Source, Version
+from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
 from pageseek.tables import batches_of, table_of
-from pageseek.types import Options
-
-
-@dataclass(frozen=True, slots=True)
-class GroupPlan:
-    """Rows of one row group. `proven`: every one of them passes the filter, by the footer; `sure`: those that do by
-    the word of an index. `cost`: about the bytes to read.
-    """
-
-    row_group: int
-    ranges: rows.RowRanges
-    proven: bool
-    cost: int
-    sure: rows.RowRanges = field(default_factory=rows.RowRanges.empty)
-
-
-@dataclass(frozen=True, slots=True)
-class FilePlan:
-    """The row groups to read of one version of one file. `first_row`: the rows of the files before it."""
-
-    source: Source
-    version: Version
-    groups: tuple[GroupPlan, ...]
-    first_row: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked of every file: the same for all parts of a plan."""
-
-    columns: tuple[str, ...] | None
-    filter: Expression | None
-    limit: int | None
-    options: Options
-    nan: str
-    batch_size: int
-    limits: Limits = DEFAULT
-    prune: frozenset[str] = field(default_factory=lambda: mechanisms(True))
-    take: rows.RowRanges | None = None  # rows of the whole source, which are numbered through
-    row_number: str | None = None  # the column that gives these numbers
-
-    def asked(self, first_row: int, num_rows: int) -> rows.RowRanges:
-        """The rows wanted of a row group, before any filter; `first_row`: the number of its first."""
-        if self.take is None:
-            return rows.RowRanges.all(num_rows)
-        return self.take.slice(first_row, first_row + num_rows).shift(-first_row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,48 +87,25 @@ class ScanPlan:
             report = Report(analyzed=True, chunks=None)
         elif not report.analyzed:
             self._begin(report)
-        left, learned = self.request.limit, Learned()
+        left, learned, steps = self.request.limit, Learned(), Steps()
         for i, file_plan in enumerate(self.files):
             if left == 0:
                 return
-            file, scope = opened[i] if opened else self.open_file(file_plan, report)
-            fetcher = Fetcher(file.store, report, file.tail, self.request.limits, scope.kept)
-            if not opened:
-                load_offsets(file, scope, file_plan.groups, fetcher)
-            report.files.read += 1
-            unchecked = True
-            other = scope.schema is not self.schema and scope.schema.types != self.schema.types
-            for group in file_plan.groups:
-                if left == 0:
-                    break
-                unchecked = True
-                try:
-                    found, arrays = self._read_group(
-                        file, group, scope, fetcher, left, file_plan.first_row, learned
-                    )
-                except PageseekError:
-                    file.store.check()  # what was read may be of another version
-                    raise
-                n = found.num_rows
-                report.rows_out += n
-                if left is not None:
-                    left -= n
-                if n:
-                    if file.store.version.strong:  # to ask costs nothing there
-                        file.store.check()
-                        unchecked = False
-                    if other:  # nulls inside structs, that only another file may have
-                        given = list(self.schema)[len(self.schema) - len(arrays) :]
-                        arrays = [
-                            [array.cast(f.type) for array in column]
-                            for f, column in zip(given, arrays, strict=True)
-                        ]
-                    if self.request.row_number is not None:
-                        first = file_plan.first_row + file.first_row(group.row_group)
-                        arrays = [[pa.array(found.rows() + first)], *arrays]
-                    yield table_of(self.schema, n, arrays)
-            if unchecked:
-                file.store.check()
+            reading = Reading(self, file_plan, report, opened[i] if opened else None, learned)
+            waiting = file_plan.groups
+            while waiting and left != 0:
+                n = steps.next(waiting, left, reading.latency)
+                for group in reading.judged(waiting[:n]):
+                    if left == 0:
+                        break
+                    table = reading.read(group, left)
+                    if table is None:
+                        continue
+                    if left is not None:
+                        left -= table.num_rows
+                    yield table
+                waiting = waiting[n:]
+            reading.finish()
 
     def _begin(self, report: Report) -> None:
         """Of a report that planning did not fill: what there is to read is what the plan holds."""
@@ -204,22 +128,91 @@ class ScanPlan:
                 f"{file.name}: the file changed after it was planned "
                 f"({file_plan.version.tag} -> {file.store.version.tag}); plan again"
             )
-        return file, Scope.of(file, self.request)
+        return Opened(file, Scope.of(file, self.request))
 
-    def _read_group(
+
+class Reading:
+    """One file of a plan while its row groups are read, in their order. `opened`: if it was for the plan, a moment ago."""
+
+    def __init__(
         self,
-        file: ParquetFile,
-        group: GroupPlan,
-        scope: Scope,
-        fetcher: Fetcher,
-        left: int | None,
-        first_row: int,
+        plan: ScanPlan,
+        file_plan: FilePlan,
+        report: Report,
+        opened: Opened | None,
         learned: Learned,
+    ) -> None:
+        self._plan, self._file_plan, self._learned = plan, file_plan, learned
+        self._planned_here = opened is not None
+        self.opened = opened or plan.open_file(file_plan, report)
+        file, scope = self.opened.file, self.opened.scope
+        self.fetcher = Fetcher(file.store, report, file.tail, plan.request.limits, scope.kept)
+        self._begun, self._unchecked = False, True
+        self._before = dict(report.row_groups.pruned_by)
+        ours, theirs = plan.schema, scope.schema
+        self._other = theirs is not ours and theirs.types != ours.types
+        self.latency = file.store.latency
+
+    def judged(self, groups: Sequence[GroupPlan]) -> Sequence[GroupPlan]:
+        """The same row groups, those that only the footer has judged as far as other mechanisms leave them rows."""
+        file, scope, report = self.opened.file, self.opened.scope, self.fetcher.report
+        if not self._planned_here:
+            load_offsets(file, scope, [g for g in groups if g.judged], self.fetcher)
+        if all(group.judged for group in groups):
+            return groups
+        with report.timed("prune"):
+            done = [group for group in groups if group.judged]
+            made = judge(self.opened, [group for group in groups if not group.judged], self.fetcher)
+        return sorted([*done, *made], key=lambda group: group.row_group)
+
+    def read(self, group: GroupPlan, left: int | None) -> pa.Table | None:
+        """The rows of a row group that pass, at most so many as are `left`; None where there are none."""
+        file = self.opened.file
+        if not self._begun:
+            self.fetcher.report.files.read += 1
+            self._begun = True
+        self._unchecked = True
+        try:
+            found, arrays = self._read(group, left)
+        except PageseekError:
+            file.store.check()  # what was read may be of another version
+            raise
+        n = found.num_rows
+        if not n:
+            return None
+        self.fetcher.report.rows_out += n
+        schema = self._plan.schema
+        if file.store.version.strong:  # to ask costs nothing there
+            file.store.check()
+            self._unchecked = False
+        if self._other:  # nulls inside structs, that only another file may have
+            given = list(schema)[len(schema) - len(arrays) :]
+            arrays = [
+                [array.cast(f.type) for array in column]
+                for f, column in zip(given, arrays, strict=True)
+            ]
+        if self._plan.request.row_number is not None:
+            first = self._file_plan.first_row + file.first_row(group.row_group)
+            arrays = [[pa.array(found.rows() + first)], *arrays]
+        return table_of(schema, n, arrays)
+
+    def finish(self) -> None:
+        """No more of the file is read."""
+        if self._unchecked:
+            self.opened.file.store.check()
+        if not self._begun:  # no row group was left when they were judged
+            report = self.fetcher.report
+            report.files.prune(last_proof(self._before, report), 1)
+
+    def _read(
+        self, group: GroupPlan, left: int | None
     ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
-        ranges, sure, report = group.ranges, group.sure, fetcher.report
+        file, scope, fetcher = self.opened.file, self.opened.scope, self.fetcher
+        request, report = self._plan.request, fetcher.report
+        ranges, sure = group.ranges, group.sure
         while True:
             scan = GroupScan(
-                file, group.row_group, scope.columns, fetcher, self.request.options, learned
+                file, group.row_group, scope.columns, fetcher, request.options, self._learned
             )
             try:
                 found = scan.run(ranges, None if group.proven else scope.bound, left, sure)
@@ -227,8 +220,8 @@ class ScanPlan:
                 file.drop_index(group.row_group, mismatch.leaf)
                 before = ranges.num_rows
                 if not group.proven:  # rows may have been ruled out on the word of this index
-                    first = first_row + file.first_row(group.row_group)
-                    ranges = self.request.asked(first, file.group_rows[group.row_group])
+                    first = self._file_plan.first_row + file.first_row(group.row_group)
+                    ranges = request.asked(first, file.group_rows[group.row_group])
                     sure = rows.RowRanges.empty()
                 more = ranges.num_rows - before
                 stated = stated_pages(file.chunk(group.row_group, mismatch.leaf))
@@ -237,85 +230,3 @@ class ScanPlan:
                 total = file.group_rows[group.row_group]
                 report.done(file.name, group.row_group, ranges.num_rows, total)
                 return found
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """A request bound to one file: the columns to give, the filter, the leaves that either touches."""
-
-    request: Request
-    columns: tuple[Column, ...]
-    schema: pa.Schema
-    bound: Bound | None
-    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
-
-    @classmethod
-    def of(cls, file: ParquetFile, request: Request) -> Scope:
-        file.schema_tree.check(request.options)
-        columns, schema = output(file, request.columns, request.options)
-
-        find = Names(file, request.options)
-        bound = bind(request.filter, find, request.nan) if request.filter is not None else None
-        if request.row_number is not None:
-            if request.row_number in schema.names:
-                raise PredicateError(
-                    f"{file.name}: with_row_number({request.row_number!r}): there is a column of this name"
-                )
-            numbers = pa.field(request.row_number, pa.int64(), nullable=False)
-            schema = schema.insert(0, numbers)
-        return cls(request, columns, schema, bound)
-
-    @property
-    def payload(self) -> set[int]:
-        """The leaves whose values are wanted."""
-        return {part.leaf.index for column in self.columns for part in column.parts}
-
-    @property
-    def tests_payload(self) -> bool:
-        """Whether a leaf that the filter tests is wanted as well, or may be: any leaf of a group tells of it."""
-        tests = [] if self.bound is None else leaves_of(self.bound)
-        payload = self.payload
-        return any(test.leaf.index in payload or test.leaf.group for test in tests)
-
-    def touched(self, file: ParquetFile) -> Callable[[int], list[Leaf]]:
-        """Of each row group, the leaves that are read; as one of a group only where no value is wanted of it."""
-        payload = {p.leaf.index: p.leaf for column in self.columns for p in column.parts}
-        tests = [] if self.bound is None else [test.leaf for test in leaves_of(self.bound)]
-        values = payload | {leaf.index: leaf for leaf in tests if not leaf.group}
-        groups = [leaf for leaf in tests if leaf.group]
-
-        def of(row_group: int) -> list[Leaf]:
-            told = [teller(file, row_group, leaf, payload) for leaf in groups]
-            return list(({leaf.index: leaf for leaf in told} | values).values())
-
-        return of
-
-
-Opened = tuple[ParquetFile, Scope]
-
-
-def load_offsets(
-    file: ParquetFile, scope: Scope, groups: Sequence[GroupPlan], fetcher: Fetcher
-) -> None:
-    """The offset indexes of row groups of which not every page may be needed, where they are not at hand.
-
-    They are when this process made the plan; they are not in another, or when the file was opened anew.
-    """
-    if COLUMN_INDEX not in scope.request.prune:
-        return
-    parts = [g.row_group for g in groups if not g.proven or _is_part(file, g.row_group, g.ranges)]
-    drive(
-        load_indexes(file, parts, scope.touched(file), (), scope.request.options, fetcher.report),
-        lambda wanted: fetcher.read(wanted, "index"),
-    )
-
-
-def _is_part(file: ParquetFile, row_group: int, ranges: rows.RowRanges) -> bool:
-    return bool(ranges.num_rows < file.group_rows[row_group])
-
-
-def stated_pages(chunk: Any) -> int | None:
-    """How many data pages the footer says a chunk has (parquet.thrift, PageEncodingStats)."""
-    if chunk.encoding_stats != 1:
-        return None
-    return int(chunk.dictionary_data_pages + chunk.other_data_pages)

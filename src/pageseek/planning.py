@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from itertools import compress
 
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.cache import cache
-from pageseek.chunks import chunk_range
 from pageseek.errors import UnsupportedError
 from pageseek.fetch import Fetcher
+from pageseek.judge import LIMIT, NO_ROWS, TAKE, judge, last_proof
 from pageseek.metadata import ParquetFile
-from pageseek.plan import (
-    FilePlan,
-    GroupPlan,
-    Opened,
-    Request,
-    ScanPlan,
-    Scope,
-    load_offsets,
-    stated_pages,
-)
-from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundNot, BoundOr
-from pageseek.prune import STATISTICS, GroupProof, Left, Task, drive, prune_groups
-from pageseek.report import ChunkReport, Report
+from pageseek.plan import ScanPlan
+from pageseek.predicate.bind import BoundConst
+from pageseek.prune import STATISTICS, GroupProof, prune_groups
+from pageseek.report import Report
+from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
 from pageseek.storage import Source
 
-LIMIT, FILTER, NO_ROWS, TAKE = "limit", "filter", "no_rows", "take"
-_NO_ROWS = rows.RowRanges.empty()
+FILTER = "filter"
+Visit = Callable[[Opened, FilePlan, Report], None]
 
 
 def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
@@ -41,13 +32,22 @@ def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
 
 
 def prepare(
-    sources: Sequence[Source], request: Request, account: bool = True
+    sources: Sequence[Source],
+    request: Request,
+    account: bool = True,
+    lazy: bool = False,
+    report: Report | None = None,
+    first: ParquetFile | None = None,
+    visit: Visit | None = None,
 ) -> tuple[ScanPlan, list[Opened]]:
     """A plan, and its file, open, where it is a single one: many would use up the descriptors.
 
-    `account`: count the pages and bytes that the plan will read, for `explain` and `split`.
+    `account`: count the pages and bytes that the plan will read, for `explain` and `split`. `lazy`: the plan is executed
+    at once, so that row groups which a limit may spare are judged then, as they are reached. `report` and the `first`
+    file, if there are; `visit` is called with each file of which something is left.
     """
-    report = Report(nan=request.nan, chunks={} if account else None)
+    if report is None:
+        report = Report(nan=request.nan, chunks={} if account else None)
     if account:
         report.source = sources[0].path if len(sources) == 1 else f"{len(sources):,} files"
         report.filter = "" if request.filter is None else repr(request.filter)
@@ -62,7 +62,9 @@ def prepare(
             report.files.prune(LIMIT, len(sources) - at)
             break
         with report.timed("open"):
-            file = cache.open(source, report, request.limits.max_metadata_bytes)
+            file = first if at == 0 and first is not None else None
+            if file is None:
+                file = cache.open(source, report, request.limits.max_metadata_bytes)
             scope = Scope.of(file, request)
         if schema is None:
             schema = scope.schema
@@ -74,16 +76,18 @@ def prepare(
         report.file_bytes += file.store.size
         with report.timed("prune"):
             before = dict(report.row_groups.pruned_by)
-            groups = _prune_file(file, scope, left, report, account, first_row)
+            groups, made = _prune_file(file, scope, left, report, lazy, first_row)
         if left is not None:
             left -= sum(group.ranges.num_rows for group in groups if group.proven)
         if groups:
             report.files.read += 1
             files.append(FilePlan(source, file.store.version, tuple(groups), first_row))
+            if visit is not None:
+                visit(made, files[-1], report)
             if len(sources) == 1:
-                opened.append((file, scope))
+                opened.append(made)
         else:
-            report.files.prune(_last_proof(before, report), 1)
+            report.files.prune(last_proof(before, report), 1)
         first_row += file.num_rows
     else:  # no limit was reached before the last of them
         if request.take is not None:
@@ -140,13 +144,6 @@ def _joined_field(ours: pa.Field, theirs: pa.Field) -> pa.Field | None:
     return ours.with_type(kind).with_nullable(ours.nullable or theirs.nullable)
 
 
-def _has_not(bound: Bound) -> bool:
-    """Whether some part asks where another is not TRUE: what surely is, then rules rows out."""
-    if isinstance(bound, (BoundAnd, BoundOr)):
-        return any(map(_has_not, bound.args))
-    return isinstance(bound, BoundNot)
-
-
 def _check_taken(take: rows.RowRanges, num_rows: int) -> None:
     if take and take.bounds[1] > num_rows:
         raise IndexError(f"take: there is no row {take.bounds[1] - 1}, the source has {num_rows}")
@@ -157,9 +154,9 @@ def _prune_file(
     scope: Scope,
     limit: int | None,
     report: Report,
-    account: bool,
+    lazy: bool,
     first_row: int,
-) -> list[GroupPlan]:
+) -> tuple[list[GroupPlan], Opened]:
     counts = file.group_rows
     report.row_groups.total += len(counts)
     report.rows.total += sum(counts)
@@ -188,40 +185,18 @@ def _prune_file(
         ranges = {i: ranges[i] for i in kept}
     if limit is not None:
         kept = _cut(ranges, must, limit, report)
-    fetcher = Fetcher(file.store, report, file.tail, scope.request.limits, scope.kept)
-    doubtful = [i for i in kept if not must[i]]
-    surely = not scope.tests_payload
-    proved: dict[int, Left] = {}
-    if doubtful:
-        assert bound is not None
-        touched = scope.touched(file)
-        wants_sure = surely or _has_not(bound)
-        task = Task(file, bound, proof, touched, use, options, report, wants_sure, scope.kept)
-        asked = {i: ranges[i] for i in doubtful}
-        proved = drive(task.prune(asked), lambda wanted: fetcher.read(wanted, "index"))
-        ranges |= {group: left.ranges for group, left in proved.items()}
-    plans = [
-        GroupPlan(
-            i, ranges[i], bool(must[i]), 0, proved[i].sure if surely and i in proved else _NO_ROWS
-        )
-        for i in kept
-        if ranges[i]
-    ]
-    if limit is not None or request.take is not None:
-        load_offsets(file, scope, plans, fetcher)
+    groups = [GroupPlan(i, ranges[i], bool(must[i]), 0, judged=bool(must[i])) for i in kept]
+    opened = Opened(file, scope, proof)
+    fetcher = Fetcher(file.store, report, file.tail, request.limits, scope.kept)
+    if lazy and limit is not None:
+        sure = iter(judge(opened, [group for group in groups if group.judged], fetcher))
+        plans = [next(sure) if group.judged else group for group in groups]
+    else:
+        plans = judge(opened, groups, fetcher)
     for plan in plans:
         report.row_groups.read += 1
         report.rows.read += plan.ranges.num_rows
-    if not account:
-        return plans
-    costs = {}
-    cut = LIMIT if request.take is None else TAKE
-    for i in kept:
-        sure = ranges[i] if must[i] else proved[i].sure if surely else _NO_ROWS
-        costs[i] = _account(
-            file, scope, i, ranges[i], sure, cut if must[i] else proved[i].by or cut, report
-        )
-    return [replace(plan, cost=costs[plan.row_group]) for plan in plans]
+    return plans, opened
 
 
 def _cut(ranges: dict[int, rows.RowRanges], must: bytes, limit: int, report: Report) -> list[int]:
@@ -238,53 +213,3 @@ def _cut(ranges: dict[int, rows.RowRanges], must: bytes, limit: int, report: Rep
             report.rows.prune(LIMIT, found.num_rows - ranges[i].num_rows)
             left -= ranges[i].num_rows
     return kept
-
-
-def _last_proof(before: dict[str, int], report: Report) -> str:
-    """What ruled out the last row groups that a file had."""
-    found = [m for m, n in report.row_groups.pruned_by.items() if n > before.get(m, 0)]
-    found = [mechanism for mechanism in found if mechanism != NO_ROWS]
-    last = [m for m in (LIMIT, *reversed(found)) if m in found]
-    return last[0] if last else NO_ROWS
-
-
-def _account(
-    file: ParquetFile,
-    scope: Scope,
-    group: int,
-    found: rows.RowRanges,
-    sure: rows.RowRanges,
-    by: str,
-    report: Report,
-) -> int:
-    """Count the pages that the rows `found` lie in, as far as the metadata at hand tell; return their bytes.
-
-    A leaf that is only tested is not read where the rows are `sure` to pass.
-    """
-    assert report.chunks is not None
-    total = held = 0
-    tail = file.store.size - file.tail.nbytes  # what lies behind it was read at open
-    payload = scope.payload
-    for leaf in scope.touched(file)(group):
-        ranges = found if leaf.index in payload or not sure else found - sure
-        chunk = file.chunk(group, leaf)
-        start, stop = chunk_range(chunk)
-        offsets = file.cached_offset_index(group, leaf)[1]
-        counts = ChunkReport(path=leaf.name, by=by, bytes=0, rows_decoded=ranges.num_rows)
-        report.chunks[file.name, group, leaf.name] = counts
-        if offsets is None:
-            places = [(start, stop - start)] if ranges else []
-            counts.kept = None if ranges else 0
-            counts.known = stated_pages(chunk)
-        else:
-            touched = offsets.pages_of(ranges)
-            counts.known, counts.kept = offsets.num_pages, len(touched)
-            places = [(offset, length) for _, offset, length, _, _ in touched]
-            # what lies before the first page is the dictionary, where there is one
-            if touched and not leaf.group:
-                places.append((start, max(offsets.start - start, 0)))
-        counts.bytes = sum(length for _, length in places)
-        total += counts.bytes
-        held += sum(length for at, length in places if at >= tail)
-    report.bytes["data"] += total - held
-    return total

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-__all__ = ["Count", "LeafReport", "Report", "format_size"]
+__all__ = ["MECHANISMS", "Count", "LeafReport", "Report", "format_size"]
 
 ChunkKey = tuple[str, int, str]  # file, row group, column
 BYTE_KINDS = ("metadata", "index", "data")
@@ -63,7 +63,8 @@ class LeafReport:
 @dataclass(slots=True)
 class ChunkReport(LeafReport):
     """One leaf of one row group. `known` is how many pages it has, as far as the metadata tell; `kept` how many
-    of them the plan leaves (None: all), and `by` what ruled out the others; `limited` how many the limit spared.
+    of them the plan leaves (None: all), and `by` what ruled out the others; `limited` how many the limit spared,
+    `beyond` how many of those not kept an aggregate left out for their bounds.
     """
 
     path: str = ""
@@ -71,11 +72,18 @@ class ChunkReport(LeafReport):
     kept: int | None = None
     by: str = ""
     limited: int = 0
+    beyond: int = 0
+
+    def narrowed(self, before: ChunkReport) -> None:
+        """Fewer pages are kept than `before`, for their bounds."""
+        whole = before.kept if before.kept is not None else before.known
+        if whole is not None and self.kept is not None:
+            self.beyond = before.beyond + whole - self.kept
 
     def restart(self) -> None:
         """Forget what was decoded: it is begun anew. The bytes stay, they were fetched."""
         self.pages_total = self.pages_read = self.rows_decoded = self.dictionary_pages = 0
-        self.limited = 0
+        self.limited = self.beyond = 0
 
 
 class _Timed:
@@ -160,6 +168,12 @@ class Report:
                 if more_rows or chunk.path == path:
                     chunk.kept = None
 
+    def forget(self, file: str, row_group: int, paths: Iterable[str]) -> None:
+        """The pages of a row group are none of those that are counted: nothing of it is read."""
+        if self.chunks is not None:
+            for path in paths:
+                self.chunks.pop((file, row_group, path), None)
+
     def tally(self) -> tuple[Count, dict[str, LeafReport]]:
         """Pages over all columns, each counted under what ruled it out, and the sums of each column."""
         pages, leaves = Count(), {path: replace(leaf) for path, leaf in self.leaves.items()}
@@ -173,7 +187,9 @@ class Report:
             kept = max(kept, read)
             pages.total += total
             pages.read += read
-            pages.prune(chunk.by, total - kept)
+            beyond = min(chunk.beyond, total - kept)
+            pages.prune(chunk.by, total - kept - beyond)
+            pages.prune("bounds", beyond)
             ran = (file, row_group) in self.executed
             limited = min(chunk.limited, kept - read) if ran else kept - read
             pages.prune("limit", limited)
@@ -286,7 +302,7 @@ class Report:
                 part += ", in the row groups that were left"
             yield f"  {name:<10}  {_bar(count.read, count.total)}  {part}"
             for mechanism, n in count.pruned_by.items():
-                yield f"  {'':<10}  {'':<20}  {n:,} {_plural(unit, n)} less: {_MECHANISMS.get(mechanism, mechanism)}"
+                yield f"  {'':<10}  {'':<20}  {n:,} {_plural(unit, n)} less: {_why(mechanism)}"
         parts = ", ".join(f"{kind} {format_size(n)}" for kind, n in self.bytes.items() if n)
         yield (
             f"  {'bytes':<10}  {_bar(total, self.file_bytes)}  {format_size(total)} of "
@@ -323,7 +339,7 @@ def _leaf_lines(leaves: dict[str, LeafReport]) -> Iterator[str]:
         )
 
 
-_MECHANISMS = {
+MECHANISMS = {
     "statistics": "the statistics in the footer prove that no row in them matches",
     "column_index": "the bounds in the column index prove that no row in them matches",
     "page_headers": "the statistics in the headers of pages prove that no row in them matches",
@@ -332,9 +348,18 @@ _MECHANISMS = {
     "filter": "no row can pass this filter, whatever the file holds",
     "take": "none of their rows was asked for",
     "no_rows": "there are no rows in them",
+    "answered": "the statistics in the footer have the figures of them",
+    "bounds": "by their bounds they hold nothing less, or greater, than what is known",
     "limit": "the limit is reached before them",
     "late_materialization": "no row in them passed the conditions that were decoded before",
 }
+
+
+def _why(mechanism: str) -> str:
+    return (
+        MECHANISMS.get(mechanism)
+        or f"{mechanism}, a registered pruner, proves that no row in them matches"
+    )
 
 
 def _bar(part: int, whole: int, width: int = 20) -> str:

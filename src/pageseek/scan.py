@@ -12,15 +12,17 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.aggregate import aggregate
+from pageseek.aggregate import explain as explain_aggregate
 from pageseek.cache import cache
 from pageseek.errors import PredicateError
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
-from pageseek.plan import Request, ScanPlan
+from pageseek.plan import ScanPlan
 from pageseek.planning import make_plan, prepare
 from pageseek.predicate.expression import And, Expression, flatten, to_expression
 from pageseek.prune import mechanisms
 from pageseek.report import Report
+from pageseek.request import Request
 from pageseek.storage import Source, resolve
 from pageseek.tables import table_of
 from pageseek.types import Options
@@ -110,12 +112,12 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are asked for."""
-        plan, opened = prepare(self._sources, self._request, account=False)
+        plan, opened = prepare(self._sources, self._request, account=False, lazy=True)
         return plan.batches(opened)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches."""
-        plan, opened = prepare(self._sources, self._request, account=False)
+        plan, opened = prepare(self._sources, self._request, account=False, lazy=True)
         return pa.RecordBatchReader.from_batches(plan.schema, plan.batches(opened))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -127,7 +129,7 @@ class Scan:
 
     def to_table(self) -> pa.Table:
         """The rows as a table."""
-        plan, opened = prepare(self._sources, self._request, account=False)
+        plan, opened = prepare(self._sources, self._request, account=False, lazy=True)
         plan.report.analyzed = True  # nobody looks at it: one report is made, not two
         tables = list(plan.tables(plan.report, opened))
         if len(tables) == 1:
@@ -143,7 +145,7 @@ class Scan:
     def count_rows(self) -> int:
         """How many rows pass; without a filter the footers answer."""
         request = replace(self._request, columns=(), row_number=None)
-        plan, opened = prepare(self._sources, request, account=False)
+        plan, opened = prepare(self._sources, request, account=False, lazy=True)
         if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
             return min(
                 plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit
@@ -170,9 +172,22 @@ class Scan:
         """
         return aggregate(self._sources, self._request, figures)
 
-    def explain(self, analyze: bool = False) -> Report:
-        """What would be read and why not more; with `analyze`, what was. Print it, or `.to_dict()`."""
-        plan, opened = prepare(self._sources, self._request)
+    def explain(self, analyze: bool = False, aggregate: Iterable[Any] | None = None) -> Report:
+        """What would be read and why not more; with `analyze`, what was. Print it, or `.to_dict()`.
+
+        With a limit and a filter, what would be read is what may be: the reading ends where the limit is reached.
+
+        Parameters
+        ----------
+        analyze : bool
+            Do it, and count what happens.
+        aggregate : iterable of str or tuple, optional
+            The figures that `aggregate` is to be explained for; `answered` then counts files and row groups of
+            which the footer has them, `bounds` what is not read because it holds nothing less, or greater.
+        """
+        if aggregate is not None:
+            return explain_aggregate(self._sources, self._request, aggregate, analyze)
+        plan, opened = prepare(self._sources, self._request, lazy=analyze)
         if not analyze:
             plan.report.note_unknown()
             return plan.report
@@ -275,8 +290,8 @@ def scan(
         it is stored.
     prune : bool or list of str
         Which mechanisms may rule out rows before they are read: all, none, or some of "statistics" (of row
-        groups), "column_index" (of pages), "page_headers" (of pages, where there is no index), "bloom_filter" and
-        "dictionary". The rows are the same with any of them.
+        groups), "column_index" (of pages), "page_headers" (of pages, where there is no index), "bloom_filter",
+        "dictionary" and the names of registered pruners. The rows are the same with any of them.
     batch_size : int
         Greatest number of rows of a batch.
     max_page_bytes : int

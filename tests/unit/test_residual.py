@@ -5,9 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import itertools
-import operator
 import pickle
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -18,15 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from support.conditions import OPS
 
-OPS: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    "=": operator.eq,
-    "!=": operator.ne,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 NAN = float("nan")
 
 

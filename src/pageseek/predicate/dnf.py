@@ -6,16 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pageseek.errors import PredicateError
-from pageseek.predicate.expression import And, Column, Expression, Or
+from pageseek.predicate.expression import OPERATORS, And, Column, Expression, Or
 
 _OPS: dict[str, Callable[[Column, Any], Expression]] = {
-    "=": lambda c, v: c == v,
-    "==": lambda c, v: c == v,
-    "!=": lambda c, v: c != v,
-    "<": lambda c, v: c < v,
-    "<=": lambda c, v: c <= v,
-    ">": lambda c, v: c > v,
-    ">=": lambda c, v: c >= v,
+    **OPERATORS,
+    "==": OPERATORS["="],
     "in": lambda c, v: c.isin(v),
     "not in": lambda c, v: ~c.isin(v),
 }

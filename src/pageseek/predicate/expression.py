@@ -5,7 +5,8 @@ SQL's three-valued logic holds: a comparison with null is NULL, and a row is kep
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from pageseek.errors import PredicateError
 from pageseek.predicate.show import bare, show
 
 __all__ = [
+    "OPERATORS",
     "And",
     "AnyElement",
     "ArrowFilter",
@@ -211,6 +213,14 @@ class Element(Column):
         return f"any({'.'.join(self.path)})"
 
 
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 

@@ -6,7 +6,6 @@ tokens, with a level for each of OR, AND, NOT and the predicates; chains of one 
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -31,14 +30,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _OPS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _RESERVED = frozenset(("and", "or", "not", "in", "between", "like", "is", "null", "true", "false"))
 _TYPED: dict[str, Callable[[str], Any]] = {
     "date": iso.date,
@@ -307,7 +298,7 @@ class _Parser:
                 for value in (left, right)
             )
             if both:
-                return ex.Constant(bool(_COMPARE[op](left, right)))
+                return ex.Constant(bool(ex.OPERATORS[op](left, right)))
         raise self._error(at, "two values are compared that are not of one kind")
 
     def _is_what(self, column: ex.Column) -> ex.Expression:

@@ -1,20 +1,27 @@
 """Proofs that rows cannot match, or surely do.
 
 `groups`: the statistics of all row groups, from the footer alone. `pages`: the page index. `protocol`: what other
-mechanisms look like; `bloom` and `dictionary` are two. `evidence` joins what they prove, `driver` puts the row groups of a file to them.
+mechanisms look like; `bloom` and `dictionary` are two. `registry` knows them by name, those that others registered
+as well. `evidence` joins what they prove, `driver` puts the row groups of a file to them.
 
 Pruners do no IO. One that needs bytes is a generator: it yields the (offset, length) ranges that it wants,
 receives their bytes in order, and returns what it proved.
 """
 
-from pageseek.prune.driver import COLUMN_INDEX, PRUNERS, STATISTICS, Left, Task, drive, mechanisms
+from pageseek.prune.driver import Left, Task, drive
 from pageseek.prune.groups import GroupProof, prune_groups
 from pageseek.prune.pages import load_indexes
-from pageseek.prune.protocol import Proof, Pruner, Site, Wanted
+from pageseek.prune.protocol import Proof, Pruner, Site, Wanted, passing
+from pageseek.prune.registry import (
+    COLUMN_INDEX,
+    STATISTICS,
+    mechanisms,
+    register_pruner,
+    unregister_pruner,
+)
 
 __all__ = [
     "COLUMN_INDEX",
-    "PRUNERS",
     "STATISTICS",
     "GroupProof",
     "Left",
@@ -26,5 +33,8 @@ __all__ = [
     "drive",
     "load_indexes",
     "mechanisms",
+    "passing",
     "prune_groups",
+    "register_pruner",
+    "unregister_pruner",
 ]

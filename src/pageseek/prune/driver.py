@@ -3,55 +3,40 @@
 The statistics of the footer judge all row groups at once. What is left is then put to the mechanisms that may have
 to read something, in the order of the bytes they ask for; each is a generator, so that what it wants for all row
 groups is fetched in one wave.
+
+A pruner judges one row group and knows of no other. The column index and the page headers are stages of the driver
+instead: what they read beside the bounds, the pages of columns that are not tested, is worth reading only for rows
+that the whole filter left, of which a pruner with its proofs of single tests knows nothing; and the indexes of all
+row groups are parsed leaf by leaf in one go, where a generator for each row group would cost more than the parsing.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pageseek._core import rows
-from pageseek.errors import PredicateError
 from pageseek.fetch import Kept
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import Bound, BoundLeaf, tests_of
-from pageseek.prune.bloom import BloomPruner
-from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.evidence import Evidence
 from pageseek.prune.groups import GroupProof
 from pageseek.prune.headers import walk, walking_bytes
 from pageseek.prune.pages import Touched, load_indexes, missing_bytes, page_proof
 from pageseek.prune.protocol import Proof, Pruner, Site, Wanted
+from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, pruners
 from pageseek.prune.stake import together
 from pageseek.report import Report
 from pageseek.schema import Leaf
+from pageseek.storage.base import SLOW_STORE
 from pageseek.types import Options
 
 T = TypeVar("T")
-STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
-# those that judge one row group at a time
-PRUNERS: list[Pruner] = [BloomPruner(), DictionaryPruner()]
 MANY = 16  # tests from which the bounds of pages are asked for a few row groups first
 PROBE = 8  # row groups that show whether a mechanism is of any use
 DOUBT = 8  # times what a pruner reads, what it may spare has to be worth: it may prove nothing
-# seconds of latency from which another wave costs more than an index that proves useless
-SLOW_STORE = 1e-3
-
-
-def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
-    """The names of the mechanisms that may prune: all, none, or those named."""
-    known = (STATISTICS, COLUMN_INDEX, PAGE_HEADERS, *(pruner.name for pruner in PRUNERS))
-    if isinstance(chosen, bool):
-        return frozenset(known if chosen else ())
-    if not isinstance(chosen, Collection):
-        raise TypeError(f"prune={chosen!r}: True, False, or a list of names")
-    names = [chosen] if isinstance(chosen, str) else list(chosen)
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise PredicateError(f"prune={unknown[0]!r}: True, False, or some of {', '.join(known)}")
-    return frozenset(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +110,7 @@ class Task:
                     missing_bytes(self.file, e.site.row_group, leaves, self.options) for e in found
                 )
             stages.append((cost, COLUMN_INDEX, self._pages(found, tests, leaves)))
-        for pruner in PRUNERS:
+        for pruner in pruners():
             if pruner.name in self.use:
                 costs = [self._cost(pruner, e, tests) for e in found]
                 if any(cost is not None for cost in costs):

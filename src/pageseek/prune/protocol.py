@@ -6,14 +6,19 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 from pageseek._core import rows
 from pageseek.fetch import Kept
+from pageseek.masks import compared
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import BoundLeaf
 from pageseek.report import Report
 from pageseek.types import Options
 
-__all__ = ["Proof", "Pruner", "Site", "Wanted"]
+__all__ = ["Proof", "Pruner", "Site", "Wanted", "passing"]
 
 Wanted = list[tuple[int, int]]  # (offset, length) of bytes in the file
 
@@ -44,7 +49,11 @@ class Site:
 
 
 class Pruner(Protocol):
-    """One mechanism. It does no IO: what it needs to read, it asks for."""
+    """One mechanism. It does no IO: what it needs to read, it asks for.
+
+    A test is `test.op` on the column `test.leaf` (its `name`, `path`, `index`); `passing` puts values to it. Several
+    threads may ask one pruner at a time.
+    """
 
     name: str  # as `explain` and `prune=[...]` know it
     cheap: bool  # so that it is put to every row group, whatever it proved of others
@@ -58,6 +67,21 @@ class Pruner(Protocol):
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Yield the ranges that are wanted, receive their bytes in that order, return a proof for each test.
 
-        A test of which nothing is proved gets None. What cannot be trusted is a note in the report, no error.
+        A test of which nothing is proved gets None. What cannot be trusted is a note in the report, no error. A range
+        of which not all bytes could be had comes as a memoryview of none.
         """
         ...
+
+
+def passing(test: BoundLeaf, values: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which values pass a test, as they would in a column: with its meaning of NaN, a null passes nothing but IS NULL.
+
+    `values`: of any type that casts to the column's.
+    """
+    if test.form.is_null:  # of a column without values, which has no kernel
+        return np.full(len(values), test.op == rows.OP_IS_NULL and not test.negate)
+    array = values.cast(test.form.storage)
+    if array.offset:
+        array = pa.concat_arrays([array.slice(0, 0), array])  # bits cannot be pointed into
+    mask, _, n = compared(test, test.form, array)
+    return np.unpackbits(mask, count=n, bitorder="little").view(np.bool_)

@@ -15,7 +15,8 @@ from pageseek.errors import PageseekError
 from pageseek.spark.types import to_wire
 
 if TYPE_CHECKING:
-    from pageseek.plan import FilePlan, ScanPlan
+    from pageseek.plan import ScanPlan
+    from pageseek.request import FilePlan
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

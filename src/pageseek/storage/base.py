@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
+# seconds of latency from which another wave of requests costs more than bytes that may prove useless
+SLOW_STORE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)

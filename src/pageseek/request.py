@@ -1,0 +1,137 @@
+"""What is asked of every file, what that is in one file, and which of its row groups and rows are left to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.columns import Column, Names, output, teller
+from pageseek.errors import PredicateError
+from pageseek.fetch import Kept
+from pageseek.limits import DEFAULT, Limits
+from pageseek.metadata import ParquetFile
+from pageseek.predicate.bind import Bound, bind, leaves_of
+from pageseek.predicate.expression import Expression
+from pageseek.prune import STATISTICS, GroupProof, mechanisms, prune_groups
+from pageseek.schema import Leaf
+from pageseek.storage import Source, Version
+from pageseek.types import Options
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """Rows of one row group. `proven`: every one of them passes the filter, by the footer; `sure`: those that do by
+    the word of an index. `cost`: about the bytes to read. What was not `judged` only the footer has looked at.
+    """
+
+    row_group: int
+    ranges: rows.RowRanges
+    proven: bool
+    cost: int
+    sure: rows.RowRanges = field(default_factory=rows.RowRanges.empty)
+    judged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """The row groups to read of one version of one file. `first_row`: the rows of the files before it."""
+
+    source: Source
+    version: Version
+    groups: tuple[GroupPlan, ...]
+    first_row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of every file: the same for all parts of a plan."""
+
+    columns: tuple[str, ...] | None
+    filter: Expression | None
+    limit: int | None
+    options: Options
+    nan: str
+    batch_size: int
+    limits: Limits = DEFAULT
+    prune: frozenset[str] = field(default_factory=lambda: mechanisms(True))
+    take: rows.RowRanges | None = None  # rows of the whole source, which are numbered through
+    row_number: str | None = None  # the column that gives these numbers
+
+    def asked(self, first_row: int, num_rows: int) -> rows.RowRanges:
+        """The rows wanted of a row group, before any filter; `first_row`: the number of its first."""
+        if self.take is None:
+            return rows.RowRanges.all(num_rows)
+        return self.take.slice(first_row, first_row + num_rows).shift(-first_row)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A request bound to one file: the columns to give, the filter, the leaves that either touches."""
+
+    request: Request
+    columns: tuple[Column, ...]
+    schema: pa.Schema
+    bound: Bound | None
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, file: ParquetFile, request: Request) -> Scope:
+        file.schema_tree.check(request.options)
+        columns, schema = output(file, request.columns, request.options)
+
+        find = Names(file, request.options)
+        bound = bind(request.filter, find, request.nan) if request.filter is not None else None
+        if request.row_number is not None:
+            if request.row_number in schema.names:
+                raise PredicateError(
+                    f"{file.name}: with_row_number({request.row_number!r}): there is a column of this name"
+                )
+            numbers = pa.field(request.row_number, pa.int64(), nullable=False)
+            schema = schema.insert(0, numbers)
+        return cls(request, columns, schema, bound)
+
+    @property
+    def payload(self) -> set[int]:
+        """The leaves whose values are wanted."""
+        return {part.leaf.index for column in self.columns for part in column.parts}
+
+    @property
+    def tests_payload(self) -> bool:
+        """Whether a leaf that the filter tests is wanted as well, or may be: any leaf of a group tells of it."""
+        tests = [] if self.bound is None else leaves_of(self.bound)
+        payload = self.payload
+        return any(test.leaf.index in payload or test.leaf.group for test in tests)
+
+    def touched(self, file: ParquetFile) -> Callable[[int], list[Leaf]]:
+        """Of each row group, the leaves that are read; as one of a group only where no value is wanted of it."""
+        payload = {p.leaf.index: p.leaf for column in self.columns for p in column.parts}
+        tests = [] if self.bound is None else [test.leaf for test in leaves_of(self.bound)]
+        values = payload | {leaf.index: leaf for leaf in tests if not leaf.group}
+        groups = [leaf for leaf in tests if leaf.group]
+
+        def of(row_group: int) -> list[Leaf]:
+            told = [teller(file, row_group, leaf, payload) for leaf in groups]
+            return list(({leaf.index: leaf for leaf in told} | values).values())
+
+        return of
+
+
+class Opened(NamedTuple):
+    """A file, what is asked of it, and what its footer proves of that, as far as this is at hand."""
+
+    file: ParquetFile
+    scope: Scope
+    footer: GroupProof | None = None
+
+    def proof(self) -> GroupProof:
+        """What the footer proves of each row group."""
+        if self.footer is not None:
+            return self.footer
+        bound, request = self.scope.bound, self.scope.request
+        if bound is None:
+            return GroupProof(b"", b"")
+        return prune_groups(self.file, bound, request.options, STATISTICS in request.prune)
