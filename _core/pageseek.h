@@ -246,6 +246,27 @@ ps_status ps_literals_sort(const ps_values *literals, int64_t *order, size_t *ke
 ps_status ps_compare(const ps_values *values, ps_op op, bool negate, const ps_values *literals,
                      ps_nan nan, uint8_t *mask, int64_t *count, ps_error *err);
 
+/* A list of IN that is asked many times. Its literals are checked once; with a table, made in memory
+ * of the caller's, the time of a test does not grow with the list. */
+typedef struct ps_in {
+    ps_values literals; /* as for PS_IN; they and the table outlive this */
+    int64_t n;          /* without a trailing NaN */
+    int32_t form;       /* internal, as what follows */
+    int32_t filter_shift, table_shift;
+    uint64_t low, span;
+    size_t slots;
+    const uint8_t *bits, *table;
+} ps_in;
+/* A list without a table. PS_INVALID where the literals are not sorted and distinct. */
+ps_status ps_in_open(const ps_values *literals, ps_in *out, ps_error *err);
+/* Bytes of a table, at most 24 a literal (or some kilobytes); 0 where none would help. */
+size_t ps_in_room(ps_in *in);
+/* Make the table in as many bytes, of any alignment. A list whose hashes collide stays without. */
+void ps_in_build(ps_in *in, void *room);
+/* ps_compare for PS_IN. Reads `in` only, so that threads may share it. */
+ps_status ps_compare_in(const ps_values *values, bool negate, const ps_in *in, ps_nan nan,
+                        uint8_t *mask, int64_t *count, ps_error *err);
+
 /* The same of dictionary-coded values: passes[c] is 1 where the entry of code c passes; it has
  * entries + 1 bytes, the last of them 0, which stands for every code that is no entry. A null (validity
  * may be NULL, else begins at bit 0) gives 0. */

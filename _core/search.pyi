@@ -41,6 +41,10 @@ MAY_TRUE: Final[int]
 MAY_FALSE: Final[int]
 MAY_NULL: Final[int]
 
+@final
+class Lookup:
+    def __new__(cls, kind: int, width: int, literals: _Literals, table: bool) -> Self: ...
+
 def compare(
     kind: int,
     width: int,
@@ -50,7 +54,7 @@ def compare(
     offsets: Buffer | None,
     op: int,
     negate: bool,
-    literals: _Literals | None = None,
+    literals: _Literals | Lookup | None = None,
     nan: int = ...,
 ) -> tuple[bytes, int]: ...
 def codes_mask(

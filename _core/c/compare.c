@@ -1,11 +1,13 @@
 /* compare.c - values against literals, 64 at a time, into a bitmap. */
-#include "values.h"
+#include "lookup.h"
 
 /* What 64 comparisons read. */
 typedef struct scan {
     const ps_values *values, *literals;
     int64_t n_literals; /* without a trailing NaN */
     int accept;         /* byte strings: bit c + 1 where an order of c (-1, 0, 1) is TRUE */
+    const ps_in *in;    /* a list with a table */
+    ps_in_block look_up;
 } scan;
 
 /* Word of results for the `count` <= 64 values from `first`; bits from count on are arbitrary.
@@ -171,6 +173,10 @@ static uint64_t bytes_in(const scan *s, int64_t first, int count) {
     return word;
 }
 
+static uint64_t in_table(const scan *s, int64_t first, int count) {
+    return s->look_up(s->in, s->values, first, count);
+}
+
 /* The up to 64 bits of a bitmap from bit `first`, a multiple of 64. */
 PS_INLINE uint64_t bits_at(const uint8_t *bits, int64_t first, int count) {
     uint64_t word = 0;
@@ -189,9 +195,9 @@ static uint64_t bool_any(const scan *s, int64_t first, int count) {
 typedef struct plan {
     scan scan;
     size_t size;         /* of a number */
-    number_block number; /* one of these two, or none: all bits are 0 before `invert` */
+    number_block number; /* their bits are joined; without any, all are 0 before `invert` */
     span_block span;
-    number_block extra; /* its bits are added */
+    number_block extra;
     bool invert;
 } plan;
 
@@ -268,6 +274,41 @@ static uint64_t number_word(const plan *p, int64_t first, int count) {
     return p->extra ? word | p->extra(&p->scan, at) : word;
 }
 
+/* The plan on all values. `valid_only`: nulls are in neither answer. */
+static int64_t run(const plan *p, bool negate, bool valid_only, uint8_t *mask) {
+    const ps_values *values = p->scan.values;
+    const uint8_t *validity = values->validity;
+    uint64_t flip = p->invert != negate ? UINT64_MAX : 0;
+    int64_t ones = 0;
+    for (int64_t first = 0; first < values->n; first += 64) {
+        int n = values->n - first < 64 ? (int)(values->n - first) : 64;
+        uint64_t word = 0, valid = validity ? bits_at(validity, first, n) : UINT64_MAX;
+        if (!valid_only) word = ~valid;
+        if (p->span) word |= p->span(&p->scan, first, n);
+        if (p->number || p->extra) word |= number_word(p, first, n);
+        word ^= flip;
+        if (valid_only) word &= valid;
+        if (n < 64) word &= ((uint64_t)1 << n) - 1;
+        memcpy(mask + first / 8, &word, (size_t)(n + 7) / 8);
+        ones += ps_popcount64(word);
+    }
+    return ones;
+}
+
+/* For every op that has literals, which are checked. */
+static void plan_test(plan *p, ps_op op, ps_nan nan) {
+    const ps_values *values = p->scan.values, *literals = p->scan.literals;
+    p->scan.n_literals = literals->n;
+    if (values->kind == PS_BOOL) {
+        p->span = bool_any;
+        p->scan.accept = bool_test(op, false, literals) | bool_test(op, true, literals) << 1;
+    } else if (ps_kind_is_bytes(values->kind)) {
+        plan_bytes(p, op);
+    } else {
+        plan_number(p, op, nan, values->kind);
+    }
+}
+
 ps_status ps_compare(const ps_values *values, ps_op op, bool negate, const ps_values *literals,
                      ps_nan nan, uint8_t *mask, int64_t *count, ps_error *err) {
     *count = 0;
@@ -275,45 +316,33 @@ ps_status ps_compare(const ps_values *values, ps_op op, bool negate, const ps_va
     PS_TRY(ps_literals_check(literals, op, values->kind, err));
 
     plan p = {.scan = {.values = values, .literals = literals}};
-    bool is_float = ps_kind_is_float(values->kind), valid_only = true;
-    p.scan.n_literals = literals ? literals->n : 0;
-    const uint8_t *validity = values->validity;
     switch (op) {
-    case PS_IS_NULL: valid_only = false; break;
+    case PS_IS_NULL: break;
     case PS_IS_NAN:
-        if (is_float) p.number = NUMBERS[values->kind].nan, p.size = NUMBERS[values->kind].size;
+        if (ps_kind_is_float(values->kind))
+            p.number = NUMBERS[values->kind].nan, p.size = NUMBERS[values->kind].size;
         break;
     case PS_ALWAYS: p.invert = true; break;
     case PS_NEVER: break;
-    default:
-        if (values->kind == PS_BOOL) {
-            p.span = bool_any;
-            p.scan.accept = bool_test(op, false, literals) | bool_test(op, true, literals) << 1;
-        } else if (ps_kind_is_bytes(values->kind)) {
-            plan_bytes(&p, op);
-        } else {
-            plan_number(&p, op, nan, values->kind);
-        }
+    default: plan_test(&p, op, nan);
     }
-    uint64_t flip = p.invert != negate ? UINT64_MAX : 0;
-    int64_t ones = 0;
-    for (int64_t first = 0; first < values->n; first += 64) {
-        int n = values->n - first < 64 ? (int)(values->n - first) : 64;
-        uint64_t word = 0, valid = validity ? bits_at(validity, first, n) : UINT64_MAX;
-        if (!valid_only) {
-            word = ~valid;
-        } else if (p.span) {
-            word = p.span(&p.scan, first, n);
-        } else if (p.number || p.extra) {
-            word = number_word(&p, first, n);
-        }
-        word ^= flip;
-        if (valid_only) word &= valid;
-        if (n < 64) word &= ((uint64_t)1 << n) - 1;
-        memcpy(mask + first / 8, &word, (size_t)(n + 7) / 8);
-        ones += ps_popcount64(word);
-    }
-    *count = ones;
+    *count = run(&p, negate, op != PS_IS_NULL, mask);
+    return PS_OK;
+}
+
+ps_status ps_compare_in(const ps_values *values, bool negate, const ps_in *in, ps_nan nan,
+                        uint8_t *mask, int64_t *count, ps_error *err) {
+    *count = 0;
+    PS_TRY(ps_values_check(values, "values", err));
+    if (values->kind != in->literals.kind &&
+        !(ps_kind_is_bytes(values->kind) && ps_kind_is_bytes(in->literals.kind)))
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "a list of kind %d for values of kind %d",
+                       (int)in->literals.kind, (int)values->kind);
+    plan p = {.scan = {.values = values, .literals = &in->literals, .in = in}};
+    plan_test(&p, PS_IN, nan);
+    p.scan.look_up = ps_in_blocks(in);
+    if (p.scan.look_up) p.span = in_table, p.number = NULL; /* NaN stays apart */
+    *count = run(&p, negate, true, mask);
     return PS_OK;
 }
 

@@ -42,11 +42,15 @@ def outcome(kind: Kind, values: list[Value], op: int, literals: list[Value], buf
     validity = bits([v is not None for v in values]) if None in values else None
     expected = [holds(op, v, literals, nan) for v in values]
     for negate in (False, True):
-        mask, count = rows.compare(kind.code, kind.width, n, validity, data, offsets, op, negate,
-                                   buffers, nan)  # fmt: skip
         wanted = [e is (not negate) for e in expected]
-        assert mask == bits(wanted)
-        assert count == sum(wanted)
+        ways = [buffers]
+        if op == rows.OP_IN:
+            ways += [rows.Lookup(kind.code, kind.width, buffers, table) for table in (False, True)]
+        for way in ways:
+            mask, count = rows.compare(kind.code, kind.width, n, validity, data, offsets, op, negate,
+                                       way, nan)  # fmt: skip
+            assert mask == bits(wanted)
+            assert count == sum(wanted)
 
 
 @every_kind
@@ -138,6 +142,19 @@ def test_unaligned_values() -> None:
 def test_a_fixed_width_of_zero() -> None:
     one = rows.compare(rows.KIND_FIXED, 0, 3, None, b"", None, rows.OP_EQ, False, (1, b"", None))
     assert one == (b"\7", 3)
+
+
+def test_a_lookup_is_of_one_kind_and_in_order() -> None:
+    for n, data in ((2, b"ba"), (2, b"aa"), (3, b"ab")):
+        with pytest.raises(CoreError):
+            rows.Lookup(rows.KIND_I8, 0, (n, data, None), True)
+    ready = rows.Lookup(rows.KIND_I8, 0, (2, b"ab", None), True)
+    with pytest.raises(CoreError, match="a list of kind 1 for values of kind 2"):
+        rows.compare(rows.KIND_I16, 0, 1, None, b"ab", None, rows.OP_IN, False, ready)
+    one = rows.Lookup(rows.KIND_FIXED, 1, (2, b"ab", b"\0\0\0\0\1\0\0\0\2\0\0\0"), True)
+    assert (
+        rows.compare(rows.KIND_FIXED, 1, 3, None, b"bca", None, rows.OP_IN, False, one)[0] == b"\5"
+    )
 
 
 REFUSED = {

@@ -18,6 +18,7 @@ from pageseek.errors import PredicateError
 from pageseek.predicate import arrow, like, sidebyside
 from pageseek.predicate import expression as ex
 from pageseek.predicate.fold import fold
+from pageseek.predicate.listed import Listed
 from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer, pack
 from pageseek.predicate.many import FEW, many
 from pageseek.schema import Leaf
@@ -322,7 +323,8 @@ class _Binder:
         fitted = [f for op, f in (fit("=", v, form, self._nan) for v in present) if op == "="]
         if not fitted:
             return BoundLeaf(leaf, form, rows.OP_NEVER, (0, b"", None), negate, self._nan, e)
-        return BoundLeaf(leaf, form, rows.OP_IN, _distinct(fitted, form), negate, self._nan, e)
+        found = Listed(_distinct(fitted, form))
+        return BoundLeaf(leaf, form, rows.OP_IN, found, negate, self._nan, e)
 
     def _prefix(self, e: ex.StartsWith, negate: bool) -> Bound:
         leaf, form = self._value(e.column)
@@ -548,7 +550,7 @@ def _one_in(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
         table = np.frombuffer(data, np.uint8).reshape(n, -1)
         literals = len(order), table[order].tobytes(), None
     source = ex.Or(tuple(test.source for test in tests))
-    return BoundLeaf(first.leaf, form, rows.OP_IN, literals, negate, first.nan, source)
+    return BoundLeaf(first.leaf, form, rows.OP_IN, Listed(literals), negate, first.nan, source)
 
 
 def _fold(parts: list[Bound]) -> list[Bound] | None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pageseek._core import rows
+from pageseek.predicate.listed import Listed
 from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ def _passes(test: BoundLeaf, literals: Literals) -> bytes:
     """For each literal one byte: 1 where a value like it passes the test."""
     n, values, offsets = literals
     form = test.form
+    against: Any = test.literals
+    if isinstance(against, Listed):
+        against = against.lookup(form.kind, form.width, n)
     mask, _ = rows.compare(
         form.kind,
         form.width,
@@ -86,7 +90,7 @@ def _passes(test: BoundLeaf, literals: Literals) -> bytes:
         offsets,
         test.op,
         test.negate,
-        test.literals,
+        against,
         test.nan,
     )
     return np.unpackbits(np.frombuffer(mask, np.uint8), count=n, bitorder="little").tobytes()
@@ -103,8 +107,10 @@ def _meet(points: BoundLeaf, tests: Sequence[BoundLeaf]) -> list[BoundLeaf] | No
         return None
     if len(left) == n:
         return [points]
-    op = rows.OP_EQ if len(left) == 1 else rows.OP_IN
-    return [replace(points, op=op, literals=_pick(points, left))]
+    picked = _pick(points, left)
+    if len(left) == 1:
+        return [replace(points, op=rows.OP_EQ, literals=picked)]
+    return [replace(points, op=rows.OP_IN, literals=Listed(picked))]
 
 
 def _pick(test: BoundLeaf, places: np.ndarray) -> Literals:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek._core import rows
+from pageseek.predicate.listed import Listed
 from pageseek.types import (
     BYTES_KINDS,
     FLOAT_KINDS,
@@ -36,7 +37,6 @@ from pageseek.types import (
 )
 
 FEW = 64  # literals that are converted one by one
-Literals = tuple[int, bytes, bytes | None]
 _DTYPES: dict[int, Any] = {
     K_I8: np.int8,
     K_I16: np.int16,
@@ -53,7 +53,7 @@ _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 class Many(NamedTuple):
     """Distinct literals in ascending order, those that no value can equal left out; was there a null?"""
 
-    literals: Literals
+    literals: Listed
     has_null: bool
 
 
@@ -76,7 +76,7 @@ def many(values: tuple[Any, ...] | pa.Array, form: Form) -> Many | None:
         return None
     data = found.tobytes()
     order = np.frombuffer(rows.sort_literals(form.kind, form.width, len(found), data), np.int64)
-    return Many((len(order), found[order].tobytes(), None), has_null)
+    return Many(Listed((len(order), found[order].tobytes(), None)), has_null)
 
 
 def _array(values: tuple[Any, ...], form: Form) -> pa.Array | None:
@@ -138,7 +138,8 @@ def _bytes(array: pa.Array, form: Form, has_null: bool) -> Many | None:
     _, offsets, data = array.buffers()
     width = 4 if form.kind == K_BYTES else 8
     ends = b"\0" * width if offsets is None else offsets.to_pybytes()[: (len(array) + 1) * width]
-    return Many((len(array), b"" if data is None else data.to_pybytes(), ends), has_null)
+    texts = b"" if data is None else data.to_pybytes()
+    return Many(Listed((len(array), texts, ends)), has_null)
 
 
 def _floats(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:

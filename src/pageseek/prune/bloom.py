@@ -18,6 +18,7 @@ from pageseek._core import rows
 from pageseek.chunks import DICTIONARY_ENCODINGS, chunk_range
 from pageseek.errors import CoreError, PageseekError
 from pageseek.predicate.bind import BoundLeaf
+from pageseek.predicate.listed import Listed
 from pageseek.prune.protocol import Proof, Site, Wanted
 from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored, together
 from pageseek.schema import Leaf
@@ -83,17 +84,27 @@ def _question(site: Site, test: BoundLeaf) -> tuple[Place, bytes] | None:
         return None
     if site.file.writer.omits_from_filters and chunk.encodings & DICTIONARY_ENCODINGS:
         return None
+    hashes = _hashes(test)
+    if hashes is None:
+        return None
     try:
-        hashes = core.hashes(form.core, test.literals)
         place = _place(site, chunk)
-    except CoreError:
-        return None  # NaN
     except DoubtError as doubt:
         site.report.note(ignored(site.file, site.row_group, leaf, "Bloom filter", doubt))
         return None
     if form.kind in _NARROW and not _in_range(site, leaf):
         return None
     return place, hashes
+
+
+def _hashes(test: BoundLeaf) -> bytes | None:
+    """Of the literals; of a list once for all row groups."""
+    if isinstance(test.literals, Listed):
+        return test.literals.hashes(test.form.core)
+    try:
+        return core.hashes(test.form.core, test.literals)
+    except CoreError:  # NaN
+        return None
 
 
 def _in_range(site: Site, leaf: Leaf) -> bool:
