@@ -78,3 +78,10 @@ def refusal(where: str, leaf: Leaf, chunk: Any, num_rows: int) -> PageseekError:
 
 def _physical_name(number: int) -> str:
     return PHYSICAL_NAMES[number] if 0 <= number < len(PHYSICAL_NAMES) else f"type {number}"
+
+
+def stated_pages(chunk: Any) -> int | None:
+    """How many data pages the footer says a chunk has (parquet.thrift, PageEncodingStats)."""
+    if chunk.encoding_stats != 1:
+        return None
+    return int(chunk.dictionary_data_pages + chunk.other_data_pages)

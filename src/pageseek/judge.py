@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pageseek._core import rows
-from pageseek.chunks import chunk_range
+from pageseek.chunks import chunk_range, stated_pages
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import Bound, BoundAnd, BoundNot, BoundOr
@@ -122,13 +121,6 @@ def load_offsets(
 
 def _is_part(file: ParquetFile, row_group: int, ranges: rows.RowRanges) -> bool:
     return bool(ranges.num_rows < file.group_rows[row_group])
-
-
-def stated_pages(chunk: Any) -> int | None:
-    """How many data pages the footer says a chunk has (parquet.thrift, PageEncodingStats)."""
-    if chunk.encoding_stats != 1:
-        return None
-    return int(chunk.dictionary_data_pages + chunk.other_data_pages)
 
 
 def account(

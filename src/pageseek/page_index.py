@@ -55,6 +55,9 @@ class OffsetIndex:
 
     def pages_of(self, ranges: rows.RowRanges) -> list[Page]:
         """The pages that hold the rows, in order."""
+        if self.num_pages == 1 and ranges:
+            size, num_rows = int64s(self._size), int64s(self.starts)
+            return [(0, self.start, int(size[0]), 0, int(num_rows[1]))]
         if ranges.num_ranges == 1:  # a lookup: two searches
             start, stop = ranges.bounds
             return search.locate(start, stop, self.starts, self._offset, self._size)

@@ -10,12 +10,14 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.cache import cache
+from pageseek.chunks import stated_pages
 from pageseek.decode import IndexMismatch
 from pageseek.errors import FileChangedError, PageseekError
 from pageseek.execute import GroupScan
 from pageseek.fetch import Fetcher
-from pageseek.judge import Steps, judge, last_proof, load_offsets, stated_pages
+from pageseek.judge import Steps, judge, last_proof, load_offsets
 from pageseek.ordering import Learned
+from pageseek.prune import COLUMN_INDEX
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
 from pageseek.tables import batches_of, table_of
@@ -212,7 +214,13 @@ class Reading:
         ranges, sure = group.ranges, group.sure
         while True:
             scan = GroupScan(
-                file, group.row_group, scope.columns, fetcher, request.options, self._learned
+                file,
+                group.row_group,
+                scope.columns,
+                fetcher,
+                request.options,
+                self._learned,
+                COLUMN_INDEX in request.prune,
             )
             try:
                 found = scan.run(ranges, None if group.proven else scope.bound, left, sure)

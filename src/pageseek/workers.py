@@ -99,7 +99,7 @@ class Crew:
     def each(self, work: Sequence[Callable[[], T]]) -> list[T]:
         """The results of pieces of one job, on cores that are idle now; the first failure in their order is raised."""
         results: list[T | None] = [None] * len(work)
-        failed: dict[int, BaseException] = {}
+        failed: dict[int, Exception] = {}
         places, lock = iter(range(len(work))), threading.Lock()
 
         def go_on() -> None:
@@ -111,7 +111,7 @@ class Crew:
                 try:
                     self.go_on()
                     results[i] = work[i]()
-                except BaseException as error:
+                except Exception as error:  # noqa: BLE001 - raised by `each`, in its turn
                     failed[i] = error
 
         def help_out() -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from pageseek._core import rows
@@ -24,7 +25,7 @@ from pageseek.predicate.bind import Bound, BoundLeaf, tests_of
 from pageseek.prune.evidence import Evidence
 from pageseek.prune.groups import GroupProof
 from pageseek.prune.headers import walk, walking_bytes
-from pageseek.prune.pages import Touched, load_indexes, missing_bytes, page_proof
+from pageseek.prune.pages import Touched, is_one_page, load_indexes, missing_bytes, page_proof
 from pageseek.prune.protocol import Proof, Pruner, Site, Wanted
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, pruners
 from pageseek.prune.stake import together
@@ -35,6 +36,7 @@ from pageseek.types import Options
 
 T = TypeVar("T")
 MANY = 16  # tests from which the bounds of pages are asked for a few row groups first
+PRICED = 8  # row groups by which a mechanism is priced
 PROBE = 8  # row groups that show whether a mechanism is of any use
 DOUBT = 8  # times what a pruner reads, what it may spare has to be worth: it may prove nothing
 
@@ -101,40 +103,39 @@ class Task:
         self, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
     ) -> list[tuple[str, Generator[Wanted, list[memoryview], None]]]:
         """The mechanisms that can prove something, those that read least first."""
-        stages: list[tuple[int, str, Generator[Wanted, list[memoryview], None]]] = []
+        stages: list[tuple[float, str, Generator[Wanted, list[memoryview], None]]] = []
         if COLUMN_INDEX in self.use:
             leaves = list({t.leaf.index: t.leaf for t in tests if not t.leaf.group}.values())
-            cost = 0
+            cost: float | None = 0
             if len(self.use) > 2:  # only then there is an order
-                cost = sum(
-                    missing_bytes(self.file, e.site.row_group, leaves, self.options) for e in found
+                cost = _priced(
+                    found,
+                    lambda e: missing_bytes(self.file, e.site.row_group, leaves, self.options),
                 )
-            stages.append((cost, COLUMN_INDEX, self._pages(found, tests, leaves)))
+            stages.append((cost or 0, COLUMN_INDEX, self._pages(found, tests, leaves)))
+        kinds = list({(test.leaf.key, test.op, test.negate): test for test in tests}.values())
         for pruner in pruners():
             if pruner.name in self.use:
-                costs = [self._cost(pruner, e, tests) for e in found]
-                if any(cost is not None for cost in costs):
-                    total = sum(cost for cost in costs if cost is not None)
-                    stages.append((total, pruner.name, self._judged(pruner, found, tests)))
+                cost = _priced(found, partial(_cost, pruner, kinds))
+                if cost is not None:
+                    stages.append((cost, pruner.name, self._judged(pruner, found, tests)))
         if PAGE_HEADERS in self.use:
             leaves = list({t.leaf.index: t.leaf for t in tests}.values())
-            sizes = [self._walking(e.site, leaf) for e in found for leaf in leaves]
-            if any(size is not None for size in sizes):
-                total = sum(size for size in sizes if size is not None)
-                stages.append((total, PAGE_HEADERS, self._walked(found, tests)))
+            cost = _priced(found, partial(self._walking, leaves))
+            if cost is not None:
+                stages.append((cost, PAGE_HEADERS, self._walked(found, tests)))
         return [(name, stage) for _, name, stage in sorted(stages, key=lambda stage: stage[0])]
 
-    def _walking(self, site: Site, leaf: Leaf) -> int | None:
-        if self.file.header_index(site.row_group, leaf, self.options) is not None:
-            return 0
-        return walking_bytes(self.file, site.row_group, leaf, self._part(site))
-
-    def _cost(self, pruner: Pruner, evidence: Evidence, tests: Sequence[BoundLeaf]) -> int | None:
-        """What it costs to judge these tests; those of a kind on one leaf are priced by one of them."""
-        kinds = {(test.leaf.key, test.op, test.negate): test for test in tests}
-        costs = [pruner.cost(evidence.site, test) for test in kinds.values()]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if known else None
+    def _walking(self, leaves: Sequence[Leaf], evidence: Evidence) -> int | None:
+        site = evidence.site
+        group, part = site.row_group, self._part(site)
+        sizes = [
+            walking_bytes(self.file, group, leaf, part)
+            if self.file.header_index(group, leaf, self.options) is None
+            else 0
+            for leaf in leaves
+        ]
+        return _sum(sizes)
 
     def _judged(
         self, pruner: Pruner, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
@@ -168,21 +169,26 @@ class Task:
     def _pages(
         self, found: Sequence[Evidence], tests: Sequence[BoundLeaf], leaves: Sequence[Leaf]
     ) -> Generator[Wanted, list[memoryview], None]:
-        groups = [e.site.row_group for e in found if e.site.ranges]
+        found = [evidence for evidence in found if evidence.site.ranges]
+        near = self.file.store.latency < SLOW_STORE
         # a payload's offset index is of no use where no row is left: worth another wave, if that is cheap
-        later = len(groups) > 1 and self.file.store.latency < SLOW_STORE
-        yield from self._load(groups, (lambda _: leaves) if later else self.touched, leaves)
-        left = [evidence for evidence in found if evidence.site.ranges]
-        for some in _probed(left) if len(tests) > MANY else [left]:
+        later = len(found) > 1 and near
+        if not near:
+            yield from self._load(found, self.touched, leaves, tests)
+        asked: list[Evidence] = []
+        for some in _probed(found) if near or len(tests) > MANY else [found]:
+            asked += some
+            if near:
+                touched: Touched = (lambda _: leaves) if later else self.touched
+                yield from self._load(some, touched, leaves, tests)
             gained = False
             for evidence in some:
                 group = evidence.site.row_group
                 gained |= evidence.add(tests, [self._page_proof(group, test) for test in tests])
             if not gained:
-                break
+                break  # the offset indexes of the rest are read where few rows are found to pass
         if later:
-            groups = [e.site.row_group for e in found if e.site.ranges]
-            yield from self._load(groups, self.touched, ())
+            yield from self._load([e for e in asked if e.site.ranges], self.touched, (), tests)
 
     def _walked(
         self, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
@@ -226,22 +232,63 @@ class Task:
         return float(site.ranges.num_rows / max(self.file.group_rows[site.row_group], 1))
 
     def _load(
-        self, groups: Sequence[int], touched: Touched, leaves: Sequence[Leaf]
+        self,
+        found: Sequence[Evidence],
+        touched: Touched,
+        leaves: Sequence[Leaf],
+        tests: Sequence[BoundLeaf],
     ) -> Generator[Wanted, list[memoryview], None]:
-        return load_indexes(self.file, groups, touched, leaves, self.options, self.report)
+        groups = [evidence.site.row_group for evidence in found]
+        asked: dict[int, list[BoundLeaf]] = {}
+        for test in tests:
+            asked.setdefault(test.leaf.index, []).append(test)
+
+        def needless(group: int, leaf: Leaf) -> bool:
+            return is_one_page(self.file, group, leaf) and all(
+                self._is_judged(group, test) for test in asked.get(leaf.index, ())
+            )
+
+        return load_indexes(self.file, groups, touched, leaves, self.options, self.report, needless)
+
+    def _is_judged(self, group: int, test: BoundLeaf) -> bool:
+        """Whether the statistics of the footer have said what the bounds of the only page of a chunk can say."""
+        if STATISTICS not in self.use or test.leaf.group:
+            return False
+        if test.op == rows.OP_IS_NULL:
+            return self.file.null_count(group, test.leaf) is not None
+        zones = self.file.group_zones(test.leaf, self.options)
+        return zones is not None and bool(zones.known[group])
 
     def _is_one_page(self, group: int, test: BoundLeaf) -> bool:
         """Whether a chunk has one page, and the statistics of the footer have judged it."""
         offsets = self.file.cached_offset_index(group, test.leaf)[1]
         if offsets is None or offsets.num_pages > 1 or test.op == rows.OP_IS_NULL:
             return False
-        zones = self.file.group_zones(test.leaf, self.options) if STATISTICS in self.use else None
-        return zones is not None and bool(zones.known[group])
+        return self._is_judged(group, test)
 
     def _page_proof(self, group: int, test: BoundLeaf, headers: bool = False) -> Proof | None:
         if self._is_one_page(group, test):
             return None  # its bounds are those of the chunk
         return page_proof(self.file, group, test, self.options, self.surely, headers)
+
+
+def _sum(costs: Sequence[int | None]) -> int | None:
+    """Of the costs that are known; None if none is."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None
+
+
+def _cost(pruner: Pruner, tests: Sequence[BoundLeaf], evidence: Evidence) -> int | None:
+    return _sum([pruner.cost(evidence.site, test) for test in tests])
+
+
+def _priced(items: Sequence[T], price: Callable[[T], int | None]) -> float | None:
+    """About what many items cost together, by a few of them that lie far apart; None where not one has a price."""
+    step = max(len(items) // PRICED, 1)
+    total = _sum([price(item) for item in items[::step]])
+    if total is not None:
+        return float(total * step)
+    return 0.0 if any(price(item) is not None for item in items) else None
 
 
 def _probed(items: Sequence[T]) -> Iterator[list[T]]:

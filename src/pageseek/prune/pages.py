@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 
 from pageseek._core import rows
+from pageseek.chunks import stated_pages
+from pageseek.errors import PageseekError
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bind import BoundLeaf
 from pageseek.prune.groups import bit_of, surely
@@ -16,6 +18,15 @@ from pageseek.types import Options
 Touched = Callable[[int], Sequence[Leaf]]  # by row group
 
 
+def is_one_page(file: ParquetFile, row_group: int, leaf: Leaf) -> bool:
+    """Whether the footer says that a chunk has a single data page: there is none to leave out."""
+    try:
+        chunk = file.chunk(row_group, leaf)
+    except PageseekError:  # who reads it will hear of it
+        return False
+    return stated_pages(chunk) == 1
+
+
 def load_indexes(
     file: ParquetFile,
     row_groups: Sequence[int],
@@ -23,9 +34,10 @@ def load_indexes(
     tested: Sequence[Leaf],
     options: Options,
     report: Report,
+    needless: Callable[[int, Leaf], bool] = lambda *_: False,
 ) -> Generator[Wanted, list[memoryview], None]:
     """In one wave of requests, what is not at hand: the offset index of every leaf that is touched, the column
-    index of those that are tested.
+    index of those that are tested; neither where it is `needless`.
     """
     wanted: Wanted = []
     groups: list[tuple[int, list[Leaf], list[int], list[Leaf], list[int]]] = []
@@ -45,6 +57,8 @@ def load_indexes(
         values = [leaf for leaf in tested if not file.cached_column_index(group, leaf, options)[0]]
         if pages or values:
             file.load_chunks(group, pages)
+            pages = [leaf for leaf in pages if not needless(group, leaf)]
+            values = [leaf for leaf in values if not needless(group, leaf)]
             of_pages = places("offset", group, pages)
             groups.append((group, pages, of_pages, values, places("column", group, values)))
     answers: Sequence[memoryview | None] = [*((yield wanted) if wanted else ()), None]
