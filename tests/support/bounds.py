@@ -7,13 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pageseek as ps
-from support.writer import (
-    INT32,
-    Column,
-    Struct,
-    plain_value,
-    write,
-)
+from support.writer import INT32, Column, Struct, plain_value, write
 
 NAN, INF = math.nan, math.inf
 

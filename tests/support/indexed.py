@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from support.oracle import agree
-from support.writer import (
-    INT32,
-    INT64,
-    Column,
-    write,
-)
+from support.writer import INT32, INT64, Column, write
 
 X = [1, 3, None, 5, 5, None, None, 8, 9, 2]
 CUTS = [
