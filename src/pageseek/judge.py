@@ -33,6 +33,11 @@ class Steps:
     def __init__(self) -> None:
         self._size = 0
 
+    @classmethod
+    def is_one(cls, groups: Sequence[GroupPlan], left: int) -> bool:
+        """Whether all are judged in the first step, wherever they are."""
+        return len(groups) < 2 or cls().next(groups, left, 0.0) >= len(groups)
+
     def next(self, groups: Sequence[GroupPlan], left: int | None, latency: float) -> int:
         """The number of row groups to judge next; at least those that it takes to hold the rows that are `left`."""
         if left is None or all(group.judged for group in groups):

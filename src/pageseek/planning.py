@@ -11,7 +11,7 @@ from pageseek._core import rows
 from pageseek.cache import cache
 from pageseek.errors import UnsupportedError
 from pageseek.fetch import Fetcher
-from pageseek.judge import LIMIT, NO_ROWS, TAKE, judge, last_proof
+from pageseek.judge import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
 from pageseek.metadata import ParquetFile
 from pageseek.plan import ScanPlan
 from pageseek.predicate.bind import BoundConst
@@ -76,7 +76,9 @@ def prepare(
         report.file_bytes += file.store.size
         with report.timed("prune"):
             before = dict(report.row_groups.pruned_by)
-            groups, made = _prune_file(file, scope, left, report, lazy, first_row)
+            groups, made = _prune_file(
+                file, scope, left, report, lazy, len(sources) == 1, first_row
+            )
         if left is not None:
             left -= sum(group.ranges.num_rows for group in groups if group.proven)
         if groups:
@@ -155,6 +157,7 @@ def _prune_file(
     limit: int | None,
     report: Report,
     lazy: bool,
+    alone: bool,
     first_row: int,
 ) -> tuple[list[GroupPlan], Opened]:
     counts = file.group_rows
@@ -188,7 +191,7 @@ def _prune_file(
     groups = [GroupPlan(i, ranges[i], bool(must[i]), 0, judged=bool(must[i])) for i in kept]
     opened = Opened(file, scope, proof)
     fetcher = Fetcher(file.store, report, file.tail, request.limits, scope.kept)
-    if lazy and limit is not None:
+    if lazy and limit is not None and not (alone and Steps.is_one(groups, limit)):
         sure = iter(judge(opened, [group for group in groups if group.judged], fetcher))
         plans = [next(sure) if group.judged else group for group in groups]
     else:

@@ -94,3 +94,34 @@ def test_counts_add_up(name: str, node: Node, prune: Any, limit: int | None) -> 
         assert count["total"] == count["read"] + sum(count["pruned_by"].values()), (unit, count)
         assert all(n > 0 for n in count["pruned_by"].values()), count
     assert report["rows"]["total"] == len(rows())
+
+
+FIGURES: list[list[Any]] = [
+    ["count"],
+    [("i", "max")],
+    [("f", "min"), ("s", "max")],
+    ["count", ("i", "count"), ("f", "max")],
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(max_examples=40, deadline=None)
+@given(
+    node=st.one_of(st.none(), trees()),
+    prune=PRUNE,
+    figures=st.sampled_from(FIGURES),
+    limit=st.one_of(st.none(), st.integers(0, 40)),
+)
+def test_counts_of_aggregates_add_up(
+    name: str, node: Node | None, prune: Any, figures: list[Any], limit: int | None
+) -> None:
+    condition = None if node is None else expression(node)
+    scan = ps.scan(written(name), filter=condition, prune=prune, limit=limit)
+    for analyze in (False, True):
+        report = scan.explain(analyze, aggregate=figures).to_dict()
+        for unit in ("files", "row_groups", "rows", "pages"):
+            count = report[unit]
+            assert count["total"] == count["read"] + sum(count["pruned_by"].values()), (unit, count)
+            assert all(n > 0 for n in count["pruned_by"].values()), count
+    plain = ps.scan(written(name), filter=condition, prune=False, limit=limit)
+    assert str(scan.aggregate(figures).to_pylist()) == str(plain.aggregate(figures).to_pylist())

@@ -19,6 +19,7 @@ import pytest
 
 import pageseek as ps
 from pageseek import col
+from pageseek.prune import Proof
 from pageseek.spark import read
 
 pytestmark = [
@@ -316,6 +317,33 @@ def test_a_limit_holds_over_all_tasks(spark: Any, lake: Path):
     assert [r[0] for r in read(spark, lake, ["k"], limit=7).collect()] == list(range(7))
     assert read(spark, lake, limit=700, tasks=4).rdd.getNumPartitions() <= 2
     assert read(spark, lake, limit=0).count() == 0
+
+
+class _Odd:
+    """Denies every odd row group of a file, rightly or not."""
+
+    name, cheap = "odd_groups", True
+
+    def cost(self, site: Any, test: Any) -> int:
+        return 0
+
+    def judge(self, site: Any, tests: Any) -> Any:
+        yield from ()
+        none = ps.RowRanges.empty()
+        return [Proof(none, none) if site.row_group % 2 else None for _ in tests]
+
+
+def test_a_pruner_that_the_driver_registered_prunes_the_plan(spark: Any, lake: Path):
+    condition = col("g") >= 0
+    ps.register_pruner(_Odd())
+    try:
+        found = read(spark, lake, ["k"], condition, prune=["odd_groups"], tasks=2)
+        local = ps.read_table(lake, ["k"], condition, prune=["odd_groups"])
+    finally:
+        ps.unregister_pruner("odd_groups")
+    kept = sorted(row["k"] for row in found.collect())  # the tasks know nothing of it
+    assert kept == sorted(local["k"].to_pylist())
+    assert 0 < len(kept) < read(spark, lake, ["k"], condition).count()
 
 
 def test_a_function_of_megabytes_travels(spark: Any, lake: Path):

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pageseek._core import metadata as core
 
-from pageseek.metadata import _key_value
+from pageseek.footer_file import _key_value
 from pageseek.nesting import Decoded, Node, assemble, build, rungs
 from pageseek.schema import Schema
 from pageseek.types import Options, SchemaElement
