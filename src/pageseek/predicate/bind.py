@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -464,7 +465,9 @@ def _join(args: list[Bound], is_and: bool) -> Bound:
         return BoundConst(not is_and)
     flat = [part for part in flat if not isinstance(part, BoundConst)]
     if len(flat) > 1:
-        flat = _gather_points(flat, is_and)
+        # `a = 1 or a = 2` as `a in (1, 2)`, and `a != 1 and a != 2` as `a not in (1, 2)`; prefixes likewise
+        flat = _gathered(flat, _is_point, _one_in, is_and)
+        flat = _gathered(flat, _is_prefix, _one_prefix, is_and)
     if is_and and len(flat) > 1:
         folded = _fold(flat)
         if folded is None:
@@ -475,28 +478,33 @@ def _join(args: list[Bound], is_and: bool) -> Bound:
     return flat[0] if len(flat) == 1 else kind(tuple(flat))
 
 
-_FEW_POINTS = 4
+_FEW_ALIKE = 4
 
 
-def _gather_points(parts: list[Bound], is_and: bool) -> list[Bound]:
-    """`a = 1 or a = 2` as `a in (1, 2)`, and `a != 1 and a != 2` as `a not in (1, 2)`: where they are many."""
-    points: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
+def _gathered(
+    parts: list[Bound],
+    belongs: Callable[[BoundLeaf, bool], bool],
+    join: Callable[[Sequence[BoundLeaf], bool], BoundLeaf],
+    is_and: bool,
+) -> list[Bound]:
+    """Tests of one leaf that one test can stand for, where they are many: in the place of the first."""
+    alike: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
     for part in parts:
-        if isinstance(part, BoundLeaf) and _is_point(part, is_and):
-            points.setdefault((part.leaf.key, part.nan), []).append(part)
-    if all(len(same) < _FEW_POINTS for same in points.values()):
+        if isinstance(part, BoundLeaf) and belongs(part, is_and):
+            alike.setdefault((part.leaf.key, part.nan), []).append(part)
+    if all(len(same) < _FEW_ALIKE for same in alike.values()):
         return parts
     out: list[Bound] = []
     for part in parts:
         same = (
-            points.get((part.leaf.key, part.nan), [])
-            if isinstance(part, BoundLeaf) and _is_point(part, is_and)
+            alike.get((part.leaf.key, part.nan), [])
+            if isinstance(part, BoundLeaf) and belongs(part, is_and)
             else []
         )
-        if len(same) < _FEW_POINTS:
+        if len(same) < _FEW_ALIKE:
             out.append(part)
         elif part is same[0]:
-            out.append(_one_in(same, is_and))
+            out.append(join(same, is_and))
     return out
 
 
@@ -528,6 +536,26 @@ def _one_in(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
         literals = len(order), table[order].tobytes(), None
     source = ex.Or(tuple(test.source for test in tests))
     return BoundLeaf(first.leaf, form, rows.OP_IN, Listed(literals), negate, first.nan, source)
+
+
+def _is_prefix(test: BoundLeaf, negated: bool) -> bool:
+    return test.op == rows.OP_PREFIX and test.negate == negated
+
+
+def _one_prefix(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
+    """The prefixes of several tests in one, without those that start with another."""
+    first = tests[0]
+    width = np.int32 if first.form.kind == K_BYTES else np.int64
+    prefixes: list[bytes] = []
+    for _, data, offsets in (test.literals for test in tests):
+        ends = np.frombuffer(offsets or b"", width).tolist()
+        prefixes += (data[a:b] for a, b in pairwise(ends))
+    kept: list[bytes] = []
+    for prefix in sorted(prefixes):  # what starts with a prefix follows it without a gap
+        if not kept or not prefix.startswith(kept[-1]):
+            kept.append(prefix)
+    source = ex.Or(tuple(test.source for test in tests))
+    return replace(first, literals=pack_literals(kept, first.form), negate=negate, source=source)
 
 
 def _fold(parts: list[Bound]) -> list[Bound] | None:
