@@ -6,7 +6,7 @@ x < 5 is FALSE, which the kernels answer directly, NaN included.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol
@@ -19,9 +19,9 @@ from pageseek.errors import PredicateError
 from pageseek.predicate import arrow, like, sidebyside
 from pageseek.predicate import expression as ex
 from pageseek.predicate.fold import fold
-from pageseek.predicate.listed import Listed
-from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer, pack
-from pageseek.predicate.many import FEW, many
+from pageseek.predicate.listed import Literals, merged, pack_literals
+from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer
+from pageseek.predicate.many import FEW, Many, by_type, many
 from pageseek.schema import Leaf
 from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form
 
@@ -42,7 +42,6 @@ _SYMBOL = {v: k for k, v in OPS.items()} | {
     rows.OP_IS_NAN: "is nan",
 }
 INPUT = -1  # the `op` of a leaf that a residual needs, and no test
-Literals = tuple[int, bytes, bytes | None]  # how many, their values, their offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,26 +282,17 @@ class _Binder:
         leaf, form = self._value(e.column)
         if not len(e.values):
             return BoundConst(negate)  # no list holds anything, not even null
-        at_once = None
-        if len(e.values) >= FEW:
+        if len(e.values) < FEW:
+            found = _singly(e.values, form, e.column)
+        else:
             if form not in e.packed:  # of the files before, most have the same form
-                e.packed[form] = many(e.values, form)
-            at_once = e.packed[form]
-        if at_once is not None:
-            if negate and at_once.has_null:
-                return BoundConst(False)
-            op = rows.OP_IN if at_once.literals[0] else rows.OP_NEVER
-            literals = at_once.literals if at_once.literals[0] else (0, b"", None)
-            return BoundLeaf(leaf, form, op, literals, negate, self._nan, e)
-        values = [exact(v, form, e.column) for v in e.values]
-        present = [v for v in values if v is not None]
-        if negate and len(present) < len(values):
+                e.packed[form] = _at_once(e.values, form, e.column)
+            found = e.packed[form]
+        if negate and found.has_null:
             return BoundConst(False)  # NOT IN (..., NULL) is never TRUE
-        fitted = [f for op, f in (fit("=", v, form, self._nan) for v in present) if op == "="]
-        if not fitted:
+        if not found.literals[0]:
             return BoundLeaf(leaf, form, rows.OP_NEVER, (0, b"", None), negate, self._nan, e)
-        found = Listed(_distinct(fitted, form))
-        return BoundLeaf(leaf, form, rows.OP_IN, found, negate, self._nan, e)
+        return BoundLeaf(leaf, form, rows.OP_IN, found.literals, negate, self._nan, e)
 
     def _prefix(self, e: ex.StartsWith, negate: bool) -> Bound:
         leaf, form = self._value(e.column)
@@ -421,11 +411,28 @@ def _not(bound: Bound) -> Bound:
     return bound.arg if isinstance(bound, BoundNot) else BoundNot(bound)
 
 
-def _distinct(values: list[Any], form: Form) -> Literals:
-    """Literals of IN: distinct, in ascending order."""
-    n, data, offsets = pack_literals(values, form)
-    order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data, offsets), np.int64)
-    return pack_literals([values[i] for i in order.tolist()], form)
+def _at_once(values: tuple[Any, ...] | pa.Array, form: Form, column: ex.Column) -> Many:
+    """The values of IN by whole arrays, of one type each, as far as they go."""
+    found = many(values, form)
+    if found is not None:
+        return found
+    groups = by_type(values) if isinstance(values, tuple) else [values]
+    parts = [
+        (many(group, form) if len(groups) > 1 else None) or _singly(group, form, column)
+        for group in groups
+    ]
+    literals = parts[0].literals
+    if len(parts) > 1:
+        literals = merged([part.literals for part in parts if part.literals[0]], form)
+    return Many(literals, any(part.has_null for part in parts))
+
+
+def _singly(values: Iterable[Any], form: Form, column: ex.Column) -> Many:
+    values = [exact(v, form, column) for v in values]
+    present = [v for v in values if v is not None]
+    fitted = (fit("=", v, form, rows.NAN_IEEE) for v in present)  # a NaN equals no integer
+    literals = merged([pack_literals([v for op, v in fitted if op == "="], form)], form)
+    return Many(literals, len(present) < len(values))
 
 
 def fit(op: str, value: Any, form: Form, nan: int) -> tuple[str, Any]:
@@ -437,25 +444,6 @@ def fit(op: str, value: Any, form: Form, nan: int) -> tuple[str, Any]:
     if form.kind in FLOAT_KINDS:
         return fit_float(op, value, form)
     return fit_integer(op, value, form, nan == rows.NAN_SPARK)
-
-
-def pack_literals(values: list[Any], form: Form) -> Literals:
-    """Values of the form's kind as the kernels take them."""
-    if form.kind in BYTES_KINDS:
-        ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
-        width = np.int32 if form.kind == K_BYTES else np.int64
-        if ends[-1] > np.iinfo(width).max:
-            raise PredicateError("the literals of one condition hold more than 2 GiB")
-        return len(values), b"".join(values), ends.astype(width).tobytes()
-    if form.kind == K_FIXED:
-        return len(values), b"".join(values), None
-    if form.kind == K_BOOL:
-        return (
-            len(values),
-            np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(),
-            None,
-        )
-    return len(values), b"".join(pack(v, form) for v in values), None
 
 
 def _join(args: list[Bound], is_and: bool) -> Bound:
@@ -518,24 +506,11 @@ def _is_point(test: BoundLeaf, negated: bool) -> bool:
 
 
 def _one_in(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
-    """The points of several tests in one, and so with distinct literals."""
+    """The points of several tests in one."""
     first = tests[0]
-    n = sum(test.literals[0] for test in tests)
-    data = b"".join(test.literals[1] for test in tests)
-    form, offsets = first.form, None
-    if first.literals[2] is not None:
-        width = np.int32 if form.kind == K_BYTES else np.int64
-        sizes = [np.diff(np.frombuffer(test.literals[2] or b"", width)) for test in tests]
-        ends = np.concatenate([[0], np.cumsum(np.concatenate(sizes), dtype=np.int64)])
-        offsets = ends.astype(width).tobytes()
-        order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data, offsets), np.int64)
-        literals = pack_literals([data[ends[i] : ends[i + 1]] for i in order.tolist()], form)
-    else:
-        order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data), np.int64)
-        table = np.frombuffer(data, np.uint8).reshape(n, -1)
-        literals = len(order), table[order].tobytes(), None
+    literals = merged([test.literals for test in tests], first.form)
     source = ex.Or(tuple(test.source for test in tests))
-    return BoundLeaf(first.leaf, form, rows.OP_IN, Listed(literals), negate, first.nan, source)
+    return BoundLeaf(first.leaf, first.form, rows.OP_IN, literals, negate, first.nan, source)
 
 
 def _is_prefix(test: BoundLeaf, negated: bool) -> bool:
