@@ -223,7 +223,8 @@ typedef enum ps_op {
     PS_GT,
     PS_GE,
     PS_IN,     /* literals sorted and distinct by ps_literals_sort */
-    PS_PREFIX, /* byte strings that start with the literal */
+    PS_PREFIX, /* byte strings that start with the literal, or with one of several: sorted, and none
+                * of them starts with another */
     PS_IS_NULL,
     PS_IS_NAN,
     PS_ALWAYS, /* TRUE for every value, NULL for null: what x < 300 is for an int8 column */

@@ -162,6 +162,14 @@ static uint64_t bytes_prefix(const scan *s, int64_t first, int count) {
     return bytes_match(s, first, count, true);
 }
 
+static uint64_t bytes_prefixes(const scan *s, int64_t first, int count) {
+    uint64_t word = 0;
+    for (int i = 0; i < count; i++)
+        word |= (uint64_t)(ps_prefix_of(s->literals, ps_bytes_at(s->values, first + i)) >= 0)
+                << i;
+    return word;
+}
+
 static uint64_t bytes_in(const scan *s, int64_t first, int count) {
     uint64_t word = 0;
     for (int i = 0; i < count; i++) {
@@ -254,7 +262,7 @@ static void plan_bytes(plan *p, ps_op op) {
     switch (op) {
     case PS_EQ: p->span = bytes_eq; break;
     case PS_NE: p->span = bytes_eq, p->invert = true; break;
-    case PS_PREFIX: p->span = bytes_prefix; break;
+    case PS_PREFIX: p->span = p->scan.n_literals == 1 ? bytes_prefix : bytes_prefixes; break;
     case PS_IN:
         if (p->scan.n_literals) p->span = p->scan.n_literals == 1 ? bytes_eq : bytes_in;
         break;

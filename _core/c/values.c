@@ -105,7 +105,7 @@ ps_status ps_literals_check(const ps_values *literals, ps_op op, int32_t kind, p
     if (literals->kind != kind && !(ps_kind_is_bytes(kind) && ps_kind_is_bytes(literals->kind)))
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "literals of kind %d for values of kind %d",
                        (int)literals->kind, (int)kind);
-    if (op != PS_IN && literals->n != 1)
+    if (op != PS_IN && (op != PS_PREFIX || literals->n < 1) && literals->n != 1)
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "one literal wanted, %lld given",
                        (long long)literals->n);
     for (int64_t i = 0; i < literals->n; i++) {
@@ -113,6 +113,10 @@ ps_status ps_literals_check(const ps_values *literals, ps_op op, int32_t kind, p
             return ps_fail(err, PS_INVALID, PS_NOWHERE, "literal %lld is null", (long long)i);
         if (i && ps_value_order(literals, i - 1, literals, i) >= 0)
             return ps_fail(err, PS_INVALID, PS_NOWHERE, "literals are not sorted and distinct");
+        if (i && op == PS_PREFIX &&
+            ps_prefix_order(ps_bytes_at(literals, i), ps_bytes_at(literals, i - 1)) == 0)
+            return ps_fail(err, PS_INVALID, PS_NOWHERE, "literal %lld starts with another",
+                           (long long)i);
     }
     return PS_OK;
 }

@@ -131,6 +131,26 @@ PS_INLINE int ps_bytes_order(ps_bytes a, ps_bytes b) {
 PS_INLINE int ps_prefix_order(ps_bytes a, ps_bytes b) {
     return ps_bytes_order((ps_bytes){a.data, a.size < b.size ? a.size : b.size}, b);
 }
+/* How many of the sorted byte strings are <= v. */
+PS_INLINE int64_t ps_bytes_upto(const ps_values *sorted, ps_bytes v) {
+    int64_t low = 0, high = sorted->n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (ps_bytes_order(ps_bytes_at(sorted, middle), v) <= 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+/* The literal of PS_PREFIX, of several, that v starts with; -1 for none. Strings with a common prefix are
+ * neighbours in the order, and no literal lies between two that start with another: it can only be
+ * the last that is <= v. */
+PS_INLINE int64_t ps_prefix_of(const ps_values *prefixes, ps_bytes v) {
+    int64_t at = ps_bytes_upto(prefixes, v) - 1;
+    return at >= 0 && ps_prefix_order(v, ps_bytes_at(prefixes, at)) == 0 ? at : -1;
+}
 
 /* Negative, 0, positive in the total order of the kind: -0.0 = 0.0, NaN = NaN above all
  * numbers. The kinds are the same, or both are byte strings. */

@@ -163,6 +163,16 @@ static uint8_t in_verdict(const ps_zones *z, size_t k, const ps_values *literals
     return width == 0 ? PS_MAY_TRUE : ANY;
 }
 
+/* One of several prefixes. What starts with a prefix lies from it on, without a gap. */
+static uint8_t prefixes_verdict(const ps_zones *z, size_t k, const ps_values *literals) {
+    ps_bytes lo = ps_bytes_at(&z->lower, (int64_t)k), hi = ps_bytes_at(&z->upper, (int64_t)k);
+    if (ps_bytes_order(lo, hi) > 0) return ANY;
+    int64_t of_lo = ps_prefix_of(literals, lo);
+    if (of_lo >= 0)
+        return ps_prefix_order(hi, ps_bytes_at(literals, of_lo)) == 0 ? PS_MAY_TRUE : ANY;
+    return ps_bytes_upto(literals, hi) > ps_bytes_upto(literals, lo) ? ANY : PS_MAY_FALSE;
+}
+
 /* Each literal marks the zones around it. Literals ascend, so what one has marked is one end of
  * the file, and the next only adds to it. */
 static void in_ordered(const ps_zones *z, const ps_values *literals, uint8_t *out) {
@@ -282,7 +292,10 @@ ps_status ps_zones_probe(const ps_zones *zones, ps_op op, const ps_values *liter
         nan_literal = has_literal && ps_value_is_nan(literals, 0);
         needs_bounds = !settled(op, nan_literal, nan, &constant);
     }
-    if (needs_bounds && op != PS_IN) {
+    if (needs_bounds && op == PS_PREFIX && literals->n > 1) {
+        for (size_t i = 0; i < z->n; i++)
+            if (bounded(z, i)) verdict[i] = prefixes_verdict(z, i, literals);
+    } else if (needs_bounds && op != PS_IN) {
         uint8_t table[N_POSITIONS];
         for (int i = 0; i < N_POSITIONS; i++) table[i] = position_verdict(op, i);
         if (ordered) {

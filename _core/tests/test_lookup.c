@@ -1,4 +1,4 @@
-/* test_lookup.c - IN by a table against IN by search, for every kind. Every buffer is a heap block of
+/* test_lookup.c - IN by a table against IN by search, for every kind; several prefixes. Every buffer is a heap block of
  * exactly the size that the contract names. */
 #include <math.h>
 #include <stdlib.h>
@@ -182,7 +182,118 @@ static void test_in_collisions(void) {
     drop(&values), drop(&list);
 }
 
+/* ---- several prefixes --------------------------------------------------------------------- */
+
+enum { LONGEST = 5, MOST = 60 };
+
+/* Strings of the letters a and b, which share prefixes. */
+static ps_values words(uint8_t (*text)[LONGEST + 1], int64_t n) {
+    ps_values out = {.kind = PS_BYTES, .n = n};
+    int32_t *offsets = exactly((size_t)(n + 1) * 4);
+    size_t total = 0;
+    for (int64_t i = 0; i < n; i++) total += text[i][LONGEST];
+    uint8_t *data = exactly(total);
+    offsets[0] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(data + offsets[i], text[i], text[i][LONGEST]);
+        offsets[i + 1] = offsets[i] + text[i][LONGEST];
+    }
+    out.values = data, out.values_size = total, out.offsets = offsets;
+    return out;
+}
+
+static void any_word(uint8_t *text, uint32_t least) {
+    text[LONGEST] = (uint8_t)(least + rnd(LONGEST + 1 - least));
+    for (int i = 0; i < LONGEST; i++) text[i] = (uint8_t)('a' + rnd(2));
+}
+
+static bool starts(const uint8_t *text, const uint8_t *prefix) {
+    return text[LONGEST] >= prefix[LONGEST] && memcmp(text, prefix, prefix[LONGEST]) == 0;
+}
+
+static int words_order(const uint8_t *a, const uint8_t *b) {
+    size_t shared = a[LONGEST] < b[LONGEST] ? a[LONGEST] : b[LONGEST];
+    int order = memcmp(a, b, shared);
+    return order ? order : a[LONGEST] - b[LONGEST];
+}
+
+static void test_prefixes(void) {
+    int never = 0, always = 0;
+    for (int round = 0; round < 3000; round++) {
+        uint8_t list[MOST][LONGEST + 1], text[100][LONGEST + 1], low[2][LONGEST + 1];
+        int64_t n = 0, count;
+        for (int64_t tries = 1 + rnd(12); tries-- > 0;) { /* sorted, none starts with another */
+            uint8_t word[LONGEST + 1];
+            any_word(word, 2);
+            int64_t at = 0;
+            bool fits = true;
+            for (int64_t i = 0; i < n; i++) {
+                fits = fits && !starts(word, list[i]) && !starts(list[i], word);
+                at += words_order(list[i], word) < 0;
+            }
+            if (!fits) continue;
+            memmove(list[at + 1], list[at], (size_t)(n - at) * sizeof *list);
+            memcpy(list[at], word, sizeof word);
+            n++;
+        }
+        for (int i = 0; i < 100; i++) any_word(text[i], 0);
+        ps_values literals = words(list, n), values = words(text, 100);
+        uint8_t *mask = exactly(13), verdict;
+        CHECK(ps_compare(&values, PS_PREFIX, false, &literals, PS_NAN_IEEE, mask, &count,
+                         NULL) == PS_OK);
+        bool same = true;
+        for (int i = 0; i < 100; i++) {
+            bool wanted = false;
+            for (int64_t k = 0; k < n; k++) wanted = wanted || starts(text[i], list[k]);
+            same = same && wanted == (mask[i / 8] >> (i % 8) & 1);
+            count -= wanted;
+        }
+        CHECK(same && count == 0);
+
+        /* one zone: all strings of the letters, up to a length, that lie between its bounds */
+        int first = words_order(text[0], text[1]) > 0;
+        memcpy(low[0], text[first], sizeof low[0]), memcpy(low[1], text[!first], sizeof low[1]);
+        ps_values lower = words(low, 1), upper = words(low + 1, 1);
+        uint8_t known = 1, told = 0;
+        int64_t nulls = 0;
+        ps_zones zone = {
+            .n = 1, .lower = lower, .upper = upper, .known = &known, .null_counts = &nulls};
+        CHECK(ps_zones_probe(&zone, PS_PREFIX, &literals, PS_NAN_IEEE, &verdict, NULL) ==
+              PS_OK);
+        for (int size = 0; size <= LONGEST; size++)
+            for (int letters = 0; letters < 1 << size; letters++) {
+                uint8_t word[LONGEST + 1] = {0};
+                bool passes = false;
+                word[LONGEST] = (uint8_t)size;
+                for (int i = 0; i < size; i++) word[i] = (uint8_t)('a' + (letters >> i & 1));
+                if (words_order(word, low[0]) < 0 || words_order(word, low[1]) > 0) continue;
+                for (int64_t k = 0; k < n; k++) passes = passes || starts(word, list[k]);
+                told |= passes ? PS_MAY_TRUE : PS_MAY_FALSE;
+            }
+        CHECK((verdict & told) == told);
+        /* no literal is longer than the words, so what may be TRUE is TRUE for one of them */
+        CHECK(!(verdict & PS_MAY_TRUE) || told & PS_MAY_TRUE);
+        never += verdict == PS_MAY_FALSE, always += verdict == PS_MAY_TRUE;
+        free(mask);
+        drop(&literals), drop(&values), drop(&lower), drop(&upper);
+    }
+    CHECK(never > 300 && always > 30);
+    uint8_t nested[2][LONGEST + 1] = {"ab", "abb"}, *mask = exactly(1);
+    nested[0][LONGEST] = 2, nested[1][LONGEST] = 3;
+    int64_t count;
+    ps_values pair = words(nested, 2);
+    CHECK(ps_compare(&pair, PS_PREFIX, false, &pair, PS_NAN_IEEE, mask, &count, NULL) ==
+          PS_INVALID);
+    pair.n = 0;
+    CHECK(ps_compare(&pair, PS_PREFIX, false, &pair, PS_NAN_IEEE, mask, &count, NULL) ==
+          PS_INVALID);
+    pair.n = 2;
+    drop(&pair);
+    free(mask);
+}
+
 int main(void) {
+    test_prefixes();
     test_in_tables();
     test_in_collisions();
     return report();

@@ -21,7 +21,6 @@ BLOCK = 1024  # rows: less than a page has
 _SHARES = {
     rows.OP_EQ: 0.01,
     rows.OP_NE: 0.99,
-    rows.OP_PREFIX: 0.05,
     rows.OP_IS_NULL: 0.1,
     rows.OP_IS_NAN: 0.05,
     rows.OP_ALWAYS: 1.0,
@@ -43,6 +42,8 @@ def likely_share(bound: Bound) -> float:
         share = _SHARES.get(bound.op, 0.3)
         if bound.op == rows.OP_IN:
             share = min(0.01 * bound.literals[0], 0.5)
+        elif bound.op == rows.OP_PREFIX:
+            share = min(0.05 * bound.literals[0], 0.5)
         return 1 - share if bound.negate else share
     return 0.5
 

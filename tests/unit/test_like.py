@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pageseek as ps
+from pageseek import execute
+from pageseek.masks import compared
 from pageseek.predicate.like import compile_pattern
 
 TEXTS = ["", "a", "b", "ab", "ba", "a\nb", "a%b", "a_b", "a\\b", "é", "aé", "€b", "aab", "\0", "a.b", "(a)*", "😀", "A"]  # fmt: skip
@@ -147,3 +149,46 @@ def test_what_like_does_not_take() -> None:
 def test_repr() -> None:
     assert repr(X.like("a%")) == "x like 'a%'"
     assert repr(~X.like("a!%", "!")) == "not (x like 'a!%' escape '!')"
+
+
+@pytest.mark.parametrize("negate", [False, True])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()], ids=str)
+def test_many_prefixes_are_one_test(
+    kind: pa.DataType, negate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"{k:04}" for k in range(3_000)] + ["", "0", "07", None, "zz"]
+    given = [t.encode() if t is not None and kind == pa.binary() else t for t in texts]
+    sink = io.BytesIO()
+    table = pa.table({"s": pa.array(given, kind), "row": range(len(texts))})
+    pq.write_table(table, sink, data_page_size=500, write_page_index=True, row_group_size=700)
+    prefixes = ["0001", "00011", "001", "17", "170", "2999x", "z", "00", "0001"]
+    own = [p.encode() if kind == pa.binary() else p for p in prefixes]
+    tests: list[Any] = [ps.col("s").starts_with(p) for p in own]
+    tests[2] = ps.col("s").like(own[2] + (b"%" if kind == pa.binary() else "%"))
+    condition = tests[0]
+    for test in tests[1:]:
+        condition = condition | test
+    condition = ~condition if negate else condition
+    wanted = [
+        row
+        for row, text in enumerate(texts)
+        if text is not None and any(text.startswith(p) for p in prefixes) != negate
+    ]
+    calls = []
+    monkeypatch.setattr(
+        execute, "compared", lambda test, *how: calls.append(test) or compared(test, *how)
+    )
+    found = ps.read_table(sink.getvalue(), filter=condition)
+    assert found["row"].to_pylist() == wanted
+    assert len(set(map(id, calls))) == 1
+    again = ps.read_table(sink.getvalue(), filter=condition & (ps.col("row") > 5))
+    assert again["row"].to_pylist() == [row for row in wanted if row > 5]
+
+
+def test_a_prefix_of_nothing_takes_all() -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"s": ["a", "", None, "b"]}), sink)
+    tests = [ps.col("s").starts_with(p) for p in ("x", "y", "z", "", "xy")]
+    condition = tests[0] | tests[1] | tests[2] | tests[3] | tests[4]
+    assert ps.read_table(sink.getvalue(), filter=condition)["s"].to_pylist() == ["a", "", "b"]
+    assert ps.read_table(sink.getvalue(), filter=~condition).num_rows == 0

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.predicate.expression import And
+from pageseek.predicate.expression import And, Or
 
 
 def data(columns: int = 2, rows: int = 1_000) -> bytes:
@@ -68,6 +68,22 @@ def test_many_conditions_take_linear_time() -> None:
     seconds(10)
     few, many = (min(seconds(n) for _ in range(3)) for n in (200, 3_200))
     assert many < 64 * few  # 16 times as many; quadratic, it were 256
+
+
+def test_many_prefixes_take_no_time_for_each_row() -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"s": [f"k{i:06}" for i in range(100_000)]}), sink)
+
+    def seconds(n: int) -> float:
+        condition = Or(tuple(ps.col("s").like(f"k{k:05}x%") for k in range(n)))
+        gc.collect()
+        start = time.thread_time()
+        assert ps.read_table(sink.getvalue(), filter=condition).num_rows == 0
+        return time.thread_time() - start
+
+    seconds(10)
+    few, many = (min(seconds(n) for _ in range(3)) for n in (500, 8_000))
+    assert many < 64 * few  # 16 times as many
 
 
 def test_a_filter_on_a_thousand_columns() -> None:

@@ -6,8 +6,9 @@ x < 5 is FALSE, which the kernels answer directly, NaN included.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,9 +19,9 @@ from pageseek.errors import PredicateError
 from pageseek.predicate import arrow, like, sidebyside
 from pageseek.predicate import expression as ex
 from pageseek.predicate.fold import fold
-from pageseek.predicate.listed import Listed
-from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer, pack
-from pageseek.predicate.many import FEW, many
+from pageseek.predicate.listed import Literals, merged, pack_literals
+from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer
+from pageseek.predicate.many import FEW, Many, by_type, many
 from pageseek.schema import Leaf
 from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form
 
@@ -41,7 +42,6 @@ _SYMBOL = {v: k for k, v in OPS.items()} | {
     rows.OP_IS_NAN: "is nan",
 }
 INPUT = -1  # the `op` of a leaf that a residual needs, and no test
-Literals = tuple[int, bytes, bytes | None]  # how many, their values, their offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,26 +305,17 @@ class _Binder:
         leaf, form = self._value(e.column)
         if not len(e.values):
             return BoundConst(negate)  # no list holds anything, not even null
-        at_once = None
-        if len(e.values) >= FEW:
+        if len(e.values) < FEW:
+            found = _singly(e.values, form, e.column)
+        else:
             if form not in e.packed:  # of the files before, most have the same form
-                e.packed[form] = many(e.values, form)
-            at_once = e.packed[form]
-        if at_once is not None:
-            if negate and at_once.has_null:
-                return BoundConst(False)
-            op = rows.OP_IN if at_once.literals[0] else rows.OP_NEVER
-            literals = at_once.literals if at_once.literals[0] else (0, b"", None)
-            return BoundLeaf(leaf, form, op, literals, negate, self._nan, e)
-        values = [exact(v, form, e.column) for v in e.values]
-        present = [v for v in values if v is not None]
-        if negate and len(present) < len(values):
+                e.packed[form] = _at_once(e.values, form, e.column)
+            found = e.packed[form]
+        if negate and found.has_null:
             return BoundConst(False)  # NOT IN (..., NULL) is never TRUE
-        fitted = [f for op, f in (fit("=", v, form, self._nan) for v in present) if op == "="]
-        if not fitted:
+        if not found.literals[0]:
             return BoundLeaf(leaf, form, rows.OP_NEVER, (0, b"", None), negate, self._nan, e)
-        found = Listed(_distinct(fitted, form))
-        return BoundLeaf(leaf, form, rows.OP_IN, found, negate, self._nan, e)
+        return BoundLeaf(leaf, form, rows.OP_IN, found.literals, negate, self._nan, e)
 
     def _prefix(self, e: ex.StartsWith, negate: bool) -> Bound:
         leaf, form = self._value(e.column)
@@ -443,11 +434,28 @@ def _not(bound: Bound) -> Bound:
     return bound.arg if isinstance(bound, BoundNot) else BoundNot(bound)
 
 
-def _distinct(values: list[Any], form: Form) -> Literals:
-    """Literals of IN: distinct, in ascending order."""
-    n, data, offsets = pack_literals(values, form)
-    order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data, offsets), np.int64)
-    return pack_literals([values[i] for i in order.tolist()], form)
+def _at_once(values: tuple[Any, ...] | pa.Array, form: Form, column: ex.Column) -> Many:
+    """The values of IN by whole arrays, of one type each, as far as they go."""
+    found = many(values, form)
+    if found is not None:
+        return found
+    groups = by_type(values) if isinstance(values, tuple) else [values]
+    parts = [
+        (many(group, form) if len(groups) > 1 else None) or _singly(group, form, column)
+        for group in groups
+    ]
+    literals = parts[0].literals
+    if len(parts) > 1:
+        literals = merged([part.literals for part in parts if part.literals[0]], form)
+    return Many(literals, any(part.has_null for part in parts))
+
+
+def _singly(values: Iterable[Any], form: Form, column: ex.Column) -> Many:
+    values = [exact(v, form, column) for v in values]
+    present = [v for v in values if v is not None]
+    fitted = (fit("=", v, form, rows.NAN_IEEE) for v in present)  # a NaN equals no integer
+    literals = merged([pack_literals([v for op, v in fitted if op == "="], form)], form)
+    return Many(literals, len(present) < len(values))
 
 
 def fit(op: str, value: Any, form: Form, nan: int) -> tuple[str, Any]:
@@ -461,25 +469,6 @@ def fit(op: str, value: Any, form: Form, nan: int) -> tuple[str, Any]:
     return fit_integer(op, value, form, nan == rows.NAN_SPARK)
 
 
-def pack_literals(values: list[Any], form: Form) -> Literals:
-    """Values of the form's kind as the kernels take them."""
-    if form.kind in BYTES_KINDS:
-        ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
-        width = np.int32 if form.kind == K_BYTES else np.int64
-        if ends[-1] > np.iinfo(width).max:
-            raise PredicateError("the literals of one condition hold more than 2 GiB")
-        return len(values), b"".join(values), ends.astype(width).tobytes()
-    if form.kind == K_FIXED:
-        return len(values), b"".join(values), None
-    if form.kind == K_BOOL:
-        return (
-            len(values),
-            np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(),
-            None,
-        )
-    return len(values), b"".join(pack(v, form) for v in values), None
-
-
 def _join(args: list[Bound], is_and: bool) -> Bound:
     kind = BoundAnd if is_and else BoundOr
     flat = [part for arg in args for part in (arg.args if isinstance(arg, kind) else (arg,))]
@@ -487,7 +476,9 @@ def _join(args: list[Bound], is_and: bool) -> Bound:
         return BoundConst(not is_and)
     flat = [part for part in flat if not isinstance(part, BoundConst)]
     if len(flat) > 1:
-        flat = _gather_points(flat, is_and)
+        # `a = 1 or a = 2` as `a in (1, 2)`, and `a != 1 and a != 2` as `a not in (1, 2)`; prefixes likewise
+        flat = _gathered(flat, _is_point, _one_in, is_and)
+        flat = _gathered(flat, _is_prefix, _one_prefix, is_and)
     if is_and and len(flat) > 1:
         folded = _fold(flat)
         if folded is None:
@@ -498,28 +489,33 @@ def _join(args: list[Bound], is_and: bool) -> Bound:
     return flat[0] if len(flat) == 1 else kind(tuple(flat))
 
 
-_FEW_POINTS = 4
+_FEW_ALIKE = 4
 
 
-def _gather_points(parts: list[Bound], is_and: bool) -> list[Bound]:
-    """`a = 1 or a = 2` as `a in (1, 2)`, and `a != 1 and a != 2` as `a not in (1, 2)`: where they are many."""
-    points: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
+def _gathered(
+    parts: list[Bound],
+    belongs: Callable[[BoundLeaf, bool], bool],
+    join: Callable[[Sequence[BoundLeaf], bool], BoundLeaf],
+    is_and: bool,
+) -> list[Bound]:
+    """Tests of one leaf that one test can stand for, where they are many: in the place of the first."""
+    alike: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
     for part in parts:
-        if isinstance(part, BoundLeaf) and _is_point(part, is_and):
-            points.setdefault((part.leaf.key, part.nan), []).append(part)
-    if all(len(same) < _FEW_POINTS for same in points.values()):
+        if isinstance(part, BoundLeaf) and belongs(part, is_and):
+            alike.setdefault((part.leaf.key, part.nan), []).append(part)
+    if all(len(same) < _FEW_ALIKE for same in alike.values()):
         return parts
     out: list[Bound] = []
     for part in parts:
         same = (
-            points.get((part.leaf.key, part.nan), [])
-            if isinstance(part, BoundLeaf) and _is_point(part, is_and)
+            alike.get((part.leaf.key, part.nan), [])
+            if isinstance(part, BoundLeaf) and belongs(part, is_and)
             else []
         )
-        if len(same) < _FEW_POINTS:
+        if len(same) < _FEW_ALIKE:
             out.append(part)
         elif part is same[0]:
-            out.append(_one_in(same, is_and))
+            out.append(join(same, is_and))
     return out
 
 
@@ -533,24 +529,31 @@ def _is_point(test: BoundLeaf, negated: bool) -> bool:
 
 
 def _one_in(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
-    """The points of several tests in one, and so with distinct literals."""
+    """The points of several tests in one."""
     first = tests[0]
-    n = sum(test.literals[0] for test in tests)
-    data = b"".join(test.literals[1] for test in tests)
-    form, offsets = first.form, None
-    if first.literals[2] is not None:
-        width = np.int32 if form.kind == K_BYTES else np.int64
-        sizes = [np.diff(np.frombuffer(test.literals[2] or b"", width)) for test in tests]
-        ends = np.concatenate([[0], np.cumsum(np.concatenate(sizes), dtype=np.int64)])
-        offsets = ends.astype(width).tobytes()
-        order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data, offsets), np.int64)
-        literals = pack_literals([data[ends[i] : ends[i + 1]] for i in order.tolist()], form)
-    else:
-        order = np.frombuffer(rows.sort_literals(form.kind, form.width, n, data), np.int64)
-        table = np.frombuffer(data, np.uint8).reshape(n, -1)
-        literals = len(order), table[order].tobytes(), None
+    literals = merged([test.literals for test in tests], first.form)
     source = ex.Or(tuple(test.source for test in tests))
-    return BoundLeaf(first.leaf, form, rows.OP_IN, Listed(literals), negate, first.nan, source)
+    return BoundLeaf(first.leaf, first.form, rows.OP_IN, literals, negate, first.nan, source)
+
+
+def _is_prefix(test: BoundLeaf, negated: bool) -> bool:
+    return test.op == rows.OP_PREFIX and test.negate == negated
+
+
+def _one_prefix(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
+    """The prefixes of several tests in one, without those that start with another."""
+    first = tests[0]
+    width = np.int32 if first.form.kind == K_BYTES else np.int64
+    prefixes: list[bytes] = []
+    for _, data, offsets in (test.literals for test in tests):
+        ends = np.frombuffer(offsets or b"", width).tolist()
+        prefixes += (data[a:b] for a, b in pairwise(ends))
+    kept: list[bytes] = []
+    for prefix in sorted(prefixes):  # what starts with a prefix follows it without a gap
+        if not kept or not prefix.startswith(kept[-1]):
+            kept.append(prefix)
+    source = ex.Or(tuple(test.source for test in tests))
+    return replace(first, literals=pack_literals(kept, first.form), negate=negate, source=source)
 
 
 def _fold(parts: list[Bound]) -> list[Bound] | None:

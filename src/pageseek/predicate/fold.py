@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pageseek._core import rows
-from pageseek.predicate.listed import Listed
+from pageseek.predicate.listed import Listed, Literals
 from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED
 
 if TYPE_CHECKING:
-    from pageseek.predicate.bind import BoundLeaf, Literals
+    from pageseek.predicate.bind import BoundLeaf
 
 LOWER, UPPER = (rows.OP_GT, rows.OP_GE), (rows.OP_LT, rows.OP_LE)
 _INVERSE = {

@@ -6,6 +6,9 @@ What is not sure to come out exactly is left to the way by single values: None.
 from __future__ import annotations
 
 import datetime as dt
+import operator
+from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pageseek._core import rows
-from pageseek.predicate.listed import Listed
+from pageseek.predicate.listed import DTYPES, Listed, distinct
 from pageseek.types import (
     BYTES_KINDS,
     FLOAT_KINDS,
@@ -25,28 +27,11 @@ from pageseek.types import (
     K_F16,
     K_F32,
     K_FIXED,
-    K_I8,
-    K_I16,
-    K_I32,
-    K_I64,
-    K_U8,
-    K_U16,
-    K_U32,
     K_U64,
     Form,
 )
 
 FEW = 64  # literals that are converted one by one
-_DTYPES: dict[int, Any] = {
-    K_I8: np.int8,
-    K_I16: np.int16,
-    K_I32: np.int32,
-    K_I64: np.int64,
-    K_U8: np.uint8,
-    K_U16: np.uint16,
-    K_U32: np.uint32,
-    K_U64: np.uint64,
-}
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -74,9 +59,16 @@ def many(values: tuple[Any, ...] | pa.Array, form: Form) -> Many | None:
     found = _floats(array, form) if form.kind in FLOAT_KINDS else _integers(array, form)
     if found is None:
         return None
-    data = found.tobytes()
-    order = np.frombuffer(rows.sort_literals(form.kind, form.width, len(found), data), np.int64)
-    return Many(Listed((len(order), found[order].tobytes(), None)), has_null)
+    return Many(distinct(found), has_null)
+
+
+def by_type(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """The values of each of Python's types."""
+    kinds = list(map(type, values))
+    return [
+        tuple(compress(values, map(partial(operator.is_, kind), kinds)))
+        for kind in dict.fromkeys(kinds)
+    ]
 
 
 def _array(values: tuple[Any, ...], form: Form) -> pa.Array | None:
@@ -167,7 +159,7 @@ def _floats(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:
 def _integers(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:
     """Integers, or times in the column's unit, that are values of its kind."""
     t, made = pa.types, form.storage
-    dtype = _DTYPES.get(form.kind)
+    dtype = DTYPES.get(form.kind)
     if dtype is None:
         return None
     if t.is_temporal(made):
