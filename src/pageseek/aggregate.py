@@ -264,13 +264,14 @@ class _Work:
             return
         learned = Learned()
         for one in self._left:
-            reading = Reading(self._plan, one.file_plan, self.report, one.opened, learned)
-            for group in reading.judged(one.groups):
-                part = self._narrowed(reading.opened, group, reading.fetcher)
-                table = reading.read(part, None) if part.ranges else None
+            reading = Reading(self._plan, one.file_plan, learned)
+            fetcher = reading.open(self.report, one.opened)
+            for group in reading.judged(one.groups, fetcher):
+                part = self._narrowed(reading.opened, group, fetcher)
+                table = reading.read(part, None, fetcher) if part.ranges else None
                 if table is not None:
                     self._take([table])
-            reading.finish()
+            reading.finish(self.report)
 
     def foresee(self) -> None:
         """Count what `run` may have to read, as far as the metadata tell."""

@@ -61,6 +61,7 @@ RESIDUAL_WEIGHT = 8  # of a byte that is evaluated outside of the kernels, until
 Key = tuple[int, int]  # of a leaf: Leaf.key
 FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
 CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
+SHARED = 1 << 18  # bytes of pages that are worth a second core
 MOST_BYTES = 1 << 30  # of strings that are looked up at once
 
 
@@ -240,12 +241,17 @@ class GroupScan:
         """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
         coded = tested and ranges.num_rows >= CODED_ROWS
         readers = [self._reader(part, not tested, coded) for part in parts]
-        self._fetch(readers, ranges)
+        size = self._fetch(readers, ranges)
         read_ahead(readers)
-        for reader in readers:
+        crew = self._fetcher.crew
+        if crew is None or len(readers) == 1 or size < SHARED:
+            found = [reader.read() for reader in readers]
+        else:
+            found = crew.each([reader.read for reader in readers])
+        for reader, arrays in zip(readers, found, strict=True):
             key = reader.leaf.key
             self._forms[key] = reader.form
-            self._held[key], decoded = reader.read(), reader.decoded
+            self._held[key], decoded = arrays, reader.decoded
             if reader.entries is not None:
                 self._entries[key], self._forms[key] = reader.entries, CODES
             if decoded is None:
@@ -260,15 +266,16 @@ class GroupScan:
             else:
                 self._ladders[key] = decoded
 
-    def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> None:
-        """Hand the readers their bytes: in one wave, those that are not at hand."""
+    def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> int:
+        """Hand the readers their bytes: in one wave, those that are not at hand. Returns how many bytes they have."""
         wanted = [reader.want(ranges) for reader in readers]
+        size = sum([length for places in wanted for _, length in places])
         if not self._reuses:
             buffers = iter(self._fetcher.read([at for places in wanted for at in places], "data"))
             for reader, places in zip(readers, wanted, strict=True):
                 fetched = sum([length for _, length in places])
                 reader.give([next(buffers) for _ in places], fetched)
-            return
+            return size
         different = dict.fromkeys(at for places in wanted for at in places)
         held = {at: data for at in different if (data := self._at_hand(at)) is not None}
         missing = [at for at in different if at not in held]
@@ -281,6 +288,7 @@ class GroupScan:
             if (reader.leaf.group or self._stepwise) and reader.leaf.index in payload:
                 self._kept += [(at[0], new[at]) for at in places if at in new]
         self._kept.sort(key=_place)
+        return size
 
     def _payload(self) -> set[int]:
         return {part.leaf.index for column in self._columns for part in column.parts}

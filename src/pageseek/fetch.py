@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 from pageseek.errors import CorruptFileError
 from pageseek.limits import DEFAULT, Limits
 from pageseek.report import Report
-from pageseek.storage.base import Store
+from pageseek.storage.base import SLOW_STORE, Buffer, Store
+from pageseek.workers import Crew
 
 LARGEST = 16 << 20  # bytes of one request that coalescing makes; a single range may be larger
 KEPT = 8 << 20  # bytes that were read to prune and wait for the scan
@@ -46,10 +48,24 @@ class Kept:
 class Fetcher:
     """Reads ranges of one store for one scan, and knows what that scan lets a file claim.
 
-    `tail`: the last bytes of the file, when they are at hand. `kept`: what was read to prune.
+    `tail`: the last bytes of the file, when they are at hand. `kept`: what was read to prune. `crew`: who works on
+    other things while a distant store is waited for.
     """
 
-    __slots__ = ("_gap", "_store", "_tail", "_tail_start", "decoding", "kept", "limits", "report")
+    __slots__ = (
+        "_counting",
+        "_far",
+        "_gap",
+        "_store",
+        "_tail",
+        "_tail_start",
+        "crew",
+        "decoding",
+        "kept",
+        "latency",
+        "limits",
+        "report",
+    )
 
     def __init__(
         self,
@@ -58,11 +74,16 @@ class Fetcher:
         tail: memoryview | None = None,
         limits: Limits = DEFAULT,
         kept: Kept | None = None,
+        crew: Crew | None = None,
     ) -> None:
         self.limits = limits
+        self.crew = crew
+        self._far = crew is not None and store.latency >= SLOW_STORE
+        self._counting = threading.Lock()  # leaves of a row group may be decoded side by side
         self.kept = Kept() if kept is None else kept
         self.decoding: dict[int, Any] = {}  # codec: how its pages are decoded (decode.py)
         self._store = store
+        self.latency = store.latency
         self._tail = tail
         self._tail_start = store.size - (tail.nbytes if tail is not None else 0)
         self._gap = int(store.latency * store.bandwidth)
@@ -108,11 +129,12 @@ class Fetcher:
                 requests.append((offset, length))
                 members.append([item])
             report = self.report
-            report.requests += len(requests)
-            report.waves += 1
-            report.bytes[kind] += sum([length for _, length in requests])
+            with self._counting:
+                report.requests += len(requests)
+                report.waves += 1
+                report.bytes[kind] += sum([length for _, length in requests])
             for (start, _), data, items in zip(
-                requests, self._store.read(requests), members, strict=True
+                requests, self._answers(requests), members, strict=True
             ):
                 view = memoryview(data).cast("B")
                 if len(items) == 1:
@@ -124,3 +146,12 @@ class Fetcher:
             rest = out[i]
             out[i] = memoryview(head if rest is None else b"".join((head, rest)))
         return out  # type: ignore[return-value]
+
+    def _answers(self, requests: Sequence[tuple[int, int]]) -> list[Buffer]:
+        if self.crew is None:
+            return self._store.read(requests)
+        self.crew.go_on()
+        if not self._far:
+            return self._store.read(requests)
+        with self.crew.waiting():
+            return self._store.read(requests)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -21,6 +24,11 @@ from pageseek.prune import COLUMN_INDEX
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
 from pageseek.tables import batches_of, table_of
+from pageseek.workers import Crew, Job, cores
+
+SMALL = 1 << 18  # values that one thread has read before another is ready
+FAR_AHEAD = 16  # row groups that may wait for a distant store at a time
+UNKNOWN = 8 << 20  # bytes that a row group of a file may take that is not open yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +97,67 @@ class ScanPlan:
             report = Report(analyzed=True, chunks=None)
         elif not report.analyzed:
             self._begin(report)
+        crew = self._crew()
+        if crew is None:
+            yield from self._one_by_one(report, opened, None)
+            return
+        with crew:
+            beside = self.request.limit is None and sum(len(f.groups) for f in self.files) > 1
+            yield from (self._side_by_side if beside else self._one_by_one)(report, opened, crew)
+
+    def _crew(self) -> Crew | None:
+        """Who works on it, where one thread by itself would take longer."""
+        threads = self.request.threads or cores()
+        far = any(file.source.far for file in self.files)
+        values = self.num_rows if self.request.limit is None else self.request.limit
+        if not far and (threads == 1 or values * max(len(self.schema), 1) < SMALL):
+            return None
+        return Crew(threads, FAR_AHEAD if far else threads + 1, self.request.max_ahead_bytes)
+
+    def _one_by_one(
+        self, report: Report, opened: Sequence[Opened], crew: Crew | None
+    ) -> Iterator[pa.Table]:
         left, learned, steps = self.request.limit, Learned(), Steps()
+        working = nullcontext if crew is None else crew.working
         for i, file_plan in enumerate(self.files):
             if left == 0:
                 return
-            reading = Reading(self, file_plan, report, opened[i] if opened else None, learned)
+            reading = Reading(self, file_plan, learned, crew)
+            fetcher = reading.open(report, opened[i] if opened else None)
             waiting = file_plan.groups
             while waiting and left != 0:
-                n = steps.next(waiting, left, reading.latency)
-                for group in reading.judged(waiting[:n]):
+                n = steps.next(waiting, left, fetcher.latency)
+                for group in reading.judged(waiting[:n], fetcher):
                     if left == 0:
                         break
-                    table = reading.read(group, left)
+                    with working():
+                        table = reading.read(group, left, fetcher)
                     if table is None:
                         continue
                     if left is not None:
                         left -= table.num_rows
                     yield table
                 waiting = waiting[n:]
-            reading.finish()
+            reading.finish(report)
+
+    def _side_by_side(
+        self, report: Report, opened: Sequence[Opened], crew: Crew
+    ) -> Iterator[pa.Table]:
+        """Row groups on several cores, and in several waits, at once; the tables in their order all the same."""
+        learned = Learned()
+
+        def jobs() -> Iterator[Job[tuple[pa.Table | None, Report, int]]]:
+            for i, file_plan in enumerate(self.files):
+                reading = Reading(self, file_plan, learned, crew)
+                given = opened[i] if opened else None
+                for group in file_plan.groups:
+                    work = partial(reading.beside, group, report, given)
+                    yield Job(work, reading.weight(group, given))
+
+        for table, part, lane in crew.in_order(jobs()):
+            report.join(part, lane)
+            if table is not None:
+                yield table
 
     def _begin(self, report: Report) -> None:
         """Of a report that planning did not fill: what there is to read is what the plan holds."""
@@ -134,55 +184,100 @@ class ScanPlan:
 
 
 class Reading:
-    """One file of a plan while its row groups are read, in their order. `opened`: if it was for the plan, a moment ago."""
+    """One file of a plan while its row groups are read: in their order, or side by side."""
 
     def __init__(
-        self,
-        plan: ScanPlan,
-        file_plan: FilePlan,
-        report: Report,
-        opened: Opened | None,
-        learned: Learned,
+        self, plan: ScanPlan, file_plan: FilePlan, learned: Learned, crew: Crew | None = None
     ) -> None:
-        self._plan, self._file_plan, self._learned = plan, file_plan, learned
-        self._planned_here = opened is not None
-        self.opened = opened or plan.open_file(file_plan, report)
-        file, scope = self.opened.file, self.opened.scope
-        self.fetcher = Fetcher(file.store, report, file.tail, plan.request.limits, scope.kept)
-        self._begun, self._unchecked = False, True
-        self._before = dict(report.row_groups.pruned_by)
-        ours, theirs = plan.schema, scope.schema
-        self._other = theirs is not ours and theirs.types != ours.types
-        self.latency = file.store.latency
+        self._plan, self._file_plan, self._learned, self._crew = plan, file_plan, learned, crew
+        self._opened: Opened | None = None
+        self._opening = threading.Lock()
+        self._left = len(file_plan.groups)
+        self._begun, self._unchecked, self._other = False, True, False
+        self._planned_here = False
+        self._before: dict[str, int] = {}
 
-    def judged(self, groups: Sequence[GroupPlan]) -> Sequence[GroupPlan]:
+    @property
+    def opened(self) -> Opened:
+        """The file, and what is asked of it."""
+        assert self._opened is not None
+        return self._opened
+
+    def open(self, report: Report, opened: Opened | None = None) -> Fetcher:
+        """Open the file, unless it is, and give what reads from it and counts that. `opened`: if it was opened for the
+        plan, a moment ago.
+        """
+        if self._opened is None:
+            self._planned_here = opened is not None
+            self._opened = opened or self._plan.open_file(self._file_plan, report)
+            self._before = dict(report.row_groups.pruned_by)
+            ours, theirs = self._plan.schema, self._opened.scope.schema
+            self._other = theirs is not ours and theirs.types != ours.types
+        file, scope = self._opened.file, self._opened.scope
+        limits = self._plan.request.limits
+        return Fetcher(file.store, report, file.tail, limits, scope.kept, self._crew)
+
+    def judged(self, groups: Sequence[GroupPlan], fetcher: Fetcher) -> Sequence[GroupPlan]:
         """The same row groups, those that only the footer has judged as far as other mechanisms leave them rows."""
-        file, scope, report = self.opened.file, self.opened.scope, self.fetcher.report
+        file, scope, report = self.opened.file, self.opened.scope, fetcher.report
         if not self._planned_here:
-            load_offsets(file, scope, [g for g in groups if g.judged], self.fetcher)
+            load_offsets(file, scope, [g for g in groups if g.judged], fetcher)
         if all(group.judged for group in groups):
             return groups
         with report.timed("prune"):
             done = [group for group in groups if group.judged]
-            made = judge(self.opened, [group for group in groups if not group.judged], self.fetcher)
+            made = judge(self.opened, [group for group in groups if not group.judged], fetcher)
         return sorted([*done, *made], key=lambda group: group.row_group)
 
-    def read(self, group: GroupPlan, left: int | None) -> pa.Table | None:
+    def weight(self, group: GroupPlan, opened: Opened | None) -> int:
+        """About the bytes of memory that a row group takes while it is read: what it has decompressed, and decoded."""
+        found = self._opened or opened
+        if found is None:  # it is not even open
+            return max(4 * group.cost, UNKNOWN)
+        file, number = found.file, group.row_group
+        try:
+            chunks = [file.chunk(number, leaf) for leaf in found.scope.touched(file)(number)]
+        except PageseekError:  # who reads it will say so, in its turn
+            return UNKNOWN
+        size: int = sum(max(chunk.total_uncompressed_size, 0) for chunk in chunks)
+        return 2 * size * group.ranges.num_rows // max(file.group_rows[number], 1)
+
+    def beside(
+        self, group: GroupPlan, report: Report, opened: Opened | None
+    ) -> tuple[pa.Table | None, Report, int]:
+        """The rows of a row group, read beside others of the file: with what was counted, and by which thread."""
+        part = report.part()
+        with self._opening:  # by the first that comes here
+            first = self._opened is None
+            fetcher = self.open(part, opened)
+            if first:
+                self.judged(self._file_plan.groups, fetcher)
+                part.files.read += 1
+                self._begun = True
+        table = self.read(group, None, fetcher)
+        with self._opening:
+            self._left -= 1
+            last = self._left == 0
+        if last:
+            self.finish(part)
+        return table, part, threading.get_ident()
+
+    def read(self, group: GroupPlan, left: int | None, fetcher: Fetcher) -> pa.Table | None:
         """The rows of a row group that pass, at most so many as are `left`; None where there are none."""
-        file = self.opened.file
+        file, report = self.opened.file, fetcher.report
         if not self._begun:
-            self.fetcher.report.files.read += 1
+            report.files.read += 1
             self._begun = True
         self._unchecked = True
         try:
-            found, arrays = self._read(group, left)
+            found, arrays = self._read(group, left, fetcher)
         except PageseekError:
             file.store.check()  # what was read may be of another version
             raise
         n = found.num_rows
         if not n:
             return None
-        self.fetcher.report.rows_out += n
+        report.rows_out += n
         schema = self._plan.schema
         if file.store.version.strong:  # to ask costs nothing there
             file.store.check()
@@ -198,18 +293,17 @@ class Reading:
             arrays = [[pa.array(found.rows() + first)], *arrays]
         return table_of(schema, n, arrays)
 
-    def finish(self) -> None:
+    def finish(self, report: Report) -> None:
         """No more of the file is read."""
         if self._unchecked:
             self.opened.file.store.check()
         if not self._begun:  # no row group was left when they were judged
-            report = self.fetcher.report
             report.files.prune(last_proof(self._before, report), 1)
 
     def _read(
-        self, group: GroupPlan, left: int | None
+        self, group: GroupPlan, left: int | None, fetcher: Fetcher
     ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
-        file, scope, fetcher = self.opened.file, self.opened.scope, self.fetcher
+        file, scope = self.opened.file, self.opened.scope
         request, report = self._plan.request, fetcher.report
         ranges, sure = group.ranges, group.sure
         while True:

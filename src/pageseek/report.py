@@ -129,6 +129,7 @@ class Report:
     chunks: dict[ChunkKey, ChunkReport] | None = field(default_factory=dict)
     executed: dict[tuple[str, int], int] = field(default_factory=dict)  # row group -> its rows
     notes: list[str] = field(default_factory=list)
+    lanes: dict[int, int] = field(default_factory=dict)  # waves of what went on side by side
 
     def chunk(self, file: str, row_group: int, path: str, num_pages: int | None) -> LeafReport:
         """The counts of a column chunk that is going to be read; `num_pages` where an offset index tells."""
@@ -160,7 +161,8 @@ class Report:
         with so many more rows, which that index had ruled out.
         """
         self.rows.prune("column_index", -more_rows)
-        for (name, number, _), chunk in (self.chunks or {}).items():
+        # as a list: meanwhile other threads may count chunks of other row groups
+        for (name, number, _), chunk in list((self.chunks or {}).items()):
             if (name, number) == (file, row_group):
                 chunk.restart()
                 if chunk.path == path:
@@ -173,6 +175,46 @@ class Report:
         if self.chunks is not None:
             for path in paths:
                 self.chunks.pop((file, row_group, path), None)
+
+    def part(self) -> Report:
+        """A report of work that goes on beside other work, for `join` to take in when that is done."""
+        return Report(
+            analyzed=True,
+            chunks=self.chunks,  # each has its own
+            executed=self.executed,
+        )
+
+    def join(self, part: Report, lane: int) -> None:
+        """Take in what was counted beside this. Requests of one `lane` come one after another: of several lanes the
+        waves of the longest count.
+        """
+        for mine, other in (
+            (self.files, part.files),
+            (self.row_groups, part.row_groups),
+            (self.rows, part.rows),
+        ):
+            mine.total += other.total
+            mine.read += other.read
+            for mechanism, n in other.pruned_by.items():
+                mine.prune(mechanism, n)
+        self.rows_out += part.rows_out
+        self.requests += part.requests
+        before = max(self.lanes.values(), default=0)
+        self.lanes[lane] = self.lanes.get(lane, 0) + part.waves
+        self.waves += max(self.lanes.values()) - before
+        for kind, size in part.bytes.items():
+            self.bytes[kind] += size
+        for stage, seconds in part.seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+        for path, leaf in part.leaves.items():
+            mine_leaf = self.leaves.setdefault(path, LeafReport())
+            mine_leaf.pages_total += leaf.pages_total
+            mine_leaf.pages_read += leaf.pages_read
+            mine_leaf.bytes += leaf.bytes
+            mine_leaf.rows_decoded += leaf.rows_decoded
+            mine_leaf.dictionary_pages += leaf.dictionary_pages
+        for note in part.notes:
+            self.note(note)
 
     def tally(self) -> tuple[Count, dict[str, LeafReport]]:
         """Pages over all columns, each counted under what ruled it out, and the sums of each column."""

@@ -60,6 +60,8 @@ class Request:
     prune: frozenset[str] = field(default_factory=lambda: mechanisms(True))
     take: rows.RowRanges | None = None  # rows of the whole source, which are numbered through
     row_number: str | None = None  # the column that gives these numbers
+    threads: int | None = None  # that may compute at a time; None: one for each core
+    max_ahead_bytes: int = 256 << 20  # of row groups that are read before they are asked for
 
     def asked(self, first_row: int, num_rows: int) -> rows.RowRanges:
         """The rows wanted of a row group, before any filter; `first_row`: the number of its first."""

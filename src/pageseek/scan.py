@@ -28,6 +28,7 @@ from pageseek.tables import table_of
 from pageseek.types import Options
 
 BATCH_SIZE = 1 << 17
+AHEAD = 256 << 20
 _LIMITS = DEFAULT.max_page_bytes, DEFAULT.max_output_bytes, DEFAULT.max_metadata_bytes
 
 
@@ -248,6 +249,8 @@ def scan(
     out_of_range: str = "error",
     prune: bool | Collection[str] = True,
     batch_size: int = BATCH_SIZE,
+    threads: int | None = None,
+    max_ahead_bytes: int = AHEAD,
     max_page_bytes: int = DEFAULT.max_page_bytes,
     max_output_bytes: int = DEFAULT.max_output_bytes,
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
@@ -294,6 +297,11 @@ def scan(
         "dictionary" and the names of registered pruners. The rows are the same with any of them.
     batch_size : int
         Greatest number of rows of a batch.
+    threads : int, optional
+        How many threads may decode at a time; one for each core unless given. Small answers take one. Rows come in
+        file order with any number.
+    max_ahead_bytes : int
+        About the memory that row groups may take which are read before they are asked for; 256 MiB unless given.
     max_page_bytes : int
         Bytes of one page, decompressed; 1 GiB unless given. A file that claims more than this, or than either
         of the next two, is a LimitError that names the option.
@@ -307,6 +315,13 @@ def scan(
         limit = min(_whole("limit", limit), MOST)
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size}: at least 1")
+    if threads is not None:
+        threads = _whole("threads", threads)
+        if threads < 1:
+            raise ValueError(f"threads={threads}: at least 1")
+    max_ahead_bytes = min(_whole("max_ahead_bytes", max_ahead_bytes), MOST)
+    if max_ahead_bytes < 0:
+        raise ValueError(f"max_ahead_bytes={max_ahead_bytes}: not negative")
     for names, given in (("columns", columns), ("dictionary_columns", dictionary_columns)):
         if isinstance(given, str):
             raise TypeError(f"{names}={given!r}: a list of names")
@@ -328,6 +343,8 @@ def scan(
         options=Options(int96_unit, string_type, tuple(dictionary_columns), out_of_range),
         nan=nan,
         batch_size=batch_size,
+        threads=threads,
+        max_ahead_bytes=max_ahead_bytes,
         prune=mechanisms(prune),
         limits=limits,
     )

@@ -48,6 +48,11 @@ class Source:
         return version_at(self.path)
 
     @property
+    def far(self) -> bool:
+        """Whether it takes a while until its first byte comes."""
+        return self.filesystem is not None and not isinstance(self.filesystem, pafs.LocalFileSystem)
+
+    @property
     def key(self) -> str:
         """Names the file in caches, next to its version."""
         if self.filesystem is None:
