@@ -22,6 +22,7 @@ from pageseek.predicate.fold import fold
 from pageseek.predicate.listed import Literals, merged, pack_literals
 from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer
 from pageseek.predicate.many import FEW, Many, by_type, many
+from pageseek.predicate.show import point
 from pageseek.schema import Leaf
 from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form
 
@@ -232,6 +233,43 @@ class _Binder:
         return bound
 
     def _test(self, e: ex.Expression, negate: bool) -> Bound:
+        try:
+            return self._bound(e, negate)
+        except PredicateError as error:
+            place = None if error.at is not None else self._fault(e)
+            if place is None:
+                raise
+            raise point(str(error), place.text, place.at) from error
+
+    def _fault(self, e: ex.Expression) -> ex.Place | None:
+        """Where in the text of the filter a condition is that cannot be bound: the column, or a value."""
+        if isinstance(e, ex.AnyElement):
+            return e.element.place
+        column: ex.Column | None = getattr(e, "column", None)
+        if column is None or column.place is None:
+            return None
+        place = column.place
+        try:
+            _, form = self._value(column)
+        except PredicateError:
+            return place
+        if isinstance(e, ex.CompareColumns):
+            return e.other.place
+        if isinstance(e, (ex.Like, ex.StartsWith)):
+            beside: Iterable[int] = place.values if form.kind in BYTES_KINDS else ()
+        elif isinstance(e, ex.IsIn):
+            beside = (
+                at
+                for value, at in zip(e.values, place.values, strict=True)
+                if not _fits(value, form)
+            )
+        elif isinstance(e, ex.Compare):
+            beside = place.values[-1:] if e.op == "<=" else place.values  # BETWEEN has two
+        else:
+            beside = ()
+        return place._replace(at=next(iter(beside), place.at))
+
+    def _bound(self, e: ex.Expression, negate: bool) -> Bound:
         if isinstance(e, ex.Compare):
             return self._compare(e, negate)
         if isinstance(e, ex.IsIn):
@@ -386,6 +424,14 @@ class _Binder:
             return None
         leaf, form = self._find(path)
         return None if leaf.group else form
+
+
+def _fits(value: Any, form: Form) -> bool:
+    try:
+        exact(value, form, None)
+    except PredicateError:
+        return False
+    return True
 
 
 def _input(leaf: Leaf, form: Form, source: ex.Expression) -> BoundLeaf:
