@@ -37,7 +37,15 @@ class FileChangedError(PageseekError):
 
 
 class PredicateError(PageseekError, ValueError):
-    """A filter does not fit the columns that it names."""
+    """A filter does not fit the columns that it names.
+
+    Attributes
+    ----------
+    at : int or None
+        Of a filter in SQL, the character at fault, to which the message points; else None.
+    """
+
+    at: int | None = None
 
 
 class PrunerError(PageseekError):

@@ -37,7 +37,7 @@ from pageseek.masks import (
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import Decoded, assemble
 from pageseek.ordering import Learned, blocks_of
-from pageseek.predicate.bind import (
+from pageseek.predicate.bound import (
     Bound,
     BoundAnd,
     BoundAny,

@@ -11,7 +11,7 @@ from pageseek._core import rows
 from pageseek.chunks import chunk_range, stated_pages
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import Bound, BoundAnd, BoundNot, BoundOr
+from pageseek.predicate.bound import Bound, BoundAnd, BoundNot, BoundOr
 from pageseek.prune import COLUMN_INDEX, Left, Task, drive, load_indexes
 from pageseek.report import ChunkReport, Report
 from pageseek.request import GroupPlan, Opened, Scope

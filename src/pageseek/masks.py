@@ -11,7 +11,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek._core.gather import gather
 from pageseek.nesting import Decoded
-from pageseek.predicate.bind import BoundLeaf
+from pageseek.predicate.bound import BoundLeaf
 from pageseek.predicate.listed import Listed
 from pageseek.schema import Leaf
 from pageseek.types import K_BOOL, Form, to_arrow

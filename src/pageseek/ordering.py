@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pageseek._core import rows
-from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, BoundOr
+from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, BoundOr
 
 ENOUGH = 1024  # rows from which a measurement says something
 BLOCK = 1024  # rows: less than a page has

@@ -14,7 +14,7 @@ from pageseek.fetch import Fetcher
 from pageseek.judge import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
 from pageseek.metadata import ParquetFile
 from pageseek.plan import ScanPlan
-from pageseek.predicate.bind import BoundConst
+from pageseek.predicate.bound import BoundConst
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope

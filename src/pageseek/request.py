@@ -14,7 +14,8 @@ from pageseek.errors import PredicateError
 from pageseek.fetch import Kept
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import Bound, bind, leaves_of
+from pageseek.predicate.bind import bind
+from pageseek.predicate.bound import Bound, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, mechanisms, prune_groups
 from pageseek.schema import Leaf

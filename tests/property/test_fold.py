@@ -16,7 +16,8 @@ from pageseek._core import rows
 
 import pageseek as ps
 from pageseek.predicate import expression as ex
-from pageseek.predicate.bind import Bound, BoundAnd, BoundConst, BoundLeaf, bind, leaves_of
+from pageseek.predicate.bind import bind
+from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, leaves_of
 from pageseek.types import Options
 
 NAN = math.nan

@@ -10,7 +10,8 @@ from pageseek._core.rows import RowRanges
 
 import pageseek as ps
 from pageseek.columns import tested
-from pageseek.predicate.bind import bind, leaves_of
+from pageseek.predicate.bind import bind
+from pageseek.predicate.bound import leaves_of
 from pageseek.prune.driver import drive
 from pageseek.prune.protocol import Proof, Pruner, Site
 from pageseek.report import Report

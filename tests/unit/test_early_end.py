@@ -14,7 +14,7 @@ from pageseek._core import rows
 import pageseek as ps
 from pageseek import execute
 from pageseek.ordering import BLOCK, Learned, blocks_of, likely_share
-from pageseek.predicate.bind import BoundAnd, BoundConst, BoundOr
+from pageseek.predicate.bound import BoundAnd, BoundConst, BoundOr
 
 N = 4_000
 

@@ -12,7 +12,7 @@ from pageseek._core.rows import RowRanges
 import pageseek as ps
 from pageseek.columns import tested as leaf_at
 from pageseek.predicate.bind import bind
-from pageseek.predicate.bind import tests_of as judged_of
+from pageseek.predicate.bound import tests_of as judged_of
 from pageseek.prune import GroupProof, Proof, Site
 from pageseek.prune.evidence import Evidence
 from pageseek.report import Report

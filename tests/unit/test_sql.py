@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import io
 import operator
 import pickle
 from decimal import Decimal
@@ -98,7 +99,7 @@ def test_what_is_written_is_what_the_expression_says(text: str, expected: Any) -
         ("a in ()", 6, "at least one value"),
         ("a in (1", 7, "to end the values"),
         ("a in (1, b)", 9, "not columns"),
-        ("a is 5", 5, "NULL, NAN, TRUE or FALSE"),
+        ("a is 5", 5, "NULL, NAN, TRUE, FALSE or UNKNOWN"),
         ("(a > 5", 6, "close the parenthesis"),
         ("a > 5)", 5, "AND, OR or the end"),
         ("1 = 'a'", 2, "two values"),
@@ -412,3 +413,121 @@ def test_values_are_compared_with_each_other(text: str, value: bool | None) -> N
     made = to_expression(text)
     assert isinstance(made, Constant)
     assert made.value is value
+
+
+def small() -> bytes:
+    sink = io.BytesIO()
+    columns = {"a": [1, None], "t": ["x", "y"], "l": [[1], [2]], "g": [True, None]}
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+NO_COLUMN = "<memory>: no column 'nope'; there are 'a', 't', 'l', 'g'"
+OF_A = "column 'a' of type int64 cannot be compared with 'x': give a value of the column's type; in SQL, write it without quotes"
+OF_T = "column 't' of type string cannot be compared with 3"
+UNBOUND = [  # a filter, the character that is pointed at marked by ^ before it, and the words
+    ("^nope = 3", NO_COLUMN),
+    ("a > 1 and ^nope is null", NO_COLUMN),
+    ("a = ^nope", NO_COLUMN),
+    ("not is_nan(^nope) or a = 1", NO_COLUMN),
+    ("any(^nope) = 1", NO_COLUMN),
+    ("^nope in (1, 2)", NO_COLUMN),
+    ("^nope like 'a%'", NO_COLUMN),
+    ("a = ^'x'", OF_A),
+    ("^'x' > a", OF_A),
+    ("a in (1, ^'x', 'y')", OF_A),
+    ("a in (" + "1, " * 9 + "^'x'" + ", 2" * 3 + ")", OF_A),
+    ("a between 1 and ^'x'", OF_A),
+    ("a not between ^'x' and 1", OF_A),
+    ("a = 1 or (t = 'x' and\n  not t <= ^3)", OF_T),
+    ("t in ('a', ^3)", OF_T),
+    ("any(l) = ^'x'", OF_A.replace("'a'", "'any(l)'")),
+    ("array_contains(l, ^'x')", OF_A.replace("'a'", "'any(l)'")),
+    ("any(^a) = 1", "any(a) = 1: column of type int64 is no list; compare it without any()"),
+    ("t = ^a", "t = a: string and int64 cannot be compared"),
+    ("^a is true", "column 'a' of type int64 cannot be compared with True"),
+    ("^a like 'x'", "a like 'x': column of type int64 is no text; compare it with ="),
+    ("starts_with(^a, 'x')", "a starts with 'x': column of type int64 has no prefix"),
+    ("t like ^x'61'", "t like b'a': give str for text and bytes for binary columns"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("marked", "words"), UNBOUND, ids=[text for text, _ in UNBOUND])
+def test_what_cannot_be_bound_is_pointed_at(marked: str, words: str) -> None:
+    at = marked.index("^")
+    text = marked.replace("^", "")
+    start = text.rfind("\n", 0, at) + 1
+    line = text[start:].split("\n")[0]
+    with pytest.raises(ps.PredicateError) as caught:
+        ps.read_table(small(), filter=text)
+    assert str(caught.value) == f"{words}\n  {line}\n  {' ' * (at - start)}^"
+    assert caught.value.at == at
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.at) == (str(caught.value), at)
+
+
+def test_in_a_long_list_the_value_is_pointed_at() -> None:
+    text = f"a in ({', '.join(map(str, range(500)))}, 'x', 7)"
+    with pytest.raises(ps.PredicateError) as caught:
+        ps.read_table(small(), filter=text)
+    assert caught.value.at == text.index("'x'")
+    words, shown, caret = str(caught.value).split("\n")
+    assert words == OF_A
+    assert shown[caret.index("^") :].startswith("'x'")
+
+
+def test_a_place_in_the_text_changes_nothing_else() -> None:
+    text = "a = 1 and any(l) > 2"
+    parsed, written = parse(text), (ps.col("a") == 1) & (ps.col("l").any() > 2)
+    assert repr(parsed) == repr(written) == text
+    assert pickle.dumps(parsed) == pickle.dumps(written)
+    for condition in (ps.col("nope") == 1, pickle.loads(pickle.dumps(parse("nope = 1")))):
+        with pytest.raises(ps.PredicateError) as caught:
+            ps.read_table(small(), filter=condition)
+        assert (str(caught.value), caught.value.at) == (NO_COLUMN, None)
+
+
+NULLS = {  # what a condition on a null comes to, in three-valued logic
+    "null is null": True,
+    "null is not null": False,
+    "null is unknown": True,
+    "null is true": False,
+    "null is not true": True,
+    "(null) is null": True,
+    "not null is null": False,
+    "(not null) is null": True,
+    "a = null is null": True,
+    "(a = null) is unknown": True,
+    "(a <> null) is not unknown": False,
+    "null = null is unknown": True,
+    "(null and false) is false": True,
+    "(null or true) is true": True,
+    "(null and true) is unknown": True,
+    "null in (1, null) is unknown": True,
+    "null not in (1) is unknown": True,
+    "null like 'a' is unknown": True,
+    "null between 1 and 2 is unknown": True,
+    "true is unknown": False,
+    "1 is null": False,
+    "'x' is not null": True,
+    "date '2024-01-31' is null": False,
+}
+
+
+@pytest.mark.parametrize("text", NULLS)
+def test_a_null_that_is_written(text: str) -> None:
+    assert ps.read_table(small(), filter=text).num_rows == 2 * NULLS[text]
+
+
+def test_unknown_of_booleans_and_columns_of_that_name() -> None:
+    assert ps.read_table(small(), filter="g is unknown")["a"].to_pylist() == [None]
+    assert ps.read_table(small(), filter="g is not unknown")["a"].to_pylist() == [1]
+    assert ps.read_table(small(), filter="a = 1 is unknown")["a"].to_pylist() == [None]
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"unknown": [True, None]}), sink)
+    assert ps.read_table(sink.getvalue(), filter="unknown is unknown").num_rows == 1
+    with pytest.raises(ps.PredicateError) as caught:
+        ps.read_table(small(), filter="a = 1 or unknown is unknown")
+    assert caught.value.at == len("a = 1 or ")
+    with pytest.raises(ps.PredicateError, match="write NULL after a value and IS here, not nan"):
+        parse("1 is nan")

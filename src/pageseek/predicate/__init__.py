@@ -5,7 +5,8 @@ a file by `bind`, with `literal` and `many` for values and `fold` for what can b
 leaf answers is a residual: `like`, `sidebyside` for two columns, `arrow`.
 """
 
-from pageseek.predicate.bind import (
+from pageseek.predicate.bind import bind
+from pageseek.predicate.bound import (
     Bound,
     BoundAnd,
     BoundAny,
@@ -14,7 +15,6 @@ from pageseek.predicate.bind import (
     BoundNot,
     BoundOr,
     BoundResidual,
-    bind,
 )
 from pageseek.predicate.dnf import from_dnf
 from pageseek.predicate.expression import Column, Expression, col, to_expression

@@ -7,7 +7,7 @@ x < 5 is FALSE, which the kernels answer directly, NaN included.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -18,10 +18,22 @@ from pageseek._core import rows
 from pageseek.errors import PredicateError
 from pageseek.predicate import arrow, like, sidebyside
 from pageseek.predicate import expression as ex
+from pageseek.predicate.bound import (
+    INPUT,
+    Bound,
+    BoundAnd,
+    BoundAny,
+    BoundConst,
+    BoundLeaf,
+    BoundNot,
+    BoundOr,
+    BoundResidual,
+)
 from pageseek.predicate.fold import fold
-from pageseek.predicate.listed import Literals, merged, pack_literals
+from pageseek.predicate.listed import merged, pack_literals
 from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer
 from pageseek.predicate.many import FEW, Many, by_type, many
+from pageseek.predicate.show import point
 from pageseek.schema import Leaf
 from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form
 
@@ -41,95 +53,6 @@ _SYMBOL = {v: k for k, v in OPS.items()} | {
     rows.OP_IS_NULL: "is null",
     rows.OP_IS_NAN: "is nan",
 }
-INPUT = -1  # the `op` of a leaf that a residual needs, and no test
-
-
-@dataclass(frozen=True, slots=True)
-class BoundLeaf:
-    """One test of one leaf. With `negate` it asks where the test is FALSE."""
-
-    leaf: Leaf
-    form: Form
-    op: int
-    literals: Literals
-    negate: bool
-    nan: int
-    source: ex.Expression
-
-    def __repr__(self) -> str:
-        return f"not ({self.source!r})" if self.negate else repr(self.source)
-
-
-@dataclass(frozen=True, slots=True)
-class BoundAnd:
-    args: tuple[Bound, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BoundOr:
-    args: tuple[Bound, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BoundConst:
-    """TRUE for every row, or for none."""
-
-    value: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BoundNot:
-    """TRUE where its argument is not TRUE, be that FALSE or NULL."""
-
-    arg: Bound
-
-
-@dataclass(frozen=True, slots=True)
-class BoundAny:
-    """Some element of the list at `input` passes the test; with `every`, all do of a list that is there.
-
-    The test is bound to the leaf of the elements, so that rows without any never pass it, and zones of that
-    leaf tell where none does.
-    """
-
-    input: BoundLeaf
-    test: Bound
-    every: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BoundResidual:
-    """A condition that only values can answer. With `negate` it asks where the condition is FALSE.
-
-    `evaluate` takes the values of the inputs, or of the whole columns where there are some, and gives
-    booleans, null where the condition is.
-    """
-
-    inputs: tuple[BoundLeaf, ...]
-    evaluate: Callable[[list[pa.ChunkedArray]], Any]
-    negate: bool
-    source: ex.Expression
-    columns: tuple[Any, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"not ({self.source!r})" if self.negate else repr(self.source)
-
-    def mask(
-        self, values: list[pa.ChunkedArray], codes: pa.ChunkedArray | None = None
-    ) -> tuple[np.ndarray, int]:
-        """A bitmap of the rows that pass, and how many there are. With codes, the values are a dictionary."""
-        found = self.evaluate(values)
-        if codes is not None:
-            found = pa.chunked_array([found]) if isinstance(found, pa.Array) else found
-            found = found.take(codes)
-        if isinstance(found, pa.ChunkedArray):
-            found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], pa.bool_())
-        passed = np.asarray(found.fill_null(self.negate).to_numpy(zero_copy_only=False), dtype=bool)
-        passed = ~passed if self.negate else passed
-        return np.packbits(passed, bitorder="little"), int(np.count_nonzero(passed))
-
-
-Bound = BoundLeaf | BoundAnd | BoundOr | BoundConst | BoundNot | BoundAny | BoundResidual
 Found = tuple[Leaf, Form]
 
 
@@ -166,71 +89,6 @@ def bind(
     return _Binder(find, NAN_RULES[nan]).bind(expression, False)
 
 
-def leaves_of(bound: Bound) -> list[BoundLeaf]:
-    """The tests of a bound filter in the order of writing, and the inputs of what no test can answer."""
-    if isinstance(bound, BoundLeaf):
-        return [bound]
-    if isinstance(bound, BoundConst):
-        return []
-    if isinstance(bound, BoundNot):
-        return leaves_of(bound.arg)
-    if isinstance(bound, BoundAny):
-        return [bound.input, *leaves_of(bound.test)]
-    if isinstance(bound, BoundResidual):
-        return list(bound.inputs)
-    return [leaf for arg in bound.args for leaf in leaves_of(arg)]
-
-
-def tests_of(bound: Bound) -> list[BoundLeaf]:
-    """The tests that an index may say something of: what it denies of a test, or proves, tells of the whole."""
-    if isinstance(bound, BoundLeaf):
-        return [bound]
-    if isinstance(bound, BoundNot):
-        return tests_of(bound.arg)
-    if isinstance(bound, BoundAny):
-        return [] if bound.every else tests_of(bound.test)
-    if isinstance(bound, (BoundAnd, BoundOr)):
-        return [test for arg in bound.args for test in tests_of(arg)]
-    return []
-
-
-def null_tests(bound: Bound) -> dict[tuple[int, int], BoundLeaf]:
-    """By their keys the leaves of which nothing is asked but whether they are null, each with such a test."""
-    found = {
-        test.leaf.key: test
-        for test in tests_of(bound)
-        if test.op == rows.OP_IS_NULL and not test.form.is_null
-    }
-    if found:
-        for test in leaves_of(bound):
-            if test.op != rows.OP_IS_NULL:
-                found.pop(test.leaf.key, None)
-    return found
-
-
-def all_null(bound: Bound) -> set[tuple[int, int]]:
-    """Keys of leaves that are null in every row for which a filter is TRUE."""
-    return {
-        part.leaf.key
-        for part in conjuncts(bound)
-        if isinstance(part, BoundLeaf) and part.op == rows.OP_IS_NULL and not part.negate
-    }
-
-
-def has_residual(bound: Bound) -> bool:
-    """Whether Arrow or numpy evaluates a part, which costs more than a test."""
-    if isinstance(bound, (BoundResidual, BoundAny)):
-        return True
-    if isinstance(bound, BoundNot):
-        return has_residual(bound.arg)
-    return isinstance(bound, (BoundAnd, BoundOr)) and any(map(has_residual, bound.args))
-
-
-def conjuncts(bound: Bound) -> list[Bound]:
-    """The parts that must all be TRUE."""
-    return list(bound.args) if isinstance(bound, BoundAnd) else [bound]
-
-
 class _Binder:
     def __init__(self, find: Find, nan: int) -> None:
         self._find = find
@@ -255,6 +113,43 @@ class _Binder:
         return bound
 
     def _test(self, e: ex.Expression, negate: bool) -> Bound:
+        try:
+            return self._bound(e, negate)
+        except PredicateError as error:
+            place = None if error.at is not None else self._fault(e)
+            if place is None:
+                raise
+            raise point(str(error), place.text, place.at) from error
+
+    def _fault(self, e: ex.Expression) -> ex.Place | None:
+        """Where in the text of the filter a condition is that cannot be bound: the column, or a value."""
+        if isinstance(e, ex.AnyElement):
+            return e.element.place
+        column: ex.Column | None = getattr(e, "column", None)
+        if column is None or column.place is None:
+            return None
+        place = column.place
+        try:
+            _, form = self._value(column)
+        except PredicateError:
+            return place
+        if isinstance(e, ex.CompareColumns):
+            return e.other.place
+        if isinstance(e, (ex.Like, ex.StartsWith)):
+            beside: Iterable[int] = place.values if form.kind in BYTES_KINDS else ()
+        elif isinstance(e, ex.IsIn):
+            beside = (
+                at
+                for value, at in zip(e.values, place.values, strict=True)
+                if not _fits(value, form)
+            )
+        elif isinstance(e, ex.Compare):
+            beside = place.values[-1:] if e.op == "<=" else place.values  # BETWEEN has two
+        else:
+            beside = ()
+        return place._replace(at=next(iter(beside), place.at))
+
+    def _bound(self, e: ex.Expression, negate: bool) -> Bound:
         if isinstance(e, ex.Compare):
             return self._compare(e, negate)
         if isinstance(e, ex.IsIn):
@@ -409,6 +304,14 @@ class _Binder:
             return None
         leaf, form = self._find(path)
         return None if leaf.group else form
+
+
+def _fits(value: Any, form: Form) -> bool:
+    try:
+        exact(value, form, None)
+    except PredicateError:
+        return False
+    return True
 
 
 def _input(leaf: Leaf, form: Form, source: ex.Expression) -> BoundLeaf:
@@ -577,22 +480,4 @@ def _fold(parts: list[Bound]) -> list[Bound] | None:
     return out
 
 
-__all__ = [
-    "INPUT",
-    "Bound",
-    "BoundAnd",
-    "BoundAny",
-    "BoundConst",
-    "BoundLeaf",
-    "BoundNot",
-    "BoundOr",
-    "BoundResidual",
-    "Names",
-    "bind",
-    "conjuncts",
-    "fit",
-    "has_residual",
-    "leaves_of",
-    "pack_literals",
-    "tests_of",
-]
+__all__ = ["Names", "bind", "fit", "pack_literals"]

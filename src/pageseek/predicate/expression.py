@@ -35,6 +35,7 @@ __all__ = [
     "Like",
     "Not",
     "Or",
+    "Place",
     "StartsWith",
     "col",
     "flatten",
@@ -90,16 +91,28 @@ def _flat(kind: type[And] | type[Or], *args: Expression) -> tuple[Expression, ..
     )
 
 
+class Place(NamedTuple):
+    """Where the text of a filter has a column, and the values that it is compared with there."""
+
+    text: str
+    at: int
+    values: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column:
     """A column by name; comparisons with values, or with another column, make conditions.
 
     `path`: one name, taken exactly if there is such a top-level column and else split at its dots, or the
-    parts of a path.
+    parts of a path. `place`: where a text named it, for errors; it does not travel.
     """
 
     path: tuple[str, ...]
+    place: Place | None = None
     __hash__ = object.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path,)
 
     def __eq__(self, value: object) -> Expression:  # type: ignore[override]
         return self._compare("=", value)
@@ -181,7 +194,7 @@ class Column:
         TRUE where a list has an element that satisfies the comparison; FALSE where none does and none is null;
         NULL else, and where there is no list.
         """
-        return Element(self.path)
+        return Element(self.path, self.place)
 
     def __bool__(self) -> bool:
         raise PredicateError(f"{self!r} is a column, not a truth value; compare it with something")

@@ -19,7 +19,7 @@ from pageseek.predicate.listed import Listed, Literals
 from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED
 
 if TYPE_CHECKING:
-    from pageseek.predicate.bind import BoundLeaf
+    from pageseek.predicate.bound import BoundLeaf
 
 LOWER, UPPER = (rows.OP_GT, rows.OP_GE), (rows.OP_LT, rows.OP_LE)
 _INVERSE = {

@@ -15,6 +15,7 @@ from pageseek.errors import PredicateError
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso
 from pageseek.predicate.literal import MAX_EXPONENT, Number
+from pageseek.predicate.show import point
 
 __all__ = ["parse"]
 
@@ -110,17 +111,7 @@ class _Parser:
         return f"{char!r} has no meaning here"
 
     def _error(self, at: int, words: str) -> PredicateError:
-        """Points at a character: the line that has it, and a caret below."""
-        text = self._text
-        start = text.rfind("\n", 0, at) + 1
-        stop = text.find("\n", at)
-        line = text[start : len(text) if stop < 0 else stop]
-        left = max(at - start - 50, 0)
-        shown = line[left : left + 100].replace("\t", " ")
-        head = "..." if left else ""
-        tail = "..." if len(line) > left + 100 else ""
-        caret = " " * (len(head) + at - start - left) + "^"
-        return PredicateError(f"filter: {words}\n  {head}{shown}{tail}\n  {caret}")
+        return point(f"filter: {words}", self._text, at)
 
     # -- tokens -----------------------------------------------------------------------------------
 
@@ -253,6 +244,16 @@ class _Parser:
             return self._compare(operand, op, self._operand(), token.at)
         if token.word == "is" and isinstance(operand, ex.Column):
             return self._is_what(operand)
+        if (
+            token.word == "is"
+            and isinstance(operand, _Literal)
+            and not (operand.value is None or isinstance(operand.value, bool))
+        ):
+            self._take()
+            negate = self._took("not")
+            if not self._took("null"):
+                raise self._expected("NULL after a value and IS")
+            return ex.Constant(negate)
         negate = token.key == "not" and self._ahead().key in ("in", "between", "like")
         if negate:
             self._take()
@@ -280,7 +281,9 @@ class _Parser:
             if isinstance(right, _Literal):
                 return self._constant(left.value, op, right.value, at)
             left, op, right = right, ex.FLIPPED[op], left
-        value = right.value if isinstance(right, _Literal) else right
+        value: Any = right
+        if isinstance(right, _Literal):
+            left, value = _beside(left, right), right.value
         try:
             return left._compare(op, value)
         except PredicateError as error:
@@ -312,25 +315,30 @@ class _Parser:
             made = ex.IsTrue(column == True)  # noqa: E712
         elif self._took("false"):
             made = ex.IsTrue(column == False)  # noqa: E712
+        elif self._took("unknown"):  # which is of booleans, as TRUE and FALSE are
+            made = ex.Not(ex.Or((ex.IsTrue(column == True), ex.IsTrue(column == False))))  # noqa: E712
         else:
-            raise self._expected("NULL, NAN, TRUE or FALSE, or = for a value")
+            raise self._expected("NULL, NAN, TRUE, FALSE or UNKNOWN, or = for a value")
         return ex.Not(made) if negate else made
 
     def _in(self, operand: _Operand, at: int) -> ex.Expression:
-        column = self._column_of(operand, at, "IN")
+        if not _is_null(operand):
+            self._column_of(operand, at, "IN")
         self._need("(", "to begin the values of IN")
-        values: list[Any] = []
+        values: list[_Literal] = []
         if self._token.key == ")":
             raise self._expected("at least one value")
         while True:
             item = self._operand()
             if not isinstance(item, _Literal):
                 raise self._error(self._tokens[self._next - 1].at, "IN takes values, not columns")
-            values.append(item.value)
+            values.append(item)
             if not self._took(","):
                 break
         self._need(")", "to end the values of IN")
-        return column.isin(values)
+        if isinstance(operand, _Literal):
+            return ex.Constant(None)
+        return _beside(operand, *values).isin([item.value for item in values])
 
     def _between(self, operand: _Operand, at: int) -> ex.Expression:
         low = self._operand()
@@ -338,13 +346,14 @@ class _Parser:
         high = self._operand()
         if isinstance(operand, ex.Element):
             if isinstance(low, _Literal) and isinstance(high, _Literal):
-                return operand.between(low.value, high.value)
+                return _beside(operand, low, high).between(low.value, high.value)
             raise self._error(at, "elements of a list can be compared with values only")
         first = self._compare(operand, ">=", low, at)
         return ex.And((first, self._compare(operand, "<=", high, at)))
 
     def _like(self, operand: _Operand, at: int) -> ex.Expression:
-        column = self._column_of(operand, at, "LIKE")
+        if not _is_null(operand):
+            self._column_of(operand, at, "LIKE")
         pattern, escape = self._operand(), "\\"
         if not isinstance(pattern, _Literal) or not isinstance(
             pattern.value, (str, bytes, type(None))
@@ -360,9 +369,9 @@ class _Parser:
                 raise self._error(
                     token.at, "ESCAPE takes one character, such as '!', or '' for none"
                 )
-        if pattern.value is None:
+        if pattern.value is None or isinstance(operand, _Literal):
             return ex.Constant(None)
-        return column.like(pattern.value, escape)
+        return _beside(operand, pattern).like(pattern.value, escape)
 
     def _column_of(self, operand: _Operand, at: int, what: str) -> ex.Column:
         if isinstance(operand, _Literal):
@@ -380,7 +389,7 @@ class _Parser:
             operand = self._operand()
             if not isinstance(operand, _Literal):
                 raise self._error(at, f"{token.text} takes a column and a value")
-            value = operand.value
+            column, value = _beside(column, operand), operand.value
         self._need(")", f"to close {token.text}")
         if token.word == "array_contains":
             return column.any()._compare("=", value)
@@ -423,7 +432,7 @@ class _Parser:
 
     def _column(self) -> ex.Column:
         parts: list[str] = []
-        quoted = False
+        quoted, place = False, ex.Place(self._text, self._token.at)
         while True:
             token = self._token
             if token.kind == "quoted":
@@ -442,7 +451,7 @@ class _Parser:
             self._take()
             if not self._took("."):
                 break
-        return ex.Column(tuple(parts) if quoted else (".".join(parts),))
+        return ex.Column(tuple(parts) if quoted else (".".join(parts),), place)
 
     def _typed(self) -> Any:
         kind, token = self._take().word, self._take()
@@ -486,6 +495,18 @@ class _Parser:
         if "." in text:
             return Number(text)
         return _integer(text)
+
+
+def _is_null(operand: _Operand) -> bool:
+    return isinstance(operand, _Literal) and operand.value is None
+
+
+def _beside(column: ex.Column, *literals: _Literal) -> ex.Column:
+    """The column with the places of what it is compared with."""
+    if column.place is None:
+        return column
+    place = column.place._replace(values=tuple(literal.at for literal in literals))
+    return type(column)(column.path, place)
 
 
 def _checked(text: str) -> str:

@@ -17,7 +17,7 @@ from pageseek._core import bloom as core
 from pageseek._core import rows
 from pageseek.chunks import DICTIONARY_ENCODINGS, chunk_range
 from pageseek.errors import CoreError, PageseekError
-from pageseek.predicate.bind import BoundLeaf
+from pageseek.predicate.bound import BoundLeaf
 from pageseek.predicate.listed import Listed
 from pageseek.prune.protocol import Proof, Site, Wanted
 from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored, together

@@ -17,7 +17,7 @@ from pageseek.chunks import page_header
 from pageseek.codecs import decompressor
 from pageseek.codes import entries_of
 from pageseek.errors import PageseekError
-from pageseek.predicate.bind import BoundLeaf
+from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import Proof, Site, Wanted
 from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored, together
 from pageseek.schema import Leaf

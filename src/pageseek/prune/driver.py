@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from pageseek._core import rows
 from pageseek.fetch import Kept
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import Bound, BoundLeaf, tests_of
+from pageseek.predicate.bound import Bound, BoundLeaf, tests_of
 from pageseek.prune.evidence import Evidence
 from pageseek.prune.groups import GroupProof
 from pageseek.prune.headers import walk, walking_bytes

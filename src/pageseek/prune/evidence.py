@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pageseek._core import rows
-from pageseek.predicate.bind import (
+from pageseek.predicate.bound import (
     Bound,
     BoundAnd,
     BoundAny,

@@ -8,7 +8,7 @@ import numpy as np
 
 from pageseek._core import rows
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import (
+from pageseek.predicate.bound import (
     Bound,
     BoundAnd,
     BoundAny,

@@ -8,7 +8,7 @@ from pageseek._core import rows
 from pageseek.chunks import stated_pages
 from pageseek.errors import PageseekError
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import BoundLeaf
+from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.groups import bit_of, surely
 from pageseek.prune.protocol import Proof, Wanted
 from pageseek.report import Report

@@ -14,7 +14,7 @@ from pageseek._core import rows
 from pageseek.fetch import Kept
 from pageseek.masks import compared
 from pageseek.metadata import ParquetFile
-from pageseek.predicate.bind import BoundLeaf
+from pageseek.predicate.bound import BoundLeaf
 from pageseek.report import Report
 from pageseek.types import Options
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pageseek._core import rows
 from pageseek.errors import PredicateError, PrunerError
-from pageseek.predicate.bind import BoundLeaf
+from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom import BloomPruner
 from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.protocol import Proof, Pruner, Site, Wanted

@@ -1,0 +1,188 @@
+"""A filter bound to the leaves of a file: what pruners and the evaluation read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.predicate import expression as ex
+from pageseek.predicate.listed import Literals
+from pageseek.schema import Leaf
+from pageseek.types import Form
+
+INPUT = -1  # the `op` of a leaf that a residual needs, and no test
+
+
+@dataclass(frozen=True, slots=True)
+class BoundLeaf:
+    """One test of one leaf. With `negate` it asks where the test is FALSE."""
+
+    leaf: Leaf
+    form: Form
+    op: int
+    literals: Literals
+    negate: bool
+    nan: int
+    source: ex.Expression
+
+    def __repr__(self) -> str:
+        return f"not ({self.source!r})" if self.negate else repr(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAnd:
+    args: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundOr:
+    args: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundConst:
+    """TRUE for every row, or for none."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BoundNot:
+    """TRUE where its argument is not TRUE, be that FALSE or NULL."""
+
+    arg: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAny:
+    """Some element of the list at `input` passes the test; with `every`, all do of a list that is there.
+
+    The test is bound to the leaf of the elements, so that rows without any never pass it, and zones of that
+    leaf tell where none does.
+    """
+
+    input: BoundLeaf
+    test: Bound
+    every: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundResidual:
+    """A condition that only values can answer. With `negate` it asks where the condition is FALSE.
+
+    `evaluate` takes the values of the inputs, or of the whole columns where there are some, and gives
+    booleans, null where the condition is.
+    """
+
+    inputs: tuple[BoundLeaf, ...]
+    evaluate: Callable[[list[pa.ChunkedArray]], Any]
+    negate: bool
+    source: ex.Expression
+    columns: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"not ({self.source!r})" if self.negate else repr(self.source)
+
+    def mask(
+        self, values: list[pa.ChunkedArray], codes: pa.ChunkedArray | None = None
+    ) -> tuple[np.ndarray, int]:
+        """A bitmap of the rows that pass, and how many there are. With codes, the values are a dictionary."""
+        found = self.evaluate(values)
+        if codes is not None:
+            found = pa.chunked_array([found]) if isinstance(found, pa.Array) else found
+            found = found.take(codes)
+        if isinstance(found, pa.ChunkedArray):
+            found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], pa.bool_())
+        passed = np.asarray(found.fill_null(self.negate).to_numpy(zero_copy_only=False), dtype=bool)
+        passed = ~passed if self.negate else passed
+        return np.packbits(passed, bitorder="little"), int(np.count_nonzero(passed))
+
+
+Bound = BoundLeaf | BoundAnd | BoundOr | BoundConst | BoundNot | BoundAny | BoundResidual
+
+
+def leaves_of(bound: Bound) -> list[BoundLeaf]:
+    """The tests of a bound filter in the order of writing, and the inputs of what no test can answer."""
+    if isinstance(bound, BoundLeaf):
+        return [bound]
+    if isinstance(bound, BoundConst):
+        return []
+    if isinstance(bound, BoundNot):
+        return leaves_of(bound.arg)
+    if isinstance(bound, BoundAny):
+        return [bound.input, *leaves_of(bound.test)]
+    if isinstance(bound, BoundResidual):
+        return list(bound.inputs)
+    return [leaf for arg in bound.args for leaf in leaves_of(arg)]
+
+
+def tests_of(bound: Bound) -> list[BoundLeaf]:
+    """The tests that an index may say something of: what it denies of a test, or proves, tells of the whole."""
+    if isinstance(bound, BoundLeaf):
+        return [bound]
+    if isinstance(bound, BoundNot):
+        return tests_of(bound.arg)
+    if isinstance(bound, BoundAny):
+        return [] if bound.every else tests_of(bound.test)
+    if isinstance(bound, (BoundAnd, BoundOr)):
+        return [test for arg in bound.args for test in tests_of(arg)]
+    return []
+
+
+def null_tests(bound: Bound) -> dict[tuple[int, int], BoundLeaf]:
+    """By their keys the leaves of which nothing is asked but whether they are null, each with such a test."""
+    found = {
+        test.leaf.key: test
+        for test in tests_of(bound)
+        if test.op == rows.OP_IS_NULL and not test.form.is_null
+    }
+    if found:
+        for test in leaves_of(bound):
+            if test.op != rows.OP_IS_NULL:
+                found.pop(test.leaf.key, None)
+    return found
+
+
+def all_null(bound: Bound) -> set[tuple[int, int]]:
+    """Keys of leaves that are null in every row for which a filter is TRUE."""
+    return {
+        part.leaf.key
+        for part in conjuncts(bound)
+        if isinstance(part, BoundLeaf) and part.op == rows.OP_IS_NULL and not part.negate
+    }
+
+
+def has_residual(bound: Bound) -> bool:
+    """Whether Arrow or numpy evaluates a part, which costs more than a test."""
+    if isinstance(bound, (BoundResidual, BoundAny)):
+        return True
+    if isinstance(bound, BoundNot):
+        return has_residual(bound.arg)
+    return isinstance(bound, (BoundAnd, BoundOr)) and any(map(has_residual, bound.args))
+
+
+def conjuncts(bound: Bound) -> list[Bound]:
+    """The parts that must all be TRUE."""
+    return list(bound.args) if isinstance(bound, BoundAnd) else [bound]
+
+
+__all__ = [
+    "INPUT",
+    "Bound",
+    "BoundAnd",
+    "BoundAny",
+    "BoundConst",
+    "BoundLeaf",
+    "BoundNot",
+    "BoundOr",
+    "BoundResidual",
+    "conjuncts",
+    "has_residual",
+    "leaves_of",
+    "tests_of",
+]
