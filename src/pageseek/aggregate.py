@@ -314,15 +314,15 @@ class _Work:
         file, left = opened.file, list(file_plan.groups)
         if self._request.limit is None:
             leaves = {path: _leaf(file, path, self._request) for path in self._columns}
-            left = []
-            for group in file_plan.groups:
-                if not self._told(file, group, leaves):
-                    left.append(group)
-                    continue
-                report.row_groups.prune(ANSWERED, 1)
-                report.rows.prune(ANSWERED, group.ranges.num_rows)
-                read = opened.scope.touched(file)(group.row_group) if report.chunks else ()
-                report.forget(file.name, group.row_group, [leaf.name for leaf in read])
+            left = [g for g in file_plan.groups if not self._told(file, g, leaves)]
+            missing = {group.row_group for group in left}
+            told = [group for group in file_plan.groups if group.row_group not in missing]
+            report.row_groups.prune(ANSWERED, len(told))
+            report.rows.prune(ANSWERED, sum(group.ranges.num_rows for group in told))
+            touched = opened.scope.touched(file)
+            for group in told if report.chunks else ():
+                names = [leaf.name for leaf in touched(group.row_group)]
+                report.forget(file.name, group.row_group, names)
         if left:
             self._left.append(_Left(file_plan, left, opened if self._few else None))
         else:
