@@ -16,7 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pageseek.errors import CorruptFileError, LimitError, PredicateError, UnsupportedError
+from pageseek.errors import (
+    CorruptFileError,
+    LimitError,
+    NoColumnError,
+    PredicateError,
+    UnsupportedError,
+)
 from pageseek.types import (
     ABSENT,
     BOOLEAN,
@@ -245,7 +251,7 @@ class Schema:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise PredicateError(
+            raise NoColumnError(
                 f"{self._source}: no column {name!r}; there are {self._some_names()}"
             )
         raise PredicateError(f"{self._source}: {len(found)} columns have the name {name!r}")
