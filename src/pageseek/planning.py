@@ -21,10 +21,12 @@ from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
+from pageseek.schema import Schema
 from pageseek.shape import Shape, Union, hangs_on_types, tested_paths
 from pageseek.storage import Source
 
 FILTER, PARTITION = "filter", "partition"
+KINDS = 64  # of files with different columns, whose bound filters are kept while others are opened
 Visit = Callable[[Opened, FilePlan, Report], None]
 
 
@@ -114,7 +116,9 @@ class _Survey:
         self._single: pa.Schema | None = None
         self._union: Union | None = None
         self._folders: Folders | None = None
-        self._scopes: dict[Any, Scope] = {}  # by the columns that files have, and what folders say
+        self._scopes: dict[
+            Any, tuple[Schema, Scope]
+        ] = {}  # by the columns that files have, and what folders say
         self._begun = 0  # files
         self.request = request
         shape = request.shape
@@ -158,13 +162,24 @@ class _Survey:
         """A file, and what is asked of it."""
         file = self._file(source)
         self._begun += 1
-        with self._report.timed("open"):
-            if self._union is None:
+        if self._union is None:
+            with self._report.timed("open"):
                 scope = Scope.of(file, self.request)
-                self._single = scope.schema
-            else:
+            self._single = scope.schema
+            return file, scope
+        with self._report.timed("open"):
+            key = file.columns_key, source.partitions
+            known = self._scopes.get(key)
+            if known is None:
                 scope = Scope.of(file, self.request, source)
-                self._union.add(scope.schema, scope.absent, file.name)
+                if len(self._scopes) >= KINDS:
+                    self._scopes.clear()
+                self._scopes[key] = file.schema_tree, scope
+            else:  # as a rule the files of a dataset have the same columns: they are bound once
+                tree, scope = known
+                file.adopt_columns(tree)
+                scope = scope.again()
+            self._union.add(scope.schema, scope.absent, file.name)
         return file, scope
 
     def schema(self) -> pa.Schema:
@@ -232,6 +247,8 @@ def _prune_file(
         kept = _cut(ranges, must, limit, report)
     groups = [GroupPlan(i, ranges[i], bool(must[i]), 0, judged=bool(must[i])) for i in kept]
     opened = Opened(file, scope, proof)
+    if not groups:
+        return [], opened
     fetcher = Fetcher(file.store, report, file.tail, request.limits, scope.kept)
     if lazy and limit is not None and not (alone and Steps.is_one(groups, limit)):
         sure = iter(judge(opened, [group for group in groups if group.judged], fetcher))

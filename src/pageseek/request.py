@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -94,6 +94,7 @@ class Scope:
     bound: Bound | None
     absent: tuple[Path, ...] = ()  # what is asked for and not in this file
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
+    made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # of the above
 
     @classmethod
     def of(
@@ -129,6 +130,11 @@ class Scope:
         bound = bind(request.filter, view, request.nan) if request.filter is not None else None
         return cls(request, columns, schema, bound, tuple(view.absent))
 
+    def again(self) -> Scope:
+        """The same for another file whose columns are the same."""
+        columns, schema, bound = self.columns, self.schema, self.bound
+        return Scope(self.request, columns, schema, bound, self.absent, made=self.made)
+
     def filling(self, schema: pa.Schema, source: Source) -> Filling:
         """What makes columns of a plan's schema from those of this file."""
         first = int(self.request.row_number is not None)
@@ -140,14 +146,22 @@ class Scope:
     @property
     def payload(self) -> set[int]:
         """The leaves whose values are wanted."""
-        return {part.leaf.index for column in self.columns for part in column.parts}
+        found: set[int] | None = self.made.get("payload")
+        if found is None:
+            found = {part.leaf.index for column in self.columns for part in column.parts}
+            self.made["payload"] = found
+        return found
 
     @property
     def tests_payload(self) -> bool:
         """Whether a leaf that the filter tests is wanted as well, or may be: any leaf of a group tells of it."""
-        tests = [] if self.bound is None else leaves_of(self.bound)
-        payload = self.payload
-        return any(test.leaf.index in payload or test.leaf.group for test in tests)
+        found: bool | None = self.made.get("tests_payload")
+        if found is None:
+            tests = [] if self.bound is None else leaves_of(self.bound)
+            payload = self.payload
+            found = any(test.leaf.index in payload or test.leaf.group for test in tests)
+            self.made["tests_payload"] = found
+        return found
 
     def touched(self, file: ParquetFile) -> Callable[[int], list[Leaf]]:
         """Of each row group, the leaves that are read; as one of a group only where no value is wanted of it."""

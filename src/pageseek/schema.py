@@ -136,6 +136,26 @@ class Schema:
         self._n = len(elements) // _ELEMENT.size - 1  # without the root
         self._all_flat = num_leaves == self._n
 
+    @property
+    def elements(self) -> bytes:
+        """The records that it was made of."""
+        return self._elements
+
+    @property
+    def names_end(self) -> int:
+        """Where the last name ends in the footer."""
+        last = self._element(self._n)
+        return last.name_offset + last.name_length
+
+    def of(self, source: str) -> Schema:
+        """The same for another file whose columns are the same."""
+        made = object.__new__(Schema)
+        made.__dict__.update(
+            self.__dict__
+        )  # what was parsed is shared, and what is parsed later by field
+        made._source = source
+        return made
+
     @lazy
     def _table(self) -> npt.NDArray[np.int64]:
         return np.frombuffer(self._elements, np.int64).reshape(-1, len(SchemaElement._fields))
