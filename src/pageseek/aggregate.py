@@ -253,6 +253,8 @@ class _Work:
         account: bool,
         analyze: bool = True,
     ) -> None:
+        if not sources:
+            raise UnsupportedError("aggregate: the table has no files")
         report = Report(nan=request.nan, chunks={} if account else None)
         with report.timed("open"):
             first = cache.open(sources[0], report, request.limits.max_metadata_bytes)

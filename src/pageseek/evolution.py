@@ -285,7 +285,10 @@ def _type_at(shape: Shape, path: Path) -> pa.DataType | None:
 def _by_ids(file: ParquetFile, shape: Shape) -> dict[str, str | None]:
     """Names of the dataset -> those of this file, None where it has no such field.
 
-    A file without any ids, as others write them, is read by its names.
+    Raises
+    ------
+    UnsupportedError
+        Inside a struct a field has another name than in the dataset, or the names of a file without ids mean nothing.
     """
     tree = file.schema_tree
     there: dict[int, str] = {}
@@ -293,10 +296,56 @@ def _by_ids(file: ParquetFile, shape: Shape) -> dict[str, str | None]:
         top = tree.field(i)
         if top.element.field_id >= 0:
             there[top.element.field_id] = top.name
-    if not there:
-        names = {tree.field(i).name for i in range(tree.num_fields)}
-        return {name: name if name in names else None for name, _ in shape.ids}
-    return {name: there.get(number) for name, number in shape.ids}
+    if there:
+        own = {name: there.get(number) for name, number, _ in shape.ids}
+        for name, inside in own.items():
+            if inside is not None and shape.given is not None:
+                index = tree.field_index(inside)
+                if not tree.is_flat(index):
+                    field = file.node(index, Options()).field
+                    _check_inside(file.name, shape.given.field(name), field)
+        return own
+    if not any(aliases for _, _, aliases in shape.ids):
+        raise UnsupportedError(
+            f"{file.name}: its columns have no field ids, and the table has no mapping of names"
+        )
+    names = {tree.field(i).name for i in range(tree.num_fields)}
+    return {
+        name: next((alias for alias in aliases if alias in names), None)
+        for name, _, aliases in shape.ids
+    }
+
+
+def _check_inside(name: str, given: pa.Field, own: pa.Field) -> None:
+    """Refuse fields inside a column whose names and ids do not belong together as they do in the table."""
+    t = pa.types
+    pairs: list[tuple[pa.Field, pa.Field]] = []
+    if t.is_struct(given.type) and t.is_struct(own.type):
+        names = {_id(field): field.name for field in given.type}
+        ids = {field.name: _id(field) for field in given.type}
+        for field in own.type:
+            number = _id(field)
+            renamed = number is not None and names.get(number, field.name) != field.name
+            if renamed or ids.get(field.name, number) != number:
+                raise UnsupportedError(
+                    f"{name}: inside {given.name!r} the field {field.name!r} has another name in the table, or "
+                    "another field has that name there: renamed fields of structs are not supported"
+                )
+            if field.name in ids:
+                pairs.append((given.type.field(field.name), field))
+    elif t.is_map(given.type) and t.is_map(own.type):
+        pairs = [
+            (given.type.key_field, own.type.key_field),
+            (given.type.item_field, own.type.item_field),
+        ]
+    elif t.is_list(given.type) and t.is_list(own.type):
+        pairs = [(given.type.value_field, own.type.value_field)]
+    for one, other in pairs:
+        _check_inside(name, one, other)
+
+
+def _id(field: pa.Field) -> bytes | None:
+    return (field.metadata or {}).get(b"PARQUET:field_id")
 
 
 class FolderNames:

@@ -198,7 +198,8 @@ class _Survey:
         if self._union.unknown:  # the first file says what it has instead
             source = self._sources[0]
             Scope.of(self._file(source), self.request, source, self._union.unknown)
-        return self.request.numbered(self._union.schema(), self._sources[0].path)
+        name = self._sources[0].path if self._sources else "the table"
+        return self.request.numbered(self._union.schema(), name)
 
 
 def _check_taken(take: rows.RowRanges, num_rows: int) -> None:

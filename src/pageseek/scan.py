@@ -24,7 +24,7 @@ from pageseek.prune import mechanisms
 from pageseek.report import Report
 from pageseek.request import Request
 from pageseek.shape import Shape
-from pageseek.storage import Source, Types, resolve, typed
+from pageseek.storage import Source, Types, resolve, table_of_lake, typed
 from pageseek.tables import table_of
 from pageseek.types import Options
 
@@ -272,7 +272,7 @@ def scan(
 
     Parameters
     ----------
-    source : str, path, sequence of them, (pyarrow filesystem, path), or bytes
+    source : str, path, sequence of them, (pyarrow filesystem, path), bytes, or a table
         A file, a directory (its .parquet files), a glob or a URL that pyarrow's filesystems know. Below a
         directory, names with a leading `_` or `.` are hidden, and folders such as `k=1` are columns of the files in
         them (`partitioning`).
@@ -281,6 +281,9 @@ def scan(
         narrowest that holds the values of all exactly (docs/datasets.md); where there is none, that is an
         UnsupportedError. The schema is that of the files that have to be opened: not of those that a filter on folders
         or a limit spares, unless a column is named that is in no other.
+
+        A table is a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, on local disk: read are the files of that
+        version, as its columns. Deletion vectors and delete files are refused.
     columns : sequence of str, optional
         Top-level columns, in the order wanted; None is all, [] none.
     filter : Expression, str, pyarrow.compute.Expression or list, optional
@@ -359,10 +362,17 @@ def scan(
     given_limits = max_page_bytes, max_output_bytes, max_metadata_bytes
     if given_limits != _LIMITS:
         limits = Limits(*given_limits)
-    found = resolve(source)
-    if not found:
-        raise ValueError("the source is an empty list: no file to read")
-    sources, shape = _shaped(found, partitioning, schema)
+    table = table_of_lake(source)
+    shape: Shape | None
+    if table is None:
+        found = resolve(source)
+        if not found:
+            raise ValueError("the source is an empty list: no file to read")
+        sources, shape = _shaped(found, partitioning, schema)
+    elif partitioning is not None or schema is not None:
+        raise ValueError("partitioning= and schema=: a table has its own")
+    else:
+        sources, shape = table.sources, Shape(table.folders, table.schema, ids=table.ids)
     request = Request(
         columns=None if columns is None else tuple(columns),
         filter=to_expression(filter),

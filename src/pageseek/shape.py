@@ -27,12 +27,10 @@ class Shape:
 
     folders: pa.Schema = field(default_factory=lambda: pa.schema([]))  # columns of partitions
     given: pa.Schema | None = None  # all columns that there are; None: those of the files
-    tested: pa.Schema | None = (
-        None  # columns of a filter whose meaning hangs on their types in all files
-    )
-    ids: tuple[
-        tuple[str, int], ...
-    ] = ()  # of top-level columns: field ids, by which files have them
+    # columns of a filter whose meaning hangs on their types in all files
+    tested: pa.Schema | None = None
+    # of top-level columns: the field ids by which files have them, and their names in files without ids
+    ids: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
 
 
 def top_of(path: Path, names: Iterable[str]) -> str | None:
@@ -101,7 +99,7 @@ class Union:
         shape, names = self._shape, self._names
         folders = {f.name: f for f in shape.folders}
         if shape.given is not None:
-            fields = [folders.get(f.name, f).with_nullable(True) for f in shape.given]
+            fields = [f.with_nullable(True) for f in shape.given]
         else:
             fields = [*(self._fields or ()), *folders.values()]
         if names is not None:

@@ -1,0 +1,314 @@
+"""Tables of Delta Lake and Iceberg, made by their own packages: the rows that these read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import pickle
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pageseek as ps
+
+
+def rows_of(table: pa.Table, *keys: str) -> list[dict[str, Any]]:
+    return sorted(table.to_pylist(), key=lambda row: repr([row[key] for key in keys]))
+
+
+# -- Delta Lake -----------------------------------------------------------------------------------
+
+deltalake = pytest.importorskip("deltalake")
+FIRST = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4], pa.int32()),
+        "k": ["x", "x y/%=", None, "x"],
+        "d": pa.array([dt.date(2024, 1, 1), dt.date(2024, 1, 2), None, dt.date(2024, 1, 2)]),
+        "m": pa.array([1, 2, 2, 2], pa.int64()),
+        "t": pa.array([dt.datetime(2024, 1, 1, 12)] * 4, pa.timestamp("us", "UTC")),
+        "s": pa.array([{"u": 1}, None, {"u": 3}, {"u": None}], pa.struct([("u", pa.int32())])),
+    }
+)
+
+
+@pytest.fixture
+def delta(tmp_path: Path) -> Any:
+    """Partitions with nulls and odd letters, a column added, rows deleted (files written anew)."""
+    root = str(tmp_path / "a table")
+    deltalake.write_deltalake(root, FIRST, partition_by=["k", "d", "m"])
+    more = FIRST.slice(0, 2).append_column("new", pa.array([1.5, None]))
+    more = more.append_column("p", pa.array([Decimal("1.20"), None], pa.decimal128(8, 2)))
+    deltalake.write_deltalake(root, more, mode="append", schema_mode="merge")
+    deltalake.DeltaTable(root).delete("id = 4")
+    return deltalake.DeltaTable(root)
+
+
+def theirs(table: Any) -> pa.Table:
+    from deltalake import QueryBuilder
+
+    return pa.table(QueryBuilder().register("t", table).execute("select * from t"))
+
+
+def test_delta_rows_and_schema(delta: Any) -> None:
+    ours = ps.read_table(delta)
+    assert ours.num_rows == 5
+    assert ours.schema.names == [field.name for field in delta.schema().fields]
+    assert ours.schema.field("k").type == pa.string()
+    assert rows_of(ours, "id", "new") == rows_of(theirs(delta), "id", "new")
+    assert ps.scan(delta).schema == ours.schema
+    assert ps.scan(delta).count_rows() == 5
+    assert ps.scan(delta).aggregate([("m", "max"), ("id", "min"), ("new", "max")]).to_pylist() == [
+        {"m_max": 2, "id_min": 1, "new_max": 1.5}
+    ]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "k = 'x'",
+        "k is null",
+        "d >= date '2024-01-02'",
+        "id = 2 and k = 'x y/%='",
+        "new is null",
+        "p = 1.2",
+        "m >= id",
+    ],
+)
+def test_delta_filters(delta: Any, condition: str) -> None:
+    from deltalake import QueryBuilder
+
+    query = f"select * from t where {condition}"
+    expected = pa.table(QueryBuilder().register("t", delta).execute(query))
+    assert expected.num_rows > 0
+    scan = ps.scan(delta, filter=condition)
+    assert rows_of(scan.to_table(), "id", "new") == rows_of(expected, "id", "new")
+    plan = pickle.loads(pickle.dumps(scan.plan()))
+    assert sum(batch.num_rows for batch in plan.execute()) == expected.num_rows
+
+
+def test_delta_partitions_prune_files(delta: Any) -> None:
+    files = ps.scan(delta, filter="k = 'x' and id = 1").explain().to_dict()["files"]
+    assert files["pruned_by"] == {"partition": 3}
+
+
+def test_delta_versions(delta: Any) -> None:
+    delta.load_as_version(0)
+    assert rows_of(ps.read_table(delta), "id") == rows_of(FIRST, "id")
+    assert ps.read_table(delta).schema.names == FIRST.schema.names
+
+
+def test_delta_without_files_and_options(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    deltalake.write_deltalake(root, pa.table({"a": [1]}))
+    deltalake.DeltaTable(root).delete()
+    table = deltalake.DeltaTable(root)
+    assert ps.read_table(table, filter="a = 1").schema.names == ["a"]
+    assert ps.scan(table).count_rows() == 0
+    with pytest.raises(ValueError, match="a table has its own"):
+        ps.scan(table, schema=pa.schema([("a", pa.int8())]))
+
+
+def edited(root: Path, edit: Any) -> Any:
+    """A table whose log says something else."""
+    deltalake.write_deltalake(str(root), pa.table({"a": list(range(40))}))
+    log = root / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        edit(action)
+    log.write_text("\n".join(map(json.dumps, actions)))
+    for checksum in (root / "_delta_log").glob("*.crc"):
+        checksum.unlink()
+    return deltalake.DeltaTable(str(root))
+
+
+def features(action: dict[str, Any], name: str) -> None:
+    if "protocol" in action:
+        action["protocol"] = {
+            "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [name], "writerFeatures": [name],
+        }  # fmt: skip
+
+
+def test_delta_deletion_vectors_are_refused(tmp_path: Path) -> None:
+    def edit(action: dict[str, Any]) -> None:
+        features(action, "deletionVectors")
+        if "add" in action:  # one row, written into the log itself
+            action["add"]["deletionVector"] = {
+                "storageType": "i",
+                "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
+                "sizeInBytes": 44, "cardinality": 1,
+            }  # fmt: skip
+
+    table = edited(tmp_path, edit)
+    with pytest.raises(ps.UnsupportedError, match="deletion vectors"):
+        ps.scan(table)
+
+
+def test_delta_vectors_that_are_possible_and_not_there(tmp_path: Path) -> None:
+    table = edited(tmp_path, lambda action: features(action, "deletionVectors"))
+    assert ps.read_table(table)["a"].to_pylist() == list(range(40))
+
+
+def test_delta_column_mapping_is_refused(tmp_path: Path) -> None:
+    def edit(action: dict[str, Any]) -> None:
+        features(action, "columnMapping")
+        if "metaData" in action:
+            action["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
+            schema = json.loads(action["metaData"]["schemaString"])
+            for i, field in enumerate(schema["fields"], 1):
+                field["metadata"] = {
+                    "delta.columnMapping.id": i, "delta.columnMapping.physicalName": field["name"],
+                }  # fmt: skip
+            action["metaData"]["schemaString"] = json.dumps(schema)
+
+    table = edited(tmp_path, edit)
+    with pytest.raises(ps.UnsupportedError, match="column mapping by name"):
+        ps.scan(table)
+
+
+# -- Iceberg --------------------------------------------------------------------------------------
+
+pytest.importorskip("pyiceberg")
+pytest.importorskip("sqlalchemy")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Any:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    made = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}")
+    made.create_namespace("n")
+    yield made
+    made.close()
+
+
+ICE = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4], pa.int32()),
+        "k": ["x", "y/ %", None, "x"],
+        "d": pa.array([dt.date(2024, 1, 1), dt.date(2024, 1, 2), None, dt.date(2024, 1, 2)]),
+        "gone": [1, 2, 3, 4],
+        "s": pa.array([{"u": 1}, None, {"u": 3}, {"u": None}], pa.struct([("u", pa.int64())])),
+        "f": pa.array([0.5, 1.5, None, 2.5], pa.float32()),
+    }
+)
+
+
+@pytest.fixture
+def iceberg(catalog: Any) -> Any:
+    """Partitions added later, columns renamed, widened, dropped and added again, rows deleted (files written anew)."""
+    from pyiceberg.transforms import IdentityTransform
+    from pyiceberg.types import DoubleType, LongType, StringType
+
+    table = catalog.create_table("n.t", schema=ICE.schema)
+    table.append(ICE.slice(0, 1))
+    with table.update_spec() as spec:
+        spec.add_field("k", IdentityTransform(), "k")
+        spec.add_field("d", IdentityTransform(), "day")
+    table.append(ICE.slice(1))
+    with table.update_schema(allow_incompatible_changes=True) as change:
+        change.rename_column("id", "number")
+        change.update_column("id", LongType())
+        change.delete_column("gone")
+        change.update_column("f", DoubleType())
+    with table.update_schema() as change:
+        change.add_column("gone", StringType())  # another one of the same name
+        change.add_column(("s", "v"), StringType())
+    more = pa.table(
+        {
+            "number": [2**40], "k": ["x"], "d": pa.array([dt.date(2024, 1, 1)]),
+            "s": pa.array([{"u": 9, "v": "new"}], pa.struct([("u", pa.int64()), ("v", pa.string())])),
+            "f": [0.1], "gone": ["text"],
+        }
+    )  # fmt: skip
+    table.append(more)
+    table.delete("number == 4")
+    return table
+
+
+def test_iceberg_rows_and_schema(iceberg: Any) -> None:
+    ours, expected = ps.read_table(iceberg), iceberg.scan().to_arrow()
+    assert ours.schema.names == expected.schema.names
+    assert ours.schema.field("number").type == pa.int64()
+    assert ours.schema.field("k").type == pa.string()
+    assert ours.num_rows == 4
+    assert rows_of(ours, "number") == rows_of(expected, "number")
+    assert ps.scan(iceberg).count_rows() == 4
+
+
+@pytest.mark.parametrize(
+    ("condition", "in_theirs"),
+    [
+        ("number > 1", "number > 1"),
+        ("k = 'x'", "k = 'x'"),
+        ("k is null", "k is null"),
+        ("d = date '2024-01-02'", "d = '2024-01-02'"),
+        ("gone = 'text' or number = 2", "gone = 'text' or number = 2"),
+        ("gone is null and f < 2.0", "gone is null and f < 2.0"),
+        ("s.u = 3", "s.u = 3"),
+    ],
+)
+def test_iceberg_filters(iceberg: Any, condition: str, in_theirs: str) -> None:
+    expected = iceberg.scan(row_filter=in_theirs).to_arrow()
+    assert expected.num_rows > 0
+    scan = ps.scan(iceberg, filter=condition)
+    assert rows_of(scan.to_table(), "number") == rows_of(expected, "number")
+    plan = pickle.loads(pickle.dumps(scan.plan()))
+    assert (
+        sum(batch.num_rows for part in plan.split(3) for batch in part.execute())
+        == expected.num_rows
+    )
+
+
+def test_iceberg_partitions_prune_files(iceberg: Any) -> None:
+    assert (
+        "partition"
+        in ps.scan(iceberg, filter="k = 'y/ %'").explain().to_dict()["files"]["pruned_by"]
+    )
+
+
+def test_iceberg_scans(iceberg: Any) -> None:
+    first = iceberg.history()[0].snapshot_id
+    scan = iceberg.scan(snapshot_id=first, selected_fields=("id", "k"))
+    assert ps.read_table(scan).to_pylist() == [{"id": 1, "k": "x"}] == scan.to_arrow().to_pylist()
+    for own in (iceberg.scan(row_filter="number = 1"), iceberg.scan(limit=1)):
+        with pytest.raises(ps.UnsupportedError, match="filter or a limit of its own"):
+            ps.scan(own)
+
+
+def test_iceberg_renamed_fields_of_structs_are_refused(catalog: Any) -> None:
+    table = catalog.create_table("n.s", schema=ICE.select(["id", "s"]).schema)
+    table.append(ICE.select(["id", "s"]))
+    with table.update_schema() as change:
+        change.rename_column(("s", "u"), "w")
+    with pytest.raises(ps.UnsupportedError, match="inside 's'"):
+        ps.read_table(table)
+
+
+def test_iceberg_delete_files_are_refused(iceberg: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyiceberg.table import DataScan
+
+    plan = DataScan.plan_files
+
+    def planned(self: Any) -> Any:
+        for task in plan(self):
+            task.delete_files = {task.file}  # pyiceberg reads such tables, and does not write them
+            yield task
+
+    monkeypatch.setattr(DataScan, "plan_files", planned)
+    with pytest.raises(ps.UnsupportedError, match="delete files"):
+        ps.scan(iceberg)
+
+
+def test_iceberg_files_without_ids(catalog: Any, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    table = catalog.create_table("n.u", schema=ICE.select(["id", "k"]).schema)
+    path = tmp_path / "added.parquet"
+    pq.write_table(ICE.select(["k", "id"]), path)
+    table.add_files([f"file://{path}"])  # gives the table a mapping of names
+    with table.update_schema() as change:
+        change.rename_column("id", "number")
+    assert rows_of(ps.read_table(table), "number") == rows_of(table.scan().to_arrow(), "number")
