@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.object_server import ObjectServer
+from support.object_server.server import ObjectServer
 
 ROOT = Path(__file__).resolve().parent.parent
 

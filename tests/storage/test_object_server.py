@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from support.http_client import Client
-from support.object_server import ObjectServer
+from support.object_server.server import ObjectServer
 
 DATA = bytes(range(256)) * 40
 PATH = "bucket/a/b.bin"
@@ -190,7 +190,17 @@ def test_buckets(client: Client) -> None:
     assert client("PUT", "other")[0].status == 200
     assert _texts(client("GET", "")[1], "Name") == ["bucket", "other"]
     assert b"LocationConstraint" in client("GET", "bucket?location")[1]
-    assert client("GET", "bucket")[0].status == client("POST", "bucket?delete")[0].status == 501
+    assert client("GET", "bucket")[0].status == client("POST", f"{PATH}?uploads")[0].status == 501
+
+
+@pytest.mark.parametrize("space", ["", ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'])
+def test_many_objects_are_deleted_at_once(server: ObjectServer, client: Client, space: str) -> None:
+    server.put("bucket/b", b"12")
+    keys = "".join(f"<Object><Key>{key}</Key></Object>" for key in ("b", "none"))
+    got, body = client("POST", "bucket?delete", f"<Delete{space}>{keys}</Delete>".encode())
+    assert (got.status, _texts(body, "Key")) == (200, ["b", "none"])
+    assert _texts(client("GET", "bucket?list-type=2")[1], "Key") == ["a/b.bin"]
+    assert client("POST", "bucket?delete", b"<Delete>")[0].status == 400
 
 
 def test_listing_in_pages(server: ObjectServer, client: Client) -> None:

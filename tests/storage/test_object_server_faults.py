@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from support.http_client import Client
-from support.object_server import Fault, ObjectServer, Rule, ServerProcess, status
+from support.object_server.faults import Fault, Rule, status
+from support.object_server.process import ServerProcess
+from support.object_server.server import ObjectServer
 
 DATA = bytes(range(256)) * 40
 PATH = "bucket/a/b.bin"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 from typing import Self
 
-from support.object_server import ObjectServer, ServerProcess
+from support.object_server.process import ServerProcess
+from support.object_server.server import ObjectServer
 
 
 class Client:

@@ -1,8 +1,8 @@
 """From a request to its answer, with nothing wrong: plain HTTP and a subset of S3 at the same paths.
 
 Objects: GET, HEAD, PUT, DELETE. Buckets: ListBuckets, ListObjectsV2, GetBucketLocation, HeadBucket,
-CreateBucket. WebDAV: PROPFIND. Signatures are not looked at. What is missing (multipart uploads,
-deleting many at once, copies) is answered by 501.
+CreateBucket, DeleteObjects. WebDAV: PROPFIND. Signatures are not looked at. What is missing
+(multipart uploads, copies) is answered by 501.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ def _of_bucket(objects: Objects, request: Request, bucket: str) -> Answer:
     if request.method == "PUT" and bucket:
         objects.make_bucket(bucket)
         return Answer.of_bytes(200, b"")
+    if request.method == "POST" and "delete" in request.query:
+        return s3.delete_many(objects, bucket, request.body)
     if request.method not in ("GET", "HEAD"):
         return Answer.error(501, "NotImplemented", f"{request.method} of a bucket")
     if not bucket:

@@ -6,6 +6,7 @@ import base64
 import datetime
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from support.object_server.messages import Answer, http_date
@@ -99,6 +100,20 @@ def listing(objects: Objects, bucket: str, query: Mapping[str, str]) -> Answer:
         f"<NextContinuationToken>{_token(page[-1][0])}</NextContinuationToken>" if more else "",
     ]
     return _document(f"<ListBucketResult {_space}>{''.join(parts)}{rows}</ListBucketResult>")
+
+
+def delete_many(objects: Objects, bucket: str, body: bytes) -> Answer:
+    """DeleteObjects: the keys of an XML document, whether or not they are there."""
+    try:
+        document = ElementTree.fromstring(body)
+    except ElementTree.ParseError as error:
+        return Answer.error(400, "MalformedXML", str(error))
+    space = document.tag.partition("}")[0] + "}" if document.tag.startswith("{") else ""
+    keys = [found.text or "" for found in document.iter(f"{space}Key")]
+    for key in keys:
+        objects.delete(f"{bucket}/{key}")
+    rows = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
+    return _document(f"<DeleteResult {_space}>{rows}</DeleteResult>")
 
 
 def _response(path: str, info: Info | None) -> str:

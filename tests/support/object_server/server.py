@@ -1,4 +1,14 @@
-"""The server itself: settings, objects, log, and the threads that answer."""
+"""An HTTP/1.1 object server for tests and measurements: plain HTTP and a subset of S3, late, slow and
+faulty on demand, with a log of every request.
+
+    with ObjectServer(folder, latency=0.03, bandwidth=50e6) as server:
+        read(server.url("bucket/key"))
+        assert server.log.waves() == 2
+
+The rooms beside: `messages` (requests, answers, contents), `objects` (memory, folder), `conditions`
+(ranges and preconditions), `s3` (listings), `answers` (routing), `wire` (parsing), `faults`, `log`,
+`connection` (sockets, pace), `control` and `process` (the same in a process of its own).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +17,7 @@ import itertools
 import os
 import random
 import socket
+import sys
 import threading
 from http.server import ThreadingHTTPServer
 from types import TracebackType
@@ -36,8 +47,6 @@ class _Listener(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         # Python's own report would go to the terminal, and be nobody's: what fails here is a
         # mistake in the server, which a test must see.
-        import sys
-
         error = sys.exception()
         if error is not None:
             self.owner.errors.append(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from io import BufferedIOBase
 from urllib.parse import parse_qsl, unquote
 
 _longest_line = 65536
@@ -13,7 +13,7 @@ class BadRequest(Exception):
     """What came is no HTTP request; the connection is of no more use."""
 
 
-def read_head(stream: BinaryIO) -> tuple[str, str, str, dict[str, str]] | None:
+def read_head(stream: BufferedIOBase) -> tuple[str, str, str, dict[str, str]] | None:
     """Method, target, version and headers of the next request; None where no more comes."""
     line = stream.readline(_longest_line)
     while line in (b"\r\n", b"\n"):
@@ -42,7 +42,7 @@ def split_target(target: str) -> tuple[str, dict[str, str], str]:
     return unquote(path).removeprefix("/"), pairs, query
 
 
-def read_body(stream: BinaryIO, headers: dict[str, str]) -> bytes:
+def read_body(stream: BufferedIOBase, headers: dict[str, str]) -> bytes:
     """The body of a request, with HTTP's chunks and those of S3's signed streams taken off."""
     if "chunked" in headers.get("transfer-encoding", "").lower():
         body = _read_chunks(stream)
@@ -58,7 +58,7 @@ def read_body(stream: BinaryIO, headers: dict[str, str]) -> bytes:
     return body
 
 
-def _exactly(stream: BinaryIO, length: int) -> bytes:
+def _exactly(stream: BufferedIOBase, length: int) -> bytes:
     body = stream.read(length) if length else b""
     if len(body) != length:
         raise BadRequest(f"{len(body)} of {length} bytes of a body")
@@ -72,7 +72,7 @@ def _chunk_size(line: bytes) -> int:
         raise BadRequest(f"the size of a chunk {line[:80]!r}") from error
 
 
-def _read_chunks(stream: BinaryIO) -> bytes:
+def _read_chunks(stream: BufferedIOBase) -> bytes:
     parts = []
     while size := _chunk_size(stream.readline(_longest_line)):
         parts.append(_exactly(stream, size))
@@ -84,7 +84,8 @@ def _read_chunks(stream: BinaryIO) -> bytes:
 
 def decode_aws_chunks(body: bytes) -> bytes:
     """The payload of an aws-chunked body; signatures and trailing checksums are not checked."""
-    parts, at = [], 0
+    parts: list[bytes] = []
+    at = 0
     while True:
         end = body.find(b"\r\n", at)
         if end < 0:
