@@ -74,19 +74,21 @@ def test_hundreds_of_connections(server: ObjectServer) -> None:
 # Latency and bandwidth
 
 
+def _took(server: ObjectServer, client: Client, count: int) -> list[float]:
+    """The seconds of some requests, by the log; a busy machine may add to any of them."""
+    server.log.reset()
+    for _ in range(count):
+        client("GET", PATH)
+    return [(one.end or 0) - one.start for one in server.log.records()]
+
+
 def test_latency_can_be_set_while_running(server: ObjectServer, client: Client) -> None:
     for latency in (0.05, 0.0, 0.1):
         server.latency = latency
-        client("GET", PATH)
-        record = server.log.records()[-1]
-        assert record.end is not None
-        assert latency <= record.end - record.start < latency + 0.04
-    server.latency, server.jitter = 0.0, 0.05
-    server.log.reset()
-    for _ in range(5):
-        client("GET", PATH)
-    took = [(one.end or 0) - one.start for one in server.log.records()]
-    assert max(took) < 0.09 and max(took) - min(took) > 0.005
+        assert latency <= min(_took(server, client, 3)) < latency + 0.04
+    server.latency, server.jitter = 0.0, 0.1
+    took = _took(server, client, 8)
+    assert min(took) < 0.1 and max(took) - min(took) > 0.01
 
 
 @pytest.mark.parametrize("rate", [1e6, 50e6])
@@ -272,7 +274,7 @@ def test_a_process_of_its_own(tmp_path: Path) -> None:
         assert server.log.asked() == ["GET", "GET bytes=-4"]
         assert server.log.waves() == 2
         one = server.log.records()[1]
-        assert one.end is not None and 0.05 <= one.end - one.start < 0.15
+        assert one.end is not None and one.end - one.start >= 0.05
         server.log.reset()
         server.latency, server.faults = 0.0, Fault("short")
         info = server.replace("bucket/file", b"abcd")
