@@ -23,6 +23,7 @@ from pageseek.ordering import Learned
 from pageseek.prune import COLUMN_INDEX
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
+from pageseek.storage.base import SLOW_STORE
 from pageseek.tables import batches_of, table_of
 from pageseek.workers import Crew, Job, cores
 
@@ -97,7 +98,7 @@ class ScanPlan:
             report = Report(analyzed=True, chunks=None)
         elif not report.analyzed:
             self._begin(report)
-        crew = self._crew()
+        crew = self._crew(opened)
         if crew is None:
             yield from self._one_by_one(report, opened, None)
             return
@@ -105,10 +106,13 @@ class ScanPlan:
             beside = self.request.limit is None and sum(len(f.groups) for f in self.files) > 1
             yield from (self._side_by_side if beside else self._one_by_one)(report, opened, crew)
 
-    def _crew(self) -> Crew | None:
+    def _crew(self, opened: Sequence[Opened]) -> Crew | None:
         """Who works on it, where one thread by itself would take longer."""
         threads = self.request.threads or cores()
-        far = any(file.source.far for file in self.files)
+        if opened:
+            far = any(one.file.store.latency >= SLOW_STORE for one in opened)
+        else:
+            far = any(file.source.far for file in self.files)
         values = self.num_rows if self.request.limit is None else self.request.limit
         if not far and (threads == 1 or values * max(len(self.schema), 1) < SMALL):
             return None

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.footer import TAIL
 from pageseek.storage.local import LocalStore
 from support.store_log import Log
 
@@ -77,8 +78,11 @@ def test_answers_and_counts_are_the_same(
         found = report(path, columns=columns, filter=condition, limit=limit)
         read = sum(length for _, length in log.ranges)
         assert found["rows"]["out"] == expected.num_rows
-        assert sum(leaf["bytes"] for leaf in found["leaves"].values()) == found["bytes"]["data"]
-        assert read >= found["bytes"]["data"]
+        wanted = sum(leaf["bytes"] for leaf in found["leaves"].values())
+        data = found["bytes"]["data"]
+        assert wanted - TAIL <= data <= read  # some came with the footer
+        if LocalStore.bandwidth == 50:  # no gap is worth its bytes
+            assert data <= wanted
 
 
 def data_waves(path: str, **how: Any) -> int:
