@@ -83,9 +83,11 @@ class ScanPlan:
         for table in self.tables(report):
             yield from batches_of(table, self.request.batch_size)
 
-    def batches(self, opened: Sequence[Opened]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, opened: Sequence[Opened], report: Report | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The same with files that were opened to plan it, where there are some."""
-        for table in self.tables(opened=opened):
+        for table in self.tables(report, opened):
             yield from batches_of(table, self.request.batch_size)
 
     def tables(
@@ -136,6 +138,7 @@ class ScanPlan:
                         break
                     with working():
                         table = reading.read(group, left, fetcher)
+                    report.step()
                     if table is None:
                         continue
                     if left is not None:

@@ -91,6 +91,7 @@ def prepare(
         else:
             report.files.prune(last_proof(before, report), 1)
         first_row += file.num_rows
+        report.step()
     else:  # no limit was reached before the last of them
         if request.take is not None:
             _check_taken(request.take, first_row)

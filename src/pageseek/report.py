@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -130,6 +130,14 @@ class Report:
     executed: dict[tuple[str, int], int] = field(default_factory=dict)  # row group -> its rows
     notes: list[str] = field(default_factory=list)
     lanes: dict[int, int] = field(default_factory=dict)  # waves of what went on side by side
+    watch: Callable[[Report], None] | None = field(
+        default=None, compare=False
+    )  # is told of each step
+
+    def step(self) -> None:
+        """A file was planned, or a row group read."""
+        if self.watch is not None:
+            self.watch(self)
 
     def chunk(self, file: str, row_group: int, path: str, num_pages: int | None) -> LeafReport:
         """The counts of a column chunk that is going to be read; `num_pages` where an offset index tells."""
@@ -215,6 +223,7 @@ class Report:
             mine_leaf.dictionary_pages += leaf.dictionary_pages
         for note in part.notes:
             self.note(note)
+        self.step()
 
     def tally(self) -> tuple[Count, dict[str, LeafReport]]:
         """Pages over all columns, each counted under what ruled it out, and the sums of each column."""
