@@ -163,6 +163,7 @@ class ScanPlan:
 
         for table, part, lane in crew.in_order(jobs()):
             report.join(part, lane)
+            report.step()
             if table is not None:
                 yield table
 

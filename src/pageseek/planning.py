@@ -8,11 +8,11 @@ from itertools import compress
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek.cache import cache
 from pageseek.errors import UnsupportedError
 from pageseek.fetch import Fetcher
 from pageseek.judge import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
 from pageseek.metadata import ParquetFile
+from pageseek.opening import opened_in_order
 from pageseek.plan import ScanPlan
 from pageseek.predicate.bound import BoundConst
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
@@ -57,14 +57,18 @@ def prepare(
     left = request.limit
     first_row = 0  # of the file, counted through all
     report.files.total = len(sources)
-    for at, source in enumerate(sources):
+    ahead = opened_in_order(
+        sources if first is None else sources[1:],
+        report,
+        request.limits.max_metadata_bytes,
+        request.limit is not None,
+    )
+    for at in range(len(sources)):
         if left == 0 and schema is not None:
             report.files.prune(LIMIT, len(sources) - at)
             break
         with report.timed("open"):
-            file = first if at == 0 and first is not None else None
-            if file is None:
-                file = cache.open(source, report, request.limits.max_metadata_bytes)
+            file = first if at == 0 and first is not None else next(ahead)
             scope = Scope.of(file, request)
         if schema is None:
             schema = scope.schema
@@ -83,7 +87,7 @@ def prepare(
             left -= sum(group.ranges.num_rows for group in groups if group.proven)
         if groups:
             report.files.read += 1
-            files.append(FilePlan(source, file.store.version, tuple(groups), first_row))
+            files.append(FilePlan(sources[at], file.store.version, tuple(groups), first_row))
             if visit is not None:
                 visit(made, files[-1], report)
             if len(sources) == 1:

@@ -223,7 +223,6 @@ class Report:
             mine_leaf.dictionary_pages += leaf.dictionary_pages
         for note in part.notes:
             self.note(note)
-        self.step()
 
     def tally(self) -> tuple[Count, dict[str, LeafReport]]:
         """Pages over all columns, each counted under what ruled it out, and the sums of each column."""
