@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -189,3 +191,31 @@ def test_conditions_are_put_in_order_while_others_are_measured() -> None:
     learned.note(0, (ENOUGH, 1), (1, 1), 1.0)
     for _ in range(3):
         assert sorted(place for place, _ in learned.order(parts, lambda _: 1.0)) == [0, 1, 2]
+
+
+LATE = """
+import atexit, sys, threading, time
+import pageseek as ps
+from pageseek import execute, plan
+
+plan.SMALL = execute.SHARED = 0
+
+def count(**options):
+    return ps.read_table(sys.argv[1], ["row", "share", "odd"], threads=2, **options).num_rows
+
+def late():
+    threading.main_thread().join()
+    time.sleep(0.2)
+    print("thread", count(), count(limit=5_000), flush=True)
+
+threading.Thread(target=late).start()
+atexit.register(lambda: print("exit", count(), flush=True))
+"""
+
+
+def test_where_no_thread_can_be_started_it_is_read_without(folder: str) -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", LATE, folder], capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    rows = FILES * IN_FILE
+    assert made.stdout.split() == ["thread", str(rows), "5000", "exit", str(rows)], made.stderr
