@@ -199,10 +199,10 @@ class Reading:
     ) -> None:
         self._plan, self._file_plan, self._learned, self._crew = plan, file_plan, learned, crew
         self._opened: Opened | None = None
-        self._opening = threading.Lock()
+        self._opening, self._counting = threading.Lock(), threading.Lock()
         self._left = len(file_plan.groups)
         self._begun, self._unchecked, self._other = False, True, False
-        self._planned_here = False
+        self._planned_here = self._ready = False
         self._before: dict[str, int] = {}
 
     @property
@@ -255,20 +255,28 @@ class Reading:
     ) -> tuple[pa.Table | None, Report, int]:
         """The rows of a row group, read beside others of the file: with what was counted, and by which thread."""
         part = report.part()
-        with self._opening:  # by the first that comes here
-            first = self._opened is None
-            fetcher = self.open(part, opened)
-            if first:
-                self.judged(self._file_plan.groups, fetcher)
-                part.files.read += 1
-                self._begun = True
-        table = self.read(group, None, fetcher)
-        with self._opening:
+        if not self._ready:
+            self._open_once(part, opened)
+        table = self.read(group, None, self.open(part, opened))
+        with self._counting:
             self._left -= 1
             last = self._left == 0
         if last:
             self.finish(part)
         return table, part, threading.get_ident()
+
+    def _open_once(self, part: Report, opened: Opened | None) -> None:
+        """Open the file and load its indexes, unless another thread did so meanwhile."""
+        assert self._crew is not None
+        with self._crew.waiting():  # who opens it may wait for the store, and then for a core
+            self._opening.acquire()
+        try:
+            if not self._ready:
+                self.judged(self._file_plan.groups, self.open(part, opened))
+                part.files.read += 1
+                self._begun = self._ready = True
+        finally:
+            self._opening.release()
 
     def read(self, group: GroupPlan, left: int | None, fetcher: Fetcher) -> pa.Table | None:
         """The rows of a row group that pass, at most so many as are `left`; None where there are none."""
@@ -283,13 +291,13 @@ class Reading:
             file.store.check()  # what was read may be of another version
             raise
         n = found.num_rows
+        if file.store.version.strong:  # to ask costs nothing there
+            file.store.check()
+            self._unchecked = False
         if not n:
             return None
         report.rows_out += n
         schema = self._plan.schema
-        if file.store.version.strong:  # to ask costs nothing there
-            file.store.check()
-            self._unchecked = False
         if self._other:  # nulls inside structs, that only another file may have
             given = list(schema)[len(schema) - len(arrays) :]
             arrays = [
