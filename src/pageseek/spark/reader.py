@@ -62,7 +62,8 @@ def read(
     python_path : str, optional
         A directory that the tasks put first on `sys.path`, for a pageseek that was shipped as an archive.
     **options
-        Further options of `pageseek.scan`. Here `nan` is "spark" and `int96_unit` is "us" unless given.
+        Further options of `pageseek.scan`. Here `nan` is "spark", `int96_unit` is "us" and `threads` is 1 unless
+        given: Spark runs a task on each core.
 
     Returns
     -------
@@ -83,7 +84,7 @@ def read(
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
         )
     sources = resolve(source)
-    wanted = {"nan": "spark", "int96_unit": "us", **options}
+    wanted = {"nan": "spark", "int96_unit": "us", "threads": 1, **options}
     plan = scan(sources, columns=columns, filter=filter, limit=limit, **wanted).plan()
     name = sources[0].path
     file = cache.open(sources[0], Report(), plan.request.limits.max_metadata_bytes)
