@@ -330,13 +330,14 @@ class _Work:
 
     def _narrowed(self, opened: Opened, group: GroupPlan, fetcher: Fetcher) -> GroupPlan:
         """A row group with only those rows that may hold something less, or greater, than what is known."""
+        without = group.without & opened.file.dropped(group.row_group)
         ranges, report = self._promising(opened.file, group, fetcher), self.report
         if not ranges:
             report.row_groups.prune(BOUNDS, 1)
         if ranges.num_rows == group.ranges.num_rows:
             return group
         report.rows.prune(BOUNDS, group.ranges.num_rows - ranges.num_rows)
-        part = replace(group, ranges=ranges, sure=group.sure & ranges)
+        part = replace(group, ranges=ranges, sure=group.sure & ranges, without=without)
         self._recount(opened, part)
         return part
 

@@ -321,8 +321,18 @@ class Reading:
     ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
         file, scope = self.opened.file, self.opened.scope
         request, report = self._plan.request, fetcher.report
-        ranges, sure = group.ranges, group.sure
+        ranges, sure, without = group.ranges, group.sure, group.without
         while True:
+            if (
+                file.dropped(group.row_group) - without
+            ):  # rows may have been ruled out on their word
+                without, before = without | file.dropped(group.row_group), ranges.num_rows
+                if not group.proven or request.limit is None:  # else only the limit has cut them
+                    first = self._file_plan.first_row + file.first_row(group.row_group)
+                    ranges = request.asked(first, file.group_rows[group.row_group])
+                    sure = rows.RowRanges.empty()
+                more = ranges.num_rows - before
+                report.restart(file.name, group.row_group, None, None, more)
             scan = GroupScan(
                 file,
                 group.row_group,
@@ -336,15 +346,11 @@ class Reading:
                 found = scan.run(ranges, None if group.proven else scope.bound, left, sure)
             except IndexMismatch as mismatch:
                 file.drop_index(group.row_group, mismatch.leaf)
-                before = ranges.num_rows
-                if not group.proven:  # rows may have been ruled out on the word of this index
-                    first = self._file_plan.first_row + file.first_row(group.row_group)
-                    ranges = request.asked(first, file.group_rows[group.row_group])
-                    sure = rows.RowRanges.empty()
-                more = ranges.num_rows - before
                 stated = stated_pages(file.chunk(group.row_group, mismatch.leaf))
-                report.restart(file.name, group.row_group, mismatch.leaf.name, stated, more)
-            else:
-                total = file.group_rows[group.row_group]
-                report.done(file.name, group.row_group, ranges.num_rows, total)
-                return found
+                report.restart(file.name, group.row_group, mismatch.leaf.name, stated, 0)
+                continue
+            if file.dropped(group.row_group) - without:  # by another scan, meanwhile
+                continue
+            total = file.group_rows[group.row_group]
+            report.done(file.name, group.row_group, ranges.num_rows, total)
+            return found

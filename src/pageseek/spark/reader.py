@@ -62,8 +62,8 @@ def read(
     python_path : str, optional
         A directory that the tasks put first on `sys.path`, for a pageseek that was shipped as an archive.
     **options
-        Further options of `pageseek.scan`. Here `nan` is "spark", `int96_unit` is "us" and `threads` is 1 unless given:
-        Spark runs a task on each core.
+        Further options of `pageseek.scan`. Here `nan` is "spark", `int96_unit` is "us" and `threads` is 1 unless
+        given: Spark runs a task on each core.
 
     Returns
     -------
