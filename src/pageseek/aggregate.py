@@ -18,20 +18,22 @@ from pageseek._core import rows
 from pageseek.bounds import ChunkValues
 from pageseek.cache import cache
 from pageseek.columns import output, tested
-from pageseek.errors import PageseekError, PredicateError, UnsupportedError
+from pageseek.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
+from pageseek.evolution import View
 from pageseek.fetch import Fetcher
 from pageseek.judge import account
 from pageseek.metadata import ParquetFile
 from pageseek.ordering import Learned
 from pageseek.plan import Reading
 from pageseek.planning import prepare
+from pageseek.predicate.constant import Fixed
 from pageseek.predicate.expression import Column
 from pageseek.prune import COLUMN_INDEX, STATISTICS, drive, load_indexes
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request
 from pageseek.schema import Leaf
 from pageseek.storage import Source
-from pageseek.types import FLOAT_KINDS, Form
+from pageseek.types import FLOAT_KINDS, Form, Options
 
 FUNCTIONS = ("count", "min", "max")
 ANSWERED, BOUNDS = "answered", "bounds"
@@ -131,6 +133,32 @@ def _values_at(table: pa.Table, name: str, below: tuple[str, ...]) -> pa.Chunked
     return values
 
 
+def _place_of(
+    sources: Sequence[Source],
+    first: ParquetFile,
+    path: tuple[str, ...],
+    request: Request,
+    report: Report,
+) -> tuple[str, tuple[str, ...]]:
+    """The same in the first file that has such a column."""
+    shape = request.shape
+    if shape is None:
+        return _place(first, path, request)
+    if path[0] in shape.folders.names:
+        return path[0], ()
+    missing: NoColumnError | None = None
+    for i, source in enumerate(sources):
+        file = first
+        if i:
+            file = cache.open(source, report, request.limits.max_metadata_bytes)
+        try:
+            return _place(file, path, request)
+        except NoColumnError as error:
+            missing = missing or error
+    assert missing is not None
+    raise missing
+
+
 class _Column:
     """What is known of one column so far: how many values, the least and the greatest; NaN apart."""
 
@@ -228,7 +256,11 @@ class _Work:
         report = Report(nan=request.nan, chunks={} if account else None)
         with report.timed("open"):
             first = cache.open(sources[0], report, request.limits.max_metadata_bytes)
-            places = {one.path: _place(first, one.path, request) for one in wanted if one.path}
+            places = {
+                one.path: _place_of(sources, first, one.path, request, report)
+                for one in wanted
+                if one.path
+            }
         names = tuple(dict.fromkeys(name for name, _ in places.values()))
         self._request = replace(request, columns=names, row_number=None)
         self._wanted = wanted
@@ -267,7 +299,7 @@ class _Work:
             reading = Reading(self._plan, one.file_plan, learned)
             fetcher = reading.open(self.report, one.opened)
             for group in reading.judged(one.groups, fetcher):
-                part = self._narrowed(reading.opened, group, fetcher)
+                part = self._narrowed(reading.opened, one.file_plan.source, group, fetcher)
                 table = reading.read(part, None, fetcher) if part.ranges else None
                 if table is not None:
                     self._take([table])
@@ -280,7 +312,10 @@ class _Work:
         for one in self._left:
             opened = one.opened or self._plan.open_file(one.file_plan, report)
             fetcher = Fetcher(opened.file.store, report, opened.file.tail, self._request.limits)
-            parts = [self._narrowed(opened, g, fetcher) if self._narrows else g for g in one.groups]
+            parts = one.groups
+            if self._narrows:
+                source = one.file_plan.source
+                parts = [self._narrowed(opened, source, g, fetcher) for g in parts]
             parts = [part for part in parts if part.ranges]
             if parts:
                 report.files.read += 1
@@ -313,7 +348,7 @@ class _Work:
         """Let the footer of a file answer for its row groups; what it does not is left to be read."""
         file, left = opened.file, list(file_plan.groups)
         if self._request.limit is None:
-            leaves = {path: _leaf(file, path, self._request) for path in self._columns}
+            leaves = self._leaves(file, file_plan.source)
             left = [g for g in file_plan.groups if not self._told(file, g, leaves)]
             missing = {group.row_group for group in left}
             told = [group for group in file_plan.groups if group.row_group not in missing]
@@ -328,10 +363,21 @@ class _Work:
         else:
             report.files.prune(ANSWERED, 1)
 
-    def _narrowed(self, opened: Opened, group: GroupPlan, fetcher: Fetcher) -> GroupPlan:
+    def _leaves(
+        self, file: ParquetFile, source: Source
+    ) -> dict[tuple[str, ...], tuple[Leaf, Form]]:
+        """What a file has of the columns."""
+        shape, options = self._request.shape, self._request.options
+        find = None if shape is None else View(file, shape, options, source.partitions)
+        return {path: _leaf(file, path, self._request, find) for path in self._columns}
+
+    def _narrowed(
+        self, opened: Opened, source: Source, group: GroupPlan, fetcher: Fetcher
+    ) -> GroupPlan:
         """A row group with only those rows that may hold something less, or greater, than what is known."""
         without = group.without & opened.file.dropped(group.row_group)
-        ranges, report = self._promising(opened.file, group, fetcher), self.report
+        leaves = self._leaves(opened.file, source)
+        ranges, report = self._promising(opened.file, group, leaves, fetcher), self.report
         if not ranges:
             report.row_groups.prune(BOUNDS, 1)
         if ranges.num_rows == group.ranges.num_rows:
@@ -367,10 +413,12 @@ class _Work:
             return False
         options = self._request.options
         for leaf, _ in leaves.values():
-            file.chunk(group.row_group, leaf)  # refused where it cannot be read, whatever is said
+            if not isinstance(leaf, Fixed):
+                file.chunk(
+                    group.row_group, leaf
+                )  # refused where it cannot be read, whatever is said
         said = {
-            path: file.chunk_values(group.row_group, leaf, options)
-            for path, (leaf, _) in leaves.items()
+            path: _said(file, group.row_group, leaf, options) for path, (leaf, _) in leaves.items()
         }
         for one in self._wanted:
             if not one.path:
@@ -397,14 +445,22 @@ class _Work:
                 column.take(pa.scalar(None, _plain(found.max).type), _plain(found.max))
         return True
 
-    def _promising(self, file: ParquetFile, group: GroupPlan, fetcher: Fetcher) -> rows.RowRanges:
+    def _promising(
+        self,
+        file: ParquetFile,
+        group: GroupPlan,
+        leaves: dict[tuple[str, ...], tuple[Leaf, Form]],
+        fetcher: Fetcher,
+    ) -> rows.RowRanges:
         """The rows of a row group whose pages may hold something less, or greater, than what is known."""
         options, found = self._request.options, rows.RowRanges.empty()
         for one in self._wanted:
-            leaf, form = _leaf(file, one.path, self._request)
+            leaf, form = leaves[one.path]
             column, is_min = self._columns[one.path], one.function == "min"
-            said = file.chunk_values(group.row_group, leaf, options)
-            if STATISTICS not in self._request.prune:
+            if isinstance(leaf, Fixed) and leaf.values is None:
+                continue  # null in all rows
+            said = _said(file, group.row_group, leaf, options)
+            if STATISTICS not in self._request.prune and not isinstance(leaf, Fixed):
                 said = ChunkValues()
             bound, known = (said.lower, column.low) if is_min else (said.upper, column.high)
             nan = form.kind in FLOAT_KINDS and self._nan_largest
@@ -412,6 +468,8 @@ class _Work:
                 better = _less(_plain(bound), known) if is_min else _less(known, _plain(bound))
                 if not better:
                     continue
+            if isinstance(leaf, Fixed):  # some row has to pass, whichever
+                return group.ranges
             found |= self._pages(file, group, leaf, known, is_min, nan, fetcher)
         return found
 
@@ -454,8 +512,24 @@ class _Work:
         return group.ranges & offsets.rows_of(flags, 1)
 
 
-def _leaf(file: ParquetFile, path: tuple[str, ...], request: Request) -> tuple[Leaf, Form]:
-    leaf, form = tested(file, path, request.options)
+def _said(file: ParquetFile, row_group: int, leaf: Leaf, options: Options) -> ChunkValues:
+    """What is known of the values of a row group without reading them."""
+    if not isinstance(leaf, Fixed):
+        return file.chunk_values(row_group, leaf, options)
+    n = file.group_rows[row_group]
+    if leaf.values is None or leaf.values.null_count:
+        return ChunkValues(null_count=n, nan_count=0)
+    one = leaf.scalar
+    nan = pa.types.is_floating(one.type) and bool(pc.is_nan(one).as_py())
+    if nan:
+        return ChunkValues()
+    return ChunkValues(one, one, one, one, 0, 0)
+
+
+def _leaf(
+    file: ParquetFile, path: tuple[str, ...], request: Request, find: View | None = None
+) -> tuple[Leaf, Form]:
+    leaf, form = tested(file, path, request.options) if find is None else find(path)
     if leaf.group or leaf.max_rep:
         raise UnsupportedError(
             f"{file.name}: {'.'.join(path)!r} is nested; aggregate one of its leaves that is in no list"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pageseek.codecs import decompressor
-from pageseek.errors import PageseekError, PredicateError, UnsupportedError
+from pageseek.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import REPEATED, Node, Rung, project, rungs, select
 from pageseek.schema import Leaf
@@ -82,7 +82,7 @@ def _wanted(
             made.append((tree.field_index(name), []))
             continue
         if not select(file.node(index, options), name):
-            raise PredicateError(
+            raise NoColumnError(
                 f"{file.name}: no column {name!r}: {tree.field(index).name!r} has nothing at that path"
             )
         if index not in into:
@@ -152,7 +152,8 @@ def _below(file: ParquetFile, root: Node, path: str | tuple[str, ...]) -> Node:
             f"{file.name}: {shown!r} is a {node.kind}; write col({shown!r}).any() for a condition on "
             "some of its elements"
         )
-    raise PredicateError(
+    kind = NoColumnError if node.kind == "struct" else PredicateError
+    raise kind(
         f"{file.name}: {shown!r} has no field {rest if isinstance(rest, str) else rest[0]!r}"
     )
 
@@ -207,7 +208,7 @@ def element(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple
         return found[0].leaf, found[0].form
     name = ".".join(path)
     if not found:
-        raise PredicateError(f"{file.name}: {root.name!r} has nothing at the path {name!r}")
+        raise NoColumnError(f"{file.name}: {root.name!r} has nothing at the path {name!r}")
     shown = ", ".join(node.leaf.name for node in found[:8] if node.leaf is not None)
     raise PredicateError(
         f"{file.name}: the elements of {name!r} have {len(found)} leaves; name one: {shown}"

@@ -7,6 +7,7 @@ __all__ = [
     "CorruptFileError",
     "FileChangedError",
     "LimitError",
+    "NoColumnError",
     "PageseekError",
     "PredicateError",
     "PrunerError",
@@ -46,6 +47,10 @@ class PredicateError(PageseekError, ValueError):
     """
 
     at: int | None = None
+
+
+class NoColumnError(PredicateError):
+    """A file has no column of a name: among other files that may, its values are null."""
 
 
 class PrunerError(PageseekError):

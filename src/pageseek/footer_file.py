@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -29,7 +28,7 @@ from pageseek.schema import Leaf, Schema, lazy
 from pageseek.statistics import stated_bounds
 from pageseek.storage import Source, Store
 from pageseek.types import ABSENT, FLOAT_KINDS, Form, Options
-from pageseek.writers import Writer
+from pageseek.writers import Writer, writer_of
 
 
 def _key_values(footer: memoryview, pairs: bytes) -> Iterator[tuple[bytes, bytes | None]]:
@@ -106,6 +105,17 @@ class FooterFile:
         self._group_bounds: dict[tuple[int, Options], Bounds | None] = {}
         find = functools.partial(_key_value, self._footer, self._pairs)  # a method would be a cycle
         self.schema_tree = Schema(elements, self.num_leaves, self._footer, find, self.name)
+
+    @lazy
+    def columns_key(self) -> tuple[bytes, bytes, bytes | None]:
+        """Equal for files whose columns are the same, to the last byte that says something of them."""
+        elements, names = self.schema_tree.elements, self.schema_tree.names_end
+        stored = _key_value(self._footer, self._pairs, b"ARROW:schema")
+        return elements, bytes(self._footer[:names]), stored
+
+    def adopt_columns(self, other: Schema) -> None:
+        """Take over what was made of the same columns of another file."""
+        self.schema_tree = other.of(self.name)
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -284,12 +294,7 @@ class FooterFile:
     @lazy
     def understates_chunks(self) -> bool:
         """Whether the writer left the dictionary page's header out of total_compressed_size (PARQUET-816)."""
-        if not (self.created_by or "").startswith("parquet-mr "):
-            return False
-        made = re.match(
-            r"parquet-mr version (\d{1,9})\.(\d{1,9})\.(\d{1,9})", self.created_by or ""
-        )
-        return made is not None and tuple(map(int, made.groups())) < (1, 2, 9)
+        return (self.created_by or "").startswith("parquet-mr ") and self.writer.understates_chunks
 
     def chunk(self, row_group: int, leaf: Leaf) -> Any:
         """One column chunk, checked: readable, in this file, inside it."""
@@ -382,17 +387,16 @@ class FooterFile:
     @lazy
     def writer(self) -> Writer:
         """Who wrote the file."""
-        return Writer.of(self.created_by)
+        return writer_of(self.created_by)
 
     def _believed(self, leaf: Leaf) -> tuple[bool, bool]:
         stored = self.schema_tree.stored_field(leaf.top) if self._arrow_version else None
         return believed(leaf, self._arrow_version, stored)
 
-    @lazy
+    @property
     def _arrow_version(self) -> int | None:
         """The major version of Arrow C++, where that wrote the file."""
-        made = re.match(r"parquet-cpp(?:-arrow)? version (\d{1,9})\.", self.created_by or "")
-        return None if made is None else int(made[1])
+        return self.writer.arrow
 
     def _chunk_bounds(self, leaf: Leaf, form: Form) -> tuple[bytes, bytes, bytes] | None:
         """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""

@@ -150,7 +150,9 @@ def account(
     total = held = 0
     tail = file.store.size - file.tail.nbytes  # what lies behind it was read at open
     payload = scope.payload
-    for leaf in scope.touched(file)(group):
+    leaves = scope.touched(file)(group)
+    file.load_chunks(group, leaves)
+    for leaf in leaves:
         ranges = found if leaf.index in payload or not sure else found - sure
         chunk = file.chunk(group, leaf)
         start, stop = chunk_range(chunk)

@@ -23,6 +23,7 @@ from pageseek.ordering import Learned
 from pageseek.prune import COLUMN_INDEX
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
+from pageseek.shape import Filling
 from pageseek.storage.base import SLOW_STORE
 from pageseek.tables import batches_of, table_of
 from pageseek.workers import Crew, Job, cores
@@ -188,7 +189,7 @@ class ScanPlan:
                 f"{file.name}: the file changed after it was planned "
                 f"({file_plan.version.tag} -> {file.store.version.tag}); plan again"
             )
-        return Opened(file, Scope.of(file, self.request))
+        return Opened(file, Scope.of(file, self.request, file_plan.source))
 
 
 class Reading:
@@ -201,7 +202,8 @@ class Reading:
         self._opened: Opened | None = None
         self._opening, self._counting = threading.Lock(), threading.Lock()
         self._left = len(file_plan.groups)
-        self._begun, self._unchecked, self._other = False, True, False
+        self._begun, self._unchecked = False, True
+        self._filling: Filling | None = None
         self._planned_here = self._ready = False
         self._before: dict[str, int] = {}
 
@@ -217,10 +219,14 @@ class Reading:
         """
         if self._opened is None:
             self._planned_here = opened is not None
-            self._opened = opened or self._plan.open_file(self._file_plan, report)
+            far = self._crew if self._file_plan.source.far else None
+            with nullcontext() if far is None else far.waiting():
+                self._opened = opened or self._plan.open_file(self._file_plan, report)
             self._before = dict(report.row_groups.pruned_by)
             ours, theirs = self._plan.schema, self._opened.scope.schema
-            self._other = theirs is not ours and theirs.types != ours.types
+            if theirs is not ours:  # as a rule it is the file's own
+                filling = self._opened.scope.filling(ours, self._file_plan.source)
+                self._filling = None if filling.none else filling
         file, scope = self._opened.file, self._opened.scope
         limits = self._plan.request.limits
         return Fetcher(file.store, report, file.tail, limits, scope.kept, self._crew)
@@ -298,12 +304,8 @@ class Reading:
             return None
         report.rows_out += n
         schema = self._plan.schema
-        if self._other:  # nulls inside structs, that only another file may have
-            given = list(schema)[len(schema) - len(arrays) :]
-            arrays = [
-                [array.cast(f.type) for array in column]
-                for f, column in zip(given, arrays, strict=True)
-            ]
+        if self._filling is not None:  # what other files have, and folders say
+            arrays = self._filling(arrays, n)
         if self._plan.request.row_number is not None:
             first = self._file_plan.first_row + file.first_row(group.row_group)
             arrays = [[pa.array(found.rows() + first)], *arrays]

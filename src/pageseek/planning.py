@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import compress
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek.errors import UnsupportedError
+from pageseek.cache import cache
+from pageseek.evolution import Folders, View
 from pageseek.fetch import Fetcher
 from pageseek.judge import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
 from pageseek.metadata import ParquetFile
 from pageseek.opening import opened_in_order
 from pageseek.plan import ScanPlan
 from pageseek.predicate.bound import BoundConst
+from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
+from pageseek.schema import Schema
+from pageseek.shape import Shape, Union, hangs_on_types, tested_paths
 from pageseek.storage import Source
 
-FILTER = "filter"
+FILTER, PARTITION = "filter", "partition"
+KINDS = 64  # of files with different columns, whose bound filters are kept while others are opened
 Visit = Callable[[Opened, FilePlan, Report], None]
 
 
@@ -53,41 +61,34 @@ def prepare(
         report.filter = "" if request.filter is None else repr(request.filter)
     files: list[FilePlan] = []
     opened: list[Opened] = []
-    schema: pa.Schema | None = None
+    survey = _Survey(sources, request, report, first)
+    request = survey.request
     left = request.limit
     first_row = 0  # of the file, counted through all
+    counted = request.take is not None or request.row_number is not None
     report.files.total = len(sources)
-    ahead = opened_in_order(
-        sources if first is None else sources[1:],
-        report,
-        request.limits.max_metadata_bytes,
-        request.limit is not None,
-    )
-    for at in range(len(sources)):
-        if left == 0 and schema is not None:
+    for at, source in enumerate(sources):
+        may = survey.may(source)
+        if left == 0 and survey.begun:
             report.files.prune(LIMIT, len(sources) - at)
             break
-        with report.timed("open"):
-            file = first if at == 0 and first is not None else next(ahead)
-            scope = Scope.of(file, request)
-        if schema is None:
-            schema = scope.schema
-            report.columns = list(schema.names)
-        else:
-            schema = _joined(schema, scope.schema, file.name)
+        if not may and not counted:  # what a folder says is so: the file is not even opened
+            report.files.prune(PARTITION, 1)
+            continue
+        file, scope = survey.open(source)
         if not file.store.version.strong:
             report.version = "weak"
         report.file_bytes += file.store.size
         with report.timed("prune"):
             before = dict(report.row_groups.pruned_by)
             groups, made = _prune_file(
-                file, scope, left, report, lazy, len(sources) == 1, first_row
+                file, scope, left, report, lazy, len(sources) == 1, first_row, may
             )
         if left is not None:
             left -= sum(group.ranges.num_rows for group in groups if group.proven)
         if groups:
             report.files.read += 1
-            files.append(FilePlan(sources[at], file.store.version, tuple(groups), first_row))
+            files.append(FilePlan(source, file.store.version, tuple(groups), first_row))
             if visit is not None:
                 visit(made, files[-1], report)
             if len(sources) == 1:
@@ -99,56 +100,131 @@ def prepare(
     else:  # no limit was reached before the last of them
         if request.take is not None:
             _check_taken(request.take, first_row)
-    assert schema is not None
+    schema = survey.schema()
+    report.columns = list(schema.names)
     return ScanPlan(request, schema, tuple(files), report), opened
 
 
-def _joined(schema: pa.Schema, other: pa.Schema, name: str) -> pa.Schema:
-    """The schema of both: a column, or what lies below it, has nulls if it may have them in any file."""
-    if schema.names != other.names:
-        raise UnsupportedError(f"{name}: columns {other.names}, in the first file {schema.names}")
-    fields = []
-    for ours, theirs in zip(schema, other, strict=True):
-        kind = _joined_type(ours.type, theirs.type)
-        if kind is None:
-            raise UnsupportedError(
-                f"{name}: column {ours.name!r} is {theirs.type}, in the first file {ours.type}"
-            )
-        fields.append(ours.with_type(kind).with_nullable(ours.nullable or theirs.nullable))
-    return pa.schema(fields, schema.metadata)
+class _Survey:
+    """The files of a scan as they are opened, and what they have of its columns."""
 
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        request: Request,
+        report: Report,
+        first: ParquetFile | None,
+    ) -> None:
+        self._sources, self._report, self._first = sources, report, first
+        self._single: pa.Schema | None = None
+        self._union: Union | None = None
+        self._folders: Folders | None = None
+        self._scopes: dict[
+            Any, tuple[Schema, Scope]
+        ] = {}  # by the columns that files have, and what folders say
+        self._begun = 0  # files
+        self._ahead: Iterator[ParquetFile] | None = None  # those that are opened before their turn
+        self._waiting: deque[Source] = deque()
+        self.request = request
+        shape = request.shape
+        if shape is None:
+            return
+        self._folders = Folders(shape, request.filter, request.nan)
+        if shape.given is None and request.filter is not None and hangs_on_types(request.filter):
+            tested = self._tested(request.filter, shape)
+            self.request = replace(request, shape=replace(shape, tested=tested))
+        elif shape.given is not None:
+            self.request = replace(request, shape=replace(shape, tested=shape.given))
+        self._union = Union(shape, request.columns)
 
-def _joined_type(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType | None:
-    """The type of both; None where they differ by more than nulls inside structs and lists."""
-    if ours == theirs:
-        return ours
-    t = pa.types
-    kinds = (t.is_struct, t.is_list, t.is_large_list, t.is_fixed_size_list, t.is_map)
-    same = any(kind(ours) and kind(theirs) for kind in kinds)
-    if not same or ours.num_fields != theirs.num_fields:
-        return None
-    if t.is_map(ours):
-        key, item = _joined_field(ours.key_field, theirs.key_field), None
-        if ours.keys_sorted == theirs.keys_sorted:
-            item = _joined_field(ours.item_field, theirs.item_field)
-        return None if key is None or item is None else pa.map_(key, item, ours.keys_sorted)
-    fields = [_joined_field(ours.field(i), theirs.field(i)) for i in range(ours.num_fields)]
-    found = [field for field in fields if field is not None]
-    if len(found) < len(fields):
-        return None
-    if t.is_struct(ours):
-        return pa.struct(found)
-    if t.is_fixed_size_list(ours):
-        even = ours.list_size == theirs.list_size
-        return pa.list_(found[0], ours.list_size) if even else None
-    return pa.list_(found[0]) if t.is_list(ours) else pa.large_list(found[0])
+    def _tested(self, condition: Expression, shape: Shape) -> pa.Schema:
+        """The types among all files of the columns of a filter: it means something only once they are known."""
+        paths, options = tested_paths(condition), self.request.options
+        union = Union(shape, None)
+        for source in self._sources:
+            if self.may(source):
+                file = self._file(source)
+                view = View(file, shape, options, source.partitions)
+                union.add(view.whole(paths)[2], (), file.name)
+        return union.schema()
 
+    @property
+    def begun(self) -> bool:
+        """Whether the schema is known as far as it has to be."""
+        return self._begun > 0 and not (self._union is not None and self._union.unknown)
 
-def _joined_field(ours: pa.Field, theirs: pa.Field) -> pa.Field | None:
-    kind = _joined_type(ours.type, theirs.type) if ours.name == theirs.name else None
-    if kind is None:
-        return None
-    return ours.with_type(kind).with_nullable(ours.nullable or theirs.nullable)
+    def may(self, source: Source) -> bool:
+        """Whether rows of a file may pass, by its folders."""
+        return self._folders is None or self._folders.may(source.partitions)
+
+    def _file(self, source: Source) -> ParquetFile:
+        if self._first is not None and source is self._sources[0]:
+            return self._first
+        with self._report.timed("open"):
+            if self._ahead is None:
+                self._waiting = deque(self._distant())
+                self._ahead = opened_in_order(
+                    tuple(self._waiting),
+                    self._report,
+                    self.request.limits.max_metadata_bytes,
+                    self.request.limit is not None,
+                )
+            if self._waiting and self._waiting[0] is source:
+                self._waiting.popleft()
+                return next(self._ahead)
+            return cache.open(source, self._report, self.request.limits.max_metadata_bytes)
+
+    def _distant(self) -> Iterator[Source]:
+        """The files that will be opened, in order, where they are far enough to be waited for side by side."""
+        if not any(source.far for source in self._sources):
+            return
+        request = self.request
+        counted = request.take is not None or request.row_number is not None
+        for i, source in enumerate(self._sources):
+            if (i or self._first is None) and (counted or self.may(source)):
+                yield source
+
+    def open(self, source: Source) -> tuple[ParquetFile, Scope]:
+        """A file, and what is asked of it."""
+        file = self._file(source)
+        self._begun += 1
+        if self._union is None:
+            with self._report.timed("open"):
+                scope = Scope.of(file, self.request)
+            self._single = scope.schema
+            return file, scope
+        with self._report.timed("open"):
+            key = file.columns_key, source.partitions
+            known = self._scopes.get(key)
+            if known is None:
+                scope = Scope.of(file, self.request, source)
+                if len(self._scopes) >= KINDS:
+                    self._scopes.clear()
+                self._scopes[key] = file.schema_tree, scope
+            else:  # as a rule the files of a dataset have the same columns: they are bound once
+                tree, scope = known
+                file.adopt_columns(tree)
+                scope = scope.again()
+            self._union.add(scope.schema, scope.absent, file.name)
+        return file, scope
+
+    def schema(self) -> pa.Schema:
+        """The schema of the answer.
+
+        It is that of the files that were opened, and of one at least; others are opened where a column that was
+        named is in none of them.
+        """
+        if self._union is None:
+            assert self._single is not None
+            return self._single
+        if not self.begun:
+            for source in self._sources:
+                if not self.begun:
+                    self.open(source)
+        if self._union.unknown:  # the first file says what it has instead
+            source = self._sources[0]
+            Scope.of(self._file(source), self.request, source, self._union.unknown)
+        return self.request.numbered(self._union.schema(), self._sources[0].path)
 
 
 def _check_taken(take: rows.RowRanges, num_rows: int) -> None:
@@ -164,6 +240,7 @@ def _prune_file(
     lazy: bool,
     alone: bool,
     first_row: int,
+    may: bool = True,
 ) -> tuple[list[GroupPlan], Opened]:
     counts = file.group_rows
     report.row_groups.total += len(counts)
@@ -177,6 +254,7 @@ def _prune_file(
         must = proof.must
         kept = [i for i in compress(range(len(counts)), proof.may) if counts[i]]
         never = FILTER if isinstance(bound, BoundConst) else STATISTICS
+        never = never if may else PARTITION
         report.row_groups.prune(never, proof.may.count(0))
         report.rows.prune(never, sum(counts) - sum(compress(counts, proof.may)))
     pruned = 0 if bound is None else proof.may.count(0)
@@ -195,6 +273,8 @@ def _prune_file(
         kept = _cut(ranges, must, limit, report)
     groups = [GroupPlan(i, ranges[i], bool(must[i]), 0, judged=bool(must[i])) for i in kept]
     opened = Opened(file, scope, proof)
+    if not groups:
+        return [], opened
     fetcher = Fetcher(file.store, report, file.tail, request.limits, scope.kept)
     if lazy and limit is not None and not (alone and Steps.is_one(groups, limit)):
         sure = iter(judge(opened, [group for group in groups if group.judged], fetcher))

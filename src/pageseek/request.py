@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.columns import Column, Names, output, teller
 from pageseek.errors import PredicateError
+from pageseek.evolution import View
 from pageseek.fetch import Kept
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
@@ -19,6 +20,7 @@ from pageseek.predicate.bound import Bound, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, mechanisms, prune_groups
 from pageseek.schema import Leaf
+from pageseek.shape import Filling, Path, Shape
 from pageseek.storage import Source, Version
 from pageseek.types import Options
 
@@ -65,6 +67,17 @@ class Request:
     row_number: str | None = None  # the column that gives these numbers
     threads: int | None = None  # that may compute at a time; None: one for each core
     max_ahead_bytes: int = 256 << 20  # of row groups that are read before they are asked for
+    shape: Shape | None = None  # where files may differ, or have columns in the names of folders
+
+    def numbered(self, schema: pa.Schema, name: str) -> pa.Schema:
+        """A schema with the column of row numbers, if there is to be one."""
+        if self.row_number is None:
+            return schema
+        if self.row_number in schema.names:
+            raise PredicateError(
+                f"{name}: with_row_number({self.row_number!r}): there is a column of this name"
+            )
+        return schema.insert(0, pa.field(self.row_number, pa.int64(), nullable=False))
 
     def asked(self, first_row: int, num_rows: int) -> rows.RowRanges:
         """The rows wanted of a row group, before any filter; `first_row`: the number of its first."""
@@ -81,35 +94,76 @@ class Scope:
     columns: tuple[Column, ...]
     schema: pa.Schema
     bound: Bound | None
+    absent: tuple[Path, ...] = ()  # what is asked for and not in this file
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
+    made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # of the above
 
     @classmethod
-    def of(cls, file: ParquetFile, request: Request) -> Scope:
+    def of(
+        cls,
+        file: ParquetFile,
+        request: Request,
+        source: Source | None = None,
+        strict: Collection[Path] = (),
+    ) -> Scope:
+        """`source`: as the dataset knows the file. Paths that are `strict` have to be in it."""
+        if request.shape is not None:
+            return cls._of_many(file, request, request.shape, source or file.source, strict)
         file.schema_tree.check(request.options)
         columns, schema = output(file, request.columns, request.options)
 
         find = Names(file, request.options)
         bound = bind(request.filter, find, request.nan) if request.filter is not None else None
-        if request.row_number is not None:
-            if request.row_number in schema.names:
-                raise PredicateError(
-                    f"{file.name}: with_row_number({request.row_number!r}): there is a column of this name"
-                )
-            numbers = pa.field(request.row_number, pa.int64(), nullable=False)
-            schema = schema.insert(0, numbers)
-        return cls(request, columns, schema, bound)
+        return cls(request, columns, request.numbered(schema, file.name), bound)
+
+    @classmethod
+    def _of_many(
+        cls,
+        file: ParquetFile,
+        request: Request,
+        shape: Shape,
+        source: Source,
+        strict: Collection[Path],
+    ) -> Scope:
+        """The columns and their schema are those that this file has of all."""
+        view = View(file, shape, request.options, source.partitions, strict)
+        view.check_dictionaries()
+        columns, schema = view.output(request.columns)
+        bound = bind(request.filter, view, request.nan) if request.filter is not None else None
+        return cls(request, columns, schema, bound, tuple(view.absent))
+
+    def again(self) -> Scope:
+        """The same for another file whose columns are the same."""
+        columns, schema, bound = self.columns, self.schema, self.bound
+        return Scope(self.request, columns, schema, bound, self.absent, made=self.made)
+
+    def filling(self, schema: pa.Schema, source: Source) -> Filling:
+        """What makes columns of a plan's schema from those of this file."""
+        first = int(self.request.row_number is not None)
+        own = list(self.schema)
+        if self.request.shape is None:
+            own = own[first:]
+        return Filling(list(schema)[first:], own, dict(source.partitions), source.path)
 
     @property
     def payload(self) -> set[int]:
         """The leaves whose values are wanted."""
-        return {part.leaf.index for column in self.columns for part in column.parts}
+        found: set[int] | None = self.made.get("payload")
+        if found is None:
+            found = {part.leaf.index for column in self.columns for part in column.parts}
+            self.made["payload"] = found
+        return found
 
     @property
     def tests_payload(self) -> bool:
         """Whether a leaf that the filter tests is wanted as well, or may be: any leaf of a group tells of it."""
-        tests = [] if self.bound is None else leaves_of(self.bound)
-        payload = self.payload
-        return any(test.leaf.index in payload or test.leaf.group for test in tests)
+        found: bool | None = self.made.get("tests_payload")
+        if found is None:
+            tests = [] if self.bound is None else leaves_of(self.bound)
+            payload = self.payload
+            found = any(test.leaf.index in payload or test.leaf.group for test in tests)
+            self.made["tests_payload"] = found
+        return found
 
     def touched(self, file: ParquetFile) -> Callable[[int], list[Leaf]]:
         """Of each row group, the leaves that are read; as one of a group only where no value is wanted of it."""

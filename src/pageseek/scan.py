@@ -24,7 +24,8 @@ from pageseek.progress import Progress, Watch, watched
 from pageseek.prune import mechanisms
 from pageseek.report import Report
 from pageseek.request import Opened, Request
-from pageseek.storage import Source, resolve
+from pageseek.shape import Shape
+from pageseek.storage import Source, Types, resolve, typed
 from pageseek.tables import table_of
 from pageseek.types import Options
 
@@ -43,6 +44,11 @@ class Scan:
     _sources: tuple[Source, ...]
     _request: Request
     _progress: bool | Watch = False
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The files, in the order of their rows."""
+        return self._sources
 
     def select(self, *columns: str | Sequence[str]) -> Scan:
         """Only these columns, in this order. None named: rows without columns."""
@@ -111,7 +117,12 @@ class Scan:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
-        return replace(self, _request=replace(self._request, filter=None)).plan().schema
+        request = replace(self._request, limit=None)
+        if (
+            request.shape is None or not request.shape.folders.names
+        ):  # else it says which files there are
+            request = replace(request, filter=None)
+        return make_plan(self._sources, request).schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are asked for."""
@@ -281,6 +292,8 @@ def scan(
     max_page_bytes: int = DEFAULT.max_page_bytes,
     max_output_bytes: int = DEFAULT.max_output_bytes,
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    partitioning: Types | bool | None = None,
+    schema: pa.Schema | None = None,
 ) -> Scan:
     """A lazy scan of one or many Parquet files.
 
@@ -288,7 +301,13 @@ def scan(
     ----------
     source : str, path, sequence of them, (pyarrow filesystem, path), or bytes
         A file, a directory (its .parquet files), a glob or a URL that pyarrow's filesystems know. Below a
-        directory, names with a leading `_` or `.` are hidden, and folders of partitions (`k=1`) are refused.
+        directory, names with a leading `_` or `.` are hidden, and folders such as `k=1` are columns of the files in
+        them (`partitioning`).
+
+        The columns of several files are joined by name: what a file lacks is null in its rows, and a type is the
+        narrowest that holds the values of all exactly (docs/datasets.md); where there is none, that is an
+        UnsupportedError. The schema is that of the files that have to be opened: not of those that a filter on folders
+        or a limit spares, unless a column is named that is in no other.
     columns : sequence of str, optional
         Top-level columns, in the order wanted; None is all, [] none.
     filter : Expression, str, pyarrow.compute.Expression or list, optional
@@ -339,6 +358,13 @@ def scan(
         Bytes of each buffer of one column of one row group, decoded; 8 GiB unless given.
     max_metadata_bytes : int
         Bytes of a footer, or of an index of a column chunk, in the file and parsed; 1 GiB unless given.
+    partitioning : pyarrow.Schema, mapping of names to types, or False; optional
+        Types of columns in the names of folders below a directory or a glob (`k=1`, as Hive writes them). Of those
+        not given: int32, int64, date, or else text, by all their values; `__HIVE_DEFAULT_PARTITION__` is null. They
+        come last, and take the place of columns of that name in the files. False leaves folders alone.
+    schema : pyarrow.Schema, optional
+        The columns that there are, and their types: null where a file lacks one. A type that does not hold all values
+        of a file's column exactly is refused, as are columns that the schema has not.
     """
     batch_size = min(_whole("batch_size", batch_size), MOST)
     if limit is not None:
@@ -363,9 +389,10 @@ def scan(
     given_limits = max_page_bytes, max_output_bytes, max_metadata_bytes
     if given_limits != _LIMITS:
         limits = Limits(*given_limits)
-    sources = tuple(resolve(source))
-    if not sources:
+    found = resolve(source)
+    if not found:
         raise ValueError("the source is an empty list: no file to read")
+    sources, shape = _shaped(found, partitioning, schema)
     request = Request(
         columns=None if columns is None else tuple(columns),
         filter=to_expression(filter),
@@ -377,8 +404,38 @@ def scan(
         max_ahead_bytes=max_ahead_bytes,
         prune=mechanisms(prune),
         limits=limits,
+        shape=shape,
     )
     return Scan(sources, request, progress)
+
+
+def _shaped(
+    found: list[Source], partitioning: Types | bool | None, schema: pa.Schema | None
+) -> tuple[tuple[Source, ...], Shape | None]:
+    """The files with what their folders say, typed, and how their columns are put together."""
+    if schema is not None and not isinstance(schema, pa.Schema):
+        raise TypeError(f"schema={schema!r}: a pyarrow.Schema")
+    if schema is not None and len(set(schema.names)) < len(schema):
+        raise ValueError("schema: a name stands there twice")
+    if partitioning is False:
+        found = [replace(source, partitions=()) for source in found]
+    types = None if isinstance(partitioning, bool) else partitioning
+    folders = pa.schema([])
+    if types is not None or any(source.partitions for source in found):
+        names = {name for name, _ in found[0].partitions}
+        if schema is not None:
+            given = {field.name: field.type for field in schema if field.name in names}
+            types = {**_by_name(types), **given}
+        found, folders = typed(found, types)
+    if len(found) == 1 and not folders.names and schema is None:
+        return tuple(found), None
+    return tuple(found), Shape(folders, schema)
+
+
+def _by_name(types: Types | None) -> dict[str, pa.DataType]:
+    if isinstance(types, pa.Schema):
+        return {field.name: field.type for field in types}
+    return dict(types or {})
 
 
 def read_table(

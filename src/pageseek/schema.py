@@ -16,7 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pageseek.errors import CorruptFileError, LimitError, PredicateError, UnsupportedError
+from pageseek.errors import (
+    CorruptFileError,
+    LimitError,
+    NoColumnError,
+    PredicateError,
+    UnsupportedError,
+)
 from pageseek.types import (
     ABSENT,
     BOOLEAN,
@@ -129,6 +135,26 @@ class Schema:
         self._found: dict[str, list[int]] = {}  # and the positions of names
         self._n = len(elements) // _ELEMENT.size - 1  # without the root
         self._all_flat = num_leaves == self._n
+
+    @property
+    def elements(self) -> bytes:
+        """The records that it was made of."""
+        return self._elements
+
+    @property
+    def names_end(self) -> int:
+        """Where the last name ends in the footer."""
+        last = self._element(self._n)
+        return last.name_offset + last.name_length
+
+    def of(self, source: str) -> Schema:
+        """The same for another file whose columns are the same."""
+        made = object.__new__(Schema)
+        made.__dict__.update(
+            self.__dict__
+        )  # what was parsed is shared, and what is parsed later by field
+        made._source = source
+        return made
 
     @lazy
     def _table(self) -> npt.NDArray[np.int64]:
@@ -245,7 +271,7 @@ class Schema:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise PredicateError(
+            raise NoColumnError(
                 f"{self._source}: no column {name!r}; there are {self._some_names()}"
             )
         raise PredicateError(f"{self._source}: {len(found)} columns have the name {name!r}")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["Writer"]
+__all__ = ["Writer", "writer_of"]
 
 _NAMED = re.compile(r"(.*?)\s+version\s*([^(]*)", re.DOTALL)
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})([^+]*)")
+_ARROW = re.compile(r"parquet-cpp(?:-arrow)? version (\d{1,9})\.")
+_MR = re.compile(r"parquet-mr version (\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 _CLOUDERA = re.compile(r"-cdh(\d{1,9})\.(\d{1,9})(\.|$)")
 
 
@@ -17,23 +20,32 @@ _CLOUDERA = re.compile(r"-cdh(\d{1,9})\.(\d{1,9})(\.|$)")
 class Writer:
     """A library and its version; `version` is None, and the name may be empty, where that cannot be told.
 
-    `build`: what stands behind the three numbers, such as "-SNAPSHOT".
+    `build`: what stands behind the three numbers, such as "-SNAPSHOT". `arrow`: the major version of Arrow C++, where
+    that wrote the file. `understates_chunks`: it left the dictionary page's header out of total_compressed_size
+    (PARQUET-816).
     """
 
     name: str
     version: tuple[int, int, int] | None
     build: str = ""
+    arrow: int | None = None
+    understates_chunks: bool = False
 
     @classmethod
     def of(cls, created_by: str | None) -> Self:
         """Take `NAME version X.Y.Z...` apart."""
-        named = _NAMED.match(created_by or "")
+        text = created_by or ""
+        arrow, mr = _ARROW.match(text), _MR.match(text)
+        version = None if arrow is None else int(arrow[1])
+        short = mr is not None and tuple(map(int, mr.groups())) < (1, 2, 9)
+        named = _NAMED.match(text)
         if named is None:
-            return cls("", None)
+            return cls("", None, arrow=version, understates_chunks=short)
         made = _VERSION.match(named[2].strip())
         if made is None:
-            return cls(named[1], None)
-        return cls(named[1], (int(made[1]), int(made[2]), int(made[3])), made[4].strip())
+            return cls(named[1], None, arrow=version, understates_chunks=short)
+        numbers = int(made[1]), int(made[2]), int(made[3])
+        return cls(named[1], numbers, made[4].strip(), version, short)
 
     def _before(self, *version: int) -> bool:
         """Older than a version, as a forerunner of that very version is; or of no version at all."""
@@ -65,3 +77,9 @@ class Writer:
     def omits_from_filters(self) -> bool:
         """Values written as codes of a dictionary may be missing from Bloom filters (arrow-go 1164)."""
         return self.name == "parquet-go"
+
+
+@functools.lru_cache(maxsize=64)
+def writer_of(created_by: str | None) -> Writer:
+    """The same, made once for each writer: the files of a dataset have few."""
+    return Writer.of(created_by)

@@ -83,26 +83,20 @@ def test_what_is_below_a_hidden_name_is_no_data(form: Form, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("form", [*FOLDERS, by_a_glob])
-@pytest.mark.parametrize(
-    ("names", "first"),
-    [
-        (("k=2/a.parquet", "k=1/a.parquet", "a.parquet"), "k=1"),
-        (("b/_k=1/j=2/a.parquet", "_x/a=1/a.parquet"), "b/_k=1"),
-    ],
-)
-def test_folders_of_partitions_are_refused_by_name(
-    form: Form, names: tuple[str, ...], first: str, tmp_path: Path
-) -> None:
+def test_folders_of_partitions_are_said_of_each_file(form: Form, tmp_path: Path) -> None:
     root = tmp_path / "t=0"  # the user named this one
-    fill(root, names)
-    with pytest.raises(ps.UnsupportedError, match=rf"{first}: the folder is a partition.*list"):
-        ps.scan(form(root))
-    files = [str(root / name) for name in names]
-    assert ps.read_table(files).num_rows == len(names)
-    assert ps.read_table(os.path.dirname(files[0])).num_rows == 1
+    fill(root, ("k=2/x/a.parquet", "k=1/a.parquet", "a.parquet", "b/_k=1/j=%202/a.parquet"))
+    found = {file.path.rpartition("t=0/")[2]: file.partitions for file in resolve(form(root))}
+    assert found == {
+        "a.parquet": (),
+        "k=1/a.parquet": (("k", "1"),),
+        "k=2/x/a.parquet": (("k", "2"),),
+        "b/_k=1/j=%202/a.parquet": (("_k", "1"), ("j", " 2")),
+    }
+    assert all(not file.partitions for file in resolve([str(root / name) for name in found]))
 
 
-def test_a_glob_that_names_its_folders_may_name_partitions(tmp_path: Path) -> None:
+def test_a_glob_that_names_its_folders_is_asked_for_hidden_ones(tmp_path: Path) -> None:
     fill(tmp_path, ("k=1/a.parquet", "k=2/a.parquet", "_x/a.parquet"))
     assert names_of(f"{tmp_path}/k=*/*.parquet", tmp_path) == ["k=1/a.parquet", "k=2/a.parquet"]
     assert names_of(f"{tmp_path}/_x/*.parquet", tmp_path) == ["_x/a.parquet"]

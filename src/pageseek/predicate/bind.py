@@ -29,9 +29,10 @@ from pageseek.predicate.bound import (
     BoundOr,
     BoundResidual,
 )
+from pageseek.predicate.constant import Fixed, decide
 from pageseek.predicate.fold import fold
 from pageseek.predicate.listed import merged, pack_literals
-from pageseek.predicate.literal import exact, fit_fixed, fit_float, fit_integer
+from pageseek.predicate.literal import Number, exact, fit_fixed, fit_float, fit_integer
 from pageseek.predicate.many import FEW, Many, by_type, many
 from pageseek.predicate.show import point
 from pageseek.schema import Leaf
@@ -65,6 +66,30 @@ class Names(Protocol):
         """Columns with all that is below (of the whole file, if None), their leaves, and their schema."""
 
 
+class DatasetNames(Names, Protocol):
+    """What a file of many calls its columns: it may lack some, and have others with one value or of a narrower type."""
+
+    def complete(
+        self, paths: list[tuple[str, ...]] | None, /
+    ) -> tuple[
+        tuple[Any, ...],
+        list[Found],
+        pa.Schema,
+        Callable[[list[pa.ChunkedArray], int], list[pa.ChunkedArray]],
+    ]:
+        """As `whole`, with the schema of all files, and what makes columns of it from the values of this one."""
+
+    def target(self, path: tuple[str, ...], /) -> Form | None:
+        """How values of a column are compared once they have the type of all files."""
+
+    def as_float(self, path: tuple[str, ...], /) -> bool:
+        """Whether the integers of this file are floats among the others."""
+
+
+class UnsaidError(LookupError):
+    """Raised by names that stand for more than one file, of a column in which these may differ."""
+
+
 Find = Names | Callable[[tuple[str, ...]], Found]
 NAN_RULES = {"ieee": rows.NAN_IEEE, "spark": rows.NAN_SPARK}
 
@@ -87,6 +112,7 @@ class _Binder:
     def __init__(self, find: Find, nan: int) -> None:
         self._find = find
         self._nan = nan
+        self._many: Any = find if hasattr(find, "complete") else None  # DatasetNames
 
     def bind(self, e: ex.Expression, negate: bool) -> Bound:
         while isinstance(e, ex.Not):
@@ -109,6 +135,8 @@ class _Binder:
     def _test(self, e: ex.Expression, negate: bool) -> Bound:
         try:
             return self._bound(e, negate)
+        except UnsaidError:
+            return _anything(e, negate)
         except PredicateError as error:
             place = None if error.at is not None else self._fault(e)
             if place is None:
@@ -144,6 +172,11 @@ class _Binder:
         return place._replace(at=next(iter(beside), place.at))
 
     def _bound(self, e: ex.Expression, negate: bool) -> Bound:
+        if self._many is not None:
+            settled = self._settled(e, negate)
+            if settled is not None:
+                return settled
+            e = self._rounded(e)
         if isinstance(e, ex.Compare):
             return self._compare(e, negate)
         if isinstance(e, ex.IsIn):
@@ -165,6 +198,50 @@ class _Binder:
         if isinstance(e, ex.ArrowFilter):
             return self._arrow(e, negate)
         raise PredicateError(f"{e!r}: not a condition that can be bound")
+
+    def _settled(self, e: ex.Expression, negate: bool) -> Bound | None:
+        """A condition on columns of which one has the same value in all rows."""
+        column: ex.Column | None = getattr(e, "column", None)
+        if isinstance(e, ex.AnyElement):
+            one, form = self._many.element(e.element.path)
+        elif column is None:
+            return None
+        else:
+            one, form = self._find(column.path)
+        if isinstance(e, ex.CompareColumns):
+            other, theirs = self._find(e.other.path)
+            if not isinstance(one, Fixed) and not isinstance(other, Fixed):
+                return None
+            if any(isinstance(leaf, Fixed) and leaf.values is None for leaf in (one, other)):
+                return BoundConst(False)
+            if not form.is_null and not theirs.is_null and not sidebyside.comparable(form, theirs):
+                raise _uncomparable(e, form, theirs)
+            if isinstance(other, Fixed):
+                return self._bound(ex.Compare(e.column, e.op, other.scalar), negate)
+            assert isinstance(one, Fixed)
+            return self._bound(ex.Compare(e.other, _TURNED[e.op], one.scalar), negate)
+        if not isinstance(one, Fixed):
+            return None
+        if one.values is not None:
+            alone = _Binder(lambda _path: (one, form), self._nan)._bound(e, negate)
+            return BoundConst(decide(alone, one.values))
+        if isinstance(e, ex.IsNull):
+            return BoundConst(not negate)
+        return BoundConst(negate and isinstance(e, ex.IsIn) and not len(e.values))
+
+    def _rounded(self, e: ex.Expression) -> ex.Expression:
+        """Numbers of SQL are the nearest doubles where the column is one of floats, whatever this file has."""
+        if isinstance(e, ex.Compare):
+            if isinstance(e.value, Number) and self._many.as_float(e.column.path):
+                return replace(e, value=float(e.value))
+        elif (
+            isinstance(e, ex.IsIn)
+            and isinstance(e.values, tuple)
+            and self._many.as_float(e.column.path)
+        ):
+            rounded = (float(v) if isinstance(v, Number) else v for v in e.values)
+            return ex.IsIn(e.column, tuple(rounded))
+        return e
 
     def _is_null(self, e: ex.IsNull, negate: bool) -> Bound:
         leaf, form = self._find(e.column.path)
@@ -250,7 +327,7 @@ class _Binder:
         if a.is_null or b.is_null:
             return BoundConst(False)
         if not sidebyside.comparable(a, b):
-            raise PredicateError(f"{e!r}: {a.type} and {b.type} cannot be compared{_zones(a, b)}")
+            raise _uncomparable(e, a, b)
         evaluate = sidebyside.comparison(a, e.op, b, self._nan == rows.NAN_SPARK)
         inputs = _input(one, a, e), _input(other, b, e)
         return BoundResidual(inputs, evaluate, negate, e)
@@ -287,8 +364,23 @@ class _Binder:
                     sure = False  # pyarrow decides what becomes of it
             if sure:
                 return _join(known, True)
-        columns, leaves, schema = names.whole(arrow.fields(node) or None)
-        evaluate = arrow.evaluator(e.expression, schema)
+        paths = arrow.fields(node) or None
+        if self._many is None:
+            columns, leaves, schema = names.whole(paths)
+            evaluate = arrow.evaluator(e.expression, schema)
+        else:
+            try:
+                columns, leaves, schema, fill = self._many.complete(paths)
+            except UnsaidError:
+                return _join([*known, _anything(e, negate)], True)
+            judge = arrow.evaluator(e.expression, schema)
+            if not leaves:  # one row stands for all
+                alone = BoundResidual((), judge, negate, e)
+                return _join([*known, BoundConst(alone.mask(fill([], 1))[1] > 0)], True)
+
+            def evaluate(values: list[pa.ChunkedArray]) -> Any:
+                return judge(fill(values, len(values[0])))
+
         inputs = tuple(_input(leaf, form, e) for leaf, form in leaves)
         return _join([*known, BoundResidual(inputs, evaluate, negate, e, columns)], True)
 
@@ -296,6 +388,9 @@ class _Binder:
         """Of a column that pyarrow would take for the same: a path of names that have no dots."""
         if any("." in name for name in path):
             return None
+        if self._many is not None:
+            found: Form | None = self._many.target(path)
+            return found
         leaf, form = self._find(path)
         return None if leaf.group else form
 
@@ -308,12 +403,24 @@ def _fits(value: Any, form: Form) -> bool:
     return True
 
 
+def _anything(e: ex.Expression, negate: bool) -> BoundResidual:
+    """A condition of which nothing can be said."""
+    return BoundResidual((), lambda _: pa.nulls(0, pa.bool_()), negate, e)
+
+
 def _input(leaf: Leaf, form: Form, source: ex.Expression) -> BoundLeaf:
     return BoundLeaf(leaf, form, INPUT, (0, b"", None), False, rows.NAN_IEEE, source)
 
 
 def _text(prefix: bytes, is_text: bool) -> str | bytes:
     return prefix.decode("utf-8", "surrogatepass") if is_text else prefix
+
+
+_TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _uncomparable(e: ex.CompareColumns, a: Form, b: Form) -> PredicateError:
+    return PredicateError(f"{e!r}: {a.type} and {b.type} cannot be compared{_zones(a, b)}")
 
 
 def _zones(a: Form, b: Form) -> str:
@@ -474,4 +581,4 @@ def _fold(parts: list[Bound]) -> list[Bound] | None:
     return out
 
 
-__all__ = ["Names", "bind", "fit", "pack_literals"]
+__all__ = ["Names", "UnsaidError", "bind", "fit", "pack_literals"]

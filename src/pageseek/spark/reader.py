@@ -9,18 +9,20 @@ import pyarrow as pa
 
 import pageseek
 from pageseek.cache import cache
-from pageseek.columns import output
 from pageseek.errors import UnsupportedError
 from pageseek.report import Report
+from pageseek.request import Scope
 from pageseek.scan import scan
 from pageseek.spark.packing import parallelism_of, task_count
 from pageseek.spark.task import ROWS, make_task, pack
-from pageseek.spark.types import spark_schema, wire_schema
-from pageseek.storage import resolve
+from pageseek.spark.types import spark_schema, wire_field, wire_schema
+from pageseek.storage import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from pageseek.plan import ScanPlan
 
 
 def read(
@@ -83,12 +85,10 @@ def read(
         raise UnsupportedError(
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
         )
-    sources = resolve(source)
     wanted = {"nan": "spark", "int96_unit": "us", "threads": 1, **options}
-    plan = scan(sources, columns=columns, filter=filter, limit=limit, **wanted).plan()
-    name = sources[0].path
-    file = cache.open(sources[0], Report(), plan.request.limits.max_metadata_bytes)
-    wire = wire_schema(output(file, plan.request.columns, plan.request.options)[0], name)
+    made = scan(source, columns=columns, filter=filter, limit=limit, **wanted)
+    plan, name = made.plan(), made.sources[0].path
+    wire = _wire(plan, made.sources)
     schema = spark_schema(wire, name, spark)
     if not plan.files:
         return _empty(spark, schema)
@@ -102,6 +102,26 @@ def read(
     if limit is not None and len(parts) > 1:
         frame = frame.limit(limit)
     return frame.drop(ROWS) if schema.names == [ROWS] else frame
+
+
+def _wire(plan: ScanPlan, sources: Sequence[Source]) -> pa.Schema:
+    """The wire types of a plan's columns: of each by the first file that has it, where all have it alike."""
+    found: dict[str, pa.Field] = {}
+    left = set(plan.schema.names)
+    shape = plan.request.shape
+    if shape is not None:
+        left -= set(shape.folders.names)
+    for source in sources:
+        if not left:
+            break
+        file = cache.open(source, Report(), plan.request.limits.max_metadata_bytes)
+        scope = Scope.of(file, plan.request, source)
+        own = zip(scope.columns, scope.schema, strict=True)
+        there = [(c, f) for c, f in own if f.name in left]
+        left -= {f.name for _, f in there}
+        same = [c for c, f in there if f.type == plan.schema.field(f.name).type]
+        found |= {f.name: f for f in wire_schema(same, source.path)}
+    return pa.schema([found.get(f.name) or wire_field(f, sources[0].path) for f in plan.schema])
 
 
 def _empty(spark: SparkSession, schema: StructType) -> DataFrame:

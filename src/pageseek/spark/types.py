@@ -92,6 +92,36 @@ def wire_schema(columns: Sequence[Column], source: str) -> pa.Schema:
     return pa.schema(fields)
 
 
+def wire_field(field: pa.Field, source: str) -> pa.Field:
+    """The wire type of a column by its Arrow type alone, which folders or several files have given it."""
+    return pa.field(field.name, _type_wire(field.type, field.name, source))
+
+
+def _type_wire(kind: pa.DataType, name: str, source: str) -> pa.DataType:
+    t = pa.types
+    if t.is_struct(kind):
+        return pa.struct(
+            [pa.field(f.name, _type_wire(f.type, f"{name}.{f.name}", source)) for f in kind]
+        )
+    if t.is_map(kind):
+        below = (_type_wire(k, name, source) for k in (kind.key_type, kind.item_type))
+        return pa.map_(*below)
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        return pa.list_(pa.field("element", _type_wire(kind.value_type, name, source)))
+    wire = wire_type(kind)
+    if wire is None:
+        raise _no_type(kind, name, source)
+    return wire
+
+
+def _no_type(kind: pa.DataType, name: str, source: str) -> UnsupportedError:
+    why = f"decimals beyond {MAX_PRECISION} digits" if pa.types.is_decimal(kind) else "it"
+    return UnsupportedError(
+        f"{source}: column {name!r} is {kind}, and Spark has no type for {why}; "
+        "name the columns to read without this one"
+    )
+
+
 def _leaf_wire(kind: pa.DataType, leaf: Leaf, source: str) -> pa.DataType:
     """Two follow the leaf in the file rather than its Arrow type, because Spark's own reader does so: INT96 is
     an instant (a timestamp with zone), ENUM is text.
@@ -102,11 +132,7 @@ def _leaf_wire(kind: pa.DataType, leaf: Leaf, source: str) -> pa.DataType:
     if logical_of(leaf.element)[0] == L_ENUM and wire in (pa.binary(), pa.large_binary()):
         return pa.string() if wire == pa.binary() else pa.large_string()
     if wire is None:
-        why = f"decimals beyond {MAX_PRECISION} digits" if pa.types.is_decimal(kind) else "it"
-        raise UnsupportedError(
-            f"{source}: column {leaf.name!r} is {kind}, and Spark has no type for {why}; "
-            "name the columns to read without this one"
-        )
+        raise _no_type(kind, leaf.name, source)
     return wire
 
 

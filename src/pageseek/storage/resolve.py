@@ -7,7 +7,7 @@ import os
 import posixpath
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -17,6 +17,7 @@ import pyarrow.fs as pafs
 from pageseek.errors import UnsupportedError
 from pageseek.storage.arrow import ArrowStore
 from pageseek.storage.base import Store, Version
+from pageseek.storage.hive import Partitions, partitions_of
 from pageseek.storage.local import LocalStore, version_at
 from pageseek.storage.memory import MemoryStore
 
@@ -33,6 +34,9 @@ class Source:
     path: str
     filesystem: pafs.FileSystem | None = None
     data: bytes | None = None
+    partitions: Partitions = field(
+        default=(), compare=False
+    )  # columns that are the same in all its rows
 
     def open(self) -> Store:
         if self.data is not None:
@@ -64,7 +68,8 @@ def resolve(source: Any) -> list[Source]:
     """The files of a source, directories and globs expanded, in the order of their names.
 
     Below a directory, or below the first `**` of a glob, what lies in or under a name with a leading `_` or `.`
-    is no data, unless the name has a `=`; a folder of a partition (`k=1`) is an UnsupportedError.
+    is no data, unless the name has a `=`. Below a directory, or below the part of a glob that has no magic, the
+    names of folders such as `k=1` are partitions of the files in them.
     """
     if isinstance(source, str):
         scheme = urlsplit(source).scheme if ":" in source else ""
@@ -109,21 +114,19 @@ def _hidden(name: str) -> bool:
     return name.startswith(("_", ".")) and "=" not in name
 
 
-def _visible(root: str, found: Iterable[tuple[str, str]]) -> list[str]:
-    """The paths that are not hidden, sorted. `found`: (path, the same below the root, with `/`)."""
-    kept: list[str] = []
+def _visible(found: Iterable[tuple[str, str]]) -> list[tuple[str, Partitions]]:
+    """The paths that are not hidden, sorted, and what their folders say. `found`: (path, the same below the root,
+    with `/`).
+    """
+    kept: list[tuple[str, Partitions]] = []
+    said: dict[str, Partitions] = {}
     for path, below in sorted(found):
-        names = below.split("/")
-        if any(_hidden(name) for name in names):
+        folder, _, name = below.rpartition("/")
+        if _hidden(name) or any(map(_hidden, folder.split("/") if folder else ())):
             continue
-        for depth, name in enumerate(names[:-1], 1):
-            if name.find("=") > 0:
-                raise UnsupportedError(
-                    f"{posixpath.join(root, *names[:depth])}: the folder is a partition, and columns that are "
-                    f"in the names of folders ({name.partition('=')[0]!r}) are not supported: "
-                    "to read the files without them, give the files as a list"
-                )
-        kept.append(path)
+        if folder not in said:
+            said[folder] = partitions_of(folder.split("/")) if "=" in folder else ()
+        kept.append((path, said[folder]))
     return kept
 
 
@@ -135,21 +138,34 @@ def _walk(root: str) -> Iterator[tuple[str, str]]:
 
     for folder, folders, names in os.walk(root, onerror=refuse):
         folders[:] = [name for name in folders if not _hidden(name)]
+        below = os.path.relpath(folder, root).replace(os.sep, "/")
+        below = "" if below == "." else f"{below}/"
         for name in names:
             path = os.path.join(folder, name)
             if name.endswith(SUFFIXES) and os.path.isfile(path):
-                yield path, os.path.relpath(path, root).replace(os.sep, "/")
+                yield path, below + name
 
 
-def _match(pattern: str) -> list[str]:
+def _match(pattern: str) -> list[tuple[str, Partitions]]:
     found = [p for p in glob.glob(pattern, recursive=True) if os.path.isfile(p)]
     names = pattern.replace(os.sep, "/").split("/")
-    if "**" not in names:
-        return sorted(found)  # the pattern names every folder itself
-    root = len(names[: names.index("**")])
-    parts = [p.replace(os.sep, "/").split("/") for p in found]
-    pairs = [(p, "/".join(part[root:])) for p, part in zip(found, parts, strict=True)]
-    return _visible("/".join(names[:root]) or ("/" if root else ""), pairs)
+    root = next(i for i, name in enumerate(names) if glob.has_magic(name))
+    shown = (
+        len(names[: names.index("**")]) if "**" in names else len(names)
+    )  # named by the pattern itself
+    kept: list[tuple[str, Partitions]] = []
+    for path in sorted(found):
+        parts = path.replace(os.sep, "/").split("/")
+        if not any(map(_hidden, parts[shown:])):
+            kept.append((path, partitions_of(parts[root:-1])))
+    return kept
+
+
+def _sources(found: Iterable[tuple[str, Partitions]]) -> list[Source]:
+    here = os.getcwd()  # asked for once: os.path.abspath would ask for each path
+    return [
+        Source(os.path.normpath(os.path.join(here, path)), partitions=said) for path, said in found
+    ]
 
 
 def _local(path: str) -> list[Source]:
@@ -160,15 +176,15 @@ def _local(path: str) -> list[Source]:
     if stat.S_ISREG(mode):
         return [Source(os.path.abspath(path))]
     if stat.S_ISDIR(mode):
-        found = _visible(path, _walk(path))
+        found = _visible(_walk(path))
         if not found:
             raise FileNotFoundError(f"{path}: no .parquet file in this directory")
-        return [Source(os.path.abspath(p)) for p in found]
+        return _sources(found)
     if not mode and glob.has_magic(path):
         found = _match(path)
         if not found:
             raise FileNotFoundError(f"{path}: no file matches")
-        return [Source(os.path.abspath(p)) for p in found]
+        return _sources(found)
     if not mode:
         raise FileNotFoundError(f"{path}: no such file")
     return [Source(os.path.abspath(path))]
@@ -184,16 +200,13 @@ def _on_filesystem(filesystem: pafs.FileSystem, path: str) -> list[Source]:
     if info.type == pafs.FileType.Directory:
         infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True))
         found = _visible(
-            path,
-            [
-                (i.path, _below(path, i.path))
-                for i in infos
-                if i.type == pafs.FileType.File and i.base_name.endswith(SUFFIXES)
-            ],
+            (i.path, _below(path, i.path))
+            for i in infos
+            if i.type == pafs.FileType.File and i.base_name.endswith(SUFFIXES)
         )
         if not found:
             raise FileNotFoundError(f"{path}: no .parquet file in this directory")
-        return [Source(p, filesystem) for p in found]
+        return [Source(p, filesystem, partitions=said) for p, said in found]
     if info.type == pafs.FileType.NotFound:
         raise FileNotFoundError(f"{path}: no such file")
     return [Source(path, filesystem)]
