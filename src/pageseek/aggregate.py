@@ -197,6 +197,9 @@ class _Column:
         found = self.low if function == "min" else self.high
         if self.nan and (found is None or (nan_largest and function == "max")):
             return pa.array([float("nan")], pa.float64()).cast(kind)
+        if found is not None and pa.types.is_floating(found.type) and found.as_py() == 0:
+            # -0.0 is as great, and statistics tell neither from the other (parquet.thrift, ColumnOrder)
+            found = pa.scalar(0.0, found.type)
         return _cast(pa.nulls(1, kind) if found is None else pa.array([found]), kind)
 
 

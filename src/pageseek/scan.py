@@ -194,7 +194,7 @@ class Scan:
         and prove it, else from as few pages as can matter.
 
         NaN is left out of "min" and "max" unless there is nothing else; with nan="spark" it is the greatest value.
-        Nulls are left out always; of no value at all the least is null.
+        Nulls are left out always; of no value at all the least is null. A zero is 0.0, whatever its sign.
 
         Parameters
         ----------
