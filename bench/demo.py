@@ -70,8 +70,10 @@ def _demo(options: argparse.Namespace) -> int:
     value = _value(path, column)
     condition = ps.col(column) == value
     print(f"\nLooking up {condition!r}\n")
-    found, first = _timed(lambda: ps.read_table(path, filter=condition))
-    again = min(_timed(lambda: ps.read_table(path, filter=condition))[1] for _ in range(5))
+    found, first = _timed(lambda: ps.read_table(path, filter=condition, threads=1))
+    again = min(
+        _timed(lambda: ps.read_table(path, filter=condition, threads=1))[1] for _ in range(5)
+    )
     _show(found)
     print(f"\n{ps.scan(path, filter=condition).explain(analyze=True)}\n")
     whole, full = _timed(lambda: pq.read_table(path, use_threads=False))

@@ -82,7 +82,7 @@ class Pageseek(Peer):
         return True
 
     def rows(self, columns: Sequence[str] | None, terms: Filter) -> pa.Table:
-        return ps.read_table(self.path, columns, list(terms) or None)
+        return ps.read_table(self.path, columns, list(terms) or None, threads=1)
 
     def bounds(self, column: str) -> list[tuple[Any, Any]]:
         with ps.open(self.path) as file:

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from support.object_server.server import ObjectServer
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -28,6 +30,13 @@ def conformance() -> Path:
     if not (path / "corpus").is_dir():
         pytest.skip("no conformance corpus beside this checkout")
     return path
+
+
+@pytest.fixture
+def object_server() -> Iterator[ObjectServer]:
+    """An object server with its objects in memory: at once and faultless, until told otherwise."""
+    with ObjectServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

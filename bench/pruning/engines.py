@@ -73,7 +73,7 @@ def _names(query: Query) -> list[str] | None:
 
 def pageseek(path: str, query: Query) -> pa.Table:
     ps.clear_cache()
-    return ps.read_table(path, _names(query), pageseek_filter(query.filter))
+    return ps.read_table(path, _names(query), pageseek_filter(query.filter), threads=1)
 
 
 def pageseek_filter(condition: Filter) -> ps.Expression:

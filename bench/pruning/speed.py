@@ -102,7 +102,7 @@ def _ways(path: str, query: Query, cold: bool) -> dict[str, Callable[[], pa.Tabl
     def read(prune: bool) -> pa.Table:
         if cold:
             ps.clear_cache()
-        return ps.read_table(path, names, ours, prune=prune)
+        return ps.read_table(path, names, ours, prune=prune, threads=1)
 
     return {"pruned": lambda: read(True), "unpruned": lambda: read(False), "pyarrow": full}
 

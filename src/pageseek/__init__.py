@@ -14,6 +14,7 @@ from pageseek.errors import (
 from pageseek.metadata import ParquetFile
 from pageseek.plan import ScanPlan
 from pageseek.predicate.expression import Expression, col
+from pageseek.progress import Progress
 from pageseek.prune import register_pruner, unregister_pruner
 from pageseek.report import Report
 from pageseek.scan import Scan, clear_cache, read_table, scan
@@ -30,6 +31,7 @@ __all__ = [
     "PageseekError",
     "ParquetFile",
     "PredicateError",
+    "Progress",
     "PrunerError",
     "Report",
     "RowRanges",

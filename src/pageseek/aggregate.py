@@ -197,6 +197,9 @@ class _Column:
         found = self.low if function == "min" else self.high
         if self.nan and (found is None or (nan_largest and function == "max")):
             return pa.array([float("nan")], pa.float64()).cast(kind)
+        if found is not None and pa.types.is_floating(found.type) and found.as_py() == 0:
+            # -0.0 is as great, and statistics tell neither from the other (parquet.thrift, ColumnOrder)
+            found = pa.scalar(0.0, found.type)
         return _cast(pa.nulls(1, kind) if found is None else pa.array([found]), kind)
 
 
@@ -377,6 +380,7 @@ class _Work:
         self, opened: Opened, source: Source, group: GroupPlan, fetcher: Fetcher
     ) -> GroupPlan:
         """A row group with only those rows that may hold something less, or greater, than what is known."""
+        without = group.without & opened.file.dropped(group.row_group)
         leaves = self._leaves(opened.file, source)
         ranges, report = self._promising(opened.file, group, leaves, fetcher), self.report
         if not ranges:
@@ -384,7 +388,7 @@ class _Work:
         if ranges.num_rows == group.ranges.num_rows:
             return group
         report.rows.prune(BOUNDS, group.ranges.num_rows - ranges.num_rows)
-        part = replace(group, ranges=ranges, sure=group.sure & ranges)
+        part = replace(group, ranges=ranges, sure=group.sure & ranges, without=without)
         self._recount(opened, part)
         return part
 

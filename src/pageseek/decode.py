@@ -57,6 +57,33 @@ def _manner(file: ParquetFile, fetcher: Fetcher, number: int) -> core.Manner:
 _NO_ROWS = rows.RowRanges.empty()
 
 
+def pages_wanted(
+    offsets: OffsetIndex | None, ranges: rows.RowRanges, num_rows: int, levels: bool
+) -> list[Page] | None:
+    """The pages of a chunk that hold rows, by its offset index; None: the chunk as a whole. `levels`: it is read
+    without its dictionary.
+    """
+    if offsets is None or (ranges.num_rows == num_rows and not levels):
+        return None
+    pages = offsets.pages_of(ranges)
+    return None if not levels and len(pages) == offsets.num_pages > 1 else pages  # all the same
+
+
+def places_wanted(
+    file: ParquetFile, row_group: int, leaf: Leaf, ranges: rows.RowRanges, levels: bool
+) -> list[tuple[int, int]]:
+    """The (offset, length) of the bytes that a reader on a distant store would want for these rows."""
+    _, start, stop = file.placed_chunk(row_group, leaf)
+    offsets = file.cached_offset_index(row_group, leaf)[1]
+    pages = pages_wanted(offsets, ranges, file.group_rows[row_group], levels)
+    if offsets is None or pages is None:
+        return [(start, stop - start)]
+    places = [(offset, length) for _, offset, length, _, _ in pages]
+    if places and not levels and offsets.start > start:
+        places.append((start, offsets.start - start))
+    return places
+
+
 class IndexMismatch(Exception):
     """The offset index of a leaf does not fit the pages that it points to: nothing it said can be trusted."""
 
@@ -176,11 +203,7 @@ class LeafReader:
     def want(self, ranges: rows.RowRanges) -> list[tuple[int, int]]:
         """The (offset, length) of the bytes that these rows need."""
         self._ranges = ranges
-        self._pages = None
-        if self._offsets is not None and (ranges.num_rows < self._num_rows or self._levels):
-            self._pages = self._offsets.pages_of(ranges)
-            if not self._levels and len(self._pages) == self._offsets.num_pages > 1:
-                self._pages = None  # all the same
+        self._pages = pages_wanted(self._offsets, ranges, self._num_rows, self._levels)
         if self._pages is None:
             first = self._first_data_page() if self._levels else 0
             self._skipped = max(first - self._start, 0)

@@ -17,7 +17,7 @@ from pageseek._core import rows
 from pageseek.chunks import stated_pages
 from pageseek.codes import CODES
 from pageseek.columns import PRESENCE, Column, Part, levels_of, part_of, teller
-from pageseek.decode import LeafReader, read_ahead
+from pageseek.decode import LeafReader, places_wanted, read_ahead
 from pageseek.elements import passing, taken
 from pageseek.errors import CorruptFileError, LimitError, placed
 from pageseek.fetch import Fetcher
@@ -308,9 +308,7 @@ class GroupScan:
         offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
         again = leaf.index in self._read_before
         self._read_before.add(leaf.index)
-        levels = leaf.group and (
-            leaf.index not in self._payload() or (leaf.index, -1) in self._all_null
-        )
+        levels = self._levels_only(leaf)
         self._reuses |= leaf.group
         return LeafReader(
             self._file,
@@ -323,6 +321,49 @@ class GroupScan:
             levels,
             tested,
         )
+
+    def _levels_only(self, leaf: Leaf) -> bool:
+        """Whether nothing but levels will be read of a leaf that stands for a group."""
+        return leaf.group and (
+            leaf.index not in self._payload() or (leaf.index, -1) in self._all_null
+        )
+
+    def _fetch_ahead(
+        self, conditions: Sequence[Sequence[BoundLeaf]], ranges: rows.RowRanges
+    ) -> None:
+        """On a distant store, in one wave: the pages of the first condition, those of the others, and those of the
+        payload. What would take longer to come than another wave is left for later: it may not be needed.
+        """
+        wanted = [list(self._tested(tests)[0].values()) for tests in conditions]
+        wanted.append(
+            [
+                part
+                for column in self._columns
+                for part in column.parts
+                if part.leaf.key not in self._all_null
+            ]
+        )
+        different: dict[tuple[int, int], None] = {}
+        known: set[int] = set()  # leaves
+        for i, parts in enumerate(wanted):
+            places: dict[Leaf, list[tuple[int, int]]] = {}
+            for leaf in [part.leaf for part in parts]:
+                if leaf.index not in known:
+                    levels = self._levels_only(leaf)
+                    places[leaf] = places_wanted(self._file, self._row_group, leaf, ranges, levels)
+            size = sum(length for ats in places.values() for _, length in ats)
+            if i and size > self._fetcher.gap:
+                continue
+            for leaf, ats in places.items():
+                known.add(leaf.index)
+                missing = [at for at in ats if self._at_hand(at) is None]
+                different.update(dict.fromkeys(missing))
+                counts = self._report.chunk(self._file.name, self._row_group, leaf.name, None)
+                counts.bytes += sum(length for _, length in missing)
+        self._reuses = True
+        buffers = self._fetcher.read(list(different), "data")
+        self._kept += [(at[0], data) for at, data in zip(different, buffers, strict=True)]
+        self._kept.sort(key=_place)
 
     # -- filter -------------------------------------------------------------------------------
 
@@ -373,6 +414,8 @@ class GroupScan:
         payload = {part.leaf.key for column in self._columns for part in column.parts}
         tested = [{t.leaf.key: t for t in leaves_of(part)} for _, part in parts]
         last = {key: i for i, tests in enumerate(tested) for key in tests}  # that needs it
+        if self._file.store.latency >= SLOW_STORE:
+            self._fetch_ahead([list(tests.values()) for tests in tested], ranges)
         for i, ((place, part), tests) in enumerate(zip(parts, tested, strict=True)):
             if not ranges:
                 break
@@ -428,13 +471,30 @@ class GroupScan:
                 self._ladders[key] = head_of_ladder(ladder, limit)
 
     def _read_tested(self, tests: Sequence[BoundLeaf], ranges: rows.RowRanges) -> None:
-        """The leaves of tests. One that only tells whether a struct is there, and is payload, is read as that."""
+        """The leaves of tests."""
+        parts, shared, told = self._tested(tests)
+        self._read(
+            [part for key, part in parts.items() if key not in self._held], ranges, tested=True
+        )
+        for leaf in shared:
+            self._held[leaf.key] = [presence(self._ladders[leaf.index, -1], leaf)]
+            self._forms[leaf.key] = PRESENCE
+        for key, other in told.items():
+            if key != other:
+                self._held[key], self._forms[key] = self._held[other], PRESENCE
+
+    def _tested(
+        self, tests: Sequence[BoundLeaf]
+    ) -> tuple[dict[Key, Part], list[Leaf], dict[Key, Key]]:
+        """What to read for tests: the parts; those leaves that only tell whether a struct is there, and are payload,
+        and are read as that; and for the key of each test that of what is read for it.
+        """
         wanted: dict[Key, Part] = {}
         if any(test.leaf.group for test in tests):
             wanted = {p.leaf.key: p for column in self._columns for p in column.parts}
         parts: dict[Key, Part] = {}
         shared: list[Leaf] = []
-        told: dict[Key, Key] = {}  # a test's key -> of the leaf that is read for it
+        told: dict[Key, Key] = {}
         for test in tests:
             by_levels = self._by_levels.get(test.leaf.key)
             if by_levels is not None:
@@ -449,15 +509,7 @@ class GroupScan:
                 parts[payload.leaf.key] = payload
             else:
                 parts[leaf.key] = part_of(self._file, leaf, test.form, self._options)
-        self._read(
-            [part for key, part in parts.items() if key not in self._held], ranges, tested=True
-        )
-        for leaf in shared:
-            self._held[leaf.key] = [presence(self._ladders[leaf.index, -1], leaf)]
-            self._forms[leaf.key] = PRESENCE
-        for key, other in told.items():
-            if key != other:
-                self._held[key], self._forms[key] = self._held[other], PRESENCE
+        return parts, shared, told
 
     def _teller(self, leaf: Leaf) -> Leaf:
         if not leaf.group:

@@ -55,12 +55,12 @@ class Fetcher:
     __slots__ = (
         "_counting",
         "_far",
-        "_gap",
         "_store",
         "_tail",
         "_tail_start",
         "crew",
         "decoding",
+        "gap",
         "kept",
         "latency",
         "limits",
@@ -86,7 +86,7 @@ class Fetcher:
         self.latency = store.latency
         self._tail = tail
         self._tail_start = store.size - (tail.nbytes if tail is not None else 0)
-        self._gap = int(store.latency * store.bandwidth)
+        self.gap = int(store.latency * store.bandwidth)
         self.report = report
 
     def read(self, ranges: Sequence[tuple[int, int]], kind: str) -> list[memoryview]:
@@ -122,7 +122,7 @@ class Fetcher:
                 if requests:
                     start, size = requests[-1]
                     stop = max(start + size, offset + length)
-                    if offset - (start + size) <= self._gap and stop - start <= LARGEST:
+                    if offset - (start + size) <= self.gap and stop - start <= LARGEST:
                         requests[-1] = (start, stop - start)
                         members[-1].append(item)
                         continue

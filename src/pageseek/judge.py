@@ -62,6 +62,7 @@ def judge(opened: Opened, groups: Sequence[GroupPlan], fetcher: Fetcher) -> list
     surely = not scope.tests_payload
     doubtful = {group.row_group: group.ranges for group in groups if not group.judged}
     proved: dict[int, Left] = {}
+    without = {group: file.dropped(group) for group in doubtful}  # while it is judged, more may be
     if doubtful:
         assert bound is not None
         task = Task(
@@ -81,7 +82,10 @@ def judge(opened: Opened, groups: Sequence[GroupPlan], fetcher: Fetcher) -> list
         left = proved.get(group.row_group)
         if left is not None:
             sure = left.sure if surely else _NO_ROWS
-            group = GroupPlan(group.row_group, left.ranges, group.proven, 0, sure)
+            group = replace(
+                group, ranges=left.ranges, cost=0, sure=sure, judged=True,
+                without=without[group.row_group],
+            )  # fmt: skip
         made.append(group)
     found = [group for group in made if group.ranges]
     if request.limit is not None or request.take is not None:

@@ -44,6 +44,7 @@ class ParquetFile(FooterFile):
         self._walked: dict[tuple[int, int], tuple[OffsetIndex, memoryview, bytes] | None] = {}
         self._header_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
+        self._dropped: dict[int, frozenset[int]] = {}  # by row group
 
     def index_range(self, which: str, row_group: int, leaf: Leaf) -> tuple[int, int] | None:
         """Where the "column" or "offset" index of a chunk lies; None where the file has none."""
@@ -87,6 +88,11 @@ class ParquetFile(FooterFile):
             self._walked[row_group, leaf.index] = None
         for key in [k for k in list(self._column_indexes) if k[:2] == (row_group, leaf.index)]:
             self._column_indexes[key] = None
+        self._dropped[row_group] = self.dropped(row_group) | {leaf.index}
+
+    def dropped(self, row_group: int) -> frozenset[int]:
+        """The leaves of a row group whose page index was dropped."""
+        return self._dropped.get(row_group, frozenset())
 
     def load_offset_indexes(
         self,

@@ -77,12 +77,13 @@ class Learned:
     ) -> list[tuple[int, Bound]]:
         """The conditions with their places, the one to begin with first. `row_bytes`: of the columns it reads."""
         sizes = [row_bytes(part) for part in parts]
-        known = [(self._measured[i], sizes[i]) for i in self._measured if i < len(parts)]
+        measured = dict(self._measured)  # other threads add to it
+        known = [(m, sizes[i]) for i, m in measured.items() if i < len(parts)]
         judged = sum(m.blocks_in * BLOCK * size for m, size in known)
         byte = sum(m.seconds for m, _ in known) / judged if judged else 1.0
 
         def rank(place: int) -> float:
-            m = self._measured.get(place)
+            m = measured.get(place)
             if m is not None:
                 share, cost = m.share, m.seconds / (m.blocks_in * BLOCK)
             else:

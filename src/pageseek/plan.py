@@ -24,6 +24,7 @@ from pageseek.prune import COLUMN_INDEX
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
 from pageseek.shape import Filling
+from pageseek.storage.base import SLOW_STORE
 from pageseek.tables import batches_of, table_of
 from pageseek.workers import Crew, Job, cores
 
@@ -83,9 +84,11 @@ class ScanPlan:
         for table in self.tables(report):
             yield from batches_of(table, self.request.batch_size)
 
-    def batches(self, opened: Sequence[Opened]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, opened: Sequence[Opened], report: Report | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The same with files that were opened to plan it, where there are some."""
-        for table in self.tables(opened=opened):
+        for table in self.tables(report, opened):
             yield from batches_of(table, self.request.batch_size)
 
     def tables(
@@ -98,7 +101,7 @@ class ScanPlan:
             report = Report(analyzed=True, chunks=None)
         elif not report.analyzed:
             self._begin(report)
-        crew = self._crew()
+        crew = self._crew(opened)
         if crew is None:
             yield from self._one_by_one(report, opened, None)
             return
@@ -106,10 +109,13 @@ class ScanPlan:
             beside = self.request.limit is None and sum(len(f.groups) for f in self.files) > 1
             yield from (self._side_by_side if beside else self._one_by_one)(report, opened, crew)
 
-    def _crew(self) -> Crew | None:
+    def _crew(self, opened: Sequence[Opened]) -> Crew | None:
         """Who works on it, where one thread by itself would take longer."""
         threads = self.request.threads or cores()
-        far = any(file.source.far for file in self.files)
+        if opened:
+            far = any(one.file.store.latency >= SLOW_STORE for one in opened)
+        else:
+            far = any(file.source.far for file in self.files)
         values = self.num_rows if self.request.limit is None else self.request.limit
         if not far and (threads == 1 or values * max(len(self.schema), 1) < SMALL):
             return None
@@ -133,6 +139,7 @@ class ScanPlan:
                         break
                     with working():
                         table = reading.read(group, left, fetcher)
+                    report.step()
                     if table is None:
                         continue
                     if left is not None:
@@ -157,6 +164,7 @@ class ScanPlan:
 
         for table, part, lane in crew.in_order(jobs()):
             report.join(part, lane)
+            report.step()
             if table is not None:
                 yield table
 
@@ -192,11 +200,11 @@ class Reading:
     ) -> None:
         self._plan, self._file_plan, self._learned, self._crew = plan, file_plan, learned, crew
         self._opened: Opened | None = None
-        self._opening = threading.Lock()
+        self._opening, self._counting = threading.Lock(), threading.Lock()
         self._left = len(file_plan.groups)
         self._begun, self._unchecked = False, True
         self._filling: Filling | None = None
-        self._planned_here = False
+        self._planned_here = self._ready = False
         self._before: dict[str, int] = {}
 
     @property
@@ -211,7 +219,9 @@ class Reading:
         """
         if self._opened is None:
             self._planned_here = opened is not None
-            self._opened = opened or self._plan.open_file(self._file_plan, report)
+            far = self._crew if self._file_plan.source.far else None
+            with nullcontext() if far is None else far.waiting():
+                self._opened = opened or self._plan.open_file(self._file_plan, report)
             self._before = dict(report.row_groups.pruned_by)
             ours, theirs = self._plan.schema, self._opened.scope.schema
             if theirs is not ours:  # as a rule it is the file's own
@@ -251,20 +261,28 @@ class Reading:
     ) -> tuple[pa.Table | None, Report, int]:
         """The rows of a row group, read beside others of the file: with what was counted, and by which thread."""
         part = report.part()
-        with self._opening:  # by the first that comes here
-            first = self._opened is None
-            fetcher = self.open(part, opened)
-            if first:
-                self.judged(self._file_plan.groups, fetcher)
-                part.files.read += 1
-                self._begun = True
-        table = self.read(group, None, fetcher)
-        with self._opening:
+        if not self._ready:
+            self._open_once(part, opened)
+        table = self.read(group, None, self.open(part, opened))
+        with self._counting:
             self._left -= 1
             last = self._left == 0
         if last:
             self.finish(part)
         return table, part, threading.get_ident()
+
+    def _open_once(self, part: Report, opened: Opened | None) -> None:
+        """Open the file and load its indexes, unless another thread did so meanwhile."""
+        assert self._crew is not None
+        with self._crew.waiting():  # who opens it may wait for the store, and then for a core
+            self._opening.acquire()
+        try:
+            if not self._ready:
+                self.judged(self._file_plan.groups, self.open(part, opened))
+                part.files.read += 1
+                self._begun = self._ready = True
+        finally:
+            self._opening.release()
 
     def read(self, group: GroupPlan, left: int | None, fetcher: Fetcher) -> pa.Table | None:
         """The rows of a row group that pass, at most so many as are `left`; None where there are none."""
@@ -279,13 +297,13 @@ class Reading:
             file.store.check()  # what was read may be of another version
             raise
         n = found.num_rows
+        if file.store.version.strong:  # to ask costs nothing there
+            file.store.check()
+            self._unchecked = False
         if not n:
             return None
         report.rows_out += n
         schema = self._plan.schema
-        if file.store.version.strong:  # to ask costs nothing there
-            file.store.check()
-            self._unchecked = False
         if self._filling is not None:  # what other files have, and folders say
             arrays = self._filling(arrays, n)
         if self._plan.request.row_number is not None:
@@ -305,8 +323,18 @@ class Reading:
     ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
         file, scope = self.opened.file, self.opened.scope
         request, report = self._plan.request, fetcher.report
-        ranges, sure = group.ranges, group.sure
+        ranges, sure, without = group.ranges, group.sure, group.without
         while True:
+            if (
+                file.dropped(group.row_group) - without
+            ):  # rows may have been ruled out on their word
+                without, before = without | file.dropped(group.row_group), ranges.num_rows
+                if not group.proven or request.limit is None:  # else only the limit has cut them
+                    first = self._file_plan.first_row + file.first_row(group.row_group)
+                    ranges = request.asked(first, file.group_rows[group.row_group])
+                    sure = rows.RowRanges.empty()
+                more = ranges.num_rows - before
+                report.restart(file.name, group.row_group, None, None, more)
             scan = GroupScan(
                 file,
                 group.row_group,
@@ -320,15 +348,11 @@ class Reading:
                 found = scan.run(ranges, None if group.proven else scope.bound, left, sure)
             except IndexMismatch as mismatch:
                 file.drop_index(group.row_group, mismatch.leaf)
-                before = ranges.num_rows
-                if not group.proven:  # rows may have been ruled out on the word of this index
-                    first = self._file_plan.first_row + file.first_row(group.row_group)
-                    ranges = request.asked(first, file.group_rows[group.row_group])
-                    sure = rows.RowRanges.empty()
-                more = ranges.num_rows - before
                 stated = stated_pages(file.chunk(group.row_group, mismatch.leaf))
-                report.restart(file.name, group.row_group, mismatch.leaf.name, stated, more)
-            else:
-                total = file.group_rows[group.row_group]
-                report.done(file.name, group.row_group, ranges.num_rows, total)
-                return found
+                report.restart(file.name, group.row_group, mismatch.leaf.name, stated, 0)
+                continue
+            if file.dropped(group.row_group) - without:  # by another scan, meanwhile
+                continue
+            total = file.group_rows[group.row_group]
+            report.done(file.name, group.row_group, ranges.num_rows, total)
+            return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any
@@ -15,6 +16,7 @@ from pageseek.evolution import Folders, View
 from pageseek.fetch import Fetcher
 from pageseek.judge import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
 from pageseek.metadata import ParquetFile
+from pageseek.opening import opened_in_order
 from pageseek.plan import ScanPlan
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.expression import Expression
@@ -94,6 +96,7 @@ def prepare(
         else:
             report.files.prune(last_proof(before, report), 1)
         first_row += file.num_rows
+        report.step()
     else:  # no limit was reached before the last of them
         if request.take is not None:
             _check_taken(request.take, first_row)
@@ -120,6 +123,8 @@ class _Survey:
             Any, tuple[Schema, Scope]
         ] = {}  # by the columns that files have, and what folders say
         self._begun = 0  # files
+        self._ahead: Iterator[ParquetFile] | None = None  # those that are opened before their turn
+        self._waiting: deque[Source] = deque()
         self.request = request
         shape = request.shape
         if shape is None:
@@ -156,7 +161,28 @@ class _Survey:
         if self._first is not None and source is self._sources[0]:
             return self._first
         with self._report.timed("open"):
+            if self._ahead is None:
+                self._waiting = deque(self._distant())
+                self._ahead = opened_in_order(
+                    tuple(self._waiting),
+                    self._report,
+                    self.request.limits.max_metadata_bytes,
+                    self.request.limit is not None,
+                )
+            if self._waiting and self._waiting[0] is source:
+                self._waiting.popleft()
+                return next(self._ahead)
             return cache.open(source, self._report, self.request.limits.max_metadata_bytes)
+
+    def _distant(self) -> Iterator[Source]:
+        """The files that will be opened, in order, where they are far enough to be waited for side by side."""
+        if not any(source.far for source in self._sources):
+            return
+        request = self.request
+        counted = request.take is not None or request.row_number is not None
+        for i, source in enumerate(self._sources):
+            if (i or self._first is None) and (counted or self.may(source)):
+                yield source
 
     def open(self, source: Source) -> tuple[ParquetFile, Scope]:
         """A file, and what is asked of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,16 @@ class Count:
             self.pruned_by[mechanism] = self.pruned_by.get(mechanism, 0) + n
             if not self.pruned_by[mechanism]:
                 del self.pruned_by[mechanism]
+
+    def settle(self) -> None:
+        """Proofs were taken back, more than one mechanism had: others had a part in them."""
+        for mechanism, n in [item for item in self.pruned_by.items() if item[1] < 0]:
+            self.prune(mechanism, -n)
+            for other, had in list(self.pruned_by.items()):
+                back = max(min(had, -n), 0)
+                self.prune(other, -back)
+                n += back
+            self.total -= n  # of a plan that was made elsewhere, the total is what it left
 
     def begun(self) -> Count:
         """The same totals and proofs, with nothing read yet."""
@@ -130,6 +140,14 @@ class Report:
     executed: dict[tuple[str, int], int] = field(default_factory=dict)  # row group -> its rows
     notes: list[str] = field(default_factory=list)
     lanes: dict[int, int] = field(default_factory=dict)  # waves of what went on side by side
+    watch: Callable[[Report], None] | None = field(
+        default=None, compare=False
+    )  # is told of each step
+
+    def step(self) -> None:
+        """A file was planned, or a row group read."""
+        if self.watch is not None:
+            self.watch(self)
 
     def chunk(self, file: str, row_group: int, path: str, num_pages: int | None) -> LeafReport:
         """The counts of a column chunk that is going to be read; `num_pages` where an offset index tells."""
@@ -155,7 +173,7 @@ class Report:
             self.executed[file, row_group] = total
 
     def restart(
-        self, file: str, row_group: int, path: str, pages: int | None, more_rows: int
+        self, file: str, row_group: int, path: str | None, pages: int | None, more_rows: int
     ) -> None:
         """A row group is begun anew without the index of a column, which has so many `pages` by the footer, and
         with so many more rows, which that index had ruled out.
@@ -271,6 +289,7 @@ class Report:
     def finish(self) -> Report:
         """What was planned and not executed, the limit has spared; and what is not known is said."""
         for count in (self.files, self.row_groups, self.rows):
+            count.settle()
             left = count.total - count.read - sum(count.pruned_by.values())
             count.prune("limit", max(left, 0))
         self.note_unknown()

@@ -29,6 +29,7 @@ from pageseek.types import Options
 class GroupPlan:
     """Rows of one row group. `proven`: every one of them passes the filter, by the footer; `sure`: those that do by
     the word of an index. `cost`: about the bytes to read. What was not `judged` only the footer has looked at.
+    `without`: leaves whose page index was known to be wrong, and had no word in it.
     """
 
     row_group: int
@@ -37,6 +38,7 @@ class GroupPlan:
     cost: int
     sure: rows.RowRanges = field(default_factory=rows.RowRanges.empty)
     judged: bool = True
+    without: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

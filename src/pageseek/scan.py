@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +20,10 @@ from pageseek.metadata import ParquetFile
 from pageseek.plan import ScanPlan
 from pageseek.planning import make_plan, prepare
 from pageseek.predicate.expression import And, Expression, flatten, to_expression
+from pageseek.progress import Progress, Watch, watched
 from pageseek.prune import mechanisms
 from pageseek.report import Report
-from pageseek.request import Request
+from pageseek.request import Opened, Request
 from pageseek.shape import Shape
 from pageseek.storage import Source, Types, resolve, table_of_lake, typed
 from pageseek.tables import table_of
@@ -42,6 +43,7 @@ class Scan:
 
     _sources: tuple[Source, ...]
     _request: Request
+    _progress: bool | Watch = False
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -124,13 +126,35 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are asked for."""
-        plan, opened = prepare(self._sources, self._request, account=False, lazy=True)
-        return plan.batches(opened)
+        return self._batches()[1]
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches."""
-        plan, opened = prepare(self._sources, self._request, account=False, lazy=True)
-        return pa.RecordBatchReader.from_batches(plan.schema, plan.batches(opened))
+        schema, batches = self._batches()
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def _batches(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        plan, opened = self._prepared(self._request)
+        if self._progress is False:
+            return plan.schema, plan.batches(opened)
+        return plan.schema, self._watched(plan, opened)
+
+    def _watched(self, plan: ScanPlan, opened: Sequence[Opened]) -> Iterator[pa.RecordBatch]:
+        with watched(self._progress, plan.report):
+            yield from plan.batches(opened, plan.report)
+
+    def _prepared(self, request: Request) -> tuple[ScanPlan, list[Opened]]:
+        """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress."""
+        if self._progress is False:
+            plan, opened = prepare(self._sources, request, account=False, lazy=True)
+        else:
+            report = Report(nan=request.nan, chunks=None)
+            with watched(self._progress, report):
+                plan, opened = prepare(
+                    self._sources, request, account=False, lazy=True, report=report
+                )
+        plan.report.analyzed = True
+        return plan, opened
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule protocol: any library that knows it can read a scan.
@@ -141,9 +165,9 @@ class Scan:
 
     def to_table(self) -> pa.Table:
         """The rows as a table."""
-        plan, opened = prepare(self._sources, self._request, account=False, lazy=True)
-        plan.report.analyzed = True  # nobody looks at it: one report is made, not two
-        tables = list(plan.tables(plan.report, opened))
+        plan, opened = self._prepared(self._request)
+        with watched(self._progress, plan.report):
+            tables = list(plan.tables(plan.report, opened))
         if len(tables) == 1:
             return tables[0]
         if not plan.schema.names:
@@ -157,19 +181,20 @@ class Scan:
     def count_rows(self) -> int:
         """How many rows pass; without a filter the footers answer."""
         request = replace(self._request, columns=(), row_number=None)
-        plan, opened = prepare(self._sources, request, account=False, lazy=True)
+        plan, opened = self._prepared(request)
         if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
             return min(
                 plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit
             )
-        return sum(table.num_rows for table in plan.tables(opened=opened))
+        with watched(self._progress, plan.report):
+            return sum(table.num_rows for table in plan.tables(plan.report, opened))
 
     def aggregate(self, figures: Iterable[Any]) -> pa.Table:
         """One row with counts, least and greatest values of the rows that pass: from statistics where these are exact
         and prove it, else from as few pages as can matter.
 
         NaN is left out of "min" and "max" unless there is nothing else; with nan="spark" it is the greatest value.
-        Nulls are left out always; of no value at all the least is null.
+        Nulls are left out always; of no value at all the least is null. A zero is 0.0, whatever its sign.
 
         Parameters
         ----------
@@ -204,8 +229,9 @@ class Scan:
             plan.report.note_unknown()
             return plan.report
         report = plan.report.to_execute()
-        for _ in plan.tables(report, opened):
-            pass
+        with watched(self._progress, report):
+            for _ in plan.tables(report, opened):
+                pass
         return report.finish()
 
     def __repr__(self) -> str:
@@ -262,6 +288,7 @@ def scan(
     batch_size: int = BATCH_SIZE,
     threads: int | None = None,
     max_ahead_bytes: int = AHEAD,
+    progress: bool | Callable[[Progress], None] = False,
     max_page_bytes: int = DEFAULT.max_page_bytes,
     max_output_bytes: int = DEFAULT.max_output_bytes,
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
@@ -324,6 +351,9 @@ def scan(
         file order with any number.
     max_ahead_bytes : int
         About the memory that row groups may take which are read before they are asked for; 256 MiB unless given.
+    progress : bool or function
+        Show a bar where it takes long, by tqdm (`pip install "pageseek[progress]"`); or call a function with a
+        `pageseek.Progress` whenever a file has been planned or a row group read.
     max_page_bytes : int
         Bytes of one page, decompressed; 1 GiB unless given. A file that claims more than this, or than either
         of the next two, is a LimitError that names the option.
@@ -386,7 +416,7 @@ def scan(
         limits=limits,
         shape=shape,
     )
-    return Scan(sources, request)
+    return Scan(sources, request, progress)
 
 
 def _shaped(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -81,7 +82,7 @@ class Crew:
                     not under_way
                     or (len(under_way) < self._ahead and held + job.cost <= self._budget)
                 ):
-                    under_way.append((self._submit(self._run, job.run), job.cost))
+                    under_way.append((self._submit(partial(self._run, job.run)), job.cost))
                     held += job.cost
                     job = next(left, None)
                 if ready:  # while it is worked with, those that were just begun go on
@@ -115,16 +116,21 @@ class Crew:
                     failed[i] = error
 
         def help_out() -> None:
+            before = getattr(self._holds, "token", False)  # where no thread could be started
             self._holds.token = True
             try:
                 go_on()
             finally:
-                self._holds.token = False
+                self._holds.token = before
                 self._tokens.release()
 
         helpers: list[Future[None]] = []
         while len(helpers) < len(work) - 1 and self._tokens.acquire(blocking=False):
-            helpers.append(self._submit(help_out))
+            try:
+                helpers.append(self._submit(help_out))
+            except StoppedError:
+                self._tokens.release()
+                raise
         go_on()
         if helpers:
             with self.waiting():
@@ -177,7 +183,15 @@ class Crew:
             self.go_on()
             return job()
 
-    def _submit(self, work: Callable[..., T], *arguments: object) -> Future[T]:
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
+        """Have it done by a thread; here and now where none can be started, as when the interpreter ends."""
+        done: Future[T] = Future()
+        begun = threading.Lock()
+
+        def run() -> None:
+            if begun.acquire(blocking=False):
+                _settle(done, work)
+
         with self._lock:
             if self.stopped:
                 raise StoppedError
@@ -185,4 +199,21 @@ class Crew:
                 self._pool = ThreadPoolExecutor(
                     self._ahead + self.threads, thread_name_prefix="pageseek"
                 )
-            return self._pool.submit(work, *arguments)
+            try:
+                queued = self._pool.submit(run)
+            except RuntimeError:  # it may be queued all the same, for a thread that is there
+                queued = None
+        if queued is None:
+            run()
+        else:
+            queued.add_done_callback(lambda ended: ended.cancelled() and done.cancel())
+        return done
+
+
+def _settle(done: Future[T], work: Callable[[], T]) -> None:
+    try:
+        done.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - raised by `result`
+        done.set_exception(error)
+    finally:
+        del done  # else a failure would hold itself

@@ -200,8 +200,10 @@ def test_shortened_bounds_are_no_answer() -> None:
 
 def test_zeros_of_both_signs_are_equal() -> None:
     for row in ([0.0, -0.0], [-0.0, 0.0], [0.0], [-0.0]):
-        found = ps.scan(write([Column("x", DOUBLE, row)])).aggregate([("x", "min"), ("x", "max")])
-        assert found.to_pylist() == [{"x_min": 0.0, "x_max": 0.0}]
+        for prune in (True, False):
+            scan = ps.scan(write([Column("x", DOUBLE, row)]), prune=prune)
+            found = scan.aggregate([("x", "min"), ("x", "max")])
+            assert str(found.to_pylist()) == "[{'x_min': 0.0, 'x_max': 0.0}]"
 
 
 def test_extension_types_come_out_as_they_are() -> None:

@@ -19,6 +19,7 @@ import pageseek as ps
 from pageseek.columns import Names
 from pageseek.predicate import arrow
 from pageseek.predicate import expression as ex
+from pageseek.predicate.bound import has_residual
 from pageseek.types import Options
 
 binder = importlib.import_module("pageseek.predicate.bind")
@@ -154,12 +155,12 @@ LEFT_TO_PYARROW = {
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_what_is_understood(name: str) -> None:
-    assert not binder.has_residual(bound(KNOWN[name])), "it could be a test"
+    assert not has_residual(bound(KNOWN[name])), "it could be a test"
 
 
 @pytest.mark.parametrize("name", LEFT_TO_PYARROW)
 def test_what_is_left_to_pyarrow(name: str) -> None:
-    assert binder.has_residual(bound(LEFT_TO_PYARROW[name]))
+    assert has_residual(bound(LEFT_TO_PYARROW[name]))
 
 
 @pytest.mark.parametrize("nan", ["ieee", "spark"])
@@ -261,7 +262,7 @@ def test_expressions_over_no_columns(size: int) -> None:
 
 def test_large_sets() -> None:
     condition = F("i").isin(pa.array(np.arange(3, 100_000)))
-    assert not binder.has_residual(bound(condition))
+    assert not has_residual(bound(condition))
     assert found(condition) == wanted(condition)
 
 

@@ -14,9 +14,13 @@ from pageseek.bench import cli, demo, generate
 from pageseek.bench.cases import CASES, TINY, Case, Files, make
 from pageseek.bench.floor import Floor
 from pageseek.bench.peers import PEERS, Pageseek, Peer, PyArrow, available
+from pageseek.bench.pruning import engines, speed
+from pageseek.bench.pruning.queries import Query, Term
 from pageseek.bench.run import Result, WrongAnswer, interleave, run_case, table
 
 import pageseek as ps
+from pageseek import plan
+from pageseek.workers import Crew
 
 OURS: dict[str, type[Peer]] = {"pageseek": Pageseek, "pyarrow": PyArrow}
 PLAIN_CASES = [name for name in CASES if not name.startswith("lineitem")]
@@ -197,3 +201,30 @@ def test_the_demonstration_takes_any_file(
     pq.write_table(pa.table({"flag": [True] * 10, "word": [f"w{i}" for i in range(10)]}), path)
     assert demo.main([str(path), "--no-spark"]) == 0
     assert "word = 'w5'" in capsys.readouterr().out
+
+
+def test_pageseek_is_measured_on_one_thread(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def crew(threads: int, *limits: int) -> Crew:
+        made.append(threads)
+        return Crew(threads, *limits)
+
+    monkeypatch.setattr(plan, "SMALL", 0)
+    monkeypatch.setattr(plan, "Crew", crew)
+    monkeypatch.setattr(plan, "cores", lambda: 2)
+    path = str(files.path("lookup"))
+    every = Query("all", Term("key", ">=", 0))
+    peer = Pageseek(files.path("lookup"))
+    peer.open()
+    ways = speed._ways(path, every, cold=True)
+    for measured in (
+        lambda: peer.rows(None, ()),
+        lambda: engines.pageseek(path, every),
+        ways["pruned"],
+        ways["unpruned"],
+    ):
+        measured()
+    assert made == []
+    ps.read_table(path)
+    assert made == [2]

@@ -48,7 +48,7 @@ VALUES: dict[pa.DataType, list[Any]] = {
     pa.string_view(): ["abc", "x", None],
     pa.dictionary(pa.int8(), pa.string()): ["abc", "d", None],
     pa.binary(): [b"abc", b"", None],
-    pa.binary(3): [b"abc", b"abd", None],
+    pa.binary(3): [b"abc", b"abz", None],
     pa.bool_(): [True, False, None],
     pa.null(): [None, None],
 }

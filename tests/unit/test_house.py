@@ -26,14 +26,16 @@ def test_import_loads_neither_pyspark_nor_pandas() -> None:
 
 def test_import_costs_little_beyond_pyarrow_and_numpy() -> None:
     code = (
-        "import time, numpy, pyarrow, pyarrow.compute, pyarrow.fs, pyarrow.parquet\n"
-        "start = time.process_time(); import pageseek; print(time.process_time() - start)"
+        "import time; start = time.process_time()\n"
+        "import numpy, pyarrow, pyarrow.compute, pyarrow.fs, pyarrow.parquet\n"
+        "middle = time.process_time(); import pageseek\n"
+        "print((time.process_time() - middle) / (middle - start))"
     )
     runs = [
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
         for _ in range(3)
     ]
-    assert min(float(run.stdout) for run in runs) < 0.25
+    assert min(float(run.stdout) for run in runs) < 1
 
 
 def test_version_is_the_distributions() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.columns import output
+from pageseek.spark import reader
 from pageseek.spark.packing import TASKS_PER_CORE, task_count, work
 from pageseek.spark.task import make_task, pack, run
 from pageseek.spark.types import to_wire, wire_schema, wire_type
@@ -211,6 +212,22 @@ def test_large_plans_get_tasks_by_work_up_to_a_multiple_of_the_cores(table_path:
         tasks = task_count(big, lambda: 2)
         assert 1 <= tasks <= TASKS_PER_CORE * 2
         assert work(big) / tasks >= 0.25
+
+
+def test_a_task_computes_on_the_core_that_spark_gave_it(
+    table_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    class Planned(Exception):
+        pass
+
+    def planned(_, **options):
+        raise Planned(options["threads"])
+
+    monkeypatch.setattr(reader, "scan", planned)
+    with pytest.raises(Planned, match="1"):
+        reader.read(None, str(table_path))
+    with pytest.raises(Planned, match="3"):
+        reader.read(None, str(table_path), threads=3)
 
 
 def test_parts_of_a_split_are_never_empty(table_path: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -316,3 +317,48 @@ def test_the_support_writer_makes_valid_files() -> None:
             data = make(version=version, encodings=encoding, crc=True, codec="zstd")
             table = pq.read_table(io.BytesIO(data), page_checksum_verification=True)
             assert table.equals(ps.read_table(data))
+
+
+# ---- shown to be wrong after something was decided on its word --------------------------------------
+
+
+def _moved(index: Struct) -> None:
+    index[1][3][3] = I64(index[1][3][3] + 7)
+
+
+def _with_a_page_too_late(values: list[int], **knobs: Any) -> bytes:
+    lies = Column("a", INT64, values, pages=[40] * 10, edit_offset_index=_moved, **knobs)
+    return write([lies, Column("b", INT64, list(range(400)), pages=[50] * 8)])
+
+
+def test_a_plan_made_on_the_word_of_an_index_that_was_dropped_since(tmp_path: Path) -> None:
+    """By its own execution before, or by another scan of the same open file."""
+    path = tmp_path / "lies.parquet"
+    path.write_bytes(_with_a_page_too_late(list(range(400))))
+    wanted = ps.col("a").between(120, 159)
+    plan = ps.scan(path, filter=wanted).plan()
+    for _ in range(2):
+        assert [n for b in plan.execute() for n in b["a"].to_pylist()] == list(range(120, 160))
+    ps.clear_cache()
+    plan = ps.scan(path, filter=wanted).plan()
+    assert ps.read_table(path, filter=ps.col("a").between(130, 140)).num_rows == 11
+    report = ps.Report()
+    assert sum(b.num_rows for b in plan.execute(report)) == 40
+    rows = report.finish().to_dict()["rows"]
+    assert rows["total"] == rows["read"] + sum(rows["pruned_by"].values())
+
+
+@pytest.mark.parametrize("prune", [True, ["column_index"]])
+@pytest.mark.parametrize("condition", [None, ps.col("b") >= 0, ps.col("a") < 5_000], ids=str)
+def test_the_least_value_by_an_index_that_its_pages_show_to_be_wrong(
+    prune: Any, condition: Any
+) -> None:
+    values = [1_000 + k for k in range(400)]
+    values[121] = -5  # in the page, and before its first row as the index has it
+    scan = ps.scan(_with_a_page_too_late(values, statistics=False), filter=condition, prune=prune)
+    figures = [("a", "min"), ("a", "max")]
+    assert scan.aggregate(figures).to_pylist() == [{"a_min": -5, "a_max": 1_399}]
+    for unit, count in scan.explain(True, aggregate=figures).to_dict().items():
+        if unit in ("files", "row_groups", "rows", "pages"):
+            assert count["total"] == count["read"] + sum(count["pruned_by"].values()), unit
+            assert all(n > 0 for n in count["pruned_by"].values()), count

@@ -21,6 +21,6 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the report."""
-    report = scan.lazy(options).explain(analyze=options.analyze)
+    report = scan.lazy(options, watched=True).explain(analyze=options.analyze)
     print(text.to_json(report.to_dict()) if options.json else report)
     return 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -61,9 +63,14 @@ def count(value: str) -> int:
     return n
 
 
-def lazy(options: argparse.Namespace) -> Scan:
-    """The scan that the arguments ask for."""
-    return make_scan(options.source, columns=options.columns, filter=condition(options.where))
+def lazy(options: argparse.Namespace, watched: bool = False) -> Scan:
+    """The scan that the arguments ask for; `watched`: with a bar, where somebody sees it."""
+    return make_scan(
+        options.source,
+        columns=options.columns,
+        filter=condition(options.where),
+        progress=watched and sys.stderr.isatty() and find_spec("tqdm") is not None,
+    )
 
 
 def condition(texts: Sequence[str]) -> Expression | None:
@@ -74,7 +81,7 @@ def condition(texts: Sequence[str]) -> Expression | None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the rows."""
-    scan = lazy(options)
+    scan = lazy(options, watched=not sys.stdout.isatty())
     if options.json:
         scan = scan if options.limit is None else scan.limit(options.limit)
         for batch in scan.to_batches():

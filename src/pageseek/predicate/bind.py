@@ -48,12 +48,6 @@ OPS = {
     "always": rows.OP_ALWAYS,
     "never": rows.OP_NEVER,
 }
-_SYMBOL = {v: k for k, v in OPS.items()} | {
-    rows.OP_IN: "in",
-    rows.OP_PREFIX: "starts with",
-    rows.OP_IS_NULL: "is null",
-    rows.OP_IS_NAN: "is nan",
-}
 Found = tuple[Leaf, Form]
 
 

@@ -57,18 +57,16 @@ class Listed(Literals):
     """Distinct literals in ascending order."""
 
     _tested = 0  # rows so far
-    _lookup: rows.Lookup | None = None
-    _has_table = False
+    _ready: tuple[bool, rows.Lookup] | None = None  # has it a table?
 
     def lookup(self, kind: int, width: int, n: int) -> rows.Lookup:
         """To test `n` more rows by: with a table as soon as rows enough have come to pay for it."""
         self._tested += n
         table = self._tested > self[0] // _SEARCHED
-        found = self._lookup
-        if found is None or (table and not self._has_table):
-            self._lookup = found = rows.Lookup(kind, width, self, table)
-            self._has_table = table
-        return found
+        ready = self._ready
+        if ready is None or (table and not ready[0]):
+            self._ready = ready = table, rows.Lookup(kind, width, self, table)
+        return ready[1]
 
     def hashes(self, form: Core) -> bytes | None:
         """What Bloom filters are asked for; None where they cannot be."""

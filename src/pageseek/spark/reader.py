@@ -64,7 +64,8 @@ def read(
     python_path : str, optional
         A directory that the tasks put first on `sys.path`, for a pageseek that was shipped as an archive.
     **options
-        Further options of `pageseek.scan`. Here `nan` is "spark" and `int96_unit` is "us" unless given.
+        Further options of `pageseek.scan`. Here `nan` is "spark", `int96_unit` is "us" and `threads` is 1 unless
+        given: Spark runs a task on each core.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def read(
         raise UnsupportedError(
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
         )
-    wanted = {"nan": "spark", "int96_unit": "us", **options}
+    wanted = {"nan": "spark", "int96_unit": "us", "threads": 1, **options}
     made = scan(source, columns=columns, filter=filter, limit=limit, **wanted)
     plan, name = made.plan(), made.sources[0].path
     wire = _wire(plan, made.sources)

@@ -1,0 +1,103 @@
+"""Files of a distant store are opened several at a time, and come in their order."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.opening import FAR_AHEAD, LIMITED_AHEAD, opened_in_order
+from pageseek.report import Report
+from pageseek.storage import Source
+from pageseek.storage.local import LocalStore
+
+FILES, WAIT = 40, 0.05
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
+    folder = tmp_path_factory.mktemp("opening")
+    for i in range(FILES):
+        pq.write_table(pa.table({"i": [i, -i]}), folder / f"{i:03}.parquet")
+    return [Source(str(path)) for path in sorted(folder.iterdir())]
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Local files, as if they were far away; counts [now, most] reads under way."""
+    counts, lock, read = [0, 0], threading.Lock(), LocalStore.read
+
+    def slowly(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
+        with lock:
+            counts[0] += 1
+            counts[1] = max(counts)
+        time.sleep(WAIT)
+        with lock:
+            counts[0] -= 1
+        return read(self, ranges)
+
+    monkeypatch.setattr(LocalStore, "read", slowly)
+    monkeypatch.setattr(LocalStore, "latency", WAIT)
+    monkeypatch.setattr(Source, "far", True)
+    ps.clear_cache()
+    yield counts
+    ps.clear_cache()
+
+
+def names(files: Iterator[ps.ParquetFile]) -> list[str]:
+    return [Path(file.name).stem for file in files]
+
+
+DUE = [f"{i:03}" for i in range(FILES)]
+LIMIT = 1 << 30
+
+
+def test_near_files_are_opened_as_they_are_asked_for(sources: list[Source]) -> None:
+    ps.clear_cache()
+    report = Report()
+    files = opened_in_order(sources, report, LIMIT)
+    next(files)
+    before = report.requests
+    next(files)
+    assert report.requests == 2 * before
+    assert names(files) == DUE[2:]
+
+
+def test_distant_files_wait_together(sources: list[Source], far: list[int]) -> None:
+    report, start = Report(), time.monotonic()
+    assert names(opened_in_order(sources, report, LIMIT)) == DUE
+    assert time.monotonic() - start < FILES * WAIT / 2
+    assert 4 < far[1] <= FAR_AHEAD
+    assert report.requests == FILES
+    assert report.waves == 1
+    assert report.bytes["metadata"] == sum(Path(source.path).stat().st_size for source in sources)
+
+
+def test_few_are_opened_in_vain(sources: list[Source], far: list[int]) -> None:
+    report = Report()
+    files = opened_in_order(sources, report, LIMIT, limited=True)
+    next(files)
+    files.close()  # type: ignore[attr-defined]
+    assert far[1] <= LIMITED_AHEAD
+
+
+def test_an_error_comes_in_its_turn(sources: list[Source], far: list[int], tmp_path: Path) -> None:
+    bad = tmp_path / "bad.parquet"
+    bad.write_bytes(b"PAR1 is no footer PAR2")
+    files = opened_in_order([*sources[:3], Source(str(bad)), *sources[3:]], Report(), LIMIT)
+    assert [Path(next(files).name).stem for _ in range(3)] == DUE[:3]
+    with pytest.raises(ps.CorruptFileError, match=r"bad\.parquet"):
+        next(files)
+
+
+def test_a_scan_of_many_files_is_planned_so(sources: list[Source], far: list[int]) -> None:
+    found = ps.read_table(list(sources), filter=ps.col("i") == 17)
+    assert found.to_pydict() == {"i": [17]}
+    assert far[1] > 4
