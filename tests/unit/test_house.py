@@ -35,7 +35,7 @@ def test_import_costs_little_beyond_pyarrow_and_numpy() -> None:
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
         for _ in range(3)
     ]
-    assert min(float(run.stdout) for run in runs) < 1
+    assert min(float(run.stdout) for run in runs) < 1.5
 
 
 def test_version_is_the_distributions() -> None:
