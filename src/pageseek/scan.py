@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.aggregate import aggregate
 from pageseek.aggregate import explain as explain_aggregate
-from pageseek.cache import cache
+from pageseek.cache import CacheInfo, cache
 from pageseek.errors import PredicateError
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
@@ -23,12 +24,13 @@ from pageseek.predicate.expression import And, Expression, flatten, to_expressio
 from pageseek.prune import mechanisms
 from pageseek.report import Report
 from pageseek.request import Request
-from pageseek.storage import Source, resolve
+from pageseek.storage import Patience, Source, resolve
 from pageseek.tables import table_of
 from pageseek.types import Options
 
 BATCH_SIZE = 1 << 17
 AHEAD = 256 << 20
+PATIENCE = Patience()
 _LIMITS = DEFAULT.max_page_bytes, DEFAULT.max_output_bytes, DEFAULT.max_metadata_bytes
 
 
@@ -200,7 +202,7 @@ class Scan:
     def __repr__(self) -> str:
         request = self._request
         parts = [
-            f"{len(self._sources)} files" if len(self._sources) != 1 else self._sources[0].path
+            f"{len(self._sources)} files" if len(self._sources) != 1 else self._sources[0].name
         ]
         if request.columns is not None:
             parts.append("columns " + ", ".join(request.columns))
@@ -254,14 +256,18 @@ def scan(
     max_page_bytes: int = DEFAULT.max_page_bytes,
     max_output_bytes: int = DEFAULT.max_output_bytes,
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    storage_options: Mapping[str, Any] | None = None,
+    retries: int | None = None,
+    timeout: float | None = None,
 ) -> Scan:
     """A lazy scan of one or many Parquet files.
 
     Parameters
     ----------
-    source : str, path, sequence of them, (pyarrow filesystem, path), or bytes
-        A file, a directory (its .parquet files), a glob or a URL that pyarrow's filesystems know. Below a
-        directory, names with a leading `_` or `.` are hidden, and folders of partitions (`k=1`) are refused.
+    source : str, path, sequence of them, (filesystem, path), or bytes
+        A file, a directory (its .parquet files), a glob or a URL: `s3://`, `gs://`, `abfss://`, `az://`, `https://`,
+        `hdfs://`, or another that fsspec knows. A filesystem is one of pyarrow or fsspec, or a store of obstore.
+        Below a directory, names with a leading `_` or `.` are hidden, and folders of partitions (`k=1`) are refused.
     columns : sequence of str, optional
         Top-level columns, in the order wanted; None is all, [] none.
     filter : Expression, str, pyarrow.compute.Expression or list, optional
@@ -309,6 +315,13 @@ def scan(
         Bytes of each buffer of one column of one row group, decoded; 8 GiB unless given.
     max_metadata_bytes : int
         Bytes of a footer, or of an index of a column chunk, in the file and parsed; 1 GiB unless given.
+    storage_options : mapping, optional
+        Of a URL: credentials, region, endpoint and more for the library that opens it, by its names: obstore where it
+        is installed, else pyarrow or fsspec. Without them it looks in the environment, as it always does.
+    retries : int, optional
+        How often a request to a distant store is tried again, after waits that double; 5 unless given.
+    timeout : float, optional
+        Seconds that a distant store may be silent until a request counts as failed; 10 unless given.
     """
     batch_size = min(_whole("batch_size", batch_size), MOST)
     if limit is not None:
@@ -333,7 +346,7 @@ def scan(
     given_limits = max_page_bytes, max_output_bytes, max_metadata_bytes
     if given_limits != _LIMITS:
         limits = Limits(*given_limits)
-    sources = tuple(resolve(source))
+    sources = tuple(resolve(source, storage_options, patience(retries, timeout)))
     if not sources:
         raise ValueError("the source is an empty list: no file to read")
     request = Request(
@@ -367,10 +380,27 @@ def read_table(
     return scan(source, columns=columns, filter=condition, limit=limit, **options).to_table()
 
 
-def open_file(source: Any, *, max_metadata_bytes: int = DEFAULT.max_metadata_bytes) -> ParquetFile:
-    """Open one file: its schema, row groups, statistics and page index. The limit is that of `scan`."""
+def patience(retries: int | None, timeout: float | None) -> Patience:
+    """The options of this name, together."""
+    if retries is None and timeout is None:
+        return PATIENCE
+    return Patience(
+        PATIENCE.retries if retries is None else _whole("retries", retries),
+        PATIENCE.timeout if timeout is None else float(timeout),
+    )
+
+
+def open_file(
+    source: Any,
+    *,
+    max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    storage_options: Mapping[str, Any] | None = None,
+    retries: int | None = None,
+    timeout: float | None = None,
+) -> ParquetFile:
+    """Open one file: its schema, row groups, statistics and page index. The options are those of `scan`."""
     limits = Limits(max_metadata_bytes=max_metadata_bytes)
-    found = resolve(source)
+    found = resolve(source, storage_options, patience(retries, timeout))
     if len(found) != 1:
         raise ValueError(f"open takes one file, the source has {len(found)}")
     return ParquetFile(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)
@@ -381,4 +411,47 @@ def clear_cache() -> None:
     cache.clear()
 
 
-__all__ = ["Expression", "Scan", "clear_cache", "open_file", "read_table", "scan"]
+def cache_info() -> CacheInfo:
+    """What is kept of files opened before, how much memory that takes, and how often it served."""
+    return cache.info()
+
+
+def resize_cache(max_bytes: int) -> None:
+    """Let the footers and page indexes of files opened before take so many bytes; 256 MiB unless set."""
+    cache.resize(_whole("max_bytes", max_bytes))
+
+
+def save_cache(path: str | os.PathLike[str]) -> int:
+    """Write what is kept of distant files to a file, for `load_cache`; returns of how many.
+
+    Of each its name, its version and its end, with footer and page index: no data, no credentials.
+    """
+    from pageseek import saved_cache  # and what it needs of the standard library
+
+    return saved_cache.save(cache, os.fspath(path))
+
+
+def load_cache(path: str | os.PathLike[str]) -> int:
+    """Read what `save_cache` has written; returns of how many files.
+
+    It serves for a file whose version the store confirms. Load only what you trust: nothing in it is executed, but a
+    footer that somebody else made up for the right version is believed.
+    """
+    from pageseek import saved_cache
+
+    return saved_cache.load(cache, os.fspath(path))
+
+
+__all__ = [
+    "CacheInfo",
+    "Expression",
+    "Scan",
+    "cache_info",
+    "clear_cache",
+    "load_cache",
+    "open_file",
+    "read_table",
+    "resize_cache",
+    "save_cache",
+    "scan",
+]

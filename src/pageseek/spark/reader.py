@@ -12,7 +12,7 @@ from pageseek.cache import cache
 from pageseek.columns import output
 from pageseek.errors import UnsupportedError
 from pageseek.report import Report
-from pageseek.scan import scan
+from pageseek.scan import patience, scan
 from pageseek.spark.packing import parallelism_of, task_count
 from pageseek.spark.task import ROWS, make_task, pack
 from pageseek.spark.types import spark_schema, wire_schema
@@ -82,10 +82,11 @@ def read(
         raise UnsupportedError(
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
         )
-    sources = resolve(source)
+    retries, timeout = options.get("retries"), options.get("timeout")
+    sources = resolve(source, options.get("storage_options"), patience(retries, timeout))
     wanted = {"nan": "spark", "int96_unit": "us", **options}
     plan = scan(sources, columns=columns, filter=filter, limit=limit, **wanted).plan()
-    name = sources[0].path
+    name = sources[0].name
     file = cache.open(sources[0], Report(), plan.request.limits.max_metadata_bytes)
     wire = wire_schema(output(file, plan.request.columns, plan.request.options)[0], name)
     schema = spark_schema(wire, name, spark)

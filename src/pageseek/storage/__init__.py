@@ -1,10 +1,15 @@
-"""Where files live: local disk, memory, any pyarrow filesystem; one small protocol for all.
+"""Where files live: local disk, memory, object stores, HTTP servers, any filesystem of pyarrow or fsspec; one small
+protocol for all.
 
-Rooms: `base` the protocol, `local` a held descriptor, `memory` bytes at hand, `arrow` pyarrow filesystems,
-`resolve` from what the user gives to stores.
+Rooms: `base` the protocol, `local` a held descriptor, `memory` bytes at hand. Distant ones: `remote` what they have in
+common, on `endpoint` (what is measured), `requests` (the threads that wait), `retry` (what is tried again) and `redact` (what
+may be said); `obstore_files`, `fsspec_files`, `arrow` by who opens them. `urls` chooses among these, `resolve` goes from what
+the user gives to files.
 """
 
-from pageseek.storage.base import Store, Version
+from pageseek.storage.base import Known, Store, Version
+from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import Source, resolve
+from pageseek.storage.retry import Patience
 
-__all__ = ["Source", "Store", "Version", "resolve"]
+__all__ = ["Known", "Patience", "RemoteStore", "Source", "Store", "Version", "resolve"]

@@ -6,8 +6,8 @@ import glob
 import os
 import posixpath
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -15,31 +15,39 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from pageseek.errors import UnsupportedError
-from pageseek.storage.arrow import ArrowStore
-from pageseek.storage.base import Store, Version
+from pageseek.storage import fsspec_files, obstore_files
+from pageseek.storage.arrow import ArrowStore, is_local
+from pageseek.storage.base import Known, Store, Version
 from pageseek.storage.local import LocalStore, version_at
 from pageseek.storage.memory import MemoryStore
+from pageseek.storage.retry import Patience
+from pageseek.storage.urls import FILES, Files, from_url, listing
 
 SUFFIXES = (".parquet", ".parq", ".pq")
-
-# those that pyarrow.fs can know
-SCHEMES = frozenset({"abfs", "abfss", "file", "gcs", "gs", "hdfs", "mock", "s3", "viewfs"})
+PATIENCE = Patience()
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file, not yet open: a local path, a path on a pyarrow filesystem, or bytes. Picklable."""
+    """One file, not yet open: a local path, a path on a filesystem, or bytes. Picklable.
+
+    `filesystem`: of pyarrow, or what stands for one of obstore or fsspec. `patience`: with what distant stores are tried.
+    """
 
     path: str
-    filesystem: pafs.FileSystem | None = None
+    filesystem: pafs.FileSystem | Files | None = None
     data: bytes | None = None
+    patience: Patience = field(default=PATIENCE, compare=False)
 
-    def open(self) -> Store:
+    def open(self, known: Known | None = None) -> Store:
+        """The file. `known`: what there is of it from before, which a distant store can confirm in one request."""
         if self.data is not None:
             return MemoryStore(self.data, self.path)
-        if self.filesystem is not None:
-            return ArrowStore(self.filesystem, self.path)
-        return LocalStore(self.path)
+        if self.filesystem is None:
+            return LocalStore(self.path)
+        if isinstance(self.filesystem, FILES):
+            return self.filesystem.open(self.path, self.patience, known)
+        return ArrowStore(self.filesystem, self.path, self.patience, known)
 
     def version(self) -> Version | None:
         """The version that lies there now, where asking costs less than to open it."""
@@ -48,19 +56,32 @@ class Source:
         return version_at(self.path)
 
     @property
+    def name(self) -> str:
+        """How the file is called, without secrets."""
+        return self.filesystem.name(self.path) if isinstance(self.filesystem, FILES) else self.path
+
+    @property
     def far(self) -> bool:
         """Whether it takes a while until its first byte comes."""
-        return self.filesystem is not None and not isinstance(self.filesystem, pafs.LocalFileSystem)
+        if isinstance(self.filesystem, FILES):
+            return True
+        return self.filesystem is not None and not is_local(self.filesystem)
 
     @property
     def key(self) -> str:
         """Names the file in caches, next to its version."""
         if self.filesystem is None:
             return self.path
+        if isinstance(self.filesystem, FILES):
+            return f"{self.filesystem.key}:{self.path}"
         return f"{self.filesystem.type_name}:{self.path}"
 
 
-def resolve(source: Any) -> list[Source]:
+def resolve(
+    source: Any,
+    storage_options: Mapping[str, Any] | None = None,
+    patience: Patience = PATIENCE,
+) -> list[Source]:
     """The files of a source, directories and globs expanded, in the order of their names.
 
     Below a directory, or below the first `**` of a glob, what lies in or under a name with a leading `_` or `.`
@@ -71,38 +92,29 @@ def resolve(source: Any) -> list[Source]:
         if scheme == "file":
             return _local(unquote(urlsplit(source).path))
         if len(scheme) > 1 and not os.path.exists(source):  # a local name may have a colon
-            return _on_filesystem(*_from_url(source, scheme))
+            return _on_filesystem(*from_url(source, scheme, storage_options or {}), patience)
         return _local(source)
     if isinstance(source, Source):
         return [source]
     if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
         return [Source("<memory>", data=bytes(source))]
-    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], pafs.FileSystem):
-        return _on_filesystem(source[0], source[1])
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
+        files, path = source
+        if isinstance(files, (pafs.FileSystem, *FILES)):
+            return _on_filesystem(files, path, patience)
+        if obstore_files.is_store(files):
+            return _on_filesystem(obstore_files.of_store(files), path, patience)
+        if fsspec_files.is_filesystem(files):
+            if "file" in files.protocol:
+                return _local(files._strip_protocol(path))
+            return _on_filesystem(fsspec_files.FsspecFiles(files), path, patience)
     if isinstance(source, Sequence):
-        return [found for item in source for found in resolve(item)]
+        return [found for item in source for found in resolve(item, storage_options, patience)]
     if isinstance(source, os.PathLike):
         return _local(os.fspath(source))
     raise TypeError(
         f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes"
     )
-
-
-def _from_url(url: str, scheme: str) -> tuple[pafs.FileSystem, str]:
-    try:
-        filesystem, path = pafs.FileSystem.from_uri(url)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        if "://" not in url:
-            raise FileNotFoundError(f"{url}: no such file") from error
-        if scheme in SCHEMES and isinstance(error, pa.ArrowInvalid):
-            raise  # the filesystem is there, and what it says of the URL is right
-        # not the URL: it may hold a password
-        raise UnsupportedError(
-            f"{scheme}://: this pyarrow has no filesystem for the scheme {scheme!r}: download the file, or give "
-            f"(filesystem, path), for example (PyFileSystem(FSSpecHandler(fsspec.filesystem({scheme!r}))), path) "
-            "with both classes from pyarrow.fs"
-        ) from error
-    return filesystem, path
 
 
 def _hidden(name: str) -> bool:
@@ -179,7 +191,11 @@ def _below(root: str, path: str) -> str:
     return posixpath.relpath("/" + path.lstrip("/"), "/" + root.lstrip("/"))
 
 
-def _on_filesystem(filesystem: pafs.FileSystem, path: str) -> list[Source]:
+def _on_filesystem(
+    filesystem: pafs.FileSystem | Files, path: str, patience: Patience
+) -> list[Source]:
+    if isinstance(filesystem, FILES):
+        return _on_files(filesystem, path, patience)
     info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.Directory:
         infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True))
@@ -193,7 +209,21 @@ def _on_filesystem(filesystem: pafs.FileSystem, path: str) -> list[Source]:
         )
         if not found:
             raise FileNotFoundError(f"{path}: no .parquet file in this directory")
-        return [Source(p, filesystem) for p in found]
+        return [Source(p, filesystem, patience=patience) for p in found]
     if info.type == pafs.FileType.NotFound:
         raise FileNotFoundError(f"{path}: no such file")
-    return [Source(path, filesystem)]
+    return [Source(path, filesystem, patience=patience)]
+
+
+def _on_files(files: Files, path: str, patience: Patience) -> list[Source]:
+    listed = listing(files, path, patience, SUFFIXES)
+    if listed is None:
+        return [Source(path, files, patience=patience)]
+    root, found = listed
+    names = path.split("/")
+    if found and (root == path.rstrip("/") or "**" in names):
+        top = root if "**" not in names else "/".join(names[: names.index("**")])
+        found = _visible(files.name(top), [(one, _below(top, one)) for one in found])
+    if not found:
+        raise FileNotFoundError(f"{files.name(path)}: no file matches")
+    return [Source(one, files, patience=patience) for one in sorted(found)]
