@@ -11,7 +11,18 @@ import pytest
 
 import pageseek as ps
 from pageseek.storage import endpoint as endpoints
-from support.distant import GROUPS, PATH, ROWS, STRONG, WEAK, Way, content, of_fsspec, of_obstore, table
+from support.distant import (
+    GROUPS,
+    PATH,
+    ROWS,
+    STRONG,
+    WEAK,
+    Way,
+    content,
+    of_fsspec,
+    of_obstore,
+    table,
+)
 from support.object_server.server import ObjectServer
 
 POINT = ps.col("id") == 12_345

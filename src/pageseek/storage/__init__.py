@@ -3,7 +3,7 @@ protocol for all.
 
 Rooms: `base` the protocol, `local` a held descriptor, `memory` bytes at hand. Distant ones: `remote` what they have in
 common, on `endpoint` (what is measured), `requests` (the threads that wait), `retry` (what is tried again) and `redact` (what
-may be said); `obstore_files`, `fsspec_files`, `arrow` by who opens them. `urls` chooses among these, `resolve` goes from what
+may be said); `obstore_files`, `fsspec_files`, `arrow` by who opens them. `files` is what these stand behind, `urls` chooses among them, `resolve` goes from what
 the user gives to files.
 """
 

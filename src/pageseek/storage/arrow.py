@@ -11,17 +11,11 @@ import pyarrow.fs as pafs
 
 from pageseek.storage.base import Buffer, Known, Version
 from pageseek.storage.endpoint import endpoint
+from pageseek.storage.files import is_local
 from pageseek.storage.redact import cleaned
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
 from pageseek.storage.retry import DENIED, MISSING, Fault, Patience, of_status, status_in
-
-
-def is_local(filesystem: pafs.FileSystem) -> bool:
-    """Whether it is this machine's disk."""
-    while isinstance(filesystem, pafs.SubTreeFileSystem):
-        filesystem = filesystem.base_fs
-    return isinstance(filesystem, pafs.LocalFileSystem)
 
 
 class ArrowStore(RemoteStore):

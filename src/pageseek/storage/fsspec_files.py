@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pageseek.errors import UnsupportedError
 from pageseek.storage.base import Known, Version
 from pageseek.storage.endpoint import IN_FLIGHT, Endpoint, endpoint
+from pageseek.storage.files import Files
 from pageseek.storage.redact import cleaned, secrets_of, shown
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
@@ -22,7 +23,7 @@ TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "creat
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FsspecFiles:
+class FsspecFiles(Files):
     """A filesystem of fsspec. `url`: how its files are called, if they were given as a URL."""
 
     filesystem: Any = field(repr=False)

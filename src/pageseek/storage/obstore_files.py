@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from pageseek.errors import UnsupportedError
 from pageseek.storage.base import Known, Version
 from pageseek.storage.endpoint import Endpoint, endpoint
+from pageseek.storage.files import Files
 from pageseek.storage.redact import cleaned, secrets_of, shown
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
@@ -86,7 +87,7 @@ def _frozen(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ObstoreFiles:
+class ObstoreFiles(Files):
     """One bucket, container or server. Picklable; the options, which may be secrets, are never shown.
 
     `url`: without a path, unless a query follows it, as in a signed URL. `given`: a store of obstore that the user

@@ -15,13 +15,11 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from pageseek.errors import UnsupportedError
-from pageseek.storage import fsspec_files, obstore_files
-from pageseek.storage.arrow import ArrowStore, is_local
 from pageseek.storage.base import Known, Store, Version
+from pageseek.storage.files import Files, is_local
 from pageseek.storage.local import LocalStore, version_at
 from pageseek.storage.memory import MemoryStore
 from pageseek.storage.retry import Patience
-from pageseek.storage.urls import FILES, Files, from_url, listing
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 PATIENCE = Patience()
@@ -45,8 +43,10 @@ class Source:
             return MemoryStore(self.data, self.path)
         if self.filesystem is None:
             return LocalStore(self.path)
-        if isinstance(self.filesystem, FILES):
+        if isinstance(self.filesystem, Files):
             return self.filesystem.open(self.path, self.patience, known)
+        from pageseek.storage.arrow import ArrowStore
+
         return ArrowStore(self.filesystem, self.path, self.patience, known)
 
     def version(self) -> Version | None:
@@ -58,12 +58,12 @@ class Source:
     @property
     def name(self) -> str:
         """How the file is called, without secrets."""
-        return self.filesystem.name(self.path) if isinstance(self.filesystem, FILES) else self.path
+        return self.filesystem.name(self.path) if isinstance(self.filesystem, Files) else self.path
 
     @property
     def far(self) -> bool:
         """Whether it takes a while until its first byte comes."""
-        if isinstance(self.filesystem, FILES):
+        if isinstance(self.filesystem, Files):
             return True
         return self.filesystem is not None and not is_local(self.filesystem)
 
@@ -72,7 +72,7 @@ class Source:
         """Names the file in caches, next to its version."""
         if self.filesystem is None:
             return self.path
-        if isinstance(self.filesystem, FILES):
+        if isinstance(self.filesystem, Files):
             return f"{self.filesystem.key}:{self.path}"
         return f"{self.filesystem.type_name}:{self.path}"
 
@@ -92,6 +92,8 @@ def resolve(
         if scheme == "file":
             return _local(unquote(urlsplit(source).path))
         if len(scheme) > 1 and not os.path.exists(source):  # a local name may have a colon
+            from pageseek.storage.urls import from_url
+
             return _on_filesystem(*from_url(source, scheme, storage_options or {}), patience)
         return _local(source)
     if isinstance(source, Source):
@@ -100,16 +102,18 @@ def resolve(
         return [Source("<memory>", data=bytes(source))]
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
         files, path = source
-        if isinstance(files, (pafs.FileSystem, *FILES)):
+        if isinstance(files, (pafs.FileSystem, Files)):
             return _on_filesystem(files, path, patience)
-        if obstore_files.is_store(files):
-            return _on_filesystem(obstore_files.of_store(files), path, patience)
-        if fsspec_files.is_filesystem(files):
-            if "file" in files.protocol:
-                return _local(files._strip_protocol(path))
-            return _on_filesystem(fsspec_files.FsspecFiles(files), path, patience)
+        if not isinstance(files, (str, os.PathLike)):
+            from pageseek.storage.urls import of_pair
+
+            found = of_pair(files, path)
+            if isinstance(found, str):
+                return _local(found)
+            if found is not None:
+                return _on_filesystem(*found, patience)
     if isinstance(source, Sequence):
-        return [found for item in source for found in resolve(item, storage_options, patience)]
+        return [one for item in source for one in resolve(item, storage_options, patience)]
     if isinstance(source, os.PathLike):
         return _local(os.fspath(source))
     raise TypeError(
@@ -194,7 +198,7 @@ def _below(root: str, path: str) -> str:
 def _on_filesystem(
     filesystem: pafs.FileSystem | Files, path: str, patience: Patience
 ) -> list[Source]:
-    if isinstance(filesystem, FILES):
+    if isinstance(filesystem, Files):
         return _on_files(filesystem, path, patience)
     info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.Directory:
@@ -216,6 +220,8 @@ def _on_filesystem(
 
 
 def _on_files(files: Files, path: str, patience: Patience) -> list[Source]:
+    from pageseek.storage.urls import listing
+
     listed = listing(files, path, patience, SUFFIXES)
     if listed is None:
         return [Source(path, files, patience=patience)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import threading
 import time
@@ -100,6 +99,8 @@ def persist(
     `name`, `what`: the file and what is asked, for errors. Other libraries' errors may hold secrets, and are
     neither shown nor chained.
     """
+    import random
+
     begun, tries, odd = time.monotonic(), 0, 0
     while True:
         tries += 1

@@ -20,11 +20,9 @@ import pyarrow.fs as pafs
 
 from pageseek.errors import UnsupportedError
 from pageseek.storage import fsspec_files, obstore_files
+from pageseek.storage.files import Files
 from pageseek.storage.redact import cleaned, secrets_of
 from pageseek.storage.retry import Patience
-
-Files = obstore_files.ObstoreFiles | fsspec_files.FsspecFiles
-FILES = (obstore_files.ObstoreFiles, fsspec_files.FsspecFiles)
 
 # those that pyarrow.fs can know
 SCHEMES = frozenset({"abfs", "abfss", "file", "gcs", "gs", "hdfs", "mock", "s3", "s3a", "viewfs"})
@@ -87,6 +85,20 @@ def _of_arrow(
     except (pa.ArrowInvalid, TypeError) as error:  # what it says of the URL is right
         said = cleaned(str(error).replace(url, f"{scheme}://"), secrets_of(dict(options)))
         raise ValueError(f"{scheme}://{urlsplit(url).hostname or ''}: {said}") from None
+
+
+def of_pair(given: object, path: str) -> tuple[Files, str] | str | None:
+    """What the first of a pair (filesystem, path) stands for, of obstore or fsspec; a local path where it is this
+    machine's disk, None where it is no filesystem.
+    """
+    if obstore_files.is_store(given):
+        return obstore_files.of_store(given), path
+    if not fsspec_files.is_filesystem(given):
+        return None
+    filesystem: Any = given
+    if "file" in filesystem.protocol:
+        return str(filesystem._strip_protocol(path))
+    return fsspec_files.FsspecFiles(filesystem), path
 
 
 def listing(
