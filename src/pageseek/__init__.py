@@ -9,6 +9,7 @@ from pageseek.errors import (
     PageseekError,
     PredicateError,
     PrunerError,
+    StoreError,
     UnsupportedError,
 )
 from pageseek.metadata import ParquetFile
@@ -17,12 +18,23 @@ from pageseek.predicate.expression import Expression, col
 from pageseek.progress import Progress
 from pageseek.prune import register_pruner, unregister_pruner
 from pageseek.report import Report
-from pageseek.scan import Scan, clear_cache, read_table, scan
+from pageseek.scan import (
+    CacheInfo,
+    Scan,
+    cache_info,
+    clear_cache,
+    load_cache,
+    read_table,
+    resize_cache,
+    save_cache,
+    scan,
+)
 from pageseek.scan import open_file as open
 from pageseek.search import lower_bound, upper_bound
 
 __version__ = "0.1.0"
 __all__ = [
+    "CacheInfo",
     "CorruptFileError",
     "Expression",
     "FileChangedError",
@@ -37,13 +49,18 @@ __all__ = [
     "RowRanges",
     "Scan",
     "ScanPlan",
+    "StoreError",
     "UnsupportedError",
+    "cache_info",
     "clear_cache",
     "col",
+    "load_cache",
     "lower_bound",
     "open",
     "read_table",
     "register_pruner",
+    "resize_cache",
+    "save_cache",
     "scan",
     "unregister_pruner",
     "upper_bound",

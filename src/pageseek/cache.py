@@ -1,4 +1,4 @@
-"""Files kept open between scans, with what was parsed of them."""
+"""Files kept open between scans, with what was parsed of them; of distant ones that are not, their ends."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import importlib
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TypeGuard
 
 from pageseek.limits import DEFAULT
 from pageseek.metadata import ParquetFile
 from pageseek.report import Report
-from pageseek.storage import Source, Store, Version
+from pageseek.storage import Known, RemoteStore, Source, Store, Version
 
 resource: ModuleType | None
 try:
@@ -22,6 +24,33 @@ except ImportError:  # Windows has no such limit
     resource = None
 
 SHARE = 4  # the cache holds at most one in so many of the descriptors that the process may have
+MAX_BYTES = 256 << 20
+RECORD = 400  # bytes of an end that is kept, beside its own
+GROWING = 8  # files, of those opened last, whose size is taken anew: indexes are parsed as they are touched
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """What the cache of footers and indexes holds, and how it has served since it was cleared.
+
+    Attributes
+    ----------
+    files : int
+        Files of which something is at hand.
+    bytes, max_bytes : int
+        About the memory that takes, and may take.
+    hits, misses : int
+        Files that were opened with what was at hand, and anew.
+    evictions : int
+        Files that had to go.
+    """
+
+    files: int
+    bytes: int
+    max_bytes: int
+    hits: int
+    misses: int
+    evictions: int
 
 
 def _is(
@@ -39,13 +68,18 @@ def _is(
 class FileCache:
     """Open files by source and version, the least recently used dropped first. Safe for threads.
 
-    At most `capacity` of them, and a quarter of the descriptors that the process may have.
+    At most `capacity` of them, and a quarter of the descriptors that the process may have. Of a distant file that
+    had to go its end is kept, with footer and page index, to be parsed again. All together take `max_bytes` at most.
     """
 
-    def __init__(self, capacity: int = 256) -> None:
+    def __init__(self, capacity: int = 256, max_bytes: int = MAX_BYTES) -> None:
         self._files: OrderedDict[str, ParquetFile] = OrderedDict()
+        self._sizes: dict[str, int] = {}  # of these, as last taken
+        self._ends: OrderedDict[str, Known] = OrderedDict()
         self._lock = threading.Lock()
         self.capacity = capacity
+        self.max_bytes = max_bytes
+        self._bytes = self._hits = self._misses = self._evictions = 0
 
     def open(
         self, source: Source, report: Report, limit: int = DEFAULT.max_metadata_bytes
@@ -59,37 +93,92 @@ class FileCache:
             return ParquetFile(source, source.open(), report, limit)
         key = source.key
         with self._lock:
-            held = key in self._files
-        version = source.version() if held else None  # else it is asked for once, by who opens it
+            held = self._files.get(key)
+        version = (
+            source.version() if held is not None else None
+        )  # else it is asked for once, by who opens it
         if version is not None:
             with self._lock:
                 known = self._files.get(key)
                 if _is(known, source, version, limit):
-                    self._files.move_to_end(key)
+                    self._use(key)
                     return known
-        store = self._open(source)
+        store = self._open(source, self._known(source, held))
         if not store.version.dated:
             return ParquetFile(source, store, report, limit)
         with self._lock:
             known = self._files.get(key)
             if _is(known, source, store.version, limit):
-                self._files.move_to_end(key)
+                self._use(key)
+                if isinstance(store, RemoteStore):
+                    report.requests += store.requests
+                    report.waves += store.requests
                 store.close()
                 return known
+        renewed = isinstance(store, RemoteStore) and store.renewed
         file = ParquetFile(source, store, report, limit)
         with self._lock:
+            self._hits += renewed
+            self._misses += not renewed
+            self._forget(key)
             self._files[key] = file
+            self._measure(key)
             if len(self._files) > 1:
                 self._drop(len(self._files) - self._most())
+            self._shrink()
         return file
+
+    def info(self) -> CacheInfo:
+        """What is held, and how it has served."""
+        with self._lock:
+            for key in self._files:
+                self._measure(key)
+            self._shrink()
+            files = len(self._files.keys() | self._ends.keys())
+            return CacheInfo(
+                files, self._bytes, self.max_bytes, self._hits, self._misses, self._evictions
+            )
+
+    def resize(self, max_bytes: int) -> None:
+        """Hold no more than so much from here on."""
+        if max_bytes < 0:
+            raise ValueError(f"max_bytes={max_bytes}: not negative")
+        with self._lock:
+            self.max_bytes = max_bytes
+            for key in self._files:
+                self._measure(key)
+            self._shrink()
+
+    def ends(self) -> dict[str, Known]:
+        """The ends of distant files whose names say where they are to every process."""
+        with self._lock:
+            files, found = list(self._files.items()), dict(self._ends)
+        found |= {key: Known(file.store.version, file.end) for key, file in files if _lasts(file)}
+        return {key: known for key, known in found.items() if "://" in key}
+
+    def adopt(self, ends: Mapping[str, Known]) -> None:
+        """Keep ends that another process has read; each is believed when the store has confirmed its version."""
+        with self._lock:
+            for key, known in ends.items():
+                if key not in self._files:
+                    self._keep(key, known)
+            self._shrink()
 
     def unlock(self) -> None:
         """In a forked process: the lock may have been held by a thread that is not there."""
         self._lock = threading.Lock()
 
-    def _open(self, source: Source) -> Store:
+    def _known(self, source: Source, held: ParquetFile | None) -> Known | None:
+        if not source.far:
+            return None
+        if held is not None:
+            return Known(held.store.version)
+        with self._lock:
+            return self._ends.get(source.key)
+
+    def _open(self, source: Source, known: Known | None) -> Store:
         try:
-            return source.open()
+            return source.open(known)
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
@@ -97,7 +186,7 @@ class FileCache:
                 dropped = self._drop((len(self._files) + 1) // 2)
             if not dropped:
                 raise
-        return source.open()
+        return source.open(known)
 
     def _most(self) -> int:
         if resource is None:
@@ -107,17 +196,65 @@ class FileCache:
             return self.capacity
         return max(1, min(self.capacity, limit // SHARE))
 
+    # ---- with the lock held
+
+    def _use(self, key: str) -> None:
+        self._hits += 1
+        self._files.move_to_end(key)
+
+    def _measure(self, key: str) -> None:
+        size = self._files[key].nbytes
+        self._bytes += size - self._sizes.get(key, 0)
+        self._sizes[key] = size
+
+    def _forget(self, key: str) -> ParquetFile | None:
+        """Let go of what is held under a name."""
+        if (end := self._ends.pop(key, None)) is not None:
+            self._bytes -= RECORD + len(end.tail)
+        self._bytes -= self._sizes.pop(key, 0)
+        return self._files.pop(key, None)
+
+    def _keep(self, key: str, known: Known) -> None:
+        self._forget(key)
+        self._ends[key] = known
+        self._bytes += RECORD + len(known.tail)
+
     def _drop(self, n: int) -> int:
         """Forget the n least recently used files: they close when no scan holds them any more."""
         n = max(n, 0)
         for _ in range(n):
-            self._files.popitem(last=False)
+            key = next(iter(self._files))
+            file = self._forget(key)
+            if file is not None and _lasts(file):
+                self._keep(key, Known(file.store.version, file.end))
+            else:
+                self._evictions += 1
         return n
 
+    def _shrink(self) -> None:
+        for key in list(self._files)[-GROWING:]:
+            self._measure(key)
+        while self._bytes > self.max_bytes and len(self._files) > 1:
+            self._drop(1)
+        while self._bytes > self.max_bytes and self._ends:
+            self._forget(next(iter(self._ends)))
+            self._evictions += 1
+        if self._bytes > self.max_bytes and self._files:
+            self._forget(next(iter(self._files)))
+            self._evictions += 1
+
     def clear(self) -> None:
-        """Forget every file."""
+        """Forget every file, and the counts."""
         with self._lock:
             self._files.clear()
+            self._sizes.clear()
+            self._ends.clear()
+            self._bytes = self._hits = self._misses = self._evictions = 0
+
+
+def _lasts(file: ParquetFile) -> bool:
+    """Whether the end of a file is worth keeping: to read it again takes a request, and not to another version."""
+    return isinstance(file.store, RemoteStore) and file.source.far and file.store.version.dated
 
 
 cache = FileCache()

@@ -11,6 +11,7 @@ __all__ = [
     "PageseekError",
     "PredicateError",
     "PrunerError",
+    "StoreError",
     "UnsupportedError",
     "from_core",
     "placed",
@@ -35,6 +36,12 @@ class LimitError(PageseekError):
 
 class FileChangedError(PageseekError):
     """A file is no longer the version that was opened or planned."""
+
+
+class StoreError(PageseekError, OSError):
+    """A store did not answer after all tries, or not with what was asked. A missing file is FileNotFoundError, one that
+    may not be read PermissionError, as they are of the operating system.
+    """
 
 
 class PredicateError(PageseekError, ValueError):

@@ -10,6 +10,7 @@ from pageseek.errors import CorruptFileError
 from pageseek.limits import DEFAULT, Limits
 from pageseek.report import Report
 from pageseek.storage.base import SLOW_STORE, Buffer, Store
+from pageseek.storage.remote import RemoteStore
 from pageseek.workers import Crew
 
 LARGEST = 16 << 20  # bytes of one request that coalescing makes; a single range may be larger
@@ -154,4 +155,6 @@ class Fetcher:
         if not self._far:
             return self._store.read(requests)
         with self.crew.waiting():
+            if isinstance(self._store, RemoteStore):
+                return self._store.read(requests, self.crew.go_on)
             return self._store.read(requests)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pageseek.errors import CorruptFileError, LimitError, UnsupportedError
 from pageseek.fetch import Fetcher
 from pageseek.report import Report
-from pageseek.storage import Store
+from pageseek.storage import RemoteStore, Store
 
 TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
 NEAR = 1e-4  # seconds of latency below which a second read is cheaper than bytes that may be for nothing
@@ -19,8 +19,11 @@ def read_footer(
     fetcher = Fetcher(store, report)
     if size < 12:
         raise CorruptFileError(f"{store.name}: {size} bytes are too few for a Parquet file")
-    guess = min(size, 8 if store.latency < NEAR else TAIL)
-    (tail,) = fetcher.read([(size - guess, guess)], "metadata")
+    tail = _brought(store, report)
+    guess = TAIL
+    if tail is None:
+        guess = min(size, _worth(store))
+        (tail,) = fetcher.read([(size - guess, guess)], "metadata")
     magic = bytes(tail[-4:])
     if magic == b"PARE":
         raise UnsupportedError(
@@ -47,3 +50,25 @@ def read_footer(
         return tail[:length], tail
     (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
     return footer, tail
+
+
+def _worth(store: Store) -> int:
+    """How many of the last bytes to read at first."""
+    if isinstance(store, RemoteStore):
+        return store.tail_bytes
+    return 8 if store.latency < NEAR else TAIL
+
+
+def _brought(store: Store, report: Report) -> memoryview | None:
+    """The last bytes, where to open a distant store has brought them, which counts as reading them here."""
+    if not isinstance(store, RemoteStore):
+        return None
+    tail, store.tail = store.tail, None
+    report.requests += store.requests
+    report.waves += store.requests
+    store.requests = 0
+    if tail is None or tail.nbytes < 12:
+        return None
+    if not store.renewed:
+        report.bytes["metadata"] += tail.nbytes
+    return tail

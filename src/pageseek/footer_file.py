@@ -26,9 +26,11 @@ from pageseek.page_index import int64s
 from pageseek.report import Report
 from pageseek.schema import Leaf, Schema, lazy
 from pageseek.statistics import stated_bounds
-from pageseek.storage import Source, Store
+from pageseek.storage import RemoteStore, Source, Store
 from pageseek.types import ABSENT, FLOAT_KINDS, Form, Options
 from pageseek.writers import Writer, writer_of
+
+OBJECTS = 8 << 10  # bytes, about, of the objects of a file of which nothing is parsed yet
 
 
 def _key_values(footer: memoryview, pairs: bytes) -> Iterator[tuple[bytes, bytes | None]]:
@@ -100,9 +102,11 @@ class FooterFile:
         self._chunk_tables: dict[int, bytes] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
+        self._parsed = 0  # bytes of indexes and tables that were added since
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output
         self._group_bounds: dict[tuple[int, Options], Bounds | None] = {}
+        self._keep_end()
         find = functools.partial(_key_value, self._footer, self._pairs)  # a method would be a cycle
         self.schema_tree = Schema(elements, self.num_leaves, self._footer, find, self.name)
 
@@ -128,6 +132,54 @@ class FooterFile:
     def tail(self) -> memoryview:
         """The last bytes of the file, read at open."""
         return self._tail
+
+    def _keep_end(self) -> None:
+        """Of a distant file: tell how long a tail others in its folder need, and keep no more of its own, unless that
+        is the whole file.
+        """
+        if not isinstance(self.store, RemoteStore):
+            return
+        size, start = self.store.size, min(self._index_start(), self.footer_start)
+        self.store.learn_tail(size - start)
+        begins = size - self._tail.nbytes
+        if 0 < begins < start and 2 * (size - start) < self._tail.nbytes:
+            self._tail = memoryview(bytes(self._tail[start - begins :]))
+            if size - self._tail.nbytes <= self.footer_start:
+                at = self._tail.nbytes - 8 - self._footer.nbytes
+                self._footer = self._tail[at : at + self._footer.nbytes]
+
+    def _index_start(self) -> int:
+        """Where the page index begins, if it lies as writers lay it: before the footer, that of the first chunk first."""
+        if not self.group_rows or not self.num_leaves:
+            return self.store.size
+        try:
+            chunk: Any = Chunk._make(
+                CHUNK.unpack(core.chunks(self._footer, bytes(self._chunk_at[:1])))
+            )
+        except CoreError:  # who needs the chunk will say so
+            return self.store.size
+        places = [chunk.column_index_offset, chunk.offset_index_offset]
+        return min((at for at in places if at != ABSENT and at >= 4), default=self.store.size)
+
+    @property
+    def end(self) -> bytes:
+        """The last bytes, as far as they hold footer and page index, for `Known`."""
+        start = min(self._index_start(), self.footer_start)
+        begins = self.store.size - self._tail.nbytes
+        if begins <= self.footer_start:
+            return bytes(self._tail[max(start - begins, 0) :])
+        return b"".join((self._footer, self._footer.nbytes.to_bytes(4, "little"), b"PAR1"))
+
+    @property
+    def nbytes(self) -> int:
+        """About the memory that is held by what was read, and parsed."""
+        return (
+            OBJECTS
+            + self._tail.nbytes
+            + self._footer.nbytes
+            + len(self._chunk_at) * 8
+            + self._parsed
+        )
 
     def close(self) -> None:
         self.store.close()
@@ -280,6 +332,7 @@ class FooterFile:
             raise from_core(
                 error, f"{self.name}: column {leaf.name!r}: chunk metadata", base
             ) from error
+        self._parsed += 4 * len(data)  # most become objects
         return self._corrected(data) if self.understates_chunks else data
 
     def _corrected(self, data: bytes) -> bytes:

@@ -117,6 +117,7 @@ class ParquetFile(FooterFile):
             else:
                 known[row_group, leaf.index] = None
                 self._ignored("offset", row_group, leaf, "its chunk lies outside the file", report)
+        self._parsed += sum([2 * part.nbytes for part, _, _ in wanted])
         made = parse_offset_indexes(wanted, self.group_rows[row_group], self.max_metadata_bytes)
         for (leaf, chunk), (_, start, _), found in zip(places, wanted, made, strict=True):
             if isinstance(found, CoreError):
@@ -138,6 +139,7 @@ class ParquetFile(FooterFile):
         """
         self._walked[row_group, leaf.index] = found
         if found is not None:
+            self._parsed += found[1].nbytes + len(found[2])
             self._offset_indexes[row_group, leaf.index] = found[0]
 
     def was_walked(self, row_group: int, leaf: Leaf) -> bool:
@@ -187,6 +189,7 @@ class ParquetFile(FooterFile):
         bounds, counts = self._believed(leaf)
         known = bounds and logical_of(leaf.element)[0] != L_UNKNOWN
         if data is not None and offsets is not None and known:
+            self._parsed += 3 * data.nbytes  # it is kept, and what is made of it
             try:
                 found = parse_column_index(
                     data,

@@ -24,6 +24,7 @@ from pageseek.prune import COLUMN_INDEX
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
 from pageseek.shape import Filling
+from pageseek.storage import RemoteStore
 from pageseek.storage.base import SLOW_STORE
 from pageseek.tables import batches_of, table_of
 from pageseek.workers import Crew, Job, cores
@@ -314,7 +315,11 @@ class Reading:
     def finish(self, report: Report) -> None:
         """No more of the file is read."""
         if self._unchecked:
-            self.opened.file.store.check()
+            store = self.opened.file.store
+            store.check()
+            if isinstance(store, RemoteStore) and not store.version.strong:  # it was a request
+                report.requests += 1
+                report.waves += 1
         if not self._begun:  # no row group was left when they were judged
             report.files.prune(last_proof(self._before, report), 1)
 

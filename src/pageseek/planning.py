@@ -57,7 +57,7 @@ def prepare(
     if report is None:
         report = Report(nan=request.nan, chunks={} if account else None)
     if account:
-        report.source = sources[0].path if len(sources) == 1 else f"{len(sources):,} files"
+        report.source = sources[0].name if len(sources) == 1 else f"{len(sources):,} files"
         report.filter = "" if request.filter is None else repr(request.filter)
     files: list[FilePlan] = []
     opened: list[Opened] = []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.aggregate import aggregate
 from pageseek.aggregate import explain as explain_aggregate
-from pageseek.cache import cache
+from pageseek.cache import CacheInfo, cache
 from pageseek.errors import PredicateError
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
@@ -25,12 +26,13 @@ from pageseek.prune import mechanisms
 from pageseek.report import Report
 from pageseek.request import Opened, Request
 from pageseek.shape import Shape
-from pageseek.storage import Source, Types, resolve, table_of_lake, typed
+from pageseek.storage import Patience, Source, Types, resolve, table_of_lake, typed
 from pageseek.tables import table_of
 from pageseek.types import Options
 
 BATCH_SIZE = 1 << 17
 AHEAD = 256 << 20
+PATIENCE = Patience()
 _LIMITS = DEFAULT.max_page_bytes, DEFAULT.max_output_bytes, DEFAULT.max_metadata_bytes
 
 
@@ -237,7 +239,7 @@ class Scan:
     def __repr__(self) -> str:
         request = self._request
         parts = [
-            f"{len(self._sources)} files" if len(self._sources) != 1 else self._sources[0].path
+            f"{len(self._sources)} files" if len(self._sources) != 1 else self._sources[0].name
         ]
         if request.columns is not None:
             parts.append("columns " + ", ".join(request.columns))
@@ -294,13 +296,17 @@ def scan(
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
     partitioning: Types | bool | None = None,
     schema: pa.Schema | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    retries: int | None = None,
+    timeout: float | None = None,
 ) -> Scan:
     """A lazy scan of one or many Parquet files.
 
     Parameters
     ----------
-    source : str, path, sequence of them, (pyarrow filesystem, path), bytes, or a table
-        A file, a directory (its .parquet files), a glob or a URL that pyarrow's filesystems know. Below a
+    source : str, path, sequence of them, (filesystem, path), bytes, or a table
+        A file, a directory (its .parquet files), a glob or a URL: `s3://`, `gs://`, `abfss://`, `az://`, `https://`,
+        `hdfs://`, or another that fsspec knows. A filesystem is one of pyarrow or fsspec, or a store of obstore. Below a
         directory, names with a leading `_` or `.` are hidden, and folders such as `k=1` are columns of the files in
         them (`partitioning`).
 
@@ -368,6 +374,13 @@ def scan(
     schema : pyarrow.Schema, optional
         The columns that there are, and their types: null where a file lacks one. A type that does not hold all values
         of a file's column exactly is refused, as are columns that the schema has not.
+    storage_options : mapping, optional
+        Of a URL: credentials, region, endpoint and more for the library that opens it, by its names: obstore where it
+        is installed, else pyarrow or fsspec. Without them it looks in the environment, as it always does.
+    retries : int, optional
+        How often a request to a distant store is tried again, after waits that double; 5 unless given.
+    timeout : float, optional
+        Seconds that a distant store may be silent until a request counts as failed; 10 unless given.
     """
     batch_size = min(_whole("batch_size", batch_size), MOST)
     if limit is not None:
@@ -395,7 +408,7 @@ def scan(
     table = table_of_lake(source)
     shape: Shape | None
     if table is None:
-        found = resolve(source)
+        found = resolve(source, storage_options, patience(retries, timeout))
         if not found:
             raise ValueError("the source is an empty list: no file to read")
         sources, shape = _shaped(found, partitioning, schema)
@@ -464,10 +477,27 @@ def read_table(
     return scan(source, columns=columns, filter=condition, limit=limit, **options).to_table()
 
 
-def open_file(source: Any, *, max_metadata_bytes: int = DEFAULT.max_metadata_bytes) -> ParquetFile:
-    """Open one file: its schema, row groups, statistics and page index. The limit is that of `scan`."""
+def patience(retries: int | None, timeout: float | None) -> Patience:
+    """The options of this name, together."""
+    if retries is None and timeout is None:
+        return PATIENCE
+    return Patience(
+        PATIENCE.retries if retries is None else _whole("retries", retries),
+        PATIENCE.timeout if timeout is None else float(timeout),
+    )
+
+
+def open_file(
+    source: Any,
+    *,
+    max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    storage_options: Mapping[str, Any] | None = None,
+    retries: int | None = None,
+    timeout: float | None = None,
+) -> ParquetFile:
+    """Open one file: its schema, row groups, statistics and page index. The options are those of `scan`."""
     limits = Limits(max_metadata_bytes=max_metadata_bytes)
-    found = resolve(source)
+    found = resolve(source, storage_options, patience(retries, timeout))
     if len(found) != 1:
         raise ValueError(f"open takes one file, the source has {len(found)}")
     return ParquetFile(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)
@@ -478,4 +508,47 @@ def clear_cache() -> None:
     cache.clear()
 
 
-__all__ = ["Expression", "Scan", "clear_cache", "open_file", "read_table", "scan"]
+def cache_info() -> CacheInfo:
+    """What is kept of files opened before, how much memory that takes, and how often it served."""
+    return cache.info()
+
+
+def resize_cache(max_bytes: int) -> None:
+    """Let the footers and page indexes of files opened before take so many bytes; 256 MiB unless set."""
+    cache.resize(_whole("max_bytes", max_bytes))
+
+
+def save_cache(path: str | os.PathLike[str]) -> int:
+    """Write what is kept of distant files to a file, for `load_cache`; returns of how many.
+
+    Of each its name, its version and its end, with footer and page index: no data, no credentials.
+    """
+    from pageseek import saved_cache  # and what it needs of the standard library
+
+    return saved_cache.save(cache, os.fspath(path))
+
+
+def load_cache(path: str | os.PathLike[str]) -> int:
+    """Read what `save_cache` has written; returns of how many files.
+
+    It serves for a file whose version the store confirms. Load only what you trust: nothing in it is executed, but a
+    footer that somebody else made up for the right version is believed.
+    """
+    from pageseek import saved_cache
+
+    return saved_cache.load(cache, os.fspath(path))
+
+
+__all__ = [
+    "CacheInfo",
+    "Expression",
+    "Scan",
+    "cache_info",
+    "clear_cache",
+    "load_cache",
+    "open_file",
+    "read_table",
+    "resize_cache",
+    "save_cache",
+    "scan",
+]

@@ -13,8 +13,7 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.storage import resolve
-from pageseek.storage.resolve import _from_url
+from pageseek.storage import obstore_files, resolve, urls
 from support.writer import INT32, Column, write
 
 HIDDEN = (
@@ -158,12 +157,27 @@ def test_the_rules_hold_where_a_filesystem_drops_the_leading_slash() -> None:
 # ---- URLs ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", ["https", "http", "HTTPS", "ftp", "hf+x", "wasbs"])
-def test_urls_of_schemes_that_pyarrow_does_not_know(scheme: str) -> None:
+@pytest.mark.parametrize("scheme", ["https", "http", "HTTPS", "ftp", "hf+x", "wasbs", "s3"])
+def test_urls_of_schemes_that_nothing_installed_opens(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(urls, "installed", lambda name: False)
+    monkeypatch.setattr(urls, "SCHEMES", ())
     with pytest.raises(ps.UnsupportedError, match="filesystem, path") as caught:
         ps.scan(f"{scheme}://user:secret@example.org/a.parquet")
     assert str(caught.value).startswith(f"{scheme.lower()}://: ")
     assert "secret" not in str(caught.value)
+    known = scheme.lower() in obstore_files.SCHEMES
+    assert ("pageseek[obstore]" in str(caught.value)) == known
+
+
+def test_a_scheme_that_not_even_fsspec_knows() -> None:
+    pytest.importorskip("fsspec")
+    with pytest.raises(
+        ps.UnsupportedError, match="fsspec cannot open the scheme 'hf\\+x'"
+    ) as caught:
+        ps.scan("hf+x://user:secret@example.org/a.parquet", storage_options={"key": "hidden"})
+    assert "secret" not in str(caught.value) and "hidden" not in str(caught.value)
 
 
 def test_urls_of_filesystems_that_this_pyarrow_was_built_without(
@@ -174,9 +188,28 @@ def test_urls_of_filesystems_that_this_pyarrow_was_built_without(
         raise pa.ArrowNotImplementedError("Got GCS URI but Arrow compiled without GCS support")
 
     known = types.SimpleNamespace(FileSystem=types.SimpleNamespace(from_uri=refuse))
-    monkeypatch.setitem(_from_url.__globals__, "pafs", known)
+    monkeypatch.setattr(urls, "pafs", known)
+    monkeypatch.setattr(urls, "installed", lambda name: False)
     with pytest.raises(ps.UnsupportedError, match="'gs'"):
-        _from_url("gs://bucket/a.parquet", "gs")
+        urls.from_url("gs://bucket/a.parquet", "gs", {})
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("s3://b/k", "ObstoreFiles s3://b"),
+        ("s3a://b/k", "ObstoreFiles s3://b"),
+        ("gcs://b/k", "ObstoreFiles gs://b"),
+        ("abfss://c@a.dfs.core.windows.net/k", "ObstoreFiles abfss://"),
+        ("https://u:pw@example.org/k", "ObstoreFiles https://example.org"),
+        ("memory://b/k", "FsspecFiles memory"),
+    ],
+)
+def test_who_opens_a_url(url: str, kind: str) -> None:
+    pytest.importorskip("obstore")
+    pytest.importorskip("fsspec")
+    files, _ = urls.from_url(url, url.partition(":")[0], {})
+    assert kind in repr(files)
 
 
 def test_names_with_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,17 +77,17 @@ def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
                 yield _outgoing(batch, wire, file)
         except FileNotFoundError as error:
             error.add_note(
-                f"{file.source.path}: planned on the driver, and not to be seen from this executor: it was removed, "
+                f"{file.source.name}: planned on the driver, and not to be seen from this executor: it was removed, "
                 "or lies on a disk that only the driver has; put it where every node sees it under the same name"
             )
             raise
         except Exception as error:
-            if file.source.path not in str(error):
-                error.add_note(f"while reading {file.source.path}")
+            if file.source.name not in str(error):
+                error.add_note(f"while reading {file.source.name}")
             raise
 
 
 def _outgoing(batch: pa.RecordBatch, wire: pa.Schema, file: FilePlan) -> pa.RecordBatch:
     if batch.num_columns == 0:  # the JVM cannot take it: a column of nulls carries the count
         return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=[ROWS])
-    return to_wire(batch, wire, file.source.path)
+    return to_wire(batch, wire, file.source.name)

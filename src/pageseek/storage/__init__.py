@@ -1,13 +1,29 @@
-"""Where files live: local disk, memory, any pyarrow filesystem; one small protocol for all.
+"""Where files live: local disk, memory, object stores, HTTP servers, any filesystem of pyarrow or fsspec; one small
+protocol for all.
 
-Rooms: `base` the protocol, `local` a held descriptor, `memory` bytes at hand, `arrow` pyarrow filesystems,
-`resolve` from what the user gives to stores, `hive` columns in the names of folders,
-`lake` tables of Delta Lake and Iceberg.
+Rooms: `base` the protocol, `local` a held descriptor, `memory` bytes at hand, `hive` columns in the names of folders,
+`lake` tables of Delta Lake and Iceberg. Distant ones: `remote` what they have in
+common, on `endpoint` (what is measured), `requests` (the threads that wait), `retry` (what is tried again) and
+`redact` (what may be said); `obstore_files`, `fsspec_files`, `arrow` by who opens them. `files` is what these stand
+behind, `urls` chooses among them, `resolve` goes from what the user gives to files.
 """
 
-from pageseek.storage.base import Store, Version
+from pageseek.storage.base import Known, Store, Version
 from pageseek.storage.hive import Types, typed
 from pageseek.storage.lake import table_of_lake
+from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import Source, resolve
+from pageseek.storage.retry import Patience
 
-__all__ = ["Source", "Store", "Types", "Version", "resolve", "table_of_lake", "typed"]
+__all__ = [
+    "Known",
+    "Patience",
+    "RemoteStore",
+    "Source",
+    "Store",
+    "Types",
+    "Version",
+    "resolve",
+    "table_of_lake",
+    "typed",
+]

@@ -2,60 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from pageseek.errors import FileChangedError
-from pageseek.storage.base import Buffer, Version
+from pageseek.storage.base import Buffer, Known, Version
+from pageseek.storage.endpoint import endpoint
+from pageseek.storage.files import is_local
+from pageseek.storage.redact import cleaned
+from pageseek.storage.remote import Answer, RemoteStore
+from pageseek.storage.requests import issue
+from pageseek.storage.retry import DENIED, MISSING, Fault, Patience, of_status, status_in
 
 
-class ArrowStore:
+class ArrowStore(RemoteStore):
     """A file behind pyarrow.fs: size and modification time stand for its version, where the filesystem
     gives no time the size alone.
     """
 
-    latency = 0.02
-    bandwidth = 1e8
-
-    def __init__(self, filesystem: pafs.FileSystem, path: str, name: str | None = None) -> None:
-        self.name = name or path
+    def __init__(
+        self,
+        filesystem: pafs.FileSystem,
+        path: str,
+        patience: Patience | None = None,
+        known: Known | None = None,
+    ) -> None:
+        kind = filesystem.type_name
+        place = endpoint(
+            f"{kind}:{path.lstrip('/').partition('/')[0] if kind in ('s3', 'gcs') else ''}"
+        )
+        super().__init__(path, path, place, patience or Patience())
         self._filesystem = filesystem
         self._path = path
-        info = filesystem.get_file_info(path)
+        self._local = is_local(filesystem)
+        self._file: pa.NativeFile | None = None
+        self._opening = threading.Lock()
+        if self._local:
+            found = self._look()
+        else:
+            self.requests = 1
+            (found,) = issue(self._endpoint, [self._asked(self._look, "its version")])
+        self._opened(found, known)
+
+    @property
+    def latency(self) -> float:
+        """Seconds until the first byte; on local disk nothing to speak of."""
+        return 0.0 if self._local else self._endpoint.latency
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second."""
+        return 2e9 if self._local else self._endpoint.bandwidth
+
+    @property
+    def tail_bytes(self) -> int:
+        """How many of the last bytes are worth reading at open."""
+        return 8 if self._local else super().tail_bytes
+
+    def read(
+        self, ranges: Sequence[tuple[int, int]], go_on: Callable[[], None] | None = None
+    ) -> list[Buffer]:
+        """The bytes at each (offset, length)."""
+        if not self._local:
+            return super().read(ranges, go_on)
+        return [self._checked(offset, length) for offset, length in ranges]
+
+    def check(self) -> None:
+        """Raise FileChangedError when size or time are other ones now."""
+        if not self._local:
+            super().check()
+        elif (now := self._look()) != self.version:
+            raise self._changed(now)
+
+    def _get(self, offset: int, length: int) -> Answer:
+        with self._opening:
+            if self._file is None:
+                self._file = self._filesystem.open_input_file(self._path)
+        begun = time.monotonic()
+        data = self._file.read_at(length, offset)
+        first = time.monotonic() - begun if length <= 1 << 16 else None  # without what opening took
+        return Answer(data, first=first)
+
+    def _look(self) -> Version:
+        info = self._filesystem.get_file_info(self._path)
         if info.type == pafs.FileType.NotFound:
             raise FileNotFoundError(f"{self.name}: no such file")
-        self.version = self._version(info)
-        self.size = self.version.size
-        self._file = filesystem.open_input_file(path)
-        if isinstance(filesystem, pafs.LocalFileSystem):
-            self.latency, self.bandwidth = 0.0, 2e9
-
-    @staticmethod
-    def _version(info: pafs.FileInfo) -> Version:
         dated = info.mtime_ns is not None
         return Version(info.size or 0, f"{info.size}:{info.mtime_ns}", False, dated)
 
-    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
-        out: list[Buffer] = []
-        for offset, length in ranges:
-            try:
-                data = self._file.read_at(length, offset)
-            except pa.ArrowException as error:
-                raise OSError(f"{self.name}: {length} bytes at {offset}: {error}") from error
-            if len(data) != length:
-                self.check()
-                raise OSError(f"{self.name}: {length} bytes asked at {offset}, {len(data)} came")
-            out.append(data)
-        return out
-
-    def check(self) -> None:
-        now = self._version(self._filesystem.get_file_info(self._path))
-        if now != self.version:
-            raise FileChangedError(
-                f"{self.name}: the file changed while it was being read ({self.version.tag} -> {now.tag}); open it again"
-            )
+    def _fault(self, error: Exception) -> Fault:
+        text = str(error)
+        if isinstance(error, FileNotFoundError) or MISSING.search(text):
+            return Fault("missing", "the filesystem does not find it")
+        if isinstance(error, PermissionError) or DENIED.search(text):
+            return Fault("denied", "the filesystem is not let in")
+        status = status_in(text)
+        if status is not None:
+            return of_status(status, f"the store answered {status}")
+        said = cleaned(text)
+        if isinstance(error, (OSError, pa.ArrowException)):
+            passing = ("curl", "timeout", "timed out", "network", "slow_down", "connection")
+            again = any(word in text.lower() for word in passing)
+            return Fault("again" if again else "odd", said)
+        return Fault("final", said)
 
     def close(self) -> None:
-        self._file.close()
+        """Close the file, if it was read."""
+        if self._file is not None:
+            self._file.close()

@@ -25,6 +25,14 @@ class Version:
     dated: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was learned of a file before: its version, and its last bytes, with the footer whole."""
+
+    version: Version
+    tail: bytes | memoryview = b""
+
+
 class Store(Protocol):
     """One file, open.
 
@@ -35,8 +43,12 @@ class Store(Protocol):
     name: str
     size: int
     version: Version
-    latency: float
-    bandwidth: float
+
+    @property
+    def latency(self) -> float: ...
+
+    @property
+    def bandwidth(self) -> float: ...
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         """The bytes at each (offset, length). Short data is an OSError, never fewer bytes."""

@@ -6,7 +6,7 @@ import glob
 import os
 import posixpath
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -14,36 +14,43 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from pageseek.errors import UnsupportedError
-from pageseek.storage.arrow import ArrowStore
-from pageseek.storage.base import Store, Version
+from pageseek.storage.base import Known, Store, Version
+from pageseek.storage.files import Files, is_local
 from pageseek.storage.hive import Partitions, partitions_of
 from pageseek.storage.local import LocalStore, version_at
 from pageseek.storage.memory import MemoryStore
+from pageseek.storage.retry import Patience
 
 SUFFIXES = (".parquet", ".parq", ".pq")
-
-# those that pyarrow.fs can know
-SCHEMES = frozenset({"abfs", "abfss", "file", "gcs", "gs", "hdfs", "mock", "s3", "viewfs"})
+PATIENCE = Patience()
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file, not yet open: a local path, a path on a pyarrow filesystem, or bytes. Picklable."""
+    """One file, not yet open: a local path, a path on a filesystem, or bytes. Picklable.
+
+    `filesystem`: of pyarrow, or what stands for one of obstore or fsspec. `patience`: with what distant stores are tried.
+    """
 
     path: str
-    filesystem: pafs.FileSystem | None = None
+    filesystem: pafs.FileSystem | Files | None = None
     data: bytes | None = None
     partitions: Partitions = field(
         default=(), compare=False
     )  # columns that are the same in all its rows
+    patience: Patience = field(default=PATIENCE, compare=False)
 
-    def open(self) -> Store:
+    def open(self, known: Known | None = None) -> Store:
+        """The file. `known`: what there is of it from before, which a distant store can confirm in one request."""
         if self.data is not None:
             return MemoryStore(self.data, self.path)
-        if self.filesystem is not None:
-            return ArrowStore(self.filesystem, self.path)
-        return LocalStore(self.path)
+        if self.filesystem is None:
+            return LocalStore(self.path)
+        if isinstance(self.filesystem, Files):
+            return self.filesystem.open(self.path, self.patience, known)
+        from pageseek.storage.arrow import ArrowStore
+
+        return ArrowStore(self.filesystem, self.path, self.patience, known)
 
     def version(self) -> Version | None:
         """The version that lies there now, where asking costs less than to open it."""
@@ -52,19 +59,32 @@ class Source:
         return version_at(self.path)
 
     @property
+    def name(self) -> str:
+        """How the file is called, without secrets."""
+        return self.filesystem.name(self.path) if isinstance(self.filesystem, Files) else self.path
+
+    @property
     def far(self) -> bool:
         """Whether it takes a while until its first byte comes."""
-        return self.filesystem is not None and not isinstance(self.filesystem, pafs.LocalFileSystem)
+        if isinstance(self.filesystem, Files):
+            return True
+        return self.filesystem is not None and not is_local(self.filesystem)
 
     @property
     def key(self) -> str:
         """Names the file in caches, next to its version."""
         if self.filesystem is None:
             return self.path
+        if isinstance(self.filesystem, Files):
+            return f"{self.filesystem.key}:{self.path}"
         return f"{self.filesystem.type_name}:{self.path}"
 
 
-def resolve(source: Any) -> list[Source]:
+def resolve(
+    source: Any,
+    storage_options: Mapping[str, Any] | None = None,
+    patience: Patience = PATIENCE,
+) -> list[Source]:
     """The files of a source, directories and globs expanded, in the order of their names.
 
     Below a directory, or below the first `**` of a glob, what lies in or under a name with a leading `_` or `.`
@@ -76,38 +96,33 @@ def resolve(source: Any) -> list[Source]:
         if scheme == "file":
             return _local(unquote(urlsplit(source).path))
         if len(scheme) > 1 and not os.path.exists(source):  # a local name may have a colon
-            return _on_filesystem(*_from_url(source, scheme))
+            from pageseek.storage.urls import from_url
+
+            return _on_filesystem(*from_url(source, scheme, storage_options or {}), patience)
         return _local(source)
     if isinstance(source, Source):
         return [source]
     if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
         return [Source("<memory>", data=bytes(source))]
-    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], pafs.FileSystem):
-        return _on_filesystem(source[0], source[1])
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
+        files, path = source
+        if isinstance(files, (pafs.FileSystem, Files)):
+            return _on_filesystem(files, path, patience)
+        if not isinstance(files, (str, os.PathLike)):
+            from pageseek.storage.urls import of_pair
+
+            found = of_pair(files, path)
+            if isinstance(found, str):
+                return _local(found)
+            if found is not None:
+                return _on_filesystem(*found, patience)
     if isinstance(source, Sequence):
-        return [found for item in source for found in resolve(item)]
+        return [one for item in source for one in resolve(item, storage_options, patience)]
     if isinstance(source, os.PathLike):
         return _local(os.fspath(source))
     raise TypeError(
         f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes"
     )
-
-
-def _from_url(url: str, scheme: str) -> tuple[pafs.FileSystem, str]:
-    try:
-        filesystem, path = pafs.FileSystem.from_uri(url)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        if "://" not in url:
-            raise FileNotFoundError(f"{url}: no such file") from error
-        if scheme in SCHEMES and isinstance(error, pa.ArrowInvalid):
-            raise  # the filesystem is there, and what it says of the URL is right
-        # not the URL: it may hold a password
-        raise UnsupportedError(
-            f"{scheme}://: this pyarrow has no filesystem for the scheme {scheme!r}: download the file, or give "
-            f"(filesystem, path), for example (PyFileSystem(FSSpecHandler(fsspec.filesystem({scheme!r}))), path) "
-            "with both classes from pyarrow.fs"
-        ) from error
-    return filesystem, path
 
 
 def _hidden(name: str) -> bool:
@@ -149,10 +164,15 @@ def _walk(root: str) -> Iterator[tuple[str, str]]:
 def _match(pattern: str) -> list[tuple[str, Partitions]]:
     found = [p for p in glob.glob(pattern, recursive=True) if os.path.isfile(p)]
     names = pattern.replace(os.sep, "/").split("/")
-    root = next(i for i, name in enumerate(names) if glob.has_magic(name))
-    shown = (
-        len(names[: names.index("**")]) if "**" in names else len(names)
-    )  # named by the pattern itself
+    return _shown(found, names, next(i for i, name in enumerate(names) if glob.has_magic(name)))
+
+
+def _shown(found: Iterable[str], names: list[str], root: int) -> list[tuple[str, Partitions]]:
+    """What matches a glob and is not hidden, and what its folders say. `names` of the glob, of which the first with
+    magic is at `root`.
+    """
+    # what the pattern names itself is not hidden
+    shown = names.index("**") if "**" in names else len(names)
     kept: list[tuple[str, Partitions]] = []
     for path in sorted(found):
         parts = path.replace(os.sep, "/").split("/")
@@ -195,7 +215,11 @@ def _below(root: str, path: str) -> str:
     return posixpath.relpath("/" + path.lstrip("/"), "/" + root.lstrip("/"))
 
 
-def _on_filesystem(filesystem: pafs.FileSystem, path: str) -> list[Source]:
+def _on_filesystem(
+    filesystem: pafs.FileSystem | Files, path: str, patience: Patience
+) -> list[Source]:
+    if isinstance(filesystem, Files):
+        return _on_files(filesystem, path, patience)
     info = filesystem.get_file_info(path)
     if info.type == pafs.FileType.Directory:
         infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True))
@@ -206,7 +230,25 @@ def _on_filesystem(filesystem: pafs.FileSystem, path: str) -> list[Source]:
         )
         if not found:
             raise FileNotFoundError(f"{path}: no .parquet file in this directory")
-        return [Source(p, filesystem, partitions=said) for p, said in found]
+        return [Source(p, filesystem, partitions=said, patience=patience) for p, said in found]
     if info.type == pafs.FileType.NotFound:
         raise FileNotFoundError(f"{path}: no such file")
-    return [Source(path, filesystem)]
+    return [Source(path, filesystem, patience=patience)]
+
+
+def _on_files(files: Files, path: str, patience: Patience) -> list[Source]:
+    from pageseek.storage.urls import listing
+
+    listed = listing(files, path, patience, SUFFIXES)
+    if listed is None:
+        return [Source(path, files, patience=patience)]
+    root, found = listed
+    names = path.split("/")
+    magic = [i for i, name in enumerate(names) if glob.has_magic(name)]
+    if magic:
+        kept = _shown(found, names, magic[0])
+    else:
+        kept = _visible((one, _below(root, one)) for one in found)
+    if not kept:
+        raise FileNotFoundError(f"{files.name(path)}: no file matches")
+    return [Source(one, files, partitions=said, patience=patience) for one, said in kept]

@@ -1,0 +1,111 @@
+"""What is known of the far end of many files: how long it takes, how fast it sends, how long the tails of its files are."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+LATENCY, BANDWIDTH = (
+    0.02,
+    1e8,
+)  # seconds, and bytes a second of a connection, until they are measured
+LEAST_LATENCY, MOST_LATENCY = 2e-3, 5.0
+LEAST_BANDWIDTH, MOST_BANDWIDTH = 1e6, 2e9
+SMALL, LARGE = 64 << 10, 128 << 10  # bytes of answers that tell of latency, and of bandwidth
+FACTOR = (
+    4.0  # by which one sample may differ from what is known: an outlier counts no more than that
+)
+IN_FLIGHT = 16  # requests to one endpoint
+
+SHORT_TAIL, LONG_TAIL = 64 << 10, 512 << 10  # read at open of files in a folder that is not known
+LONGEST_TAIL = 4 << 20
+FOLDERS = 1024
+
+
+def _towards(known: float, sample: float, samples: int) -> float:
+    sample = min(max(sample, known / FACTOR), known * FACTOR)
+    return known + (sample - known) * max(0.1, 1 / (samples + 2))
+
+
+class Endpoint:
+    """One server, or one bucket of a provider. Shared by all files that lie there, and by threads."""
+
+    def __init__(self, key: str, in_flight: int = IN_FLIGHT) -> None:
+        self.key = key
+        self.in_flight = in_flight
+        self._latency, self._bandwidth = LATENCY, BANDWIDTH
+        self._waits = self._bodies = 0  # samples
+        self._tails: OrderedDict[str, int] = OrderedDict()
+        self.unlock()
+
+    def unlock(self) -> None:
+        """In a forked process: what was under way is not, and nobody holds a lock."""
+        self._lock = threading.Lock()
+        self.waiting: deque[Callable[[], None]] = deque()
+        self.running = 0
+
+    @property
+    def latency(self) -> float:
+        """Seconds until the first byte of an answer."""
+        return min(max(self._latency, LEAST_LATENCY), MOST_LATENCY)
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second of one connection, once the first has come."""
+        return min(max(self._bandwidth, LEAST_BANDWIDTH), MOST_BANDWIDTH)
+
+    def measured(self, size: int, seconds: float, first: float | None = None) -> None:
+        """An answer of `size` bytes took so long; `first`: until it began, where that is known."""
+        with self._lock:
+            if first is None and size <= SMALL:
+                first = seconds
+            if first is not None:
+                self._latency = _towards(self._latency, first, self._waits)
+                self._waits += 1
+            if size >= LARGE:
+                body = max(seconds - (self._latency if first is None else first), 1e-5)
+                self._bandwidth = _towards(self._bandwidth, size / body, self._bodies)
+                self._bodies += 1
+
+    def tail(self, folder: str) -> int:
+        """How many of the last bytes of a file there hold its footer and page index, as far as others have shown."""
+        gap = int(self.latency * self.bandwidth)  # bytes that take no longer than another request
+        with self._lock:
+            known = self._tails.get(folder)
+        if known is None:
+            return min(max(gap // 8, SHORT_TAIL), LONG_TAIL)
+        wanted = known + (known >> 3) + 4096  # the next one may be longer
+        return min((wanted + 4095) & ~4095, LONGEST_TAIL, max(gap, SHORT_TAIL))
+
+    def learn_tail(self, folder: str, size: int) -> None:
+        """Footer and page index of a file there took so many bytes at its end."""
+        with self._lock:
+            self._tails[folder] = max(size, int(0.9 * self._tails.pop(folder, 0)))
+            if len(self._tails) > FOLDERS:
+                self._tails.popitem(last=False)
+
+
+_known: dict[str, Endpoint] = {}
+_lock = threading.Lock()
+
+
+def endpoint(key: str, in_flight: int = IN_FLIGHT) -> Endpoint:
+    """The endpoint of this name: the same one each time."""
+    with _lock:
+        found = _known.get(key)
+        if found is None:
+            found = _known[key] = Endpoint(key, in_flight)
+        return found
+
+
+def _unlock() -> None:
+    global _lock
+    _lock = threading.Lock()
+    for one in _known.values():
+        one.unlock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)

@@ -1,0 +1,380 @@
+"""Files of S3, Google Cloud Storage, Azure and HTTP servers through obstore: every range is tied to the version by its
+ETag, and the first request brings the end of a file, its size and its version at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pageseek.errors import UnsupportedError
+from pageseek.storage.base import Known, Version
+from pageseek.storage.endpoint import Endpoint, endpoint
+from pageseek.storage.files import Files
+from pageseek.storage.redact import cleaned, secrets_of, shown
+from pageseek.storage.remote import Answer, RemoteStore
+from pageseek.storage.requests import issue
+from pageseek.storage.retry import Fault, Patience, code_in, of_status, status_in
+
+HTTP = ("http", "https")
+SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": "azure", "adl": "adl"} | {
+    name: name for name in ("abfs", "abfss", *HTTP)
+}  # fmt: skip
+# what other libraries call the same
+ALIASES = {
+    "anon": "skip_signature",
+    "anonymous": "skip_signature",
+    "endpoint_url": "endpoint",
+    "endpoint_override": "endpoint",
+    "key": "access_key_id",
+    "secret": "secret_access_key",
+    "token": "session_token",
+    "requester_pays": "request_payer",
+}
+CLIENT = frozenset(
+    {
+        "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type",
+        "default_headers", "http1_only", "http2_keep_alive_interval", "http2_keep_alive_timeout",
+        "http2_keep_alive_while_idle", "http2_only", "pool_idle_timeout", "pool_max_idle_per_host",
+        "proxy_url", "proxy_ca_certificate", "proxy_excludes", "root_certificate",
+        "randomize_addresses", "read_timeout", "timeout", "user_agent",
+    }
+)  # fmt: skip
+LONGEST_BODY = timedelta(
+    minutes=15
+)  # one answer, whole: what stalls is found by `timeout` long before
+CONNECT = 5.0  # seconds at most until a connection stands
+STORES = 64  # of obstore, kept, with their connections
+# who is asked for credentials where none were given, and is not there or refuses
+_credentials = re.compile(
+    r"performing \w+ https?://(169\.254\.|metadata\.google\.internal|sts\.|login\.microsoftonline)"
+    r"|^Generic \w+ error: (no|missing)\b.*credential",
+    re.IGNORECASE,
+)
+
+_first_use: int | None = None  # the process that obstore was first used in
+_stores: OrderedDict[tuple[object, ...], Any] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _guard() -> None:
+    """Refuse to use obstore where it would hang: its threads do not live on in a forked process."""
+    global _first_use
+    if _first_use is None:
+        _first_use = os.getpid()
+    elif _first_use != os.getpid():
+        raise UnsupportedError(
+            "obstore was used before this process was forked, and would hang in it: start workers by "
+            'multiprocessing.get_context("spawn") or "forkserver", or fork before the first read from a distant store'
+        )
+
+
+def _frozen(value: object) -> object:
+    if isinstance(value, Mapping):
+        return tuple(sorted((str(name), _frozen(one)) for name, one in value.items()))
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, value))
+    return value if isinstance(value, (str, bytes, int, float, bool, type(None))) else id(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObstoreFiles(Files):
+    """One bucket, container or server. Picklable; the options, which may be secrets, are never shown.
+
+    `url`: without a path, unless a query follows it, as in a signed URL. `given`: a store of obstore that the user
+    has made.
+    """
+
+    url: str
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    given: Any = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<ObstoreFiles {self.base}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ObstoreFiles):
+            return NotImplemented
+        same = self.given is other.given or bool(self.given == other.given)
+        return same and self.url == other.url and self.options == other.options
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    @property
+    def base(self) -> str:
+        """The URL as it may be shown."""
+        return shown(self.url)
+
+    @property
+    def key(self) -> str:
+        """Tells endpoints apart, in caches too."""
+        config = self.given.config if hasattr(self.given, "config") else self.options
+        place = str(config.get("endpoint") or config.get("endpoint_url") or "")
+        prefix = getattr(self.given, "prefix", None) or ""
+        return f"{self.base}{'@' + shown(place) if place else ''}{'/' + prefix if prefix else ''}"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        parts = urlsplit(self.key)
+        where = self.key if parts.scheme not in HTTP else f"{parts.scheme}://{parts.netloc}"
+        return endpoint(where)
+
+    def name(self, path: str) -> str:
+        """A file there, as it may be shown."""
+        if urlsplit(self.url).query:
+            return self.base
+        prefix = getattr(self.given, "prefix", None)
+        return "/".join(part for part in (self.base.rstrip("/"), prefix, path) if part)
+
+    def open(self, path: str, patience: Patience, known: Known | None = None) -> ObstoreStore:
+        return ObstoreStore(self, path, patience, known)
+
+    def store(self, patience: Patience) -> Any:
+        """The store of obstore, one for all files and scans with the same options, so that connections are kept."""
+        _guard()
+        if self.given is not None:
+            return self.given
+        what = (self.url, _frozen(self.options), patience)
+        with _lock:
+            found = _stores.pop(what, None)
+        if found is None:
+            found = self._make(patience)
+        with _lock:
+            _stores[what] = found
+            if len(_stores) > STORES:
+                _stores.popitem(last=False)
+        return found
+
+    def _make(self, patience: Patience) -> Any:
+        from obstore import store
+        from obstore.exceptions import BaseError
+
+        parts = urlsplit(self.url)
+        config: dict[str, Any] = {}
+        client = dict(self.options.get("client_options") or {})
+        more: dict[str, Any] = {}
+        for name, value in self.options.items():
+            name = ALIASES.get(name, name) if parts.scheme not in HTTP else name
+            if name in CLIENT:
+                client[name] = value
+            elif name in ("credential_provider", "retry_config"):
+                more[name] = value
+            elif name != "client_options":
+                config[name] = value
+        plain = str(config.get("endpoint", config.get("aws_endpoint", ""))).startswith("http://")
+        if parts.scheme == "http" or plain:
+            client.setdefault("allow_http", True)
+        client.setdefault("read_timeout", timedelta(seconds=patience.timeout))
+        client.setdefault("connect_timeout", timedelta(seconds=min(patience.timeout, CONNECT)))
+        client.setdefault("timeout", LONGEST_BODY)
+        more.setdefault("retry_config", {"max_retries": 0})  # one place tries again: ours
+        try:
+            if parts.scheme in HTTP:
+                if config:
+                    raise ValueError(f"{next(iter(config))!r} is no option of HTTP")
+                return store.HTTPStore(self.url, client_options=client, **more)
+            return store.from_url(self.url, config=config, client_options=client, **more)
+        except (BaseError, TypeError, ValueError) as error:
+            said = cleaned(str(error), secrets_of(self.options))
+            raise ValueError(f"{self.base}: storage_options: {said}") from None
+
+    def find(self, prefix: str, patience: Patience) -> list[str]:
+        """The paths of all objects below a folder."""
+        if self.url.startswith(HTTP) or (
+            self.given is not None and "HTTP" in type(self.given).__name__
+        ):
+            raise UnsupportedError(
+                f"{self.name(prefix)}: HTTP servers do not tell what is in a folder: give the files as a list"
+            )
+        asked = _Listing(self, prefix, patience)
+        (found,) = issue(asked._endpoint, [asked._asked(asked.all, "what is in it")])
+        return found
+
+    def looks_like_file(self, path: str) -> bool:
+        """Over HTTP everything is, since there are no folders."""
+        return self.url.startswith(HTTP)
+
+
+def of_url(url: str, options: Mapping[str, Any]) -> tuple[ObstoreFiles, str]:
+    """The bucket or server that a URL names, and the path there."""
+    parts, options = urlsplit(url), dict(options)
+    scheme = SCHEMES[parts.scheme]
+    if scheme in HTTP:
+        if parts.query:  # signed: it belongs to this path
+            return ObstoreFiles(url.partition("#")[0], options), ""
+        return ObstoreFiles(f"{scheme}://{parts.netloc}", options), unquote(parts.path).lstrip("/")
+    path = url.partition("://")[2].partition("/")[
+        2
+    ]  # a key may hold any character, "?" and "#" too
+    return ObstoreFiles(f"{scheme}://{parts.netloc}", options), path
+
+
+def of_store(store: Any) -> ObstoreFiles:
+    """The same of a store that the user has made."""
+    kind = type(store).__name__
+    config = getattr(store, "config", None) or {}
+    where = config.get("bucket") or config.get("container_name") or ""
+    if hasattr(store, "url"):
+        return ObstoreFiles(store.url.rstrip("/"), given=store)
+    scheme = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}.get(kind)
+    if scheme is None:  # of this process or this machine
+        return ObstoreFiles(f"{kind.removesuffix('Store').lower()}://{id(store):x}", given=store)
+    return ObstoreFiles(f"{scheme}://{where}", given=store)
+
+
+def is_store(given: object) -> bool:
+    """Whether somebody gave a store of obstore; without importing it."""
+    return any(kind.__module__.startswith("obstore") for kind in type(given).__mro__)
+
+
+_asked_range = re.compile(r"Requested (\d+)\.\.(\d+), got (\d+)\.\.(\d+)")
+
+
+class ObstoreStore(RemoteStore):
+    """An object, of one version. Where the store gives no ETag that may be asked for, the version is weak."""
+
+    def __init__(
+        self, files: ObstoreFiles, path: str, patience: Patience, known: Known | None = None
+    ) -> None:
+        super().__init__(files.name(path), path, files.endpoint, patience)
+        self._files, self._path = files, path
+        self._secrets = secrets_of(dict(files.options)) | {
+            part for part in (urlsplit(files.url).password, urlsplit(files.url).query) if part
+        }
+        self._match: str | None = None
+        files.store(patience)  # options that it does not take are no fault of a request
+        (found,) = issue(self._endpoint, [self._asked(partial(self._first, known), "its end")])
+        version, tail = found
+        self._match = _etag(version)
+        self._opened(version, known, tail)
+
+    # ---- opening
+
+    def _first(self, known: Known | None) -> tuple[Version, Any]:
+        """Version and last bytes, in one request where the store can; no bytes where the version is the known one."""
+        from obstore import exceptions
+
+        wanted = self.tail_bytes
+        unless = _etag(known.version) if known is not None else None
+        begun = time.monotonic()
+        self.requests += 1
+        try:
+            try:
+                answer, first = self._ask({"suffix": wanted}, if_none_match=unless)
+            except exceptions.NotModifiedError:
+                assert known is not None
+                return known.version, None
+            data = answer.bytes()
+            version, (start, stop) = _version(answer.meta), answer.range
+            if stop == version.size and stop - start == len(data) == min(wanted, version.size):
+                self._endpoint.measured(len(data), time.monotonic() - begun, first)
+                return version, data
+        except (exceptions.BaseError, NotImplementedError) as error:
+            # no suffix there (Azure has none), or nothing of which it could be one
+            if self._fault(error).kind != "odd" and status_in(str(error)) != 416:
+                raise
+        self.requests += 1
+        return self._look(), None
+
+    def _ask(self, wanted: object, **conditions: str | None) -> tuple[Any, float]:
+        import obstore
+
+        options = {name: value for name, value in conditions.items() if value is not None}
+        begun = time.monotonic()
+        store = self._files.store(self._patience)
+        answer = obstore.get(store, self._path, options={"range": wanted, **options})
+        return answer, time.monotonic() - begun
+
+    # ---- reading
+
+    def _get(self, offset: int, length: int) -> Answer:
+        answer, first = self._ask((offset, offset + length), if_match=self._match)
+        return Answer(answer.bytes(), answer.range[0], _version(answer.meta), first)
+
+    def _look(self) -> Version:
+        import obstore
+
+        return _version(obstore.head(self._files.store(self._patience), self._path))
+
+    def _fault(self, error: Exception) -> Fault:
+        return fault_of(error, self._secrets)
+
+
+class _Listing(RemoteStore):
+    """A folder that is asked for what it holds."""
+
+    def __init__(self, files: ObstoreFiles, prefix: str, patience: Patience) -> None:
+        super().__init__(files.name(prefix), prefix, files.endpoint, patience)
+        self._files, self._prefix = files, prefix
+        self._secrets = secrets_of(dict(files.options))
+
+    def all(self) -> list[str]:
+        """Every path below."""
+        import obstore
+
+        store = self._files.store(self._patience)
+        pages = obstore.list(store, self._prefix or None)
+        return [one["path"] for page in pages for one in page]
+
+    def _fault(self, error: Exception) -> Fault:
+        return fault_of(error, self._secrets)
+
+
+def _version(meta: Any) -> Version:
+    size, etag, when = meta["size"], meta["e_tag"], meta["last_modified"]
+    if etag is not None:
+        return Version(size, etag, not etag.startswith("W/"))
+    dated = isinstance(when, datetime) and when.timestamp() > 0
+    return Version(size, f"{size}:{when.timestamp() if dated else ''}", False, dated)
+
+
+def _etag(version: Version) -> str | None:
+    """The ETag that a version was proven by, if it was."""
+    return version.tag if version.strong else None
+
+
+def fault_of(error: Exception, secrets: set[str]) -> Fault:
+    """What an error of obstore means. Its text holds URLs, and what the server said: little of it is passed on."""
+    from obstore import exceptions as o
+
+    text = str(error)
+    status = status_in(text)
+    if isinstance(error, FileNotFoundError):
+        return Fault("missing", f"the store answered 404{code_in(text)}")
+    if isinstance(error, (o.PermissionDeniedError, o.UnauthenticatedError)):
+        return Fault("denied", f"the store answered {status or 403}{code_in(text)}")
+    if isinstance(error, o.PreconditionError):
+        return Fault("changed", "the store has another version")
+    if _credentials.search(text) and status != 503:
+        return Fault("denied", "no credentials were found")
+    if isinstance(error, (o.NotSupportedError, NotImplementedError)) or "NotPartial" in text:
+        return Fault("odd", "the server does not answer with the range that was asked for")
+    if found := _asked_range.search(text):
+        _, _, start, stop = map(int, found.groups())
+        return Fault("odd", f"{stop - start} bytes from {start} on came")
+    if status is not None:
+        return of_status(status, f"the store answered {status}{code_in(text)}")
+    if isinstance(error, o.GenericError):
+        if "TimedOut" in text or "kind: Timeout" in text:
+            return Fault("again", "the store fell silent")
+        if "dns error" in text or "ConnectError" in text or "kind: Connect" in text:
+            return Fault("again", "no connection")
+        if "kind: Builder" in text:
+            return Fault(
+                "final",
+                "obstore does not take the URL; over http:// it wants allow_http in client_options",
+            )
+        if "HTTP error" in text:
+            return Fault("again", "the connection broke")
+    kind = "odd" if isinstance(error, o.GenericError) else "final"
+    return Fault(kind, cleaned(text, secrets))  # type: ignore[arg-type]

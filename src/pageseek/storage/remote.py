@@ -1,0 +1,170 @@
+"""What all distant stores have in common: several ranges at once, tried again where that helps, each answer checked."""
+
+from __future__ import annotations
+
+import posixpath
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from pageseek.errors import FileChangedError
+from pageseek.storage.base import Buffer, Known, Version
+from pageseek.storage.endpoint import Endpoint
+from pageseek.storage.requests import issue
+from pageseek.storage.retry import Fault, OddAnswerError, Patience, persist
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The bytes of a range, with what the answer says of them: where they begin, and of which version they are.
+
+    `first`: seconds until the answer began. None: it does not say.
+    """
+
+    data: Buffer
+    start: int | None = None
+    version: Version | None = None
+    first: float | None = None
+
+
+class RemoteStore:
+    """A file at the other end of a network. Who inherits has `_get`, `_look` and `_fault`, and calls `_opened`.
+
+    Attributes
+    ----------
+    tail : memoryview or None
+        The last bytes, where opening has brought them; who takes them sets None.
+    renewed : bool
+        The version is the one that was known before, and the tail is from then.
+    requests : int
+        How many it took to open.
+    """
+
+    size: int
+    version: Version
+
+    def __init__(self, name: str, path: str, endpoint: Endpoint, patience: Patience) -> None:
+        self.name = name
+        self._endpoint = endpoint
+        self._patience = patience
+        self._folder = posixpath.dirname(path)
+        self.tail: memoryview | None = None
+        self.renewed = False
+        self.requests = 0
+
+    # ---- of each kind of store
+
+    def _get(self, offset: int, length: int) -> Answer:
+        """One request for one range that is not empty."""
+        raise NotImplementedError
+
+    def _look(self) -> Version:
+        """The version that lies there now: one request, without a body."""
+        raise NotImplementedError
+
+    def _fault(self, error: Exception) -> Fault:
+        """What a failure of these two means."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    # ---- of all
+
+    @property
+    def latency(self) -> float:
+        """Seconds until the first byte of an answer, as measured so far."""
+        return self._endpoint.latency
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second of one connection, as measured so far."""
+        return self._endpoint.bandwidth
+
+    @property
+    def tail_bytes(self) -> int:
+        """How many of the last bytes are worth reading at open."""
+        return self._endpoint.tail(self._folder)
+
+    def learn_tail(self, size: int) -> None:
+        """Footer and page index took so many bytes at the end."""
+        self._endpoint.learn_tail(self._folder, size)
+
+    def read(
+        self, ranges: Sequence[tuple[int, int]], go_on: Callable[[], None] | None = None
+    ) -> list[Buffer]:
+        """The bytes at each (offset, length), asked at the same time. `go_on` may end the wait by an exception."""
+        wanted = [i for i, (_, length) in enumerate(ranges) if length]
+        out: list[Buffer] = [b""] * len(ranges)
+        tasks = [partial(self._read, *ranges[i]) for i in wanted]
+        for i, data in zip(
+            wanted, issue(self._endpoint, tasks, go_on) if tasks else (), strict=True
+        ):
+            out[i] = data
+        return out
+
+    def check(self) -> None:
+        """Ask for the version, unless every answer has proven it."""
+        if self.version.strong:
+            return
+        (now,) = issue(self._endpoint, [self._asked(self._look, "its version")])
+        if now != self.version:
+            raise self._changed(now)
+
+    def _asked(self, attempt: Callable[[], T], what: str) -> Callable[[threading.Event], T]:
+        return partial(persist, attempt, self._fault_here, self.name, what, self._patience)
+
+    def _read(self, offset: int, length: int, stop: threading.Event) -> Buffer:
+        what = f"{length} bytes at {offset}"
+        try:
+            return self._asked(partial(self._checked, offset, length), what)(stop)
+        except FileNotFoundError as error:
+            raise FileChangedError(
+                f"{self.name}: the file was there when it was opened, and is not any more"
+            ) from error
+
+    def _fault_here(self, error: Exception) -> Fault:
+        if isinstance(error, OddAnswerError):
+            return Fault("odd", str(error))
+        fault = self._fault(error)
+        if fault.kind == "changed":
+            if not hasattr(self, "version"):  # nothing was tied to one yet
+                return Fault("final", fault.why)
+            raise self._changed(None) from None  # the error of the library may hold secrets
+        return fault
+
+    def _checked(self, offset: int, length: int) -> Buffer:
+        begun = time.monotonic()
+        answer = self._get(offset, length)
+        seconds = time.monotonic() - begun
+        if answer.version is not None and answer.version != self.version:
+            raise self._changed(answer.version)
+        if answer.start is not None and answer.start != offset:
+            raise OddAnswerError(f"bytes from {answer.start} on came")
+        size = memoryview(answer.data).nbytes
+        if size != length:
+            if not self.version.strong and (now := self._look()) != self.version:
+                raise self._changed(now)
+            raise OddAnswerError(f"{size} bytes came")
+        self._endpoint.measured(size, seconds, answer.first)
+        return answer.data
+
+    def _changed(self, now: Version | None) -> FileChangedError:
+        new = "another" if now is None else now.tag
+        return FileChangedError(
+            f"{self.name}: the file changed while it was being read ({self.version.tag} -> {new}); open it again"
+        )
+
+    def _opened(self, version: Version, known: Known | None, tail: Buffer | None = None) -> None:
+        """What opening has found. The tail that is known serves where the version is still that one."""
+        self.version, self.size = version, version.size
+        self.tail = None if tail is None else memoryview(tail).cast("B")
+        if known is not None and known.version == version and version.dated:
+            self.renewed = True
+            if known.tail:
+                self.tail = memoryview(known.tail).cast("B")
