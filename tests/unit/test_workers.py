@@ -180,3 +180,21 @@ def test_jobs_with_pieces_do_not_wait_for_each_other() -> None:
 
 def test_there_is_a_core() -> None:
     assert cores() >= 1
+
+
+def test_what_runs_when_the_rest_is_stopped_begins_no_further_piece() -> None:
+    crew, pieces = Crew(1, 2, 1 << 40), Watch()
+
+    def piece() -> int:
+        with pieces:
+            time.sleep(0.01)
+            return 1
+
+    results = crew.in_order([Job(lambda: 0), Job(lambda: sum(crew.each([piece] * 500)))])
+    next(results)
+    assert settled(lambda: pieces.begun > 0)
+    results.close()  # type: ignore[attr-defined]
+    assert settled(lambda: pieces.now == 0)
+    time.sleep(0.05)
+    assert pieces.begun < 250
+    assert settled(lambda: idle(crew))
