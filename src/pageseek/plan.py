@@ -14,10 +14,10 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.cache import cache
 from pageseek.chunks import stated_pages
-from pageseek.decode import IndexMismatch
+from pageseek.decode import IndexMismatch, places_wanted
 from pageseek.errors import FileChangedError, PageseekError
 from pageseek.execute import GroupScan
-from pageseek.fetch import Fetcher
+from pageseek.fetch import Fetcher, Kept
 from pageseek.judge import Steps, judge, last_proof, load_offsets
 from pageseek.ordering import Learned
 from pageseek.prune import COLUMN_INDEX
@@ -31,6 +31,8 @@ from pageseek.workers import Crew, Job, cores
 
 SMALL = 1 << 18  # values that one thread has read before another is ready
 FAR_AHEAD = 16  # row groups that may wait for a distant store at a time
+AT_ONCE = 4  # requests that a file is worth before row groups share one
+USED = 0.75  # of the bytes of such a request, at least
 UNKNOWN = 8 << 20  # bytes that a row group of a file may take that is not open yet
 
 
@@ -86,17 +88,17 @@ class ScanPlan:
             yield from batches_of(table, self.request.batch_size)
 
     def batches(
-        self, opened: Sequence[Opened], report: Report | None = None
+        self, opened: Sequence[Opened | None], report: Report | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The same with files that were opened to plan it, where there are some."""
         for table in self.tables(report, opened):
             yield from batches_of(table, self.request.batch_size)
 
     def tables(
-        self, report: Report | None = None, opened: Sequence[Opened] = ()
+        self, report: Report | None = None, opened: Sequence[Opened | None] = ()
     ) -> Iterator[pa.Table]:
-        """The rows of the plan, a table for each row group that has some. `opened`: its files, if they were
-        opened for it a moment ago.
+        """The rows of the plan, a table for each row group that has some. `opened`: of its files those that were
+        opened for it a moment ago; empty where none was.
         """
         if report is None:  # nobody looks at it
             report = Report(analyzed=True, chunks=None)
@@ -110,11 +112,11 @@ class ScanPlan:
             beside = self.request.limit is None and sum(len(f.groups) for f in self.files) > 1
             yield from (self._side_by_side if beside else self._one_by_one)(report, opened, crew)
 
-    def _crew(self, opened: Sequence[Opened]) -> Crew | None:
+    def _crew(self, opened: Sequence[Opened | None]) -> Crew | None:
         """Who works on it, where one thread by itself would take longer."""
         threads = self.request.threads or cores()
-        if opened:
-            far = any(one.file.store.latency >= SLOW_STORE for one in opened)
+        if any(opened):
+            far = any(one is not None and one.file.store.latency >= SLOW_STORE for one in opened)
         else:
             far = any(file.source.far for file in self.files)
         values = self.num_rows if self.request.limit is None else self.request.limit
@@ -123,7 +125,7 @@ class ScanPlan:
         return Crew(threads, FAR_AHEAD if far else threads + 1, self.request.max_ahead_bytes)
 
     def _one_by_one(
-        self, report: Report, opened: Sequence[Opened], crew: Crew | None
+        self, report: Report, opened: Sequence[Opened | None], crew: Crew | None
     ) -> Iterator[pa.Table]:
         left, learned, steps = self.request.limit, Learned(), Steps()
         working = nullcontext if crew is None else crew.working
@@ -150,24 +152,25 @@ class ScanPlan:
             reading.finish(report)
 
     def _side_by_side(
-        self, report: Report, opened: Sequence[Opened], crew: Crew
+        self, report: Report, opened: Sequence[Opened | None], crew: Crew
     ) -> Iterator[pa.Table]:
         """Row groups on several cores, and in several waits, at once; the tables in their order all the same."""
         learned = Learned()
 
-        def jobs() -> Iterator[Job[tuple[pa.Table | None, Report, int]]]:
+        def jobs() -> Iterator[Job[tuple[list[pa.Table], Exception | None, Report, int]]]:
             for i, file_plan in enumerate(self.files):
                 reading = Reading(self, file_plan, learned, crew)
                 given = opened[i] if opened else None
-                for group in file_plan.groups:
-                    work = partial(reading.beside, group, report, given)
-                    yield Job(work, reading.weight(group, given))
+                for run in reading.runs(given):
+                    work = partial(reading.beside, run, report, given)
+                    yield Job(work, sum(reading.weight(group, given) for group in run))
 
-        for table, part, lane in crew.in_order(jobs()):
+        for tables, failed, part, lane in crew.in_order(jobs()):
             report.join(part, lane)
             report.step()
-            if table is not None:
-                yield table
+            yield from tables
+            if failed is not None:
+                raise failed
 
     def _begin(self, report: Report) -> None:
         """Of a report that planning did not fill: what there is to read is what the plan holds."""
@@ -191,6 +194,13 @@ class ScanPlan:
                 f"({file_plan.version.tag} -> {file.store.version.tag}); plan again"
             )
         return Opened(file, Scope.of(file, self.request, file_plan.source))
+
+
+def _places(opened: Opened, group: GroupPlan) -> list[tuple[int, int]]:
+    """The (offset, length) of what is read of a row group where nothing is tested."""
+    file, number = opened.file, group.row_group
+    leaves = opened.scope.touched(file)(number)
+    return [at for leaf in leaves for at in places_wanted(file, number, leaf, group.ranges, False)]
 
 
 class Reading:
@@ -257,20 +267,82 @@ class Reading:
         size: int = sum(max(chunk.total_uncompressed_size, 0) for chunk in chunks)
         return 2 * size * group.ranges.num_rows // max(file.group_rows[number], 1)
 
+    def runs(self, opened: Opened | None) -> Iterator[Sequence[GroupPlan]]:
+        """The row groups, each by itself; of a distant file without a filter those together that one request brings
+        sooner than another could be waited for, as long as others go on beside it.
+        """
+        groups, found = self._file_plan.groups, self._opened or opened
+        most = len(groups) // AT_ONCE
+        if found is None or most < 2 or found.scope.bound is not None:
+            yield from ((group,) for group in groups)
+            return
+        store, budget = found.file.store, self._plan.request.max_ahead_bytes // AT_ONCE
+        room = store.latency * store.bandwidth if store.latency >= SLOW_STORE else 0
+        run: list[GroupPlan] = []
+        size = weight = start = 0  # of the run, and where its bytes begin
+        for group in groups:
+            try:
+                places = _places(found, group)
+            except PageseekError:  # who reads it will say so, in its turn
+                places = []
+            more, heavy = sum(length for _, length in places), self.weight(group, found)
+            least = min([at for at, _ in places], default=0)
+            span = max([sum(at) for at in places], default=0) - start
+            if run and not (
+                len(run) < most
+                and weight + heavy <= budget
+                and least >= start
+                and USED * span <= size + more
+                and span <= room
+            ):
+                yield run
+                run, size, weight = [], 0, 0
+            start = start if run else least
+            run.append(group)
+            size, weight = size + more, weight + heavy
+        yield run
+
     def beside(
-        self, group: GroupPlan, report: Report, opened: Opened | None
-    ) -> tuple[pa.Table | None, Report, int]:
-        """The rows of a row group, read beside others of the file: with what was counted, and by which thread."""
+        self, run: Sequence[GroupPlan], report: Report, opened: Opened | None
+    ) -> tuple[list[pa.Table], Exception | None, Report, int]:
+        """The rows of row groups, read beside others of the file, up to the first that fails: with what was counted,
+        and by which thread.
+        """
         part = report.part()
         if not self._ready:
             self._open_once(part, opened)
-        table = self.read(group, None, self.open(part, opened))
+        fetcher = self.open(part, opened)
+        if len(run) > 1:
+            fetcher = self._fetched(run, fetcher)
+        tables: list[pa.Table] = []
+        for i, group in enumerate(run):
+            try:
+                table = self.read(group, None, fetcher)
+            except (PageseekError, OSError) as error:
+                if not i:
+                    raise
+                return tables, error, part, threading.get_ident()
+            if table is not None:
+                tables.append(table)
         with self._counting:
-            self._left -= 1
+            self._left -= len(run)
             last = self._left == 0
         if last:
             self.finish(part)
-        return table, part, threading.get_ident()
+        return tables, None, part, threading.get_ident()
+
+    def _fetched(self, run: Sequence[GroupPlan], fetcher: Fetcher) -> Fetcher:
+        """One that has the bytes of row groups, which it asked for together."""
+        file, limits = self.opened.file, self._plan.request.limits
+        try:
+            places = [at for group in run for at in _places(self.opened, group)]
+        except PageseekError:
+            return fetcher
+        kept = Kept(sum(length for _, length in places))
+        made = Fetcher(file.store, fetcher.report, file.tail, limits, kept, self._crew)
+        for (at, _), data in zip(places, made.read(places, "data"), strict=True):
+            kept.put(at, data)
+        return made
 
     def _open_once(self, part: Report, opened: Opened | None) -> None:
         """Open the file and load its indexes, unless another thread did so meanwhile."""

@@ -141,11 +141,11 @@ class Scan:
             return plan.schema, plan.batches(opened)
         return plan.schema, self._watched(plan, opened)
 
-    def _watched(self, plan: ScanPlan, opened: Sequence[Opened]) -> Iterator[pa.RecordBatch]:
+    def _watched(self, plan: ScanPlan, opened: Sequence[Opened | None]) -> Iterator[pa.RecordBatch]:
         with watched(self._progress, plan.report):
             yield from plan.batches(opened, plan.report)
 
-    def _prepared(self, request: Request) -> tuple[ScanPlan, list[Opened]]:
+    def _prepared(self, request: Request) -> tuple[ScanPlan, list[Opened | None]]:
         """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress."""
         if self._progress is False:
             plan, opened = prepare(self._sources, request, account=False, lazy=True)
