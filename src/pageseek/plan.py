@@ -24,7 +24,7 @@ from pageseek.prune import COLUMN_INDEX
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
 from pageseek.shape import Filling
-from pageseek.storage import RemoteStore
+from pageseek.storage import RemoteStore, Store
 from pageseek.storage.base import SLOW_STORE
 from pageseek.tables import batches_of, table_of
 from pageseek.workers import Crew, Job, cores
@@ -194,6 +194,14 @@ class ScanPlan:
                 f"({file_plan.version.tag} -> {file.store.version.tag}); plan again"
             )
         return Opened(file, Scope.of(file, self.request, file_plan.source))
+
+
+def checked(store: Store, report: Report) -> None:
+    """Raise FileChangedError where a file is another version now, and count what it takes to see that."""
+    store.check()
+    if isinstance(store, RemoteStore) and not store.version.strong:  # it was a request
+        report.requests += 1
+        report.waves += 1
 
 
 def _places(opened: Opened, group: GroupPlan) -> list[tuple[int, int]]:
@@ -387,11 +395,7 @@ class Reading:
     def finish(self, report: Report) -> None:
         """No more of the file is read."""
         if self._unchecked:
-            store = self.opened.file.store
-            store.check()
-            if isinstance(store, RemoteStore) and not store.version.strong:  # it was a request
-                report.requests += 1
-                report.waves += 1
+            checked(self.opened.file.store, report)
         if not self._begun:  # no row group was left when they were judged
             report.files.prune(last_proof(self._before, report), 1)
 

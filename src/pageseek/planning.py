@@ -17,7 +17,7 @@ from pageseek.fetch import Fetcher
 from pageseek.judge import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
 from pageseek.metadata import ParquetFile
 from pageseek.opening import opened_in_order
-from pageseek.plan import ScanPlan
+from pageseek.plan import ScanPlan, checked
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
@@ -85,7 +85,7 @@ def prepare(
             report.version = "weak"
         report.file_bytes += file.store.size
         with report.timed("prune"):
-            before = dict(report.row_groups.pruned_by)
+            before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
             groups, made = _prune_file(
                 file, scope, left, report, lazy, len(sources) == 1, first_row, may
             )
@@ -102,6 +102,10 @@ def prepare(
             held, full = held + keeps, full + (keeps and bool(scope.kept))
             opened.append(made if keeps else None)
         else:
+            if (
+                report.bytes["index"] > indexes
+            ):  # nobody else will see whether they are of one version
+                checked(file.store, report)
             report.files.prune(last_proof(before, report), 1)
         first_row += file.num_rows
         report.step()
