@@ -202,6 +202,7 @@ def checked(store: Store, report: Report) -> None:
     if isinstance(store, RemoteStore) and not store.version.strong:  # it was a request
         report.requests += 1
         report.waves += 1
+        report.retried(*store.retries.take())
 
 
 def _places(opened: Opened, group: GroupPlan) -> list[tuple[int, int]]:

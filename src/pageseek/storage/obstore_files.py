@@ -267,7 +267,7 @@ class ObstoreStore(RemoteStore):
         wanted = self.tail_bytes
         unless = _etag(known.version) if known is not None else None
         begun = time.monotonic()
-        self.requests += 1
+        self.requests = 1  # what was asked before is counted as tried again
         try:
             try:
                 answer, first = self._ask({"suffix": wanted}, if_none_match=unless)
