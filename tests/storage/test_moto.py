@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from support.distant import GROUPS, ROWS, SECRET, content, table
+from support.distant import GROUPS, ROWS, content, table
+from support.others_s3 import Bucket, moto
 
 pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
-server = pytest.importorskip("moto.server", reason="pip install 'moto[s3]' flask flask-cors")
-boto3 = pytest.importorskip("boto3")
 KEY = "t/a.parquet"
 CONDITIONS: list[Any] = [
     None,
@@ -26,55 +22,17 @@ CONDITIONS: list[Any] = [
 ]
 
 
-@dataclass
-class Bucket:
-    endpoint: str
-    client: Any
-
-    def put(self, data: bytes, key: str = KEY) -> None:
-        self.client.put_object(Bucket="bucket", Key=key, Body=data)
-
-    def over_obstore(self, key: str = KEY) -> dict[str, Any]:
-        options = {
-            "endpoint": self.endpoint, "region": "us-east-1", "access_key_id": "any",
-            "secret_access_key": SECRET,
-        }  # fmt: skip
-        return {"source": f"s3://bucket/{key}", "storage_options": options}
-
-    def over_pyarrow(self, key: str = KEY) -> dict[str, Any]:
-        if not hasattr(pafs, "S3FileSystem"):
-            pytest.skip("this pyarrow is built without S3")
-        filesystem = pafs.S3FileSystem(
-            endpoint_override=self.endpoint.removeprefix("http://"), scheme="http",
-            region="us-east-1", access_key="any", secret_key=SECRET,
-        )  # fmt: skip
-        return {"source": (filesystem, f"bucket/{key}")}
-
-
 @pytest.fixture(scope="module")
-def moto() -> Iterator[Bucket]:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
-    try:
-        host, port = running.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
-        client = boto3.client(
-            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="any",
-            aws_secret_access_key=SECRET,
-        )  # fmt: skip
-        client.create_bucket(Bucket="bucket")
-        yield Bucket(endpoint, client)
-        client.close()
-    finally:
-        running.stop()
+def server() -> Iterator[Bucket]:
+    with moto() as made:
+        yield made
 
 
 @pytest.fixture
-def bucket(moto: Bucket) -> Bucket:
-    moto.put(content())
+def bucket(server: Bucket) -> Bucket:
+    server.put(content(), KEY)
     ps.clear_cache()
-    return moto
+    return server
 
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=str)
@@ -82,12 +40,12 @@ def bucket(moto: Bucket) -> Bucket:
 def test_answers_are_those_of_a_file_at_hand(bucket: Bucket, way: Any, condition: Any) -> None:
     right = ps.read_table(content(), filter=condition)
     for _ in range(2):  # cold, and with footer and version known
-        assert ps.read_table(**way(bucket), filter=condition) == right
+        assert ps.read_table(**way(bucket, KEY), filter=condition) == right
 
 
 def test_a_lookup_is_two_requests(bucket: Bucket) -> None:
     for _ in range(2):
-        scan = ps.scan(**bucket.over_obstore(), filter=CONDITIONS[1])
+        scan = ps.scan(**bucket.over_obstore(KEY), filter=CONDITIONS[1])
         report = scan.explain(analyze=True).to_dict()
         assert (report["requests"], report["waves"], report["version"]) == (2, 2, "strong")
 
@@ -104,24 +62,24 @@ def test_folders_and_globs(bucket: Bucket) -> None:
 def test_an_object_that_was_replaced_is_refused_by_if_match(bucket: Bucket) -> None:
     """Of a row group in the second version nothing is even sent: the store answers 412."""
     for way in (bucket.over_obstore, bucket.over_pyarrow):
-        bucket.put(content(0))
+        bucket.put(content(0), KEY)
         ps.clear_cache()
-        batches = ps.scan(**way(), threads=1, max_ahead_bytes=0).to_batches()
+        batches = ps.scan(**way(KEY), threads=1, max_ahead_bytes=0).to_batches()
         rows = [next(batches)]
-        bucket.put(content(1))
+        bucket.put(content(1), KEY)
         with pytest.raises(ps.FileChangedError, match=r"a\.parquet: the file changed"):
             rows.extend(batches)
         old = pa.Table.from_batches(rows)
         if way == bucket.over_obstore:  # else it is found at the end
             assert old == table().slice(0, old.num_rows) and old.num_rows < GROUPS * ROWS
-        assert set(ps.read_table(**way(), columns=["seed"])["seed"].to_pylist()) == {1}
+        assert set(ps.read_table(**way(KEY), columns=["seed"])["seed"].to_pylist()) == {1}
 
 
 def test_if_match_is_what_does_it(bucket: Bucket) -> None:
     from obstore.exceptions import PreconditionError
 
-    opened = ps.open(**bucket.over_obstore())
-    bucket.put(content(1))
+    opened = ps.open(**bucket.over_obstore(KEY))
+    bucket.put(content(1), KEY)
     store: Any = opened.store
     with pytest.raises(PreconditionError):
         store._get(0, 4)
@@ -135,4 +93,4 @@ def test_what_is_not_there(bucket: Bucket) -> None:
             ps.read_table(**way("none.parquet"))
     bucket.client.delete_object(Bucket="bucket", Key=KEY)
     with pytest.raises(FileNotFoundError, match=r"a\.parquet"):
-        ps.read_table(**bucket.over_obstore())
+        ps.read_table(**bucket.over_obstore(KEY))

@@ -164,7 +164,8 @@ class ObstoreFiles(Files):
         client = dict(self.options.get("client_options") or {})
         more: dict[str, Any] = {}
         for name, value in self.options.items():
-            name = ALIASES.get(name, name) if parts.scheme not in HTTP else name
+            if parts.scheme not in HTTP:  # environment variables are written in capitals
+                name = ALIASES.get(name.lower(), name.lower())
             if name in CLIENT:
                 client[name] = value
             elif name in ("credential_provider", "retry_config"):
