@@ -172,7 +172,8 @@ class ObstoreFiles(Files):
                 more[name] = value
             elif name != "client_options":
                 config[name] = value
-        plain = str(config.get("endpoint", config.get("aws_endpoint", ""))).startswith("http://")
+        ends = [config.get(name, "") for name in ("endpoint", "aws_endpoint", "aws_endpoint_url")]
+        plain = any(str(end).startswith("http://") for end in ends)
         if parts.scheme == "http" or plain:
             client.setdefault("allow_http", True)
         client.setdefault("read_timeout", timedelta(seconds=patience.timeout))
