@@ -10,12 +10,13 @@ from pageseek._core.header cimport (
     ps_error,
     ps_leaf_spec,
     ps_page_header,
+    ps_pool_share,
     ps_range,
     ps_rung,
     ps_selection,
     ps_status,
 )
-from pageseek._core.memory cimport wrap
+from pageseek._core.memory cimport pool, wrap
 from pageseek._core.pages cimport DATA, DATA_V2, DICTIONARY, PageReader
 from pageseek._core.status cimport check
 from pageseek._core.status import PageMismatch
@@ -64,6 +65,8 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_leaf_rung(ps_leaf *, int32_t, ps_column *, ps_error *)
     int64_t ps_leaf_page_rows(const ps_leaf *)
 
+
+ps_pool_share(pool())
 
 TAKE_PAGE, TAKE_DONE, TAKE_FULL = PS_TAKE_PAGE, PS_TAKE_DONE, PS_TAKE_FULL
 cdef enum:
