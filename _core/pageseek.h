@@ -317,6 +317,9 @@ ps_status ps_zones_order(ps_zones *zones, uint8_t *known, int32_t claimed, int32
  * omission. Ordered zones are searched, others are tested one by one. */
 ps_status ps_zones_probe(const ps_zones *zones, ps_op op, const ps_values *literals, ps_nan nan,
                          uint8_t *verdict, ps_error *err);
+/* Likewise for IN, by a list that is open: its literals are not checked again. */
+ps_status ps_zones_probe_in(const ps_zones *zones, const ps_in *in, ps_nan nan,
+                            uint8_t *verdict, ps_error *err);
 
 /* ---- selection --------------------------------------------------------------------------- */
 

@@ -351,8 +351,7 @@ class GroupScan:
                 if leaf.index not in known:
                     levels = self._levels_only(leaf)
                     places[leaf] = places_wanted(self._file, self._row_group, leaf, ranges, levels)
-            size = sum(length for ats in places.values() for _, length in ats)
-            if i and size > self._fetcher.gap:
+            if i and not self._fetcher.pays_ahead([at for ats in places.values() for at in ats]):
                 continue
             for leaf, ats in places.items():
                 known.add(leaf.index)
@@ -409,8 +408,9 @@ class GroupScan:
     def _filter(self, ranges: rows.RowRanges, bound: Bound) -> rows.RowRanges:
         """The rows for which the filter is TRUE: conjunct by conjunct, in the order that has shown itself best."""
         parts = list(enumerate(conjuncts(bound)))
+        measures = False
         if len(parts) > 1:
-            parts = self._learned.order([part for _, part in parts], self._row_bytes)
+            parts, measures = self._learned.order([part for _, part in parts], self._row_bytes)
         payload = {part.leaf.key for column in self._columns for part in column.parts}
         tested = [{t.leaf.key: t for t in leaves_of(part)} for _, part in parts]
         last = {key: i for i, tests in enumerate(tested) for key in tests}  # that needs it
@@ -432,7 +432,7 @@ class GroupScan:
                     self._held.clear()
                     self._ladders.clear()
                 self._keep(mask, n, count)
-            if len(parts) > 1:
+            if measures:
                 left, now = self._blocks(ranges), self._blocks(before)
                 self._learned.note(place, (n, now), (count, left), seconds)
         return ranges
