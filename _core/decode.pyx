@@ -10,12 +10,13 @@ from pageseek._core.header cimport (
     ps_error,
     ps_leaf_spec,
     ps_page_header,
+    ps_pool_share,
     ps_range,
     ps_rung,
     ps_selection,
     ps_status,
 )
-from pageseek._core.memory cimport wrap
+from pageseek._core.memory cimport pool, wrap
 from pageseek._core.pages cimport DATA, DATA_V2, DICTIONARY, PageReader
 from pageseek._core.status cimport check
 from pageseek._core.status import PageMismatch
@@ -23,6 +24,7 @@ from pageseek.errors import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
@@ -64,6 +66,8 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_leaf_rung(ps_leaf *, int32_t, ps_column *, ps_error *)
     int64_t ps_leaf_page_rows(const ps_leaf *)
 
+
+ps_pool_share(pool())
 
 TAKE_PAGE, TAKE_DONE, TAKE_FULL = PS_TAKE_PAGE, PS_TAKE_DONE, PS_TAKE_FULL
 cdef enum:
@@ -392,7 +396,23 @@ cdef class LeafDecoder(PageReader):
         """The page at hand is the dictionary: decompress and keep it."""
         self.take_entries()
 
+    def entries(self):
+        """What `finish` gives of the values of the dictionary page at hand, for a leaf without levels."""
+        cdef int64_t n = self.header.num_values
+        body = self.entries_body()
+        cdef bytes every = PyBytes_FromStringAndSize(NULL, 16)
+        cdef int64_t *bounds = <int64_t *>PyBytes_AsString(every)
+        bounds[0], bounds[1] = 0, n
+        self.begin_rows(every, INT64_MAX, 0)
+        if n > 0:
+            self.page(body, None, 1, 0, 3, 3, n, -1, -1, 0, 0, 0)
+        return self.finish_column()
+
     cdef int take_entries(self) except -1:
+        self.dictionary(self.entries_body(), self.header.num_values)
+        return 0
+
+    cdef object entries_body(self):
         cdef ps_page_header *h = &self.header
         self.check_head()
         if h.type != DICTIONARY:
@@ -404,8 +424,7 @@ cdef class LeafDecoder(PageReader):
         size = <size_t>h.uncompressed_size
         body = self.plain(self.body, <size_t>h.compressed_size, size, size)
         self.scratch = None  # the dictionary stays
-        self.dictionary(body, h.num_values)
-        return 0
+        return body
 
     def read_page(self, data, int64_t first_row, int64_t rows, ranges, size_t hint=0, dictionary=None):
         """All at once for rows that lie in one page which the offset index knows: begin, head, take, finish.

@@ -24,6 +24,10 @@ cdef extern from "pageseek.h" nogil:
 
     void *ps_buffer_new(size_t size)
     void ps_buffer_free(void *buffer, size_t size)
+    ctypedef struct ps_pool:
+        pass
+    ps_pool *ps_pool_own()
+    void ps_pool_share(ps_pool *pool)
 
     ctypedef struct ps_rung:
         int32_t type

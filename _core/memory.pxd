@@ -1,3 +1,5 @@
+from pageseek._core.header cimport ps_pool
+
 from libc.stdint cimport uint8_t
 
 
@@ -8,3 +10,4 @@ cdef class Block:
 
 cdef Block wrap(uint8_t *data, size_t size, size_t capacity)
 cdef Block allocate(size_t size)
+cdef ps_pool *pool()

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Memory that the core allocates, and Arrow arrays keep."""
-from pageseek._core.header cimport PS_NOMEM, ps_buffer_free, ps_buffer_new
+from pageseek._core.header cimport PS_NOMEM, ps_buffer_free, ps_buffer_new, ps_pool, ps_pool_own
 from pageseek.errors import CoreError
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -9,6 +9,12 @@ from libc.stdint cimport uint8_t
 
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
+
+
+cdef extern from "pageseek.h" nogil:
+    void ps_pool_open(double seconds)
+    size_t ps_pool_trim(double seconds)
+    void ps_pool_forked()
 
 
 cdef class Block:
@@ -51,3 +57,25 @@ cdef Block wrap(uint8_t *data, size_t size, size_t capacity):
 
 cdef Block allocate(size_t size):
     return Block(size)
+
+
+cdef ps_pool *pool():
+    return ps_pool_own()
+
+
+def keep(double seconds):
+    """Keep what is freed in the next seconds for whoever asks next; with 0, no longer."""
+    ps_pool_open(seconds)
+
+
+def trim(double seconds):
+    """Free what has been kept for so many seconds; the bytes that are kept still."""
+    cdef size_t left
+    with nogil:
+        left = ps_pool_trim(seconds)
+    return left
+
+
+def forked():
+    """Called in a child process, where no other thread can be inside the pool."""
+    ps_pool_forked()

@@ -46,7 +46,17 @@ void ps_arena_clear(ps_arena *arena);
  * The only heap the kernels use for values; it leaves as Arrow buffers. */
 void *ps_buffer_new(size_t size);
 void *ps_buffer_grow(void *buffer, size_t old_size, size_t new_size);
-void ps_buffer_free(void *buffer, size_t size);
+void ps_buffer_free(void *buffer, size_t size); /* `size` as it was asked */
+
+/* Large buffers that are freed while the pool is open are kept, and handed to whichever thread asks next (Linux).
+ * Together with those in use they are never more than were in use at a time since it was last closed.
+ * Each module has a copy of this library: one owns the pool, the others share it. */
+typedef struct ps_pool ps_pool;
+ps_pool *ps_pool_own(void);
+void ps_pool_share(ps_pool *pool);
+void ps_pool_open(double seconds);   /* from now; 0 closes it */
+size_t ps_pool_trim(double seconds); /* frees what is kept for longer; returns the bytes left */
+void ps_pool_forked(void);           /* in a child process: nobody else is inside */
 
 /* ---- metadata: Thrift compact protocol --------------------------------------------------- */
 /* Records are structs of int64_t only, so that they cross to Python as one flat int64 buffer.
@@ -307,6 +317,9 @@ ps_status ps_zones_order(ps_zones *zones, uint8_t *known, int32_t claimed, int32
  * omission. Ordered zones are searched, others are tested one by one. */
 ps_status ps_zones_probe(const ps_zones *zones, ps_op op, const ps_values *literals, ps_nan nan,
                          uint8_t *verdict, ps_error *err);
+/* Likewise for IN, by a list that is open: its literals are not checked again. */
+ps_status ps_zones_probe_in(const ps_zones *zones, const ps_in *in, ps_nan nan,
+                            uint8_t *verdict, ps_error *err);
 
 /* ---- selection --------------------------------------------------------------------------- */
 

@@ -61,6 +61,7 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_zones_order(ps_zones *, uint8_t *, int32_t, int32_t *, ps_error *)
     ps_status ps_zones_probe(const ps_zones *, ps_op, const ps_values *, ps_nan, uint8_t *,
                              ps_error *)
+    ps_status ps_zones_probe_in(const ps_zones *, const ps_in *, ps_nan, uint8_t *, ps_error *)
 
 KIND_BOOL, KIND_I8, KIND_I16, KIND_I32, KIND_I64 = PS_BOOL, PS_I8, PS_I16, PS_I32, PS_I64
 KIND_U8, KIND_U16, KIND_U32, KIND_U64 = PS_U8, PS_U16, PS_U32, PS_U64
@@ -391,7 +392,7 @@ cdef class Zones:
         return self.c.n
 
     def probe(self, ps_op op, literals=None, ps_nan nan=PS_NAN_IEEE):
-        """Outcomes that rows of each zone may have for `value op literal`.
+        """Outcomes that rows of each zone may have for `value op literal`; for OP_IN a Lookup may be given.
 
         Returns
         -------
@@ -403,12 +404,19 @@ cdef class Zones:
         CoreError
             Literals that do not fit the kind or the op.
         """
-        cdef _Values l = literals_of(self.c.lower.kind, self.c.lower.width, op, literals)
         cdef bytes verdict = PyBytes_FromStringAndSize(NULL, self.c.n)
         cdef uint8_t *out = <uint8_t *> PyBytes_AsString(verdict)
         cdef ps_error error
         cdef ps_status status
-        with nogil:
-            status = ps_zones_probe(&self.c, op, &l.c, nan, out, &error)
+        cdef Lookup ready
+        cdef _Values l
+        if op == PS_IN and isinstance(literals, Lookup):
+            ready = literals
+            with nogil:
+                status = ps_zones_probe_in(&self.c, &ready.c, nan, out, &error)
+        else:
+            l = literals_of(self.c.lower.kind, self.c.lower.width, op, literals)
+            with nogil:
+                status = ps_zones_probe(&self.c, op, &l.c, nan, out, &error)
         check(status, &error)
         return verdict

@@ -1,20 +1,8 @@
-#if defined(__linux__)
-#define _GNU_SOURCE /* madvise, posix_memalign under -std=c11 */
-#elif !defined(_WIN32)
-#define _POSIX_C_SOURCE 200112L
-#endif
-
 #include "base.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#elif defined(_WIN32)
-#include <malloc.h>
-#endif
 
 /* ---- errors ------------------------------------------------------------------------------ */
 
@@ -82,57 +70,4 @@ void ps_arena_clear(ps_arena *arena) {
     }
     arena->head = NULL;
     arena->used = 0;
-}
-
-/* ---- output buffers ---------------------------------------------------------------------- */
-
-#define BUFFER_ALIGN ((size_t)64)
-#define HUGE_PAGE    ((size_t)2 << 20)
-/* from here page faults cost more than filling the buffer does */
-#define HUGE_FROM ((size_t)4 << 20)
-
-static size_t buffer_size(size_t size) {
-    if (size > SIZE_MAX / 2) return 0;
-    return size ? (size + BUFFER_ALIGN - 1) & ~(BUFFER_ALIGN - 1) : BUFFER_ALIGN;
-}
-
-void *ps_buffer_new(size_t size) {
-    size_t rounded = buffer_size(size);
-    void *buffer = NULL;
-    if (!rounded) return NULL;
-#if defined(_WIN32)
-    buffer = _aligned_malloc(rounded, BUFFER_ALIGN);
-#else
-    if (posix_memalign(&buffer, BUFFER_ALIGN, rounded)) return NULL;
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    /* Advice only, for the whole huge pages inside: what lies around them may belong to other blocks. To ask
-     * for their alignment would make the allocator map and unmap every block anew. */
-    if (rounded >= HUGE_FROM) {
-        const size_t lead = (HUGE_PAGE - (uintptr_t)buffer % HUGE_PAGE) % HUGE_PAGE;
-        (void)madvise((uint8_t *)buffer + lead, (rounded - lead) & ~(HUGE_PAGE - 1),
-                      MADV_HUGEPAGE);
-    }
-#endif
-#endif
-    return buffer;
-}
-
-void *ps_buffer_grow(void *buffer, size_t old_size, size_t new_size) {
-    size_t had = buffer_size(old_size), needs = buffer_size(new_size);
-    if (buffer && needs && needs <= had) return buffer;
-    void *grown = ps_buffer_new(new_size); /* NULL leaves the old buffer with its owner */
-    if (grown && buffer) {
-        memcpy(grown, buffer, old_size);
-        ps_buffer_free(buffer, old_size);
-    }
-    return grown;
-}
-
-void ps_buffer_free(void *buffer, size_t size) {
-    (void)size;
-#if defined(_WIN32)
-    _aligned_free(buffer);
-#else
-    free(buffer);
-#endif
 }

@@ -82,6 +82,13 @@ bool ps_value_is_nan(const ps_values *v, int64_t i) {
     }
 }
 
+ps_status ps_literals_kind(const ps_values *literals, int32_t kind, ps_error *err) {
+    if (literals->kind == kind || (ps_kind_is_bytes(kind) && ps_kind_is_bytes(literals->kind)))
+        return PS_OK;
+    return ps_fail(err, PS_INVALID, PS_NOWHERE, "literals of kind %d for values of kind %d",
+                   (int)literals->kind, (int)kind);
+}
+
 ps_status ps_literals_check(const ps_values *literals, ps_op op, int32_t kind, ps_error *err) {
     switch (op) {
     case PS_IS_NULL:
@@ -102,9 +109,7 @@ ps_status ps_literals_check(const ps_values *literals, ps_op op, int32_t kind, p
     }
     if (!literals) return ps_fail(err, PS_INVALID, PS_NOWHERE, "no literal");
     PS_TRY(ps_values_check(literals, "literals", err));
-    if (literals->kind != kind && !(ps_kind_is_bytes(kind) && ps_kind_is_bytes(literals->kind)))
-        return ps_fail(err, PS_INVALID, PS_NOWHERE, "literals of kind %d for values of kind %d",
-                       (int)literals->kind, (int)kind);
+    PS_TRY(ps_literals_kind(literals, kind, err));
     if (op != PS_IN && (op != PS_PREFIX || literals->n < 1) && literals->n != 1)
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "one literal wanted, %lld given",
                        (long long)literals->n);

@@ -165,5 +165,6 @@ ps_status ps_values_check(const ps_values *v, const char *what, ps_error *err);
 /* Literals fit the op and the kind they are compared with; for PS_IN they are sorted and
  * distinct. Ops without literals accept NULL. */
 ps_status ps_literals_check(const ps_values *literals, ps_op op, int32_t kind, ps_error *err);
+ps_status ps_literals_kind(const ps_values *literals, int32_t kind, ps_error *err);
 
 #endif

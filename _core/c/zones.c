@@ -265,11 +265,8 @@ static bool settled(ps_op op, bool literal_is_nan, ps_nan nan, uint8_t *verdict)
     return true;
 }
 
-ps_status ps_zones_probe(const ps_zones *zones, ps_op op, const ps_values *literals, ps_nan nan,
-                         uint8_t *verdict, ps_error *err) {
-    const ps_zones *z = zones;
-    PS_TRY(check(z, err));
-    PS_TRY(ps_literals_check(literals, op, z->lower.kind, err));
+static void probe(const ps_zones *z, ps_op op, const ps_values *literals, ps_nan nan,
+                  uint8_t *verdict) {
     bool is_float = ps_kind_is_float(z->lower.kind), ordered = z->order == 1 || z->order == 2;
     bool needs_bounds = false, nan_literal = false;
     uint8_t constant = 0;
@@ -322,5 +319,20 @@ ps_status ps_zones_probe(const ps_zones *zones, ps_op op, const ps_values *liter
                                (held & HAS_NAN ? of_nan : 0) |
                                (held & HAS_NUMBER ? of_number : 0));
     }
+}
+
+ps_status ps_zones_probe(const ps_zones *zones, ps_op op, const ps_values *literals, ps_nan nan,
+                         uint8_t *verdict, ps_error *err) {
+    PS_TRY(check(zones, err));
+    PS_TRY(ps_literals_check(literals, op, zones->lower.kind, err));
+    probe(zones, op, literals, nan, verdict);
+    return PS_OK;
+}
+
+ps_status ps_zones_probe_in(const ps_zones *zones, const ps_in *in, ps_nan nan,
+                            uint8_t *verdict, ps_error *err) {
+    PS_TRY(check(zones, err));
+    PS_TRY(ps_literals_kind(&in->literals, zones->lower.kind, err));
+    probe(zones, PS_IN, &in->literals, nan, verdict);
     return PS_OK;
 }

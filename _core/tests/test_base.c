@@ -20,20 +20,6 @@ static void test_arena(void) {
     CHECK_INT(a.used, 0);
 }
 
-static void test_buffers(void) {
-    for (size_t size = 0; size < (size_t)5 << 20; size = size * 3 + 1) {
-        uint8_t *p = ps_buffer_new(size);
-        CHECK(p != NULL && (uintptr_t)p % 64 == 0);
-        memset(p, 0x5a, size);
-        p = ps_buffer_grow(p, size, 2 * size + 100);
-        CHECK(p != NULL && (size == 0 || (p[0] == 0x5a && p[size - 1] == 0x5a)));
-        memset(p, 0, (2 * size + 100 + 63) / 64 * 64); /* rounded up: all of it is ours */
-        ps_buffer_free(p, 2 * size + 100);
-    }
-    CHECK(ps_buffer_new(SIZE_MAX) == NULL);
-    ps_buffer_free(NULL, 0);
-}
-
 static void test_errors_and_bits(void) {
     ps_error e;
     char text[400];
@@ -55,7 +41,6 @@ static void test_errors_and_bits(void) {
 
 int main(void) {
     test_arena();
-    test_buffers();
     test_errors_and_bits();
     return check_report();
 }

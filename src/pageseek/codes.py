@@ -40,9 +40,8 @@ class CodesDecoder:
     def take_dictionary(self) -> None:
         texts = self._texts
         texts.head(*self._data)
-        texts.take_dictionary()
         n = texts.num_values
-        self.entries = to_arrow(self._form, *entries_of(texts, n))
+        self.entries = to_arrow(self._form, *texts.entries())
         if not self.bare and len(self.entries.unique()) < n:
             raise core.CoreError(UNSUPPORTED, None, "an entry of the dictionary is there twice")
         self._decoder.dictionary(np.arange(n, dtype=np.int32), n)
@@ -63,19 +62,3 @@ class CodesDecoder:
             used = codes.dictionary_encode()
             codes, entries = used.indices, entries.take(used.dictionary)
         return pa.DictionaryArray.from_arrays(codes, entries, safe=False)
-
-
-def entries_of(texts: core.LeafDecoder, n: int) -> Any:
-    """The entries of a dictionary as values: a page of all codes, each once, is read by it."""
-    groups = (n + 7) // 8
-    header, run = bytearray([32]), groups << 1 | 1  # Encodings.md: the width, then one packed run
-    while run > 127:
-        header.append(run & 127 | 128)
-        run >>= 7
-    header.append(run)
-    codes = np.zeros(8 * groups, "<u4")
-    codes[:n] = np.arange(n)
-    body = bytes(header) + codes.tobytes()
-    texts.begin(np.array([0, n], np.int64))
-    texts.page(body, None, 1, 8, 3, 3, n, -1, -1, 0, 0, 0)
-    return texts.finish()

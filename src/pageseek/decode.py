@@ -152,7 +152,9 @@ class LeafReader:
         self._dictionary_data: memoryview | None = None
         self._at = 0  # byte in the file of the page at hand, for errors
         self._base = 0  # byte in the file of the buffer that holds it
-        self._skipped = 0  # bytes of the chunk that were not fetched: the dictionary, of which levels have no need
+        self._skipped = (
+            0  # bytes of the chunk before those at hand: a dictionary without need, or by itself
+        )
         self._page_number: int | None = None  # None: the dictionary page
         self._believe_headers = True  # where they count rows
         self._made: tuple[Any, ...] | int | None = None  # what `read_ahead` had of the decoder
@@ -206,8 +208,12 @@ class LeafReader:
         self._pages = pages_wanted(self._offsets, ranges, self._num_rows, self._levels)
         if self._pages is None:
             first = self._first_data_page() if self._levels else 0
-            self._skipped = max(first - self._start, 0)
+            kept = 0 if self._levels else self._fetcher.kept.length_at(self._start)
+            self._skipped = kept or max(first - self._start, 0)
             wanted = [(self._start + self._skipped, self._stop - self._start - self._skipped)]
+            if kept:  # to put it before the rest would copy that
+                self._dictionary_at = self._start, kept
+                wanted.append(self._dictionary_at)
         else:
             wanted = []
             for _, offset, length, _, _ in self._pages:
@@ -236,7 +242,7 @@ class LeafReader:
     def give(self, buffers: list[memoryview], fetched: int) -> None:
         """The bytes asked for by `want`, in its order; so many of them were not at hand."""
         self._report.bytes += fetched
-        if self._pages is not None and len(buffers) > len(self._pages):
+        if len(buffers) > (1 if self._pages is None else len(self._pages)):
             self._dictionary_data = buffers.pop()
         self._buffers = buffers
 

@@ -59,13 +59,14 @@ from pageseek.types import BYTES_KINDS, Form, Options
 _NO_ROWS = rows.RowRanges.empty()
 RESIDUAL_WEIGHT = 8  # of a byte that is evaluated outside of the kernels, until it is measured
 Key = tuple[int, int]  # of a leaf: Leaf.key
+Held = tuple[int, memoryview]  # bytes of a file, and where they begin
 FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
 CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
 SHARED = 1 << 18  # bytes of pages that are worth a second core
 MOST_BYTES = 1 << 30  # of strings that are looked up at once
 
 
-def _place(kept: tuple[int, memoryview]) -> int:
+def _place(kept: Held) -> int:
     return kept[0]
 
 
@@ -81,8 +82,11 @@ class GroupScan:
         options: Options,
         learned: Learned | None = None,
         indexed: bool = False,
+        held: Sequence[Held] = (),
     ) -> None:
-        """`learned`: of the filter, what the row groups before have shown. `indexed`: the page index may be used."""
+        """`learned`: of the filter, what the row groups before have shown. `indexed`: the page index may be used.
+        `held`: bytes that were fetched before, in the order of their places.
+        """
         self._indexed = indexed
         self._learned = learned or Learned()
         self._file = file
@@ -98,9 +102,9 @@ class GroupScan:
         # of leaves that are held as codes: what these stand for
         self._entries: dict[Key, pa.Array] = {}
         self._read_before: set[int] = set()  # leaves
-        self._reuses = False  # bytes that were fetched for a test
+        self._reuses = bool(held)  # bytes that were fetched before, or for a test
         # bytes of leaves that were tested and are payload, by their place
-        self._kept: list[tuple[int, memoryview]] = []
+        self._kept: list[Held] = list(held)
         self._stepwise = False  # what was tested is let go of, and may be read again
         # leaves of which the filter asks for nulls alone, and those that are null wherever it is TRUE
         self._by_levels: dict[Key, Part] = {}
@@ -351,8 +355,7 @@ class GroupScan:
                 if leaf.index not in known:
                     levels = self._levels_only(leaf)
                     places[leaf] = places_wanted(self._file, self._row_group, leaf, ranges, levels)
-            size = sum(length for ats in places.values() for _, length in ats)
-            if i and size > self._fetcher.gap:
+            if i and not self._fetcher.pays_ahead([at for ats in places.values() for at in ats]):
                 continue
             for leaf, ats in places.items():
                 known.add(leaf.index)
@@ -409,8 +412,9 @@ class GroupScan:
     def _filter(self, ranges: rows.RowRanges, bound: Bound) -> rows.RowRanges:
         """The rows for which the filter is TRUE: conjunct by conjunct, in the order that has shown itself best."""
         parts = list(enumerate(conjuncts(bound)))
+        measures = False
         if len(parts) > 1:
-            parts = self._learned.order([part for _, part in parts], self._row_bytes)
+            parts, measures = self._learned.order([part for _, part in parts], self._row_bytes)
         payload = {part.leaf.key for column in self._columns for part in column.parts}
         tested = [{t.leaf.key: t for t in leaves_of(part)} for _, part in parts]
         last = {key: i for i, tests in enumerate(tested) for key in tests}  # that needs it
@@ -432,7 +436,7 @@ class GroupScan:
                     self._held.clear()
                     self._ladders.clear()
                 self._keep(mask, n, count)
-            if len(parts) > 1:
+            if measures:
                 left, now = self._blocks(ranges), self._blocks(before)
                 self._learned.note(place, (n, now), (count, left), seconds)
         return ranges

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
+from pageseek.coalesce import PARALLEL, coalesced
 from pageseek.errors import CorruptFileError
 from pageseek.limits import DEFAULT, Limits
 from pageseek.report import Report
@@ -14,7 +16,6 @@ from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Retries
 from pageseek.workers import Crew
 
-LARGEST = 16 << 20  # bytes of one request that coalescing makes; a single range may be larger
 KEPT = 8 << 20  # bytes that were read to prune and wait for the scan
 
 
@@ -42,6 +43,10 @@ class Kept:
         found = self._held.pop(offset, b"")  # another thread may have been here
         self._left += len(found)
         return found
+
+    def length_at(self, offset: int) -> int:
+        """Of how many bytes at an offset."""
+        return len(self._held.get(offset, b""))
 
     def __bool__(self) -> bool:
         return bool(self._held)
@@ -94,8 +99,7 @@ class Fetcher:
     def read(self, ranges: Sequence[tuple[int, int]], kind: str) -> list[memoryview]:
         """The bytes at each (offset, length), in the order asked. `kind`: metadata, index or data.
 
-        Ranges nearer to each other than latency x bandwidth of the store become one request; what the tail
-        or `kept` holds costs none.
+        Ranges near each other become one request (coalesce.py); what the tail or `kept` holds costs none.
         """
         out: list[memoryview | None] = [None] * len(ranges)
         wanted: list[tuple[int, int, int]] = []
@@ -117,37 +121,28 @@ class Fetcher:
                 wanted.append((offset, length, i))
         if wanted:
             wanted.sort()
-            requests: list[tuple[int, int]] = []
-            members: list[list[tuple[int, int, int]]] = []
-            for item in wanted:
-                offset, length, _ = item
-                if requests:
-                    start, size = requests[-1]
-                    stop = max(start + size, offset + length)
-                    if offset - (start + size) <= self.gap and stop - start <= LARGEST:
-                        requests[-1] = (start, stop - start)
-                        members[-1].append(item)
-                        continue
-                requests.append((offset, length))
-                members.append([item])
+            requests = coalesced([(offset, length) for offset, length, _ in wanted], self.gap)
             report = self.report
             with self._counting:
                 report.requests += len(requests)
                 report.waves += 1
-                report.bytes[kind] += sum([length for _, length in requests])
-            for (start, _), data, items in zip(
-                requests, self._answers(requests), members, strict=True
-            ):
+                report.bytes[kind] += sum([length for _, length, _ in requests])
+            answers = self._answers([(start, length) for start, length, _ in requests])
+            served = iter(wanted)
+            for (start, _, members), data in zip(requests, answers, strict=True):
                 view = memoryview(data).cast("B")
-                if len(items) == 1:
-                    out[items[0][2]] = view
-                    continue
-                for offset, length, i in items:
-                    out[i] = view[offset - start : offset - start + length]
+                for offset, length, i in islice(served, members):
+                    at = offset - start
+                    out[i] = view if length == view.nbytes else view[at : at + length]
         for i, head in heads.items():
             rest = out[i]
             out[i] = memoryview(head if rest is None else b"".join((head, rest)))
         return out  # type: ignore[return-value]
+
+    def pays_ahead(self, ranges: Sequence[tuple[int, int]]) -> bool:
+        """Whether ranges that may prove useless come sooner than another wave of requests would."""
+        sizes = [length for _, length, _ in coalesced(sorted(ranges), self.gap)]
+        return max(sizes, default=0) <= self.gap and sum(sizes) <= self.gap * PARALLEL // 4
 
     def _answers(self, requests: Sequence[tuple[int, int]]) -> list[Buffer]:
         if self.crew is None:

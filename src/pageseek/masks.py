@@ -12,7 +12,6 @@ from pageseek._core import rows
 from pageseek._core.gather import gather
 from pageseek.nesting import Decoded
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.predicate.listed import Listed
 from pageseek.schema import Leaf
 from pageseek.types import K_BOOL, Form, to_arrow
 
@@ -22,9 +21,6 @@ Bitmap: TypeAlias = npt.NDArray[np.uint8]  # least significant bit first, tail b
 def compared(test: BoundLeaf, form: Form, array: pa.Array) -> tuple[Bitmap, int, int]:
     """Where an array passes a test, how often, of how many; the array begins at offset 0."""
     buffers = array.buffers()
-    literals: Any = test.literals
-    if isinstance(literals, Listed):
-        literals = literals.lookup(form.kind, form.width, len(array))
     mask, count = rows.compare(
         form.kind,
         form.width,
@@ -34,7 +30,7 @@ def compared(test: BoundLeaf, form: Form, array: pa.Array) -> tuple[Bitmap, int,
         buffers[1] if len(buffers) == 3 else None,
         test.op,
         test.negate,
-        literals,
+        test.against(len(array)),
         test.nan,
     )
     return np.frombuffer(mask, np.uint8), count, len(array)

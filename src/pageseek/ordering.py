@@ -18,6 +18,7 @@ from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, Bou
 
 ENOUGH = 1024  # rows from which a measurement says something
 BLOCK = 1024  # rows: less than a page has
+SETTLED, EACH = 8, 8  # row groups after which only each so many-th is measured
 _SHARES = {
     rows.OP_EQ: 0.01,
     rows.OP_NE: 0.99,
@@ -58,10 +59,12 @@ def blocks_of(ranges: rows.RowRanges, num_rows: int) -> int:
 class Learned:
     """What the conditions of one filter cost and let through, by their place in it. One for each scan."""
 
-    __slots__ = ("_measured",)
+    __slots__ = ("_measured", "_ordered", "_places")
 
     def __init__(self) -> None:
         self._measured: dict[int, Measured] = {}
+        self._ordered = 0  # times
+        self._places: list[int] = []  # the last order
 
     def note(
         self, place: int, before: tuple[int, int], after: tuple[int, int], seconds: float
@@ -74,8 +77,14 @@ class Learned:
 
     def order(
         self, parts: Sequence[Bound], row_bytes: Callable[[Bound], float]
-    ) -> list[tuple[int, Bound]]:
-        """The conditions with their places, the one to begin with first. `row_bytes`: of the columns it reads."""
+    ) -> tuple[list[tuple[int, Bound]], bool]:
+        """The conditions with their places, the one to begin with first, and whether to measure them this time.
+        `row_bytes`: of the columns that one reads.
+        """
+        self._ordered += 1
+        places = self._places
+        if len(places) == len(parts) and self._ordered > SETTLED and self._ordered % EACH:
+            return [(i, parts[i]) for i in places], False
         sizes = [row_bytes(part) for part in parts]
         measured = dict(self._measured)  # other threads add to it
         known = [(m, sizes[i]) for i, m in measured.items() if i < len(parts)]
@@ -90,7 +99,8 @@ class Learned:
                 share, cost = likely_share(parts[place]), sizes[place] * byte
             return cost / max(1 - share, 1e-6)
 
-        return [(i, parts[i]) for i in sorted(range(len(parts)), key=rank)]
+        self._places = places = sorted(range(len(parts)), key=rank)
+        return [(i, parts[i]) for i in places], True
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,14 @@ from pageseek.cache import cache
 from pageseek.chunks import stated_pages
 from pageseek.decode import IndexMismatch, places_wanted
 from pageseek.errors import FileChangedError, PageseekError
-from pageseek.execute import GroupScan
-from pageseek.fetch import Fetcher, Kept
+from pageseek.execute import GroupScan, Held
+from pageseek.fetch import Fetcher
 from pageseek.judge import Steps, judge, last_proof, load_offsets
 from pageseek.ordering import Learned
 from pageseek.prune import COLUMN_INDEX
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
+from pageseek.schema import Leaf
 from pageseek.shape import Filling
 from pageseek.storage import RemoteStore, Store
 from pageseek.storage.base import SLOW_STORE
@@ -205,11 +206,11 @@ def checked(store: Store, report: Report) -> None:
         report.retried(*store.retries.take())
 
 
-def _places(opened: Opened, group: GroupPlan) -> list[tuple[int, int]]:
-    """The (offset, length) of what is read of a row group where nothing is tested."""
+def _places(opened: Opened, group: GroupPlan) -> dict[Leaf, list[tuple[int, int]]]:
+    """The (offset, length) of what is read of the leaves of a row group where nothing is tested."""
     file, number = opened.file, group.row_group
     leaves = opened.scope.touched(file)(number)
-    return [at for leaf in leaves for at in places_wanted(file, number, leaf, group.ranges, False)]
+    return {leaf: places_wanted(file, number, leaf, group.ranges, False) for leaf in leaves}
 
 
 class Reading:
@@ -291,7 +292,7 @@ class Reading:
         size = weight = start = 0  # of the run, and where its bytes begin
         for group in groups:
             try:
-                places = _places(found, group)
+                places = [at for ats in _places(found, group).values() for at in ats]
             except PageseekError:  # who reads it will say so, in its turn
                 places = []
             more, heavy = sum(length for _, length in places), self.weight(group, found)
@@ -321,12 +322,11 @@ class Reading:
         if not self._ready:
             self._open_once(part, opened)
         fetcher = self.open(part, opened)
-        if len(run) > 1:
-            fetcher = self._fetched(run, fetcher)
+        held = self._fetched(run, fetcher) if len(run) > 1 else ()
         tables: list[pa.Table] = []
         for i, group in enumerate(run):
             try:
-                table = self.read(group, None, fetcher)
+                table = self.read(group, None, fetcher, held)
             except (PageseekError, OSError) as error:
                 if not i:
                     raise
@@ -340,18 +340,21 @@ class Reading:
             self.finish(part)
         return tables, None, part, threading.get_ident()
 
-    def _fetched(self, run: Sequence[GroupPlan], fetcher: Fetcher) -> Fetcher:
-        """One that has the bytes of row groups, which it asked for together."""
-        file, limits = self.opened.file, self._plan.request.limits
+    def _fetched(self, run: Sequence[GroupPlan], fetcher: Fetcher) -> Sequence[Held]:
+        """The bytes of row groups, asked for together, by their place."""
+        file, report = self.opened.file, fetcher.report
+        wanted = {}
         try:
-            places = [at for group in run for at in _places(self.opened, group)]
-        except PageseekError:
-            return fetcher
-        kept = Kept(sum(length for _, length in places))
-        made = Fetcher(file.store, fetcher.report, file.tail, limits, kept, self._crew)
-        for (at, _), data in zip(places, made.read(places, "data"), strict=True):
-            kept.put(at, data)
-        return made
+            for group in run:
+                for leaf, places in _places(self.opened, group).items():
+                    counts = report.chunk(file.name, group.row_group, leaf.name, None)
+                    counts.bytes += sum(length for _, length in places)
+                    wanted.update(dict.fromkeys(places))
+        except PageseekError:  # who reads it will say so, in its turn
+            pass
+        buffers = fetcher.read(list(wanted), "data")
+        found = [(at, data) for (at, _), data in zip(wanted, buffers, strict=True)]
+        return sorted(found, key=lambda held: held[0])
 
     def _open_once(self, part: Report, opened: Opened | None) -> None:
         """Open the file and load its indexes, unless another thread did so meanwhile."""
@@ -366,15 +369,19 @@ class Reading:
         finally:
             self._opening.release()
 
-    def read(self, group: GroupPlan, left: int | None, fetcher: Fetcher) -> pa.Table | None:
-        """The rows of a row group that pass, at most so many as are `left`; None where there are none."""
+    def read(
+        self, group: GroupPlan, left: int | None, fetcher: Fetcher, held: Sequence[Held] = ()
+    ) -> pa.Table | None:
+        """The rows of a row group that pass, at most so many as are `left`; None where there are none. `held`: bytes
+        that are at hand.
+        """
         file, report = self.opened.file, fetcher.report
         if not self._begun:
             report.files.read += 1
             self._begun = True
         self._unchecked = True
         try:
-            found, arrays = self._read(group, left, fetcher)
+            found, arrays = self._read(group, left, fetcher, held)
         except PageseekError:
             file.store.check()  # what was read may be of another version
             raise
@@ -401,7 +408,7 @@ class Reading:
             report.files.prune(last_proof(self._before, report), 1)
 
     def _read(
-        self, group: GroupPlan, left: int | None, fetcher: Fetcher
+        self, group: GroupPlan, left: int | None, fetcher: Fetcher, held: Sequence[Held]
     ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
         file, scope = self.opened.file, self.opened.scope
         request, report = self._plan.request, fetcher.report
@@ -425,6 +432,7 @@ class Reading:
                 request.options,
                 self._learned,
                 COLUMN_INDEX in request.prune,
+                held,
             )
             try:
                 found = scan.run(ranges, None if group.proven else scope.bound, left, sure)

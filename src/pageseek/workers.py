@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
+from pageseek.memory import keep_warm
+
 T = TypeVar("T")
 
 
@@ -181,7 +183,10 @@ class Crew:
     def _run(self, job: Callable[[], T]) -> T:
         with self.working():
             self.go_on()
-            return job()
+            try:
+                return job()
+            finally:
+                keep_warm()
 
     def _submit(self, work: Callable[[], T]) -> Future[T]:
         """Have it done by a thread; here and now where none can be started, as when the interpreter ends."""
@@ -196,6 +201,7 @@ class Crew:
             if self.stopped:
                 raise StoppedError
             if self._pool is None:
+                keep_warm()
                 self._pool = ThreadPoolExecutor(
                     self._ahead + self.threads, thread_name_prefix="pageseek"
                 )

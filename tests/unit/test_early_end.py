@@ -13,7 +13,7 @@ from pageseek._core import rows
 
 import pageseek as ps
 from pageseek import execute
-from pageseek.ordering import BLOCK, Learned, blocks_of, likely_share
+from pageseek.ordering import BLOCK, EACH, SETTLED, Learned, blocks_of, likely_share
 from pageseek.predicate.bound import BoundAnd, BoundConst, BoundOr
 
 N = 4_000
@@ -98,7 +98,7 @@ def test_what_rules_out_much_for_little_comes_first() -> None:
     parts = [dear, cheap]
 
     def order() -> list[int]:
-        return [i for i, _ in learned.order(parts, lambda part: sizes[id(part)])]
+        return [i for i, _ in learned.order(parts, lambda part: sizes[id(part)])[0]]
 
     assert order() == [1, 0]
     learned.note(1, (10, 1), (0, 0), 1.0)  # too few rows to say anything
@@ -116,7 +116,7 @@ def test_rows_side_by_side_spare_more_than_rows_strewn_about() -> None:
     learned.note(0, (100_000, 98), (3_000, 98), 0.01)  # a few in every page
     # judged on what the first left, which does not make it dearer
     learned.note(1, (3_000, 98), (150, 6), 0.015)
-    assert [i for i, _ in learned.order(parts, lambda _: 8.0)] == [1, 0]
+    assert [i for i, _ in learned.order(parts, lambda _: 8.0)[0]] == [1, 0]
 
 
 @pytest.mark.parametrize("n", [1, BLOCK - 1, BLOCK, BLOCK + 1, 10 * BLOCK + 5])
@@ -154,3 +154,14 @@ def test_the_order_is_learned_from_row_group_to_row_group() -> None:
     leaves = scan.explain(analyze=True).to_dict()["leaves"]
     assert leaves["a"]["rows_decoded"] < n / 4
     assert leaves["b"]["rows_decoded"] > n / 2
+
+
+def test_a_settled_order_is_measured_now_and_then() -> None:
+    learned, parts = Learned(), [BoundConst(True), BoundConst(True)]
+    measured = [learned.order(parts, lambda _: 8.0)[1] for _ in range(3 * EACH + SETTLED)]
+    assert all(measured[:SETTLED])
+    assert sum(measured[SETTLED:]) == 3
+    learned.note(0, (100_000, 98), (99_000, 98), 1.0)  # dear, and rules out little
+    learned.note(1, (100_000, 98), (100, 1), 0.001)
+    orders = [[i for i, _ in learned.order(parts, lambda _: 8.0)[0]] for _ in range(EACH)]
+    assert orders[-1] == [1, 0]  # learned all the same

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.predicate import expression as ex
-from pageseek.predicate.listed import Literals
+from pageseek.predicate.listed import Listed, Literals
 from pageseek.schema import Leaf
 from pageseek.types import Form
 
@@ -29,6 +29,12 @@ class BoundLeaf:
     negate: bool
     nan: int
     source: ex.Expression
+
+    def against(self, n: int) -> Literals | rows.Lookup:
+        """What the kernels compare `n` more values with: a list of IN is checked once, however often it is asked."""
+        if self.op == rows.OP_IN and isinstance(self.literals, Listed):
+            return self.literals.lookup(self.form.kind, self.form.width, n)
+        return self.literals
 
     def __repr__(self) -> str:
         return f"not ({self.source!r})" if self.negate else repr(self.source)

@@ -5,14 +5,11 @@ A condition on them is decided once, by the kernel that would judge the rows, an
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, BoundResidual
-from pageseek.predicate.listed import Listed
 from pageseek.schema import Leaf
 from pageseek.types import (
     ABSENT,
@@ -119,9 +116,6 @@ def decide(bound: Bound, values: pa.Array) -> bool:
         return bound.mask([pa.chunked_array([values])])[1] > 0
     assert isinstance(bound, BoundLeaf)
     form, buffers = bound.form, values.buffers()
-    literals: Any = bound.literals
-    if isinstance(literals, Listed):
-        literals = literals.lookup(form.kind, form.width, 1)
     mask, _ = rows.compare(
         form.kind,
         form.width,
@@ -131,7 +125,7 @@ def decide(bound: Bound, values: pa.Array) -> bool:
         buffers[1] if len(buffers) == 3 else None,
         bound.op,
         bound.negate,
-        literals,
+        bound.against(1),
         bound.nan,
     )
     return bool(np.frombuffer(mask, np.uint8)[0] & 1)

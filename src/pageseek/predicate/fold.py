@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -78,9 +78,6 @@ def _passes(test: BoundLeaf, literals: Literals) -> bytes:
     """For each literal one byte: 1 where a value like it passes the test."""
     n, values, offsets = literals
     form = test.form
-    against: Any = test.literals
-    if isinstance(against, Listed):
-        against = against.lookup(form.kind, form.width, n)
     mask, _ = rows.compare(
         form.kind,
         form.width,
@@ -90,7 +87,7 @@ def _passes(test: BoundLeaf, literals: Literals) -> bytes:
         offsets,
         test.op,
         test.negate,
-        against,
+        test.against(n),
         test.nan,
     )
     return np.unpackbits(np.frombuffer(mask, np.uint8), count=n, bitorder="little").tobytes()

@@ -15,7 +15,6 @@ from pageseek._core import rows
 from pageseek._core.pages import DICTIONARY_PAGE
 from pageseek.chunks import page_header
 from pageseek.codecs import decompressor
-from pageseek.codes import entries_of
 from pageseek.errors import PageseekError
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import Proof, Site, Wanted
@@ -145,7 +144,6 @@ def _entries(site: Site, test: BoundLeaf, page: memoryview) -> tuple[int, Any, A
         test.form.core, 0, 0, codec=codec, decompress=decompress, max_page=LARGEST
     )
     decoder.head(page)
-    decoder.take_dictionary()
     n = decoder.num_values
     if n == 0:
         nulls = site.file.null_count(site.row_group, leaf)
@@ -154,7 +152,7 @@ def _entries(site: Site, test: BoundLeaf, page: memoryview) -> tuple[int, Any, A
         return 0, b"", None
     if n > MOST:
         raise DoubtError(f"its {n} entries are too many")
-    made, _, _, offsets, values = entries_of(decoder, n)
+    made, _, _, offsets, values = decoder.entries()
     if made != n:
         raise DoubtError(f"{made} of {n} entries")
     return n, values, offsets
@@ -167,7 +165,7 @@ def _proof(site: Site, test: BoundLeaf, entries: tuple[int, Any, Any]) -> Proof 
     if n:
         _, passed = rows.compare(
             form.kind, form.width, n, None, values, offsets,
-            test.op, test.negate, test.literals, test.nan,
+            test.op, test.negate, test.against(n), test.nan,
         )  # fmt: skip
     if passed == 0:
         return NONE_PASSES

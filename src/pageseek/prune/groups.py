@@ -89,5 +89,5 @@ def _proved(
     if zones is None:
         return b"\1" * n, bytes(n)
     assert isinstance(test, BoundLeaf)
-    verdict, bit = zones.probe(test.op, test.literals, test.nan), bit_of(test)
+    verdict, bit = zones.probe(test.op, test.against(0), test.nan), bit_of(test)
     return verdict.translate(_MAY[bit]), verdict.translate(_MUST[bit])

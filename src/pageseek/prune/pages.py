@@ -102,7 +102,7 @@ def page_proof(
         index = file.cached_column_index(row_group, test.leaf, options)[1]
     if index is None or offsets is None:
         return None
-    verdict, bit = index.zones.probe(test.op, test.literals, test.nan), bit_of(test)
+    verdict, bit = index.zones.probe(test.op, test.against(0), test.nan), bit_of(test)
     must = rows.RowRanges.empty()
     if surely_too:
         file.chunk(

@@ -9,14 +9,11 @@ import threading
 import time
 from collections.abc import Sequence
 
-import numpy as np
-
+from pageseek._core.memory import Block
 from pageseek.errors import FileChangedError
 from pageseek.storage.base import Buffer, Version
 
-LARGE = (
-    4 << 20
-)  # bytes from which numpy's memory comes in huge pages, so that it is not faulted in page by page
+LARGE = 64 << 10  # bytes from which buffers of the core are passed on from thread to thread
 
 RACES = 5  # times that a file may be seen to have just been written, until it is read all the same
 
@@ -130,7 +127,7 @@ class LocalStore:
             return os.read(self._fd, length)
 
     def _read_large(self, offset: int, length: int) -> Buffer:
-        buffer = memoryview(np.empty(length, np.uint8))
+        buffer = memoryview(Block(length))
         have = 0
         while have < length:
             n = os.preadv(self._fd, [buffer[have:]], offset + have)

@@ -119,7 +119,7 @@ class ObstoreFiles(Files):
     def key(self) -> str:
         """Tells endpoints apart, in caches too."""
         config = self.given.config if hasattr(self.given, "config") else self.options
-        place = str(config.get("endpoint") or config.get("endpoint_url") or "")
+        place = next(iter(_endpoints(config)), "")
         prefix = getattr(self.given, "prefix", None) or ""
         return f"{self.base}{'@' + shown(place) if place else ''}{'/' + prefix if prefix else ''}"
 
@@ -172,8 +172,7 @@ class ObstoreFiles(Files):
                 more[name] = value
             elif name != "client_options":
                 config[name] = value
-        ends = [config.get(name, "") for name in ("endpoint", "aws_endpoint", "aws_endpoint_url")]
-        plain = any(str(end).startswith("http://") for end in ends)
+        plain = any(end.startswith("http://") for end in _endpoints(config))
         if parts.scheme == "http" or plain:
             client.setdefault("allow_http", True)
         client.setdefault("read_timeout", timedelta(seconds=patience.timeout))
@@ -205,6 +204,12 @@ class ObstoreFiles(Files):
     def looks_like_file(self, path: str) -> bool:
         """Over HTTP everything is, since there are no folders."""
         return self.url.startswith(HTTP)
+
+
+def _endpoints(config: Mapping[str, Any]) -> list[str]:
+    """The addresses that options name, however they spell that."""
+    names = {name.lower().removeprefix("aws_"): value for name, value in config.items()}
+    return [str(names[name]) for name in ("endpoint", "endpoint_url") if names.get(name)]
 
 
 def of_url(url: str, options: Mapping[str, Any]) -> tuple[ObstoreFiles, str]:

@@ -1,0 +1,284 @@
+/* buffers.c - memory for output, and blocks of it that were freed and are kept warm for a while. */
+#if defined(__linux__)
+#define _GNU_SOURCE /* madvise, posix_memalign, clock_gettime under -std=c11 */
+#elif !defined(_WIN32)
+#define _POSIX_C_SOURCE 200112L
+#endif
+
+#include <stdlib.h>
+
+#include "base.h"
+
+#if defined(__linux__)
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <time.h>
+#elif defined(_WIN32)
+#include <malloc.h>
+#endif
+
+#define BUFFER_ALIGN ((size_t)64)
+#define HUGE_PAGE    ((size_t)2 << 20)
+/* from here page faults cost more than filling the buffer does */
+#define HUGE_FROM ((size_t)4 << 20)
+
+static void *system_new(size_t size) {
+    void *buffer = NULL;
+#if defined(_WIN32)
+    buffer = _aligned_malloc(size, BUFFER_ALIGN);
+#else
+    if (posix_memalign(&buffer, BUFFER_ALIGN, size)) return NULL;
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    /* Advice only, for the whole huge pages inside: what lies around them may belong to other blocks. To ask
+     * for their alignment would make the allocator map and unmap every block anew. */
+    if (size >= HUGE_FROM) {
+        const size_t lead = (HUGE_PAGE - (uintptr_t)buffer % HUGE_PAGE) % HUGE_PAGE;
+        (void)madvise((uint8_t *)buffer + lead, (size - lead) & ~(HUGE_PAGE - 1),
+                      MADV_HUGEPAGE);
+    }
+#endif
+#endif
+    return buffer;
+}
+
+static void system_free(void *buffer) {
+#if defined(_WIN32)
+    _aligned_free(buffer);
+#else
+    free(buffer);
+#endif
+}
+
+/* ---- the pool ---------------------------------------------------------------------------- */
+
+#if defined(__linux__)
+/* The allocators of Linux give each thread memory of its own, and what a thread frees goes back to the system
+ * sooner than what the first thread does: two threads that decode fault in page after page that one thread
+ * would have found warm. Large blocks are therefore passed on from thread to thread. */
+#define POOL_FROM ((size_t)64 << 10)
+#define POOL_UPTO ((size_t)1 << 30)
+#define POOL_STEPS                                                                             \
+    8 /* sizes in each doubling: a block is at most an eighth larger than was asked */
+#define POOL_SIZES (14 * POOL_STEPS + 1)
+#define POOL_SPINS 2000
+
+typedef struct kept {
+    struct kept *next; /* older ones */
+    uint64_t since;    /* ns */
+} kept;
+
+struct ps_pool {
+    atomic_flag busy;
+    _Atomic uint64_t open_until; /* ns; what is freed later goes to the system */
+    size_t out, held,
+        most; /* bytes in use, bytes kept, and the most that both have been together */
+    kept *sizes[POOL_SIZES];
+};
+
+static ps_pool own = {.busy = ATOMIC_FLAG_INIT};
+static ps_pool *shared = &own;
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* False where it stays taken: by a thread that a fork left behind, perhaps. One does without the pool then. */
+static int enter(ps_pool *pool) {
+    for (int i = 0; atomic_flag_test_and_set_explicit(&pool->busy, memory_order_acquire); i++) {
+        if (i == POOL_SPINS) return 0;
+        if (i > 50) sched_yield();
+    }
+    return 1;
+}
+
+static void leave(ps_pool *pool) {
+    atomic_flag_clear_explicit(&pool->busy, memory_order_release);
+}
+
+/* The place of a size among those of the pool, and the size made full. */
+static size_t size_class(size_t *size) {
+    const int doubling = 63 - ps_clz64(*size);
+    const size_t step = ((size_t)1 << doubling) / POOL_STEPS;
+    const size_t steps = (*size + step - 1) / step; /* POOL_STEPS .. 2 * POOL_STEPS */
+    *size = steps * step;
+    return (size_t)(doubling - 16) * POOL_STEPS + (steps - POOL_STEPS);
+}
+
+static int pooled(size_t size) {
+    return size >= POOL_FROM && size <= POOL_UPTO;
+}
+
+static void free_all(kept *list) {
+    for (kept *next; list; list = next) {
+        next = list->next;
+        system_free(list);
+    }
+}
+
+/* Blocks of other sizes are let go of where they would make the process larger than it has been. */
+static kept *make_room(ps_pool *pool, size_t size) {
+    kept *gone = NULL;
+    for (size_t i = POOL_SIZES;
+         pool->held && pool->out + pool->held + size > pool->most && i--;) {
+        const size_t each = (POOL_STEPS + i % POOL_STEPS) *
+                            ((POOL_FROM << i / POOL_STEPS) / POOL_STEPS);
+        while (pool->sizes[i] && pool->out + pool->held + size > pool->most) {
+            kept *block = pool->sizes[i];
+            pool->sizes[i] = block->next;
+            pool->held -= each;
+            block->next = gone;
+            gone = block;
+        }
+    }
+    if (pool->out + pool->held + size > pool->most) pool->most = pool->out + pool->held + size;
+    return gone;
+}
+
+static void *pool_new(size_t size) {
+    ps_pool *pool = shared;
+    const size_t i = size_class(&size);
+    if (!enter(pool)) return system_new(size);
+    kept *found = pool->sizes[i], *gone = NULL;
+    if (found) {
+        pool->sizes[i] = found->next;
+        pool->held -= size;
+    } else {
+        gone = make_room(pool, size);
+    }
+    pool->out += size;
+    leave(pool);
+    free_all(gone);
+    if (found) return found;
+    void *buffer = system_new(size);
+    if (!buffer && enter(pool)) {
+        pool->out -= size;
+        leave(pool);
+    }
+    return buffer;
+}
+
+static void pool_free(void *buffer, size_t size) {
+    ps_pool *pool = shared;
+    const size_t i = size_class(&size);
+    const uint64_t until = atomic_load_explicit(&pool->open_until, memory_order_relaxed);
+    const uint64_t now = until ? now_ns() : 0;
+    if (enter(pool)) {
+        pool->out = pool->out > size ? pool->out - size : 0;
+        if (now < until) {
+            kept *block = buffer;
+            *block = (kept){.next = pool->sizes[i], .since = now};
+            pool->sizes[i] = block;
+            pool->held += size;
+            buffer = NULL;
+        }
+        leave(pool);
+    }
+    if (buffer) system_free(buffer);
+}
+
+ps_pool *ps_pool_own(void) {
+    return &own;
+}
+
+void ps_pool_share(ps_pool *pool) {
+    shared = pool;
+}
+
+void ps_pool_open(double seconds) {
+    atomic_store_explicit(&shared->open_until, now_ns() + (uint64_t)(seconds * 1e9),
+                          memory_order_relaxed);
+}
+
+size_t ps_pool_trim(double seconds) {
+    ps_pool *pool = shared;
+    const uint64_t now = now_ns(), age = (uint64_t)(seconds * 1e9);
+    const uint64_t before = now > age ? now - age : 0;
+    if (!enter(pool)) return 0;
+    kept *gone = NULL;
+    for (size_t i = 0; i < POOL_SIZES; i++) {
+        const size_t each = (POOL_STEPS + i % POOL_STEPS) *
+                            ((POOL_FROM << i / POOL_STEPS) / POOL_STEPS);
+        kept **link = &pool->sizes[i];
+        while (*link && (*link)->since > before) link = &(*link)->next;
+        while (*link) { /* older from here on */
+            kept *block = *link;
+            *link = block->next;
+            pool->held -= each;
+            block->next = gone;
+            gone = block;
+        }
+    }
+    if (now >= atomic_load_explicit(&pool->open_until, memory_order_relaxed))
+        pool->most = pool->out + pool->held;
+    const size_t held = pool->held;
+    leave(pool);
+    free_all(gone);
+    return held;
+}
+
+void ps_pool_forked(void) {
+    leave(shared);
+}
+#else
+static int pooled(size_t size) {
+    (void)size;
+    return 0;
+}
+static void *pool_new(size_t size) {
+    return system_new(size);
+}
+static void pool_free(void *buffer, size_t size) {
+    (void)size;
+    system_free(buffer);
+}
+ps_pool *ps_pool_own(void) {
+    return NULL;
+}
+void ps_pool_share(ps_pool *pool) {
+    (void)pool;
+}
+void ps_pool_open(double seconds) {
+    (void)seconds;
+}
+size_t ps_pool_trim(double seconds) {
+    (void)seconds;
+    return 0;
+}
+void ps_pool_forked(void) {}
+#endif
+
+/* ---- output buffers ---------------------------------------------------------------------- */
+
+static size_t buffer_size(size_t size) {
+    if (size > SIZE_MAX / 2) return 0;
+    return size ? (size + BUFFER_ALIGN - 1) & ~(BUFFER_ALIGN - 1) : BUFFER_ALIGN;
+}
+
+void *ps_buffer_new(size_t size) {
+    const size_t rounded = buffer_size(size);
+    if (!rounded) return NULL;
+    return pooled(rounded) ? pool_new(rounded) : system_new(rounded);
+}
+
+void *ps_buffer_grow(void *buffer, size_t old_size, size_t new_size) {
+    size_t had = buffer_size(old_size), needs = buffer_size(new_size);
+    if (buffer && needs == had) return buffer;
+    void *grown = ps_buffer_new(new_size); /* NULL leaves the old buffer with its owner */
+    if (grown && buffer) {
+        memcpy(grown, buffer, old_size < new_size ? old_size : new_size);
+        ps_buffer_free(buffer, old_size);
+    }
+    return grown;
+}
+
+void ps_buffer_free(void *buffer, size_t size) {
+    if (!buffer) return;
+    if (pooled(buffer_size(size))) {
+        pool_free(buffer, buffer_size(size));
+    } else {
+        system_free(buffer);
+    }
+}

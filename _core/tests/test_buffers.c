@@ -1,0 +1,125 @@
+#include "check.h"
+#include "pageseek.h"
+
+#if defined(__linux__)
+#include <pthread.h>
+#endif
+
+#define LONG_AGO 1e6 /* seconds: nothing has been kept for as long */
+
+static void test_sizes(void) {
+    for (size_t size = 0; size < (size_t)5 << 20; size = size * 3 + 1) {
+        uint8_t *p = ps_buffer_new(size);
+        CHECK(p != NULL && (uintptr_t)p % 64 == 0);
+        memset(p, 0x5a, size);
+        p = ps_buffer_grow(p, size, 2 * size + 100);
+        CHECK(p != NULL && (size == 0 || (p[0] == 0x5a && p[size - 1] == 0x5a)));
+        memset(p, 0, (2 * size + 100 + 63) / 64 * 64); /* rounded up: all of it is ours */
+        ps_buffer_free(p, 2 * size + 100);
+    }
+    CHECK(ps_buffer_new(SIZE_MAX) == NULL);
+    ps_buffer_free(NULL, 0);
+    ps_buffer_free(NULL, (size_t)1 << 20);
+}
+
+#if defined(__linux__)
+static void test_closed(void) {
+    ps_buffer_free(ps_buffer_new((size_t)1 << 20), (size_t)1 << 20);
+    CHECK_INT(ps_pool_trim(LONG_AGO), 0);
+}
+
+static void test_kept(void) {
+    const size_t size = 300000, full = 327680; /* ten eighths of 2^18 */
+    ps_pool_open(60);
+    uint8_t *p = ps_buffer_new(size), *q = ps_buffer_new(size);
+    CHECK(p != q);
+    ps_buffer_free(p, size);
+    CHECK_INT(ps_pool_trim(LONG_AGO), full);
+    ps_buffer_free(q, size);
+    CHECK_INT(ps_pool_trim(LONG_AGO), 2 * full);
+    uint8_t *again = ps_buffer_new(size -
+                                   1000); /* of the same class: the last that was freed */
+    CHECK(again == q);
+    memset(again, 1, size - 1000);
+    ps_buffer_free(again, size - 1000);
+    ps_buffer_free(ps_buffer_new(1000), 1000); /* small ones pass by */
+    CHECK_INT(ps_pool_trim(LONG_AGO), 2 * full);
+    CHECK_INT(ps_pool_trim(0), 0);
+    ps_pool_open(0);
+    CHECK_INT(ps_pool_trim(0), 0);
+}
+
+/* What is kept and what is in use are together at most the most that was in use. */
+static void test_never_larger(void) {
+    const size_t mib = (size_t)1 << 20;
+    ps_pool_open(60);
+    uint8_t *four[4];
+    for (int i = 0; i < 4; i++) four[i] = ps_buffer_new(mib);
+    for (int i = 0; i < 4; i++) ps_buffer_free(four[i], mib);
+    CHECK_INT(ps_pool_trim(LONG_AGO), 4 * mib);
+    uint8_t *two = ps_buffer_new(2 * mib);
+    CHECK_INT(ps_pool_trim(LONG_AGO), 2 * mib);
+    uint8_t *half = ps_buffer_new(mib / 2);
+    CHECK_INT(ps_pool_trim(LONG_AGO), mib);
+    uint8_t *eight = ps_buffer_new(8 * mib);
+    CHECK_INT(ps_pool_trim(LONG_AGO), 0);
+    ps_buffer_free(two, 2 * mib);
+    ps_buffer_free(half, mib / 2);
+    ps_buffer_free(eight, 8 * mib);
+    CHECK_INT(ps_pool_trim(LONG_AGO), 10 * mib + mib / 2);
+    ps_pool_open(0);
+    ps_buffer_free(ps_buffer_new(mib / 2),
+                   mib / 2); /* closed: one that was kept, to the system */
+    CHECK_INT(ps_pool_trim(LONG_AGO), 10 * mib);
+    CHECK_INT(ps_pool_trim(0), 0);
+}
+
+static void *hammer(void *seed) {
+    uint64_t state = (uint64_t)(uintptr_t)seed * 0x9e3779b97f4a7c15u + 1;
+    uint8_t *held[8] = {0};
+    size_t sizes[8] = {0};
+    uintptr_t wrong = 0;
+    for (int i = 0; i < 4000; i++) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        const size_t k = state % 8;
+        if (held[k]) {
+            for (size_t at = 0; at < sizes[k]; at += 4096)
+                wrong += held[k][at] != (uint8_t)(k + 1);
+            ps_buffer_free(held[k], sizes[k]);
+            held[k] = NULL;
+        } else {
+            sizes[k] = 50000 + (state >> 20) % 400000;
+            held[k] = ps_buffer_new(sizes[k]);
+            memset(held[k], (int)k + 1, sizes[k]);
+        }
+        if (i % 500 == 0) ps_pool_trim(0);
+    }
+    for (size_t k = 0; k < 8; k++) ps_buffer_free(held[k], sizes[k]);
+    return (void *)wrong;
+}
+
+static void test_threads(void) {
+    pthread_t threads[4];
+    ps_pool_open(60);
+    for (uintptr_t i = 0; i < 4; i++)
+        CHECK_INT(pthread_create(&threads[i], NULL, hammer, (void *)(i + 1)), 0);
+    for (int i = 0; i < 4; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        CHECK(wrong == NULL);
+    }
+    ps_pool_open(0);
+    CHECK_INT(ps_pool_trim(0), 0);
+}
+#endif
+
+int main(void) {
+    test_sizes();
+#if defined(__linux__)
+    test_closed();
+    test_kept();
+    test_never_larger();
+    test_threads();
+#endif
+    return check_report();
+}

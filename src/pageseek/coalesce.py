@@ -1,0 +1,57 @@
+"""Which ranges of a file become one request.
+
+The requests of a wave run side by side. As long as there are few, bytes between two ranges make a request longer, and
+to leave them out costs hardly more than its sending; only where there are more than a store answers at a time does
+one less save a part of a wait, and is worth latency x bandwidth bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+LARGEST = 16 << 20  # bytes of one request that coalescing makes; a single range may be larger
+PARALLEL = 16  # requests that are answered side by side
+SENDING = 8  # a further one of these costs so much less than a wait
+
+
+def coalesced(
+    ranges: Sequence[tuple[int, int]], gap: int, parallel: int = PARALLEL
+) -> list[tuple[int, int, int]]:
+    """Requests as (offset, length, how many of the ranges it serves), in the order of the ranges.
+
+    Parameters
+    ----------
+    ranges : sequence of (offset, length)
+        Ascending by offset; they may overlap.
+    gap : int
+        Latency x bandwidth of the store, in bytes: 0 where only neighbours are worth one request.
+    """
+    if len(ranges) == 1:
+        return [(*ranges[0], 1)]
+    few = gap // SENDING
+    stop, holes = 0, []
+    for i, (offset, length) in enumerate(ranges):
+        if i:
+            holes.append(offset - stop)
+        stop = max(stop, offset + length)
+    left = 1 + sum([hole > few for hole in holes])
+    bridged, share = few, 0
+    if (
+        left > parallel
+    ):  # the smallest holes first, until the requests are few enough, and of like size
+        wide = sorted([hole for hole in holes if few < hole <= gap])
+        if wide:
+            bridged = wide[min(left - parallel, len(wide)) - 1]
+            share = (
+                stop - ranges[0][0] - sum([hole for hole in holes if hole > bridged])
+            ) // parallel
+    requests: list[tuple[int, int, int]] = []
+    for i, (offset, length) in enumerate(ranges):
+        if i and (hole := holes[i - 1]) <= bridged:
+            start, size, members = requests[-1]
+            end = max(start + size, offset + length)
+            if end - start <= LARGEST and (hole <= few or size < share):
+                requests[-1] = start, end - start, members + 1
+                continue
+        requests.append((offset, length, 1))
+    return requests

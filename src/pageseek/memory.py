@@ -1,0 +1,59 @@
+"""Buffers that threads pass on to each other: kept while scans follow one another, given back soon after."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from pageseek._core import memory
+
+WARM = 1.0  # seconds that freed buffers wait for the next reader
+
+_lock = threading.Lock()
+_until = 0.0
+_keeper: threading.Thread | None = None
+
+
+def keep_warm() -> None:
+    """Several threads decode now, or have just done so."""
+    global _until, _keeper
+    now = time.monotonic()
+    if now < _until - WARM / 2:
+        return
+    with _lock:
+        _until = now + WARM
+        memory.keep(WARM)
+        if _keeper is None:
+            _keeper = threading.Thread(target=_give_back, name="pageseek-memory", daemon=True)
+            try:
+                _keeper.start()
+            except RuntimeError:  # the interpreter ends, or the process may have no more threads
+                _keeper = None
+                memory.keep(0)
+
+
+def _give_back() -> None:
+    global _keeper
+    while True:
+        time.sleep(WARM / 2)
+        with _lock:
+            if time.monotonic() >= _until:
+                memory.keep(0)
+                memory.trim(0)
+                _keeper = None
+                return
+        memory.trim(WARM)
+
+
+def _forked() -> None:
+    """In a child process the keeper is gone, and no lock has a holder."""
+    global _lock, _keeper, _until
+    _lock, _keeper, _until = threading.Lock(), None, 0.0
+    memory.forked()
+    memory.keep(0)
+    memory.trim(0)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
