@@ -169,7 +169,8 @@ class ScanPlan:
         for tables, failed, part, lane in crew.in_order(jobs()):
             report.join(part, lane)
             report.step()
-            yield from tables
+            while tables:
+                yield tables.pop(0)  # one at a time is held
             if failed is not None:
                 raise failed
 

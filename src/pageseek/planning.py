@@ -102,9 +102,7 @@ def prepare(
             held, full = held + keeps, full + (keeps and bool(scope.kept))
             opened.append(made if keeps else None)
         else:
-            if (
-                report.bytes["index"] > indexes
-            ):  # nobody else will see whether they are of one version
+            if report.bytes["index"] > indexes:  # was it of the version of the footer?
                 checked(file.store, report)
             report.files.prune(last_proof(before, report), 1)
         first_row += file.num_rows
