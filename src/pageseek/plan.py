@@ -20,7 +20,7 @@ from pageseek.execute import GroupScan
 from pageseek.fetch import Fetcher
 from pageseek.judge import Steps, judge, last_proof, load_offsets
 from pageseek.ordering import Learned
-from pageseek.prune import COLUMN_INDEX
+from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
 from pageseek.shape import Filling
@@ -348,6 +348,7 @@ class Reading:
                 request.options,
                 self._learned,
                 COLUMN_INDEX in request.prune,
+                PAGE_HEADERS in request.prune,
             )
             try:
                 found = scan.run(ranges, None if group.proven else scope.bound, left, sure)

@@ -8,12 +8,14 @@ Pruners do no IO. One that needs bytes is a generator: it yields the (offset, le
 receives their bytes in order, and returns what it proved.
 """
 
-from pageseek.prune.driver import Left, Task, drive
+from pageseek.asking import Wanted
+from pageseek.prune.driver import Left, Task
 from pageseek.prune.groups import GroupProof, prune_groups
 from pageseek.prune.pages import load_indexes
-from pageseek.prune.protocol import Proof, Pruner, Site, Wanted, passing
+from pageseek.prune.protocol import Proof, Pruner, Site, passing
 from pageseek.prune.registry import (
     COLUMN_INDEX,
+    PAGE_HEADERS,
     STATISTICS,
     mechanisms,
     register_pruner,
@@ -22,6 +24,7 @@ from pageseek.prune.registry import (
 
 __all__ = [
     "COLUMN_INDEX",
+    "PAGE_HEADERS",
     "STATISTICS",
     "GroupProof",
     "Left",
@@ -30,7 +33,6 @@ __all__ = [
     "Site",
     "Task",
     "Wanted",
-    "drive",
     "load_indexes",
     "mechanisms",
     "passing",

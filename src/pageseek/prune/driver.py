@@ -16,19 +16,19 @@ import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pageseek._core import rows
+from pageseek.asking import Wanted, together
 from pageseek.fetch import Kept
 from pageseek.metadata import ParquetFile
+from pageseek.page_headers import walk, walking_bytes
 from pageseek.predicate.bound import Bound, BoundLeaf, tests_of
 from pageseek.prune.evidence import Evidence
 from pageseek.prune.groups import GroupProof
-from pageseek.prune.headers import walk, walking_bytes
 from pageseek.prune.pages import Touched, is_one_page, load_indexes, missing_bytes, page_proof
-from pageseek.prune.protocol import Proof, Pruner, Site, Wanted
+from pageseek.prune.protocol import Proof, Pruner, Site
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, pruners
-from pageseek.prune.stake import together
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.storage.base import SLOW_STORE
@@ -303,16 +303,3 @@ def _probed(items: Sequence[T]) -> Iterator[list[T]]:
     while at < len(drawn):
         yield drawn[at : at + size]
         at, size = at + size, size * 2
-
-
-def drive(
-    pruner: Generator[list[tuple[int, int]], list[memoryview], Any],
-    fetch: Callable[[list[tuple[int, int]]], Any],
-) -> Any:
-    """Run a pruner: fetch what it wants until it returns what it proved."""
-    try:
-        wanted = next(pruner)
-        while True:
-            wanted = pruner.send(fetch(wanted))
-    except StopIteration as done:
-        return done.value
