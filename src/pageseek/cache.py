@@ -113,6 +113,7 @@ class FileCache:
                 if isinstance(store, RemoteStore):
                     report.requests += store.requests
                     report.waves += store.requests
+                    report.retried(*store.retries.take())
                 store.close()
                 return known
         renewed = isinstance(store, RemoteStore) and store.renewed

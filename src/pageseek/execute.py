@@ -61,13 +61,14 @@ from pageseek.types import BYTES_KINDS, Form, Options
 _NO_ROWS = rows.RowRanges.empty()
 RESIDUAL_WEIGHT = 8  # of a byte that is evaluated outside of the kernels, until it is measured
 Key = tuple[int, int]  # of a leaf: Leaf.key
+Held = tuple[int, memoryview]  # bytes of a file, and where they begin
 FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
 CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
 SHARED = 1 << 18  # bytes of pages that are worth a second core
 MOST_BYTES = 1 << 30  # of strings that are looked up at once
 
 
-def _place(kept: tuple[int, memoryview]) -> int:
+def _place(kept: Held) -> int:
     return kept[0]
 
 
@@ -84,9 +85,11 @@ class GroupScan:
         learned: Learned | None = None,
         indexed: bool = False,
         walked: bool = False,
+        held: Sequence[Held] = (),
     ) -> None:
         """`learned`: of the filter, what the row groups before have shown. `indexed`: the page index may be used.
-        `walked`: and, where there is none, what the headers of pages say.
+        `walked`: and, where there is none, what the headers of pages say. `held`: bytes that were fetched before, in
+        the order of their places.
         """
         self._indexed, self._walked = indexed, walked
         self._learned = learned or Learned()
@@ -103,9 +106,9 @@ class GroupScan:
         # of leaves that are held as codes: what these stand for
         self._entries: dict[Key, pa.Array] = {}
         self._read_before: set[int] = set()  # leaves
-        self._reuses = False  # bytes that were fetched for a test
+        self._reuses = bool(held)  # bytes that were fetched before, or for a test
         # bytes of leaves that were tested and are payload, by their place
-        self._kept: list[tuple[int, memoryview]] = []
+        self._kept: list[Held] = list(held)
         self._stepwise = False  # what was tested is let go of, and may be read again
         # leaves of which the filter asks for nulls alone, and those that are null wherever it is TRUE
         self._by_levels: dict[Key, Part] = {}

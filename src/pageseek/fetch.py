@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,6 +13,7 @@ from pageseek.limits import DEFAULT, Limits
 from pageseek.report import Report
 from pageseek.storage.base import SLOW_STORE, Buffer, Store
 from pageseek.storage.remote import RemoteStore
+from pageseek.storage.retry import Retries
 from pageseek.workers import Crew
 
 KEPT = 8 << 20  # bytes that were read to prune and wait for the scan
@@ -145,11 +146,21 @@ class Fetcher:
 
     def _answers(self, requests: Sequence[tuple[int, int]]) -> list[Buffer]:
         if self.crew is None:
-            return self._store.read(requests)
+            return self._asked(requests, None)
         self.crew.go_on()
         if not self._far:
-            return self._store.read(requests)
+            return self._asked(requests, None)
         with self.crew.waiting():
-            if isinstance(self._store, RemoteStore):
-                return self._store.read(requests, self.crew.go_on)
+            return self._asked(requests, self.crew.go_on)
+
+    def _asked(
+        self, requests: Sequence[tuple[int, int]], go_on: Callable[[], None] | None
+    ) -> list[Buffer]:
+        if not isinstance(self._store, RemoteStore):
             return self._store.read(requests)
+        retries = Retries()
+        found = self._store.read(requests, go_on, retries)
+        if retries.count:
+            with self._counting:
+                self.report.retried(*retries.take())
+        return found

@@ -67,6 +67,7 @@ def _brought(store: Store, report: Report) -> memoryview | None:
     report.requests += store.requests
     report.waves += store.requests
     store.requests = 0
+    report.retried(*store.retries.take())
     if tail is None or tail.nbytes < 12:
         return None
     if not store.renewed:

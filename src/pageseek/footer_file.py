@@ -18,7 +18,7 @@ from pageseek._core import metadata as core
 from pageseek._core import rows
 from pageseek.bounds import Bounds, ChunkValues, believed, states_values
 from pageseek.chunks import CHUNK, Chunk, RowGroup, chunk_range, records, refusal
-from pageseek.errors import CoreError, CorruptFileError, from_core, placed
+from pageseek.errors import CoreError, CorruptFileError, PageseekError, from_core, placed
 from pageseek.footer import read_footer
 from pageseek.limits import DEFAULT
 from pageseek.nesting import Node, build
@@ -60,12 +60,17 @@ class FooterFile:
         self.store = store
         self.name = store.name
         report = report or Report()
-        self._footer, self._tail = read_footer(store, report, max_metadata_bytes)
         try:
-            parsed = core.footer(self._footer, max_arena=max_metadata_bytes)
-        except CoreError as error:
-            base = store.size - 8 - self._footer.nbytes
-            raise from_core(error, f"{self.name}: footer", base) from error
+            self._footer, self._tail = read_footer(store, report, max_metadata_bytes)
+            try:
+                parsed = core.footer(self._footer, max_arena=max_metadata_bytes)
+            except CoreError as error:
+                raise from_core(error, f"{self.name}: footer", self.footer_start) from error
+        except PageseekError:
+            store.check()  # what was read may be of another version
+            raise
+        if store.version.strong:  # to ask costs nothing there
+            store.check()
         (
             _,
             self.num_rows,

@@ -14,23 +14,26 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.cache import cache
 from pageseek.chunks import stated_pages
-from pageseek.decode import IndexMismatch
+from pageseek.decode import IndexMismatch, places_wanted
 from pageseek.errors import FileChangedError, PageseekError
-from pageseek.execute import GroupScan
+from pageseek.execute import GroupScan, Held
 from pageseek.fetch import Fetcher
 from pageseek.judge import Steps, judge, last_proof, load_offsets
 from pageseek.ordering import Learned
 from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
+from pageseek.schema import Leaf
 from pageseek.shape import Filling
-from pageseek.storage import RemoteStore
+from pageseek.storage import RemoteStore, Store
 from pageseek.storage.base import SLOW_STORE
 from pageseek.tables import batches_of, table_of
 from pageseek.workers import Crew, Job, cores
 
 SMALL = 1 << 18  # values that one thread has read before another is ready
 FAR_AHEAD = 16  # row groups that may wait for a distant store at a time
+AT_ONCE = 4  # requests that a file is worth before row groups share one
+USED = 0.75  # of the bytes of such a request, at least
 UNKNOWN = 8 << 20  # bytes that a row group of a file may take that is not open yet
 
 
@@ -86,17 +89,17 @@ class ScanPlan:
             yield from batches_of(table, self.request.batch_size)
 
     def batches(
-        self, opened: Sequence[Opened], report: Report | None = None
+        self, opened: Sequence[Opened | None], report: Report | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The same with files that were opened to plan it, where there are some."""
         for table in self.tables(report, opened):
             yield from batches_of(table, self.request.batch_size)
 
     def tables(
-        self, report: Report | None = None, opened: Sequence[Opened] = ()
+        self, report: Report | None = None, opened: Sequence[Opened | None] = ()
     ) -> Iterator[pa.Table]:
-        """The rows of the plan, a table for each row group that has some. `opened`: its files, if they were
-        opened for it a moment ago.
+        """The rows of the plan, a table for each row group that has some. `opened`: of its files those that were
+        opened for it a moment ago; empty where none was.
         """
         if report is None:  # nobody looks at it
             report = Report(analyzed=True, chunks=None)
@@ -110,11 +113,11 @@ class ScanPlan:
             beside = self.request.limit is None and sum(len(f.groups) for f in self.files) > 1
             yield from (self._side_by_side if beside else self._one_by_one)(report, opened, crew)
 
-    def _crew(self, opened: Sequence[Opened]) -> Crew | None:
+    def _crew(self, opened: Sequence[Opened | None]) -> Crew | None:
         """Who works on it, where one thread by itself would take longer."""
         threads = self.request.threads or cores()
-        if opened:
-            far = any(one.file.store.latency >= SLOW_STORE for one in opened)
+        if any(opened):
+            far = any(one is not None and one.file.store.latency >= SLOW_STORE for one in opened)
         else:
             far = any(file.source.far for file in self.files)
         values = self.num_rows if self.request.limit is None else self.request.limit
@@ -123,7 +126,7 @@ class ScanPlan:
         return Crew(threads, FAR_AHEAD if far else threads + 1, self.request.max_ahead_bytes)
 
     def _one_by_one(
-        self, report: Report, opened: Sequence[Opened], crew: Crew | None
+        self, report: Report, opened: Sequence[Opened | None], crew: Crew | None
     ) -> Iterator[pa.Table]:
         left, learned, steps = self.request.limit, Learned(), Steps()
         working = nullcontext if crew is None else crew.working
@@ -150,24 +153,26 @@ class ScanPlan:
             reading.finish(report)
 
     def _side_by_side(
-        self, report: Report, opened: Sequence[Opened], crew: Crew
+        self, report: Report, opened: Sequence[Opened | None], crew: Crew
     ) -> Iterator[pa.Table]:
         """Row groups on several cores, and in several waits, at once; the tables in their order all the same."""
         learned = Learned()
 
-        def jobs() -> Iterator[Job[tuple[pa.Table | None, Report, int]]]:
+        def jobs() -> Iterator[Job[tuple[list[pa.Table], Exception | None, Report, int]]]:
             for i, file_plan in enumerate(self.files):
                 reading = Reading(self, file_plan, learned, crew)
                 given = opened[i] if opened else None
-                for group in file_plan.groups:
-                    work = partial(reading.beside, group, report, given)
-                    yield Job(work, reading.weight(group, given))
+                for run in reading.runs(given):
+                    work = partial(reading.beside, run, report, given)
+                    yield Job(work, sum(reading.weight(group, given) for group in run))
 
-        for table, part, lane in crew.in_order(jobs()):
+        for tables, failed, part, lane in crew.in_order(jobs()):
             report.join(part, lane)
             report.step()
-            if table is not None:
-                yield table
+            while tables:
+                yield tables.pop(0)  # one at a time is held
+            if failed is not None:
+                raise failed
 
     def _begin(self, report: Report) -> None:
         """Of a report that planning did not fill: what there is to read is what the plan holds."""
@@ -191,6 +196,22 @@ class ScanPlan:
                 f"({file_plan.version.tag} -> {file.store.version.tag}); plan again"
             )
         return Opened(file, Scope.of(file, self.request, file_plan.source))
+
+
+def checked(store: Store, report: Report) -> None:
+    """Raise FileChangedError where a file is another version now, and count what it takes to see that."""
+    store.check()
+    if isinstance(store, RemoteStore) and not store.version.strong:  # it was a request
+        report.requests += 1
+        report.waves += 1
+        report.retried(*store.retries.take())
+
+
+def _places(opened: Opened, group: GroupPlan) -> dict[Leaf, list[tuple[int, int]]]:
+    """The (offset, length) of what is read of the leaves of a row group where nothing is tested."""
+    file, number = opened.file, group.row_group
+    leaves = opened.scope.touched(file)(number)
+    return {leaf: places_wanted(file, number, leaf, group.ranges, False) for leaf in leaves}
 
 
 class Reading:
@@ -257,20 +278,84 @@ class Reading:
         size: int = sum(max(chunk.total_uncompressed_size, 0) for chunk in chunks)
         return 2 * size * group.ranges.num_rows // max(file.group_rows[number], 1)
 
+    def runs(self, opened: Opened | None) -> Iterator[Sequence[GroupPlan]]:
+        """The row groups, each by itself; of a distant file without a filter those together that one request brings
+        sooner than another could be waited for, as long as others go on beside it.
+        """
+        groups, found = self._file_plan.groups, self._opened or opened
+        most = len(groups) // AT_ONCE
+        if found is None or most < 2 or found.scope.bound is not None:
+            yield from ((group,) for group in groups)
+            return
+        store, budget = found.file.store, self._plan.request.max_ahead_bytes // AT_ONCE
+        room = store.latency * store.bandwidth if store.latency >= SLOW_STORE else 0
+        run: list[GroupPlan] = []
+        size = weight = start = 0  # of the run, and where its bytes begin
+        for group in groups:
+            try:
+                places = [at for ats in _places(found, group).values() for at in ats]
+            except PageseekError:  # who reads it will say so, in its turn
+                places = []
+            more, heavy = sum(length for _, length in places), self.weight(group, found)
+            least = min([at for at, _ in places], default=0)
+            span = max([sum(at) for at in places], default=0) - start
+            if run and not (
+                len(run) < most
+                and weight + heavy <= budget
+                and least >= start
+                and USED * span <= size + more
+                and span <= room
+            ):
+                yield run
+                run, size, weight = [], 0, 0
+            start = start if run else least
+            run.append(group)
+            size, weight = size + more, weight + heavy
+        yield run
+
     def beside(
-        self, group: GroupPlan, report: Report, opened: Opened | None
-    ) -> tuple[pa.Table | None, Report, int]:
-        """The rows of a row group, read beside others of the file: with what was counted, and by which thread."""
+        self, run: Sequence[GroupPlan], report: Report, opened: Opened | None
+    ) -> tuple[list[pa.Table], Exception | None, Report, int]:
+        """The rows of row groups, read beside others of the file, up to the first that fails: with what was counted,
+        and by which thread.
+        """
         part = report.part()
         if not self._ready:
             self._open_once(part, opened)
-        table = self.read(group, None, self.open(part, opened))
+        fetcher = self.open(part, opened)
+        held = self._fetched(run, fetcher) if len(run) > 1 else ()
+        tables: list[pa.Table] = []
+        for i, group in enumerate(run):
+            try:
+                table = self.read(group, None, fetcher, held)
+            except (PageseekError, OSError) as error:
+                if not i:
+                    raise
+                return tables, error, part, threading.get_ident()
+            if table is not None:
+                tables.append(table)
         with self._counting:
-            self._left -= 1
+            self._left -= len(run)
             last = self._left == 0
         if last:
             self.finish(part)
-        return table, part, threading.get_ident()
+        return tables, None, part, threading.get_ident()
+
+    def _fetched(self, run: Sequence[GroupPlan], fetcher: Fetcher) -> Sequence[Held]:
+        """The bytes of row groups, asked for together, by their place."""
+        file, report = self.opened.file, fetcher.report
+        wanted = {}
+        try:
+            for group in run:
+                for leaf, places in _places(self.opened, group).items():
+                    counts = report.chunk(file.name, group.row_group, leaf.name, None)
+                    counts.bytes += sum(length for _, length in places)
+                    wanted.update(dict.fromkeys(places))
+        except PageseekError:  # who reads it will say so, in its turn
+            pass
+        buffers = fetcher.read(list(wanted), "data")
+        found = [(at, data) for (at, _), data in zip(wanted, buffers, strict=True)]
+        return sorted(found, key=lambda held: held[0])
 
     def _open_once(self, part: Report, opened: Opened | None) -> None:
         """Open the file and load its indexes, unless another thread did so meanwhile."""
@@ -285,15 +370,19 @@ class Reading:
         finally:
             self._opening.release()
 
-    def read(self, group: GroupPlan, left: int | None, fetcher: Fetcher) -> pa.Table | None:
-        """The rows of a row group that pass, at most so many as are `left`; None where there are none."""
+    def read(
+        self, group: GroupPlan, left: int | None, fetcher: Fetcher, held: Sequence[Held] = ()
+    ) -> pa.Table | None:
+        """The rows of a row group that pass, at most so many as are `left`; None where there are none. `held`: bytes
+        that are at hand.
+        """
         file, report = self.opened.file, fetcher.report
         if not self._begun:
             report.files.read += 1
             self._begun = True
         self._unchecked = True
         try:
-            found, arrays = self._read(group, left, fetcher)
+            found, arrays = self._read(group, left, fetcher, held)
         except PageseekError:
             file.store.check()  # what was read may be of another version
             raise
@@ -315,16 +404,12 @@ class Reading:
     def finish(self, report: Report) -> None:
         """No more of the file is read."""
         if self._unchecked:
-            store = self.opened.file.store
-            store.check()
-            if isinstance(store, RemoteStore) and not store.version.strong:  # it was a request
-                report.requests += 1
-                report.waves += 1
+            checked(self.opened.file.store, report)
         if not self._begun:  # no row group was left when they were judged
             report.files.prune(last_proof(self._before, report), 1)
 
     def _read(
-        self, group: GroupPlan, left: int | None, fetcher: Fetcher
+        self, group: GroupPlan, left: int | None, fetcher: Fetcher, held: Sequence[Held]
     ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
         file, scope = self.opened.file, self.opened.scope
         request, report = self._plan.request, fetcher.report
@@ -349,6 +434,7 @@ class Reading:
                 self._learned,
                 COLUMN_INDEX in request.prune,
                 PAGE_HEADERS in request.prune,
+                held,
             )
             try:
                 found = scan.run(ranges, None if group.proven else scope.bound, left, sure)

@@ -17,7 +17,7 @@ from pageseek.fetch import Fetcher
 from pageseek.judge import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
 from pageseek.metadata import ParquetFile
 from pageseek.opening import opened_in_order
-from pageseek.plan import ScanPlan
+from pageseek.plan import ScanPlan, checked
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
@@ -29,6 +29,9 @@ from pageseek.storage import Source
 
 FILTER, PARTITION = "filter", "partition"
 KINDS = 64  # of files with different columns, whose bound filters are kept while others are opened
+# distant files that stay open from plan to reading, each of which would else be asked for its version again; and those
+# of them of which bytes are kept that were read to prune
+HELD, HELD_FULL = 256, 16
 Visit = Callable[[Opened, FilePlan, Report], None]
 
 
@@ -47,8 +50,9 @@ def prepare(
     report: Report | None = None,
     first: ParquetFile | None = None,
     visit: Visit | None = None,
-) -> tuple[ScanPlan, list[Opened]]:
-    """A plan, and its file, open, where it is a single one: many would use up the descriptors.
+) -> tuple[ScanPlan, list[Opened | None]]:
+    """A plan, and of its files those that stay open, or nothing where none does: a single one, and distant ones, of
+    which many use up no descriptors.
 
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`. `lazy`: the plan is executed
     at once, so that row groups which a limit may spare are judged then, as they are reached. `report` and the `first`
@@ -60,7 +64,8 @@ def prepare(
         report.source = sources[0].name if len(sources) == 1 else f"{len(sources):,} files"
         report.filter = "" if request.filter is None else repr(request.filter)
     files: list[FilePlan] = []
-    opened: list[Opened] = []
+    opened: list[Opened | None] = []
+    held = full = 0  # of these
     survey = _Survey(sources, request, report, first)
     request = survey.request
     left = request.limit
@@ -80,7 +85,7 @@ def prepare(
             report.version = "weak"
         report.file_bytes += file.store.size
         with report.timed("prune"):
-            before = dict(report.row_groups.pruned_by)
+            before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
             groups, made = _prune_file(
                 file, scope, left, report, lazy, len(sources) == 1, first_row, may
             )
@@ -91,9 +96,14 @@ def prepare(
             files.append(FilePlan(source, file.store.version, tuple(groups), first_row))
             if visit is not None:
                 visit(made, files[-1], report)
-            if len(sources) == 1:
-                opened.append(made)
+            keeps = len(sources) == 1 or (
+                source.far and held < HELD and (full < HELD_FULL or not scope.kept)
+            )
+            held, full = held + keeps, full + (keeps and bool(scope.kept))
+            opened.append(made if keeps else None)
         else:
+            if report.bytes["index"] > indexes:  # was it of the version of the footer?
+                checked(file.store, report)
             report.files.prune(last_proof(before, report), 1)
         first_row += file.num_rows
         report.step()
@@ -102,7 +112,7 @@ def prepare(
             _check_taken(request.take, first_row)
     schema = survey.schema()
     report.columns = list(schema.names)
-    return ScanPlan(request, schema, tuple(files), report), opened
+    return ScanPlan(request, schema, tuple(files), report), opened if held else []
 
 
 class _Survey:

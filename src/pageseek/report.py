@@ -134,6 +134,8 @@ class Report:
     file_bytes: int = 0
     requests: int = 0
     waves: int = 0
+    retries: int = 0  # requests that were tried again
+    retry_seconds: float = 0.0  # that these waited before, all together
     seconds: dict[str, float] = field(default_factory=dict)
     leaves: dict[str, LeafReport] = field(default_factory=dict)
     chunks: dict[ChunkKey, ChunkReport] | None = field(default_factory=dict)
@@ -217,6 +219,8 @@ class Report:
                 mine.prune(mechanism, n)
         self.rows_out += part.rows_out
         self.requests += part.requests
+        self.retries += part.retries
+        self.retry_seconds += part.retry_seconds
         before = max(self.lanes.values(), default=0)
         self.lanes[lane] = self.lanes.get(lane, 0) + part.waves
         self.waves += max(self.lanes.values()) - before
@@ -307,6 +311,12 @@ class Report:
                 "pages in the footer: only pages that were seen are counted"
             )
 
+    def retried(self, count: int, seconds: float) -> None:
+        """So many requests more were sent, after so many seconds of waiting together, since those before failed."""
+        self.retries += count
+        self.requests += count
+        self.retry_seconds += seconds
+
     def note(self, text: str) -> None:
         """Keep a remark, once."""
         if text not in self.notes:
@@ -332,6 +342,7 @@ class Report:
             "bytes": {**self.bytes, "total": sum(self.bytes.values()), "file": self.file_bytes},
             "requests": self.requests,
             "waves": self.waves,
+            "retries": {"requests": self.retries, "seconds": self.retry_seconds},
             "seconds": dict(self.seconds),
             "leaves": {path: leaf.to_dict() for path, leaf in leaves.items()},
             "notes": list(self.notes),
@@ -374,6 +385,9 @@ class Report:
         waves = f" in {self.waves} waves, one after another" if self.waves > 1 else ""
         so_far = "" if self.analyzed else " so far, for metadata and index"
         yield f"  {'requests':<10}  {'':<20}  {self.requests:,}{waves}{so_far}"
+        if self.retries:
+            again = f"{self.retries:,} {_plural('request', self.retries)} tried again"
+            yield f"  {'retries':<10}  {'':<20}  {again}, after waits of {self.retry_seconds:.2f} s together"
         if self.seconds:
             stages = ", ".join(f"{stage} {s * 1000:.1f} ms" for stage, s in self.seconds.items())
             yield f"  {'time':<10}  {'':<20}  {stages}"

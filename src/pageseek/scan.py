@@ -141,11 +141,11 @@ class Scan:
             return plan.schema, plan.batches(opened)
         return plan.schema, self._watched(plan, opened)
 
-    def _watched(self, plan: ScanPlan, opened: Sequence[Opened]) -> Iterator[pa.RecordBatch]:
+    def _watched(self, plan: ScanPlan, opened: Sequence[Opened | None]) -> Iterator[pa.RecordBatch]:
         with watched(self._progress, plan.report):
             yield from plan.batches(opened, plan.report)
 
-    def _prepared(self, request: Request) -> tuple[ScanPlan, list[Opened]]:
+    def _prepared(self, request: Request) -> tuple[ScanPlan, list[Opened | None]]:
         """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress."""
         if self._progress is False:
             plan, opened = prepare(self._sources, request, account=False, lazy=True)
@@ -315,8 +315,8 @@ def scan(
         UnsupportedError. The schema is that of the files that have to be opened: not of those that a filter on folders
         or a limit spares, unless a column is named that is in no other.
 
-        A table is a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, on local disk: read are the files of that
-        version, as its columns. Deletion vectors and delete files are refused.
+        A table is a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, on local disk or in a store: read are the
+        files of that version, as its columns. Deletion vectors and delete files are refused.
     columns : sequence of str, optional
         Top-level columns, in the order wanted; None is all, [] none.
     filter : Expression, str, pyarrow.compute.Expression or list, optional
@@ -376,7 +376,8 @@ def scan(
         of a file's column exactly is refused, as are columns that the schema has not.
     storage_options : mapping, optional
         Of a URL: credentials, region, endpoint and more for the library that opens it, by its names: obstore where it
-        is installed, else pyarrow or fsspec. Without them it looks in the environment, as it always does.
+        is installed, else pyarrow or fsspec. Without them it looks in the environment, as it always does; a table's files
+        are read with the table's own.
     retries : int, optional
         How often a request to a distant store is tried again, after waits that double; 5 unless given.
     timeout : float, optional
@@ -405,7 +406,7 @@ def scan(
     given_limits = max_page_bytes, max_output_bytes, max_metadata_bytes
     if given_limits != _LIMITS:
         limits = Limits(*given_limits)
-    table = table_of_lake(source)
+    table = table_of_lake(source, storage_options, patience(retries, timeout))
     shape: Shape | None
     if table is None:
         found = resolve(source, storage_options, patience(retries, timeout))

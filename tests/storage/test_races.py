@@ -153,6 +153,7 @@ def test_a_row_group_without_rows_is_none_of_a_file_that_changed(
     second = pq.read_metadata(path).row_group(1).column(0).data_page_offset
     read, check = LocalStore.read, LocalStore.check
     begun, checked = threading.Event(), threading.Event()
+    opened: list[LocalStore] = []
 
     def changing(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
         if any(at == second for at, _ in ranges):
@@ -163,6 +164,9 @@ def test_a_row_group_without_rows_is_none_of_a_file_that_changed(
         return read(self, ranges)
 
     def told(self: LocalStore) -> None:
+        if self not in opened:  # it is asked once with the footer
+            opened.append(self)
+            return
         assert begun.wait(30)
         check(self)
         checked.set()

@@ -21,7 +21,7 @@ from pageseek.storage.endpoint import Endpoint
 from pageseek.storage.redact import cleaned, secrets_of
 from pageseek.storage.requests import issue
 from pageseek.storage.retry import Fault as Failure
-from pageseek.storage.retry import Patience, persist
+from pageseek.storage.retry import Patience, Retries, persist
 from support.distant import (
     GROUPS,
     PATH,
@@ -152,8 +152,10 @@ def test_a_store_is_left_alone_as_long_as_it_asks() -> None:
         return "done"
 
     stop: Any = Stop()
-    done = persist(attempt, lambda _: left.pop(0), "f", "x", Patience(), stop)
+    retries = Retries()
+    done = persist(attempt, lambda _: left.pop(0), "f", "x", Patience(), retries, stop)
     assert done == "done"
+    assert retries.take() == (4, sum(waits)) and retries.take() == (0, 0.0)
     assert waits[0] == waits[1] == 7.0
     assert 0 <= waits[2] <= 0.4 and 0 <= waits[3] <= 0.8
 
@@ -264,6 +266,44 @@ def test_three_hundred_queries_of_a_store_in_distress(server: ObjectServer) -> N
     assert time.monotonic() - begun < 120
     hit = [one for one in server.log.records() if one.fault]
     assert len(hit) > 20
+
+
+# ---- what is said of it
+
+
+@pytest.mark.parametrize("way", [*STRONG, of_fsspec])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_explain_tells_of_what_was_tried_again(
+    server: ObjectServer, way: Way, threads: int
+) -> None:
+    quiet = ps.scan(**way(server), filter=POINT, threads=threads).explain(analyze=True)
+    assert quiet.to_dict()["retries"] == {"requests": 0, "seconds": 0.0}
+    assert "tried again" not in str(quiet)
+    ps.clear_cache()
+    server.faults = [
+        Rule(status(503), method="GET", skip=0, times=2),
+        Rule(Fault("cut"), method="GET", skip=3, times=1),
+    ]
+    scan = ps.scan(**way(server), filter=ps.col("v") >= 0, threads=threads, **BRIEF)
+    found = scan.explain(analyze=True)
+    said = found.to_dict()
+    spoilt = sum(one.fault is not None for one in server.log.records())
+    assert spoilt == 3
+    assert said["retries"]["requests"] == spoilt
+    assert 0 < said["retries"]["seconds"] < 3
+    assert said["requests"] + quiet.to_dict()["requests"] == len(server.log)
+    assert f"{spoilt} requests tried again, after waits of " in str(found)
+    assert SECRET not in str(found)
+
+
+def test_what_was_tried_again_to_see_the_version_is_told_too(server: ObjectServer) -> None:
+    server.etags = False
+    given = over_http(server)
+    server.faults = Rule(status(503), method="HEAD", times=2)
+    found = ps.scan(**given, filter=POINT, **BRIEF).explain(analyze=True).to_dict()
+    spoilt = sum(one.fault is not None for one in server.log.records())
+    assert spoilt == found["retries"]["requests"] == 2
+    assert found["requests"] == len(server.log)
 
 
 # ---- secrets

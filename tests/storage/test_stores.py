@@ -265,6 +265,10 @@ def test_names_of_options_that_other_libraries_use(server: ObjectServer) -> None
     options = {"anon": True, "endpoint_url": server.endpoint, "aws_region": "us-east-1"}
     pytest.importorskip("obstore")
     assert ps.read_table(f"s3://{PATH}", storage_options=options) == table()
+    in_capitals = {
+        "AWS_ENDPOINT_URL": server.endpoint, "AWS_REGION": "us-east-1", "AWS_SKIP_SIGNATURE": "true",
+    }  # fmt: skip
+    assert ps.read_table(f"s3://{PATH}", storage_options=in_capitals) == table()
     assert not any("authorization" in one.headers for one in server.log.records())
 
 

@@ -2,7 +2,7 @@
 protocol for all.
 
 Rooms: `base` the protocol, `local` a held descriptor, `memory` bytes at hand, `hive` columns in the names of folders,
-`lake` tables of Delta Lake and Iceberg. Distant ones: `remote` what they have in
+`lake` tables of Delta Lake and Iceberg, `lake_places` where their files are. Distant ones: `remote` what they have in
 common, on `endpoint` (what is measured), `requests` (the threads that wait), `retry` (what is tried again) and
 `redact` (what may be said); `obstore_files`, `fsspec_files`, `arrow` by who opens them. `files` is what these stand
 behind, `urls` chooses among them, `resolve` goes from what the user gives to files.

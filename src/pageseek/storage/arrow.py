@@ -15,7 +15,7 @@ from pageseek.storage.files import is_local
 from pageseek.storage.redact import cleaned
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
-from pageseek.storage.retry import DENIED, MISSING, Fault, Patience, of_status, status_in
+from pageseek.storage.retry import DENIED, MISSING, Fault, Patience, Retries, of_status, status_in
 
 
 class ArrowStore(RemoteStore):
@@ -63,11 +63,14 @@ class ArrowStore(RemoteStore):
         return 8 if self._local else super().tail_bytes
 
     def read(
-        self, ranges: Sequence[tuple[int, int]], go_on: Callable[[], None] | None = None
+        self,
+        ranges: Sequence[tuple[int, int]],
+        go_on: Callable[[], None] | None = None,
+        retries: Retries | None = None,
     ) -> list[Buffer]:
         """The bytes at each (offset, length)."""
         if not self._local:
-            return super().read(ranges, go_on)
+            return super().read(ranges, go_on, retries)
         return [self._checked(offset, length) for offset, length in ranges]
 
     def check(self) -> None:

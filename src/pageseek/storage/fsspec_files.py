@@ -18,8 +18,13 @@ from pageseek.storage.requests import issue
 from pageseek.storage.retry import DENIED, MISSING, Fault, Patience, of_status, status_in
 
 # of the names by which filesystems call them, the first that is there
-TAGS = ("ETag", "etag", "e_tag", "md5Hash", "checksum", "generation", "ContentMD5")
-TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
+TAGS = (
+    "ETag", "etag", "e_tag", "md5Hash", "checksum", "generation", "ContentMD5", "Content-MD5",
+    "Digest",
+)  # fmt: skip
+TIMES = (
+    "mtime", "LastModified", "Last-Modified", "last_modified", "modified", "updated", "created",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)

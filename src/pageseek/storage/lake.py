@@ -7,8 +7,9 @@ Their objects are asked by their public methods; neither package is imported her
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -16,7 +17,9 @@ import pyarrow as pa
 
 from pageseek.errors import UnsupportedError
 from pageseek.storage.hive import Partitions
-from pageseek.storage.resolve import Source
+from pageseek.storage.lake_places import Places, delta_options, iceberg_options
+from pageseek.storage.resolve import PATIENCE, Source
+from pageseek.storage.retry import Patience
 
 # what a reader has to know, and we do, or what says nothing of how files are read
 _DELTA_FEATURES = frozenset(
@@ -36,8 +39,12 @@ class Table:
     ids: tuple[ColumnId, ...] = ()
 
 
-def table_of_lake(source: Any) -> Table | None:
+def table_of_lake(
+    source: Any, options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE
+) -> Table | None:
     """What a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, says; None of other things.
+
+    `options`: of the store that its files lie in, if not those that the object has itself.
 
     Raises
     ------
@@ -46,34 +53,18 @@ def table_of_lake(source: Any) -> Table | None:
     """
     room = type(source).__module__.partition(".")[0]
     if room == "deltalake" and hasattr(source, "get_add_actions"):
-        return _delta(source)
+        return _delta(source, options, patience)
     if room == "pyiceberg":
         scan = source.scan() if hasattr(source, "scan") else source
         if hasattr(scan, "plan_files"):
-            return _iceberg(scan)
+            return _iceberg(scan, options, patience)
     return None
-
-
-def _local(url: str, table: str, encoded: bool = True) -> str:
-    """The path of a file of a table by its URL, in which it may stand as it is."""
-    scheme, colon, rest = url.partition(":")
-    if not colon or "/" in scheme:
-        return os.path.abspath(url)
-    if scheme == "file":
-        path = urlsplit(url).path if encoded else "/" + rest.lstrip("/")
-        return os.path.abspath(unquote(path) if encoded else path)
-    if len(scheme) > 1:
-        raise UnsupportedError(
-            f"{table}: its files lie at {scheme}://, and only local tables are read as tables: "
-            "give the files by (filesystem, path)"
-        )
-    return os.path.abspath(url)
 
 
 # -- Delta Lake -----------------------------------------------------------------------------------
 
 
-def _delta(table: Any) -> Table:
+def _delta(table: Any, options: Mapping[str, Any] | None, patience: Patience) -> Table:
     root = str(table.table_uri)
     where = f"Delta table {root}"
     protocol, settings = table.protocol(), dict(table.metadata().configuration)
@@ -92,16 +83,22 @@ def _delta(table: Any) -> Table:
     keys = list(table.metadata().partition_columns)
     folders = pa.schema([schema.field(key) for key in keys])
     actions = pa.table(table.get_add_actions(flatten=True))
-    base = root if urlsplit(root).scheme else os.path.abspath(root)
-    base = _local(base, where) + os.sep
+    if options is None:
+        options = delta_options(getattr(table, "_storage_options", None))
+    places = Places(where, lambda _: options, patience)
+    base = places.source(root.rstrip("/"), ())
+    folder = base.path + os.sep if base.filesystem is None else f"{base.path}/".lstrip("/")
     values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
     shared: dict[Partitions, Partitions] = {}
     sources = []
     for i, path in enumerate(actions["path"].to_pylist()):
         path = unquote(path)  # as the log spells it
-        full = _local(path, where) if urlsplit(path).scheme else base + path
         said = tuple([(key, column[i]) for key, column in zip(keys, values, strict=True)])
-        sources.append(Source(full, partitions=shared.setdefault(said, said)))
+        said = shared.setdefault(said, said)
+        if urlsplit(path).scheme:
+            sources.append(places.source(path, said))
+        else:
+            sources.append(Source(folder + path, base.filesystem, None, said, patience))
     return Table(tuple(sources), schema, folders)
 
 
@@ -132,7 +129,7 @@ def _refuse_vectors(table: Any, where: str) -> None:
 # -- Iceberg --------------------------------------------------------------------------------------
 
 
-def _iceberg(scan: Any) -> Table:
+def _iceberg(scan: Any, options: Mapping[str, Any] | None, patience: Patience) -> Table:
     where = "Iceberg table"
     metadata = getattr(scan, "table_metadata", None)
     if metadata is not None:
@@ -155,6 +152,9 @@ def _iceberg(scan: Any) -> Table:
         ids.append((field.name, field.field_id, aliases.get(field.field_id, ())))
     names = {number: name for name, number, _ in ids}
     specs = metadata.specs() if metadata is not None else {}
+    own = dict(getattr(getattr(scan, "io", None), "properties", None) or {})
+    made = partial(iceberg_options, own) if options is None else lambda _: options
+    places = Places(where, made, patience)
     shared: dict[Partitions, Partitions] = {}
     sources, folders = [], {}
     for task in scan.plan_files():
@@ -176,8 +176,8 @@ def _iceberg(scan: Any) -> Table:
             if _is_told(kind):
                 said = (*said, (name, _scalar(file.partition[place], kind)))
                 folders[name] = pa.field(name, kind)
-        path = _local(file.file_path, where, encoded=False)
-        sources.append(Source(path, partitions=shared.setdefault(said, said)))
+        same = shared.setdefault(said, said)
+        sources.append(places.source(file.file_path, same, encoded=False))
     return Table(tuple(sources), schema, pa.schema(list(folders.values())), tuple(ids))
 
 

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import threading
+import time
 from collections.abc import Sequence
 
 from pageseek._core.memory import Block
@@ -14,14 +15,26 @@ from pageseek.storage.base import Buffer, Version
 
 LARGE = 64 << 10  # bytes from which buffers of the core are passed on from thread to thread
 
+RACES = 5  # times that a file may be seen to have just been written, until it is read all the same
+
+
+def _tick() -> float:
+    """Seconds by which the times of files may lag behind the clock: what is written in one tick has one time."""
+    try:
+        return time.clock_getres(5)  # CLOCK_REALTIME_COARSE, by which Linux dates files
+    except (AttributeError, OSError):
+        return 0.0
+
+
+TICK = int(1e9 * (0.016 if os.name == "nt" else _tick()))  # nanoseconds
 SHARE_ALL = 0x1 | 0x2 | 0x4  # FILE_SHARE_READ, FILE_SHARE_WRITE, FILE_SHARE_DELETE
 
 
-def _version(now: os.stat_result, name: str) -> Version:
+def _version(now: os.stat_result, name: str, dated: bool = True) -> Version:
     if not stat.S_ISREG(now.st_mode):
         raise OSError(f"{name}: not a regular file")
     # not the device: a network mount has another number on every node, and plans travel
-    return Version(now.st_size, f"{now.st_ino}:{now.st_size}:{now.st_mtime_ns}", True)
+    return Version(now.st_size, f"{now.st_ino}:{now.st_size}:{now.st_mtime_ns}", True, dated)
 
 
 def version_at(path: str) -> Version:
@@ -62,13 +75,27 @@ class LocalStore:
         self._lock = threading.Lock()  # of the place in the file, where reads have to move it
         self._fd = _open(path)
         try:
-            now = os.fstat(self._fd)
-            self.version = _version(now, self.name)
+            now, settled = self._settled()
+            self.version = _version(now, self.name, settled)
         except BaseException:
             self.close()
             raise
         self.size = self.version.size
         self._seen = now.st_ino, now.st_size, now.st_mtime_ns
+
+    def _settled(self) -> tuple[os.stat_result, bool]:
+        """What is known of the file once whoever writes to it again will leave another time, and whether that is so.
+
+        A file that was written in this very tick could be overwritten in it, after its footer was read, and keep its
+        time. It is rare to come so soon, and to wait for the next tick takes milliseconds.
+        """
+        for _ in range(RACES):
+            now = os.fstat(self._fd)
+            age = time.time_ns() - now.st_mtime_ns
+            if not 0 <= age <= TICK:
+                return now, True
+            time.sleep((TICK - age) / 1e9 + 1e-4)
+        return os.fstat(self._fd), False
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         return [self._read(offset, length) for offset, length in ranges]

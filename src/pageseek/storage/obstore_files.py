@@ -119,7 +119,7 @@ class ObstoreFiles(Files):
     def key(self) -> str:
         """Tells endpoints apart, in caches too."""
         config = self.given.config if hasattr(self.given, "config") else self.options
-        place = str(config.get("endpoint") or config.get("endpoint_url") or "")
+        place = next(iter(_endpoints(config)), "")
         prefix = getattr(self.given, "prefix", None) or ""
         return f"{self.base}{'@' + shown(place) if place else ''}{'/' + prefix if prefix else ''}"
 
@@ -164,14 +164,15 @@ class ObstoreFiles(Files):
         client = dict(self.options.get("client_options") or {})
         more: dict[str, Any] = {}
         for name, value in self.options.items():
-            name = ALIASES.get(name, name) if parts.scheme not in HTTP else name
+            if parts.scheme not in HTTP:  # environment variables are written in capitals
+                name = ALIASES.get(name.lower(), name.lower())
             if name in CLIENT:
                 client[name] = value
             elif name in ("credential_provider", "retry_config"):
                 more[name] = value
             elif name != "client_options":
                 config[name] = value
-        plain = str(config.get("endpoint", config.get("aws_endpoint", ""))).startswith("http://")
+        plain = any(end.startswith("http://") for end in _endpoints(config))
         if parts.scheme == "http" or plain:
             client.setdefault("allow_http", True)
         client.setdefault("read_timeout", timedelta(seconds=patience.timeout))
@@ -203,6 +204,12 @@ class ObstoreFiles(Files):
     def looks_like_file(self, path: str) -> bool:
         """Over HTTP everything is, since there are no folders."""
         return self.url.startswith(HTTP)
+
+
+def _endpoints(config: Mapping[str, Any]) -> list[str]:
+    """The addresses that options name, however they spell that."""
+    names = {name.lower().removeprefix("aws_"): value for name, value in config.items()}
+    return [str(names[name]) for name in ("endpoint", "endpoint_url") if names.get(name)]
 
 
 def of_url(url: str, options: Mapping[str, Any]) -> tuple[ObstoreFiles, str]:
@@ -267,7 +274,7 @@ class ObstoreStore(RemoteStore):
         wanted = self.tail_bytes
         unless = _etag(known.version) if known is not None else None
         begun = time.monotonic()
-        self.requests += 1
+        self.requests = 1  # what was asked before is counted as tried again
         try:
             try:
                 answer, first = self._ask({"suffix": wanted}, if_none_match=unless)

@@ -14,7 +14,7 @@ from pageseek.errors import FileChangedError
 from pageseek.storage.base import Buffer, Known, Version
 from pageseek.storage.endpoint import Endpoint
 from pageseek.storage.requests import issue
-from pageseek.storage.retry import Fault, OddAnswerError, Patience, persist
+from pageseek.storage.retry import Fault, OddAnswerError, Patience, Retries, persist
 
 T = TypeVar("T")
 
@@ -43,6 +43,8 @@ class RemoteStore:
         The version is the one that was known before, and the tail is from then.
     requests : int
         How many it took to open.
+    retries : Retries
+        Of what was asked beside ranges: to open, and whether the file is still that one.
     """
 
     size: int
@@ -56,6 +58,7 @@ class RemoteStore:
         self.tail: memoryview | None = None
         self.renewed = False
         self.requests = 0
+        self.retries = Retries()
 
     # ---- of each kind of store
 
@@ -96,12 +99,18 @@ class RemoteStore:
         self._endpoint.learn_tail(self._folder, size)
 
     def read(
-        self, ranges: Sequence[tuple[int, int]], go_on: Callable[[], None] | None = None
+        self,
+        ranges: Sequence[tuple[int, int]],
+        go_on: Callable[[], None] | None = None,
+        retries: Retries | None = None,
     ) -> list[Buffer]:
-        """The bytes at each (offset, length), asked at the same time. `go_on` may end the wait by an exception."""
+        """The bytes at each (offset, length), asked at the same time. `go_on` may end the wait by an exception;
+        `retries` is told of those that there are.
+        """
+        told = Retries() if retries is None else retries
         wanted = [i for i, (_, length) in enumerate(ranges) if length]
         out: list[Buffer] = [b""] * len(ranges)
-        tasks = [partial(self._read, *ranges[i]) for i in wanted]
+        tasks = [partial(self._read, *ranges[i], told) for i in wanted]
         for i, data in zip(
             wanted, issue(self._endpoint, tasks, go_on) if tasks else (), strict=True
         ):
@@ -116,13 +125,16 @@ class RemoteStore:
         if now != self.version:
             raise self._changed(now)
 
-    def _asked(self, attempt: Callable[[], T], what: str) -> Callable[[threading.Event], T]:
-        return partial(persist, attempt, self._fault_here, self.name, what, self._patience)
+    def _asked(
+        self, attempt: Callable[[], T], what: str, retries: Retries | None = None
+    ) -> Callable[[threading.Event], T]:
+        told = self.retries if retries is None else retries
+        return partial(persist, attempt, self._fault_here, self.name, what, self._patience, told)
 
-    def _read(self, offset: int, length: int, stop: threading.Event) -> Buffer:
+    def _read(self, offset: int, length: int, retries: Retries, stop: threading.Event) -> Buffer:
         what = f"{length} bytes at {offset}"
         try:
-            return self._asked(partial(self._checked, offset, length), what)(stop)
+            return self._asked(partial(self._checked, offset, length), what, retries)(stop)
         except FileNotFoundError as error:
             raise FileChangedError(
                 f"{self.name}: the file was there when it was opened, and is not any more"

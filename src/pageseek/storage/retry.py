@@ -47,6 +47,29 @@ class Fault:
     after: float = 0.0
 
 
+class Retries:
+    """How often requests were tried again, and the seconds of waiting before that. Safe for threads."""
+
+    __slots__ = ("_lock", "count", "seconds")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count, self.seconds = 0, 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more, after a wait."""
+        with self._lock:
+            self.count += 1
+            self.seconds += seconds
+
+    def take(self) -> tuple[int, float]:
+        """What there was since it was last asked."""
+        with self._lock:
+            found = self.count, self.seconds
+            self.count, self.seconds = 0, 0.0
+        return found
+
+
 class OddAnswerError(Exception):
     """An answer that is not to what was asked."""
 
@@ -92,9 +115,11 @@ def persist(
     name: str,
     what: str,
     patience: Patience,
+    retries: Retries,
     stop: threading.Event,
 ) -> T:
-    """The result of an attempt, repeated with exponential backoff and full jitter while that may help.
+    """The result of an attempt, repeated with exponential backoff and full jitter while that may help. `retries`
+    counts that.
 
     `name`, `what`: the file and what is asked, for errors. Other libraries' errors may hold secrets, and are
     neither shown nor chained.
@@ -119,6 +144,7 @@ def persist(
             raise failed(fault, name, what, tries, spent)
         if stop.wait(wait):
             raise StoreError(f"{name}: {what}: given up, nobody waits for it any more")
+        retries.add(wait)
 
 
 def failed(fault: Fault, name: str, what: str, tries: int, spent: float) -> Exception:

@@ -89,6 +89,8 @@ class Connection(socketserver.StreamRequestHandler):
             if fault and fault.kind in ("close", "reset", "hang"):
                 return self._leave(fault)
             reply = self._reply(request, fault)
+            if not self.owner.etags:
+                reply.headers.pop("ETag", None)
             try:
                 return self._send(reply, record, request.method == "HEAD", keep, fault)
             finally:

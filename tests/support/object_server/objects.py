@@ -50,7 +50,9 @@ class Objects(Protocol):
 
 
 class MemoryObjects:
-    """Objects in memory; a counter makes the ETag, so that equal bytes put again are new."""
+    """Objects in memory; a counter makes the ETag, so that equal bytes put again are new. `clock` dates them."""
+
+    clock: Callable[[], float] = staticmethod(time.time)
 
     def __init__(self) -> None:
         self._objects: dict[str, tuple[Info, bytes]] = {}
@@ -69,7 +71,7 @@ class MemoryObjects:
     def put(self, path: str, data: bytes, check: Check = _any) -> Info:
         with self._lock:
             check(self.info(path))
-            info = Info(len(data), f'"v{next(self._count)}-{len(data):x}"', time.time())
+            info = Info(len(data), f'"v{next(self._count)}-{len(data):x}"', self.clock())
             self._objects[path] = (info, data)
             self._buckets.add(path.partition("/")[0])
         return info

@@ -99,6 +99,7 @@ class ObjectServer(Addresses):
     ) -> None:
         self.objects: Objects = MemoryObjects() if folder is None else FolderObjects(folder)
         self.latency, self.bandwidth, self.jitter = latency, bandwidth, jitter
+        self.etags = True  # whether answers have one; without, Last-Modified tells versions apart
         self.log = LiveLog()
         self.stopping = threading.Event()
         self.errors: list[BaseException] = []

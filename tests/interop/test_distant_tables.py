@@ -1,0 +1,190 @@
+"""Tables of Delta Lake and Iceberg whose files lie in a bucket: read with what their objects know of it, or what is given."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pageseek as ps
+from pageseek.storage.lake_places import Places, delta_options, iceberg_options
+from pageseek.storage.obstore_files import ObstoreFiles
+from pageseek.storage.retry import Patience
+from support.distant import SECRET
+from support.others_s3 import Bucket, moto
+
+pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4], pa.int64()),
+        "k": ["x", "y z%=", None, "x"],
+        "v": [1.5, None, 2.5, 3.5],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Bucket]:
+    with moto() as made:
+        yield made
+
+
+def sorted_rows(table: pa.Table) -> list[dict[str, Any]]:
+    return sorted(table.to_pylist(), key=lambda row: row["id"])
+
+
+# -- Delta Lake -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def delta(bucket: Bucket) -> Any:
+    deltalake = pytest.importorskip("deltalake")
+    ps.clear_cache()
+    options = {
+        "AWS_ENDPOINT_URL": bucket.endpoint, "AWS_ACCESS_KEY_ID": "any",
+        "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true",
+        "aws_conditional_put": "etag", "max_retries": "3",
+    }  # fmt: skip
+    root = "s3://bucket/lake/a table"
+    deltalake.write_deltalake(
+        root, ROWS, partition_by=["k"], storage_options=options, mode="overwrite"
+    )
+    return deltalake.DeltaTable(root, storage_options=options)
+
+
+def test_delta(delta: Any) -> None:
+    assert sorted_rows(ps.read_table(delta)) == ROWS.to_pylist()
+    for condition, ids in (("k = 'x'", [1, 4]), ("k = 'y z%='", [2]), ("v > 2", [3, 4])):
+        found = ps.read_table(delta, columns=["id"], filter=condition)
+        assert sorted(found["id"].to_pylist()) == ids
+    report = ps.scan(delta, filter="k = 'x' and id = 4").explain(analyze=True).to_dict()
+    assert report["files"]["pruned_by"]["partition"] == 2
+    assert report["version"] == "strong"
+    assert report["requests"] <= 3
+
+
+def test_delta_in_another_process(delta: Any) -> None:
+    plan = ps.scan(delta, filter="v > 2").plan()
+    assert SECRET not in repr(plan)
+    plan = pickle.loads(pickle.dumps(plan))
+    ps.clear_cache()
+    assert sum(batch.num_rows for batch in plan.execute()) == 2
+
+
+def test_delta_with_other_options(delta: Any, bucket: Bucket) -> None:
+    delta._storage_options = None  # as if the environment had let it in
+    scan = ps.scan(delta, storage_options=bucket.options, retries=1)
+    assert sorted_rows(scan.to_table()) == ROWS.to_pylist()
+    with pytest.raises(OSError, match="lake/a table") as caught:
+        ps.read_table(
+            delta, storage_options={**bucket.options, "endpoint": f"{bucket.endpoint}/none"},
+            retries=0,
+        )  # fmt: skip
+    assert SECRET not in str(caught.value)
+
+
+def test_delta_a_file_that_was_vacuumed(delta: Any, bucket: Bucket) -> None:
+    scan = ps.scan(delta)
+    listed = bucket.client.list_objects_v2(Bucket="bucket", Prefix="lake/a table/k=x/")
+    for one in listed["Contents"]:
+        bucket.client.delete_object(Bucket="bucket", Key=one["Key"])
+    with pytest.raises(FileNotFoundError, match="lake/a table/k=x/"):
+        scan.to_table()
+
+
+# -- Iceberg --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def iceberg(bucket: Bucket, tmp_path: Path) -> Iterator[Any]:
+    pytest.importorskip("pyiceberg")
+    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.transforms import IdentityTransform
+
+    ps.clear_cache()
+    catalog = SqlCatalog(
+        "c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"s3://bucket/{tmp_path.name}",
+        **{
+            "s3.endpoint": bucket.endpoint, "s3.access-key-id": "any",
+            "s3.secret-access-key": SECRET, "s3.region": "us-east-1",
+        },
+    )  # fmt: skip
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", schema=ROWS.schema)
+    with table.update_spec() as change:
+        change.add_field("k", IdentityTransform(), "k")
+    table.append(ROWS)
+    yield table
+    catalog.engine.dispose()
+
+
+def test_iceberg(iceberg: Any) -> None:
+    assert sorted_rows(ps.read_table(iceberg)) == ROWS.to_pylist()
+    found = ps.read_table(iceberg, columns=["id"], filter="k = 'x'")
+    assert sorted(found["id"].to_pylist()) == [1, 4]
+    report = ps.scan(iceberg.scan(), filter="k = 'x'").explain(analyze=True).to_dict()
+    assert report["files"]["pruned_by"] == {"partition": 2}
+    assert report["version"] == "strong"
+    assert SECRET not in repr(ps.scan(iceberg)) + repr(ps.scan(iceberg).plan())
+
+
+# -- options --------------------------------------------------------------------------------------
+
+
+def test_options_of_writers_are_left_out() -> None:
+    given = {
+        "AWS_S3_LOCKING_PROVIDER": "dynamodb", "DELTA_DYNAMO_TABLE_NAME": "t", "AWS_REGION": "r",
+        "AWS_S3_ALLOW_UNSAFE_RENAME": "true", "timeout": "5s", "azure_storage_account_name": "a",
+    }  # fmt: skip
+    said = {"region": "r", "timeout": "5s", "azure_storage_account_name": "a"}
+    assert delta_options(given) == said
+    assert delta_options(None) == {}
+
+
+def test_properties_of_iceberg_by_scheme() -> None:
+    given = {
+        "s3.endpoint": "e", "client.region": "r", "s3.region": "s", "adls.account-name": "a",
+        "uri": "u", "s3.anonymous": True, "client.access-key-id": "c",
+    }  # fmt: skip
+    assert iceberg_options(given, "s3") == {
+        "endpoint": "e", "region": "s", "skip_signature": "True", "access_key_id": "c",
+    }  # fmt: skip
+    assert iceberg_options(given, "abfss") == {"account_name": "a"}
+    assert iceberg_options(given, "hdfs") == {}
+    with pytest.raises(ps.UnsupportedError, match="storage_options"):
+        iceberg_options({"s3.signer": "S3V4RestSigner"}, "s3")
+
+
+def test_files_of_one_bucket_are_opened_by_one() -> None:
+    asked: list[str] = []
+
+    def options(scheme: str) -> dict[str, Any]:
+        asked.append(scheme)
+        return {"region": "r"}
+
+    places = Places("t", options, Patience())
+    found = [
+        places.source(url, (), encoded)
+        for url, encoded in (
+            ("s3://b/x/1%20.parquet", True), ("s3://b/x/2%20.parquet", False),
+            ("s3n://b/3.parquet", True), ("s3://c/4.parquet", True),
+        )
+    ]  # fmt: skip
+    assert [one.path for one in found] == [
+        "x/1 .parquet",
+        "x/2%20.parquet",
+        "3.parquet",
+        "4.parquet",
+    ]
+    assert asked == ["s3", "s3a", "s3"]
+    files = [one.filesystem for one in found]
+    assert files[0] is files[1] and isinstance(files[0], ObstoreFiles)
+    assert files[0] == files[2] and files[0] != files[3]
+    with pytest.raises(
+        ps.UnsupportedError, match=r"t: its files lie at nonsense://: .*filesystem, path"
+    ):
+        places.source("nonsense://b/x", ())

@@ -1,0 +1,37 @@
+"""Queries of a store that fails now and then, and the memory that a slow reader takes; `tools/proof_stores.py` asks for
+more of both.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import pageseek as ps
+from support.distant import Way, of_fsspec, over_http, over_s3
+from support.distress import distress, peaks
+from support.object_server.server import ObjectServer
+
+SLACK = 16 << 20  # bytes beyond the budget: the batch in hand, threads, connections
+
+
+@pytest.mark.parametrize("way", [over_http, over_s3, of_fsspec])
+def test_queries_of_a_store_in_distress(
+    object_server: ObjectServer, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pageseek.storage.retry.FIRST_WAIT", 0.01)
+    ps.clear_cache()
+    found = distress(object_server, way, 100, 5)
+    assert found.spoilt > 10
+    assert set(found.ended) <= {"right", "refused"}
+    assert found.ended["right"] >= 99
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how much memory there was")
+def test_a_slow_reader_holds_no_more_than_it_may() -> None:
+    budgets = [0, 12 << 20]
+    for budget, found in peaks(40, budgets, 0.02).items():
+        assert found["rows"] == 40 << 16
+        assert found["batch"] == 2 << 20
+        assert found["peak"] - found["before"] <= budget + SLACK, budget

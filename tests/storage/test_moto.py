@@ -1,0 +1,96 @@
+"""The same reads of another S3 than ours: moto, which many projects test against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pageseek as ps
+from support.distant import GROUPS, ROWS, content, table
+from support.others_s3 import Bucket, moto
+
+pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
+KEY = "t/a.parquet"
+CONDITIONS: list[Any] = [
+    None,
+    ps.col("id") == 12_345,
+    ps.col("id").between(7_000, 7_900),
+    ps.col("v") < 1 << 36,
+]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Bucket]:
+    with moto() as made:
+        yield made
+
+
+@pytest.fixture
+def bucket(server: Bucket) -> Bucket:
+    server.put(content(), KEY)
+    ps.clear_cache()
+    return server
+
+
+@pytest.mark.parametrize("condition", CONDITIONS, ids=str)
+@pytest.mark.parametrize("way", [Bucket.over_obstore, Bucket.over_pyarrow])
+def test_answers_are_those_of_a_file_at_hand(bucket: Bucket, way: Any, condition: Any) -> None:
+    right = ps.read_table(content(), filter=condition)
+    for _ in range(2):  # cold, and with footer and version known
+        assert ps.read_table(**way(bucket, KEY), filter=condition) == right
+
+
+def test_a_lookup_is_two_requests(bucket: Bucket) -> None:
+    for _ in range(2):
+        scan = ps.scan(**bucket.over_obstore(KEY), filter=CONDITIONS[1])
+        report = scan.explain(analyze=True).to_dict()
+        assert (report["requests"], report["waves"], report["version"]) == (2, 2, "strong")
+
+
+def test_folders_and_globs(bucket: Bucket) -> None:
+    for name in ("l/day=1/a.parquet", "l/day=2/b.parquet", "l/_x/c.parquet"):
+        bucket.put(content(), name)
+    for way in (bucket.over_obstore, bucket.over_pyarrow):
+        found = ps.read_table(**way("l"), filter="day = 2 and id < 3", columns=["id", "day"])
+        assert found.to_pydict() == {"id": [0, 1, 2], "day": [2, 2, 2]}
+    assert ps.scan(**bucket.over_obstore("l/day=*/*.parquet")).count_rows() == 2 * GROUPS * ROWS
+
+
+def test_an_object_that_was_replaced_is_refused_by_if_match(bucket: Bucket) -> None:
+    """Of a row group in the second version nothing is even sent: the store answers 412."""
+    for way in (bucket.over_obstore, bucket.over_pyarrow):
+        bucket.put(content(0), KEY)
+        ps.clear_cache()
+        batches = ps.scan(**way(KEY), threads=1, max_ahead_bytes=0).to_batches()
+        rows = [next(batches)]
+        bucket.put(content(1), KEY)
+        with pytest.raises(ps.FileChangedError, match=r"a\.parquet: the file changed"):
+            rows.extend(batches)
+        old = pa.Table.from_batches(rows)
+        if way == bucket.over_obstore:  # else it is found at the end
+            assert old == table().slice(0, old.num_rows) and old.num_rows < GROUPS * ROWS
+        assert set(ps.read_table(**way(KEY), columns=["seed"])["seed"].to_pylist()) == {1}
+
+
+def test_if_match_is_what_does_it(bucket: Bucket) -> None:
+    from obstore.exceptions import PreconditionError
+
+    opened = ps.open(**bucket.over_obstore(KEY))
+    bucket.put(content(1), KEY)
+    store: Any = opened.store
+    with pytest.raises(PreconditionError):
+        store._get(0, 4)
+    with pytest.raises(ps.FileChangedError):
+        store.read([(0, 4)])
+
+
+def test_what_is_not_there(bucket: Bucket) -> None:
+    for way in (bucket.over_obstore, bucket.over_pyarrow):
+        with pytest.raises(FileNotFoundError, match="none"):
+            ps.read_table(**way("none.parquet"))
+    bucket.client.delete_object(Bucket="bucket", Key=KEY)
+    with pytest.raises(FileNotFoundError, match=r"a\.parquet"):
+        ps.read_table(**bucket.over_obstore(KEY))

@@ -1,0 +1,381 @@
+"""What a server is asked, to the byte, by the server's own log: which pages, how many requests, how many of them one
+after another.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.storage import endpoint as endpoints
+from support.asked import Asked, Place
+from support.distant import GROUPS, PATH, ROWS, Way, content, of_pyarrow, over_http, over_s3, table
+from support.object_server.server import ObjectServer
+from support.page_truth import Pages, Reader, read_pages
+
+WAIT = 0.08  # seconds that the server lets each request wait: what is asked together overlaps
+NEAR, FAR = (
+    (0.002, 1e6),
+    (0.05, 1e8),
+)  # bytes that a wait is worth: 2 kB, less than a page, and 5 MB
+ROW = 12_345  # in the third row group of four; the tail ends in the last
+Model = Callable[[tuple[float, float]], None]
+
+
+@pytest.fixture
+def server(object_server: ObjectServer) -> ObjectServer:
+    ps.clear_cache()
+    object_server.put(PATH, content())
+    object_server.latency = WAIT
+    return object_server
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Model:
+    """A server of which latency and bandwidth are known, so that measuring changes nothing."""
+
+    def set_to(figures: tuple[float, float]) -> None:
+        monkeypatch.setattr(endpoints, "LATENCY", figures[0])
+        monkeypatch.setattr(endpoints, "BANDWIDTH", figures[1])
+        monkeypatch.setattr(endpoints.Endpoint, "measured", lambda *_: None)
+
+    return set_to
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pages]:
+    path = tmp_path_factory.mktemp("logs") / "a.parquet"
+    path.write_bytes(content())
+    return read_pages(path)[0]
+
+
+def of_rows(pages: Pages, *rows: int) -> list[Place]:
+    return [(int(pages.offset[i]), int(pages.size[i])) for i in pages.of_rows(rows)]
+
+
+def merged(places: list[Place]) -> list[Place]:
+    """Pages that touch are one request."""
+    made: list[Place] = []
+    for at, n in sorted(places):
+        if made and sum(made[-1]) == at:
+            made[-1] = (made[-1][0], made[-1][1] + n)
+        else:
+            made.append((at, n))
+    return made
+
+
+def read(server: ObjectServer, way: Way, path: str = PATH, **how: Any) -> tuple[pa.Table, Asked]:
+    server.log.reset()
+    found = ps.read_table(**way(server), **how)
+    return found, Asked(server, path)
+
+
+WAYS = [over_http, over_s3]
+ONE = ps.col("id") == ROW
+
+
+# ---- lookups
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_lookup_where_bytes_are_dear(
+    server: ObjectServer, way: Way, known: Model, pages: dict[str, Pages]
+) -> None:
+    """Tail, pages of the filter, pages of the payload: exactly these, in three waves; warm the first has no body."""
+    known(NEAR)
+    due = {name: of_rows(found, ROW) for name, found in pages.items()}
+    for _ in range(2):
+        found, asked = read(server, way, filter=ONE)
+        assert found == table().slice(ROW, 1)
+        assert len(asked.tails) == 1 and asked.records[0] is asked.tails[0]
+        assert asked.places == merged([at for places in due.values() for at in places])
+        assert asked.others[0].range == "bytes={}-{}".format(*_ends(due["id"]))
+        assert asked.depth == 3
+    assert (asked.tails[0].status, asked.tails[0].sent) == (304, 0)
+
+
+def _ends(places: list[Place]) -> tuple[int, int]:
+    return places[0][0], sum(places[-1]) - 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_lookup_where_a_wait_is_dear(
+    server: ObjectServer, way: Way, known: Model, pages: dict[str, Pages]
+) -> None:
+    """The pages of the payload come with those of the filter: two waves, warm too, and nothing before or behind them."""
+    known(FAR)
+    due = [at for found in pages.values() for at in of_rows(found, ROW)]
+    for _ in range(2):
+        found, asked = read(server, way, filter=ONE)
+        assert found == table().slice(ROW, 1)
+        assert len(asked.tails) == 1
+        assert asked.depth == 2
+        assert asked.covers(due)
+        assert asked.places[0][0] == min(due)[0]
+        assert sum(asked.places[-1]) == sum(max(due))
+        assert asked.beside(due) <= FAR[0] * FAR[1]
+        assert len(asked.places) <= len(due)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_lookup_in_vain(server: ObjectServer, way: Way, known: Model) -> None:
+    known(NEAR)
+    for key in (-1, GROUPS * ROWS):
+        found, asked = read(server, way, filter=ps.col("id") == key)
+        assert not found.num_rows
+        assert asked.places == [] and len(asked.tails) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("low", "high"), [(7_000, 7_999), (9_400, 10_600), (4_999, 5_000), (1_000, 14_999)]
+)
+def test_a_range_takes_the_pages_that_hold_it_and_no_byte_more(
+    server: ObjectServer, way: Way, known: Model, pages: dict[str, Pages], low: int, high: int
+) -> None:
+    """Of the filter only those that the bounds do not settle: at the ends of the range, where they lie inside a page."""
+    known(NEAR)
+    rows = range(low, high + 1)
+    first = pages["id"].first_row
+    tested = [row for row in (low, high + 1) if row not in first]
+    due = of_rows(pages["id"], *tested) + of_rows(pages["v"], *rows)
+    for _ in range(3):  # of two row groups one may be late, on a machine that is busy
+        ps.clear_cache()
+        found, asked = read(server, way, columns=["v"], filter=ps.col("id").between(low, high))
+        assert found == table().select(["v"]).slice(low, len(rows))
+        assert asked.places == merged(due)
+        if asked.depth == (3 if tested else 2):
+            return
+    pytest.fail(f"{asked.depth} requests one after another")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_filter_rules_out_row_by_row_takes_no_payload(
+    server: ObjectServer, way: Way, known: Model, pages: dict[str, Pages]
+) -> None:
+    known(NEAR)
+    values = table()["v"].to_numpy()
+    row = int(np.argsort(values)[3])  # the fourth least: the bounds of few pages are below it
+    least = ps.col("v") <= int(values[row])
+    rows = np.flatnonzero(values <= values[row])
+    found, asked = read(server, way, columns=["id", "v"], filter=least)
+    assert found == table().select(["id", "v"]).take(rows)
+    tail = asked.size - asked.tails[0].sent  # pages that came with it are not asked for again
+    minima = np.minimum.reduceat(values, pages["v"].first_row)
+    low = [i for i, least in enumerate(minima) if least <= values[row]]
+    tested = [(int(pages["v"].offset[i]), int(pages["v"].size[i])) for i in low]
+    due = [at for at in tested + of_rows(pages["id"], *rows) if at[0] < tail]
+    assert asked.places == merged(due)
+
+
+# ---- what else is asked before
+
+
+def bloomed(groups: int, **how: Any) -> tuple[bytes, pa.Table]:
+    random = np.random.default_rng(2)
+    n = groups * 4_000
+    made = pa.table({"key": random.permutation(n) * 3, "text": np.char.mod("%080d", np.arange(n))})
+    file = io.BytesIO()
+    pq.write_table(
+        made, file, row_group_size=4_000, compression="none", use_dictionary=False,
+        write_page_index=True, max_rows_per_page=500, write_batch_size=500, **how,
+    )  # fmt: skip
+    return file.getvalue(), made
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_bloom_filters_are_one_wave_of_heads_and_blocks(
+    server: ObjectServer, way: Way, known: Model, tmp_path: Path
+) -> None:
+    known(NEAR)
+    data, whole = bloomed(8, bloom_filter_options={"key": {"ndv": 4_000, "fpp": 1e-4}})
+    (tmp_path / "b.parquet").write_bytes(data)
+    chunks = read_pages(tmp_path / "b.parquet")[0]
+    filters = filters_of(data)
+    server.put(PATH, data)
+    row = 13_000
+    asking = ps.col("key") == whole["key"][row].as_py()
+    server.log.reset()
+    report = ps.scan(**way(server), filter=asking).explain(analyze=True).to_dict()
+    assert report["rows"]["out"] == 1
+    assert report["row_groups"]["pruned_by"] == {"bloom_filter": 7}
+    asked = Asked(server, PATH)
+    probes = [at for at in asked.places if filters[0][0] <= at[0] and sum(at) <= sum(filters[-1])]
+    # of each filter its head and one block, which may lie so that it comes with the head of the next
+    assert len(filters) <= len(probes) <= 2 * len(filters)
+    assert sum(length for _, length in probes) < sum(length for _, length in filters) / 8
+    assert all(any(at <= start < at + n for at, n in probes) for start, _ in filters)
+    # the pages of the one row group that is left: those of the key, and one of the payload
+    key = of_rows(chunks["key"], *range(12_000, 16_000))
+    assert asked.places == sorted(probes + merged(key) + of_rows(chunks["text"], row))
+    assert asked.depth == 4  # tail, filters, key, payload
+
+
+def filters_of(data: bytes) -> list[Place]:
+    """The Bloom filters of the first column, by the footer."""
+    length = int.from_bytes(data[-8:-4], "little")
+    footer = Reader(data[-8 - length : -8]).struct()
+    return [(group[1][0][3][14], group[1][0][3][15]) for group in footer[4]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_dictionary_that_is_asked_is_one_request_of_one_wave(
+    server: ObjectServer, way: Way, known: Model
+) -> None:
+    """Of every row group the dictionary; of the only one that has the value, the pages, without the dictionary."""
+    known(NEAR)
+    n, groups = 60_000, 6
+    random = np.random.default_rng(4)
+    kinds = np.concatenate([random.integers(0, 40, n) * groups + i for i in range(groups)])
+    made = pa.table({"kind": kinds * 1_000, "text": np.char.mod("%040d", np.arange(n * groups))})
+    file = io.BytesIO()
+    pq.write_table(
+        made, file, row_group_size=n, compression="none", use_dictionary=["kind"],
+        write_page_index=True, max_rows_per_page=20_000, write_batch_size=1_000,
+    )  # fmt: skip
+    server.put(PATH, file.getvalue())
+    groups_of = pq.read_metadata(file)
+    wanted = 7 * groups + 3
+    server.log.reset()
+    scan = ps.scan(**way(server), columns=["kind"], filter=ps.col("kind") == wanted * 1_000)
+    report = scan.explain(analyze=True).to_dict()
+    assert report["rows"]["out"] == int((kinds == wanted).sum())
+    assert report["row_groups"]["pruned_by"] == {"dictionary": 5}
+    asked = Asked(server, PATH)
+    due: list[Place] = []
+    for i in range(groups):
+        chunk = groups_of.row_group(i).column(0)
+        start, pages = chunk.dictionary_page_offset, chunk.data_page_offset
+        due.append((start, pages - start))
+        if i == 3:
+            due.append((pages, start + chunk.total_compressed_size - pages))
+    assert asked.places == sorted(due)
+    assert asked.depth == 3  # tail, dictionaries, pages
+
+
+# ---- many files
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_row_of_a_hundred_files(server: ObjectServer, way: Way, known: Model) -> None:
+    """Of each file the tail; of the one that has the row its pages. Nothing twice, nothing of the others."""
+    known(NEAR)
+    files, n = 100, 12_000
+    server.latency = 0.01
+    for i in range(files):
+        rows = np.arange(i * n, (i + 1) * n)
+        file = io.BytesIO()
+        pq.write_table(
+            pa.table({"id": rows, "v": rows * 7 % 1_001}), file, compression="none",
+            use_dictionary=False, write_page_index=True, max_rows_per_page=1_000,
+            write_batch_size=1_000,
+        )  # fmt: skip
+        server.put(f"bucket/many/{i:03}.parquet", file.getvalue())
+    names = [f"bucket/many/{i:03}.parquet" for i in range(files)]
+    given = way(server)
+    if way is over_http:
+        given["source"] = [server.url(name) for name in names]
+    else:
+        given["source"] = [f"s3://{name}" for name in names]
+    wanted = 42 * n + 1_234  # in the second page
+    for _ in range(2):
+        server.log.reset()
+        found = ps.read_table(**given, filter=ps.col("id") == wanted)
+        assert found.to_pylist() == [{"id": wanted, "v": wanted * 7 % 1_001}]
+        for i, name in enumerate(names):
+            asked = Asked(server, name)
+            assert len(asked.tails) == 1, name
+            assert len(asked.others) == (2 if i == 42 else 0), name
+            assert len(asked.records) == len(asked.tails) + len(asked.others)
+        assert server.log.in_flight() <= endpoints.IN_FLIGHT
+        assert server.log.waves() < files / 3  # many at a time, on a machine that is busy too
+
+
+# ---- everything
+
+
+def plain(groups: int, rows: int = 80_000) -> bytes:
+    random = np.random.default_rng(0)
+    made = pa.table({f"c{i}": random.integers(0, 1 << 60, rows) for i in range(4)})
+    file = io.BytesIO()
+    pq.write_table(
+        made, file, row_group_size=-(-rows // groups), compression="none", use_dictionary=False,
+        write_page_index=True,
+    )  # fmt: skip
+    return file.getvalue()
+
+
+def arrow(server: ObjectServer, columns: list[str] | None) -> pa.Table:
+    filesystem = of_pyarrow(server)["source"][0]
+    return pads.dataset(PATH, filesystem=filesystem, format="parquet").to_table(columns=columns)
+
+
+@pytest.mark.parametrize("columns", [None, ["c1"], ["c0", "c2"]], ids=str)
+@pytest.mark.parametrize("groups", [1, 4, 20])
+def test_no_filter_takes_no_more_requests_than_pyarrow(
+    server: ObjectServer, known: Model, groups: int, columns: list[str] | None
+) -> None:
+    known((0.02, 1e8))  # as long as nothing is measured
+    server.latency = 0.0
+    server.put(PATH, plain(groups))
+    server.log.reset()
+    wanted = arrow(server, columns)
+    theirs = len(server.log)
+    for way in WAYS:
+        ps.clear_cache()
+        found, asked = read(server, way, columns=columns)
+        assert found == wanted
+        assert len(asked.tails) == 1
+        assert len(asked.records) <= theirs
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_row_groups_next_to_each_other_share_requests(
+    server: ObjectServer, way: Way, known: Model
+) -> None:
+    """As few as take no longer to come than another wait; never all in one, and no byte twice."""
+    known((0.02, 1e8))
+    data = plain(40)
+    server.put(PATH, data)
+    found, asked = read(server, way)
+    assert found == pq.read_table(io.BytesIO(data))
+    assert 4 <= len(asked.places) <= 5
+    assert max(length for _, length in asked.places) <= 0.02 * 1e8
+    assert asked.places[0][0] == 4
+    for (at, length), (following, _) in itertools.pairwise(asked.places):
+        assert at + length == following
+    assert asked.size - asked.tails[0].sent <= sum(asked.places[-1])
+    assert asked.depth == 2
+    # of one column in four they would bring more than is wanted
+    found, asked = read(server, way, columns=["c1"])
+    assert max(length for _, length in asked.places) < 2_000 * 8 + 200
+    # nor where there is no room for what they hold
+    found, asked = read(server, way, max_ahead_bytes=len(data) // 10)
+    assert len(asked.places) > 30
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_before_damage_come_where_requests_are_shared(
+    server: ObjectServer, way: Way, known: Model
+) -> None:
+    known((0.02, 1e8))
+    data = bytearray(plain(40))
+    chunk = pq.read_metadata(io.BytesIO(data)).row_group(13).column(2)
+    at = chunk.data_page_offset
+    data[at : at + 40] = b"\xff" * 40
+    server.put(PATH, bytes(data))
+    batches, seen = ps.scan(**way(server)).to_batches(), []
+    with pytest.raises(ps.CorruptFileError, match="row group 13"):
+        seen.extend(batch.num_rows for batch in batches)
+    assert sum(seen) == 13 * 2_000
+    assert len(server.log) <= 6

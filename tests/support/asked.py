@@ -1,0 +1,50 @@
+"""What a server was asked for, by its own log, as (offset, length) beside where pages lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from support.object_server.log import Record
+from support.object_server.server import ObjectServer
+
+Place = tuple[int, int]  # offset, length
+
+
+def place_of(record: Record, size: int) -> Place:
+    """The bytes that a request asks for, of an object of `size` bytes."""
+    first, _, last = (record.range or "bytes=0-").removeprefix("bytes=").partition("-")
+    if not first:
+        length = min(int(last), size)
+        return size - length, length
+    stop = int(last) + 1 if last else size
+    return int(first), min(stop, size) - int(first)
+
+
+class Asked:
+    """The requests of one object since the log was last reset: the tail that opening reads, and the ranges after it."""
+
+    def __init__(self, server: ObjectServer, path: str) -> None:
+        info = server.objects.info(path)
+        assert info is not None
+        self.size = info.size
+        self.records = server.log.requests(path)
+        self.tails = [one for one in self.records if (one.range or "").startswith("bytes=-")]
+        self.others = [one for one in self.records if one not in self.tails]
+        self.places = sorted(place_of(one, info.size) for one in self.others)
+        self.depth = server.log.waves(path)  # one after another
+
+    def covers(self, pages: Sequence[Place]) -> bool:
+        """Whether each of the pages was asked for whole."""
+        return all(
+            any(at <= page and page + n <= at + length for at, length in self.places)
+            for page, n in pages
+        )
+
+    def beside(self, pages: Sequence[Place]) -> int:
+        """Bytes that were asked for outside of the pages."""
+        inside = 0
+        for at, length in self.places:
+            inside += sum(
+                max(min(page + n, at + length) - max(page, at), 0) for page, n in set(pages)
+            )
+        return sum(length for _, length in self.places) - inside

@@ -1,0 +1,182 @@
+"""Proof of what docs/stores.md promises where things go wrong: files that change while they are read, stores that fail,
+readers that are slow. Results go to the end of that page, dated.
+
+    python tools/proof_stores.py                     every proof: some minutes
+    python tools/proof_stores.py replaced faults     those proofs; the lines of the others stay
+
+Of a file that changes an answer counts as right if it is the whole answer of one version.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import itertools
+import platform
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+import pageseek as ps
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from support import changing, distress
+from support.distant import Way, of_fsspec, of_pyarrow, over_http, over_s3
+from support.object_server.objects import MemoryObjects
+from support.object_server.server import ObjectServer
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "stores.md"
+TITLE = "## What was tried"
+HEAD = f"""{TITLE}
+
+What `python tools/proof_stores.py` found. *Right*: the whole answer of one version of the file; *changed*: `FileChangedError`;
+*refused*: `StoreError`, after all tries; *cut short*: the file was, as it was opened, and is said to be. Anything else
+would have ended it with an error. The versions of a file have the same size, and their pages the same places.
+
+| proof | date | what was run | found |
+|---|---|---|---|
+"""
+COLUMNS = 4
+WAYS: list[tuple[str, Way]] = [
+    ("HTTP", over_http), ("S3", over_s3), ("fsspec", of_fsspec), ("pyarrow", of_pyarrow),
+]  # fmt: skip
+BUDGETS = [0, 16 << 20, 64 << 20]
+SLACK = 16 << 20  # bytes beyond the budget: the batch in hand, threads, connections
+
+
+class FailedError(Exception):
+    """What was found may not be."""
+
+
+def _said(name: str, found: Counter[str], most_changed: float = 1.0) -> str:
+    total = found.total()
+    if set(found) - {"right", "changed", "cut short"} or found["changed"] > most_changed * total:
+        raise FailedError(f"{name}: {dict(found)}")
+    return f"{name}: " + ", ".join(
+        f"{n:,} {kind}" for kind, n in sorted(found.items(), reverse=True)
+    )
+
+
+def overwritten(times: int) -> tuple[str, str]:
+    """Files on local disk, between batches and at any moment."""
+    truth, texts = changing.Truth(), []
+    with tempfile.TemporaryDirectory() as folder:
+        for change in changing.CHANGES:
+            found = changing.local(truth, Path(folder, "a.parquet"), change, times, 21)
+            # who holds a file that gave way to another reads it to its end
+            most = 0.0 if change is changing.replace else 1.0
+            texts.append(_said(change.__name__, found, most))
+    return f"{times:,} queries of each kind, on local disk", "; ".join(texts)
+
+
+def replaced(times: int) -> tuple[str, str]:
+    """Objects that are put anew between requests and during them."""
+    truth, texts = changing.Truth(), []
+    for etags in (True, False):
+        for name, way in WAYS:
+            ps.clear_cache()
+            with ObjectServer() as server:
+                server.etags = etags
+                assert isinstance(server.objects, MemoryObjects)
+                server.objects.clock = itertools.count(1_700_000_000).__next__
+                found = changing.remote(truth, server, way, times, 22)
+            texts.append(_said(f"{name}, {'ETag' if etags else 'Last-Modified'}", found))
+    return f"{times:,} queries each", "; ".join(texts)
+
+
+def faults(times: int) -> tuple[str, str]:
+    """Stores that answer 503 and cut bodies short."""
+    texts = []
+    for name, way in (("HTTP", over_http), ("S3", over_s3)):
+        ps.clear_cache()
+        with ObjectServer() as server:
+            found = distress.distress(server, way, times, 23)
+        text = (
+            f"{name}: {found.ended['right']:,} right, {found.ended['refused']} refused, "
+            f"{found.spoilt} of {found.requests:,} answers spoilt, the slowest query {found.slowest:.1f} s"
+        )
+        strange = set(found.ended) - {"right", "refused"}
+        if strange or found.ended["right"] < 0.995 * times or not found.spoilt:
+            raise FailedError(f"{text}; {found.ended}")
+        texts.append(text)
+    ran = (
+        f"{times:,} queries each, default retries; {distress.BUSY:.0%} of answers 503, {distress.CUT:.0%} of "
+        "connections cut in the body"
+    )
+    return ran, "; ".join(texts)
+
+
+def memory(_: int) -> tuple[str, str]:
+    """A reader that is slower than its store."""
+    groups, texts = 80, []
+    for budget, found in distress.peaks(groups, BUDGETS, 0.03).items():
+        more = found["peak"] - found["before"]
+        text = f"{budget >> 20} MiB: {more / 2**20:.1f} MiB"
+        if more > budget + SLACK or found["rows"] != groups << 16:
+            raise FailedError(text)
+        texts.append(text)
+    ran = (
+        f"{groups} row groups of 2 MiB, 30 ms for each batch; `max_ahead_bytes`, and the resident memory at its peak "
+        "beyond that before"
+    )
+    return ran, "; ".join(texts)
+
+
+PROOFS: dict[str, Callable[[int], tuple[str, str]]] = {
+    "overwritten": overwritten,
+    "replaced": replaced,
+    "faults": faults,
+    "memory": memory,
+}
+
+
+def written(page: Path, lines: dict[str, str]) -> None:
+    """Put the lines, in the order of the proofs, at the end of the page."""
+    before = page.read_text().partition(TITLE)[0].rstrip()
+    body = "\n".join(lines[name] for name in PROOFS if name in lines)
+    page.write_text(f"{before}\n\n{HEAD}{body}\n")
+
+
+def lines_of(page: Path) -> dict[str, str]:
+    """The proofs that the page has already."""
+    text = page.read_text().partition(TITLE)[2]
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    found = {line.split("|")[1].strip(): line for line in rows if line.count("|") == COLUMNS + 1}
+    return {name: line for name, line in found.items() if name in PROOFS}
+
+
+def main() -> int:
+    """Run the proofs named, or all, and write what they found."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("proofs", nargs="*", metavar="PROOF", help=f"of {', '.join(PROOFS)}")
+    parser.add_argument("--times", type=int, default=1_000, help="queries of each kind")
+    parser.add_argument("--out", type=Path, default=PAGE)
+    options = parser.parse_args()
+    if unknown := set(options.proofs) - set(PROOFS):
+        parser.error(f"no proof {', '.join(sorted(unknown))}; there are: {', '.join(PROOFS)}")
+    failed = False
+    for name in options.proofs or PROOFS:
+        start = time.perf_counter()
+        try:
+            ran, found = PROOFS[name](options.times)
+        except (FailedError, AssertionError) as error:
+            print(f"{name}: FAILED: {error}", flush=True)
+            failed = True
+            continue
+        seconds = time.perf_counter() - start
+        where = f"pageseek {ps.__version__}, pyarrow {pa.__version__}, Python {platform.python_version()}"
+        print(f"{name}: {found} ({seconds:.0f} s)", flush=True)
+        lines = lines_of(options.out)
+        lines[name] = f"| {name} | {dt.date.today()}, {where} | {ran}; {seconds:.0f} s | {found} |"
+        written(options.out, lines)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
