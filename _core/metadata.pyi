@@ -31,6 +31,19 @@ def footer(
     bytes,  # key_values
     bytes,  # column_orders
 ]: ...
+def footers(
+    data: Buffer,
+    at: Buffer,
+    like: tuple[Buffer, Buffer, Buffer, Buffer | None, Buffer | None],
+    leaves: Buffer,
+    most: int,
+    *,
+    max_arena: int = ...,
+) -> tuple[
+    memoryview,  # groups
+    memoryview,  # rows
+    memoryview,  # chunks
+]: ...
 def chunks(data: Buffer, at: Buffer) -> bytes: ...
 def chunk_bounds(
     chunks: Buffer, ordered: bool, deprecated: bool

@@ -82,12 +82,16 @@ class FileCache:
         self._bytes = self._hits = self._misses = self._evictions = 0
 
     def open(
-        self, source: Source, report: Report, limit: int = DEFAULT.max_metadata_bytes
+        self,
+        source: Source,
+        report: Report,
+        limit: int = DEFAULT.max_metadata_bytes,
+        end: Known | None = None,
     ) -> ParquetFile:
         """The file, with what was already parsed of it if its version is the same.
 
         A version without a date does not tell that: such a file is read anew each time. `limit`: bytes that
-        its footer, and an index of it, may have.
+        its footer, and an index of it, may have. `end`: the last bytes of a local file, read a moment ago.
         """
         if source.data is not None:
             return ParquetFile(source, source.open(), report, limit)
@@ -116,7 +120,8 @@ class FileCache:
                 store.close()
                 return known
         renewed = isinstance(store, RemoteStore) and store.renewed
-        file = ParquetFile(source, store, report, limit)
+        tail = end.tail if end is not None and end.version == store.version else None
+        file = ParquetFile(source, store, report, limit, tail)
         with self._lock:
             self._hits += renewed
             self._misses += not renewed

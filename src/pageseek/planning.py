@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import compress
+from itertools import accumulate, compress
 from typing import Any
 
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.briefs import FEW, Brief, Briefs
 from pageseek.cache import cache
 from pageseek.evolution import Folders, View
 from pageseek.fetch import Fetcher
@@ -25,7 +26,7 @@ from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
 from pageseek.schema import Schema
 from pageseek.shape import Shape, Union, hangs_on_types, tested_paths
-from pageseek.storage import Source
+from pageseek.storage import Known, Source
 
 FILTER, PARTITION = "filter", "partition"
 KINDS = 64  # of files with different columns, whose bound filters are kept while others are opened
@@ -34,7 +35,7 @@ Visit = Callable[[Opened, FilePlan, Report], None]
 
 def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
     """Open the files and prune; reads footers, and of the page index what the filter needs."""
-    plan = prepare(sources, request)[0]
+    plan = prepare(sources, request, fold=True)[0]
     plan.report.fold()
     return plan
 
@@ -47,12 +48,14 @@ def prepare(
     report: Report | None = None,
     first: ParquetFile | None = None,
     visit: Visit | None = None,
+    fold: bool = False,
 ) -> tuple[ScanPlan, list[Opened]]:
     """A plan, and its file, open, where it is a single one: many would use up the descriptors.
 
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`. `lazy`: the plan is executed
     at once, so that row groups which a limit may spare are judged then, as they are reached. `report` and the `first`
-    file, if there are; `visit` is called with each file of which something is left.
+    file, if there are; `visit` is called with each file of which something is left. `fold`: of what is counted only
+    sums are wanted.
     """
     if report is None:
         report = Report(nan=request.nan, chunks={} if account else None)
@@ -62,6 +65,8 @@ def prepare(
     files: list[FilePlan] = []
     opened: list[Opened] = []
     survey = _Survey(sources, request, report, first)
+    if visit is None:
+        survey.look_ahead()
     request = survey.request
     left = request.limit
     first_row = 0  # of the file, counted through all
@@ -75,31 +80,42 @@ def prepare(
         if not may and not counted:  # what a folder says is so: the file is not even opened
             report.files.prune(PARTITION, 1)
             continue
-        file, scope = survey.open(source)
-        if not file.store.version.strong:
-            report.version = "weak"
-        report.file_bytes += file.store.size
-        with report.timed("prune"):
-            before = dict(report.row_groups.pruned_by)
-            groups, made = _prune_file(
-                file, scope, left, report, lazy, len(sources) == 1, first_row, may
-            )
+        brief = survey.brief(at)
+        settled = made = None
+        if brief is not None:
+            settled = _settled(brief, source, request, left, report, lazy, first_row, may, fold)
+        if brief is not None and settled is not None:
+            groups, proof = settled
+            version, num_rows = brief.end.version, brief.num_rows
+        else:
+            file, scope = survey.open(source, at, brief)
+            version, num_rows = file.store.version, file.num_rows
+            if not version.strong:
+                report.version = "weak"
+            with report.timed("prune"):
+                before = dict(report.row_groups.pruned_by)
+                groups, made = _prune_file(
+                    file, scope, left, report, lazy, len(sources) == 1, first_row, may
+                )
+                proof = "" if groups else last_proof(before, report)
+        report.file_bytes += version.size
         if left is not None:
-            left -= sum(group.ranges.num_rows for group in groups if group.proven)
+            left -= sum([group.ranges.num_rows for group in groups if group.proven])
         if groups:
             report.files.read += 1
-            files.append(FilePlan(source, file.store.version, tuple(groups), first_row))
-            if visit is not None:
+            files.append(FilePlan(source, version, groups, first_row))
+            if made is not None and visit is not None:
                 visit(made, files[-1], report)
-            if len(sources) == 1:
+            if made is not None and len(sources) == 1:
                 opened.append(made)
         else:
-            report.files.prune(last_proof(before, report), 1)
-        first_row += file.num_rows
+            report.files.prune(proof, 1)
+        first_row += num_rows
         report.step()
     else:  # no limit was reached before the last of them
         if request.take is not None:
             _check_taken(request.take, first_row)
+    survey.close()
     schema = survey.schema()
     report.columns = list(schema.names)
     return ScanPlan(request, schema, tuple(files), report), opened
@@ -125,6 +141,7 @@ class _Survey:
         self._begun = 0  # files
         self._ahead: Iterator[ParquetFile] | None = None  # those that are opened before their turn
         self._waiting: deque[Source] = deque()
+        self._briefs: Briefs | None = None
         self.request = request
         shape = request.shape
         if shape is None:
@@ -157,7 +174,7 @@ class _Survey:
         """Whether rows of a file may pass, by its folders."""
         return self._folders is None or self._folders.may(source.partitions)
 
-    def _file(self, source: Source) -> ParquetFile:
+    def _file(self, source: Source, end: Known | None = None) -> ParquetFile:
         if self._first is not None and source is self._sources[0]:
             return self._first
         with self._report.timed("open"):
@@ -172,7 +189,7 @@ class _Survey:
             if self._waiting and self._waiting[0] is source:
                 self._waiting.popleft()
                 return next(self._ahead)
-            return cache.open(source, self._report, self.request.limits.max_metadata_bytes)
+            return cache.open(source, self._report, self.request.limits.max_metadata_bytes, end)
 
     def _distant(self) -> Iterator[Source]:
         """The files that will be opened, in order, where they are far enough to be waited for side by side."""
@@ -184,10 +201,42 @@ class _Survey:
             if (i or self._first is None) and (counted or self.may(source)):
                 yield source
 
-    def open(self, source: Source) -> tuple[ParquetFile, Scope]:
-        """A file, and what is asked of it."""
-        file = self._file(source)
+    def look_ahead(self) -> None:
+        """Let footers be read before their turn, many together, where files are many, near and opened by us."""
+        many = len(self._sources) >= FEW and self._union is not None and self._first is None
+        if many and not any(source.far for source in self._sources):
+            counted = self.request.take is not None or self.request.row_number is not None
+            self._briefs = Briefs(
+                self._sources,
+                self.request,
+                self._report,
+                lambda source: counted or self.may(source),
+            )
+
+    def brief(self, at: int) -> Brief | None:
+        """What the footer of a file says, if it was read with others."""
+        return None if self._briefs is None else self._briefs.of(at)
+
+    def close(self) -> None:
+        """No more files are planned."""
+        if self._briefs is not None:
+            self._briefs.close()
+
+    def open(
+        self, source: Source, at: int | None = None, brief: Brief | None = None
+    ) -> tuple[ParquetFile, Scope]:
+        """A file, and what is asked of it. `at`: its position; `brief`: what is known of it."""
+        end = None
+        if brief is not None:
+            end = brief.end.known
+        elif self._briefs is not None and at is not None:
+            end = self._briefs.end(at)
+        file = self._file(source, end)
         self._begun += 1
+        if brief is not None and brief.end.version == file.store.version:
+            kind = brief.alike.kind
+            file.adopt_columns(kind.tree)
+            return file, kind.scope.again()
         if self._union is None:
             with self._report.timed("open"):
                 scope = Scope.of(file, self.request)
@@ -206,6 +255,8 @@ class _Survey:
                 file.adopt_columns(tree)
                 scope = scope.again()
             self._union.add(scope.schema, scope.absent, file.name)
+        if self._briefs is not None:
+            self._briefs.learn(file, scope, source)
         return file, scope
 
     def schema(self) -> pa.Schema:
@@ -242,40 +293,20 @@ def _prune_file(
     alone: bool,
     first_row: int,
     may: bool = True,
-) -> tuple[list[GroupPlan], Opened]:
-    counts = file.group_rows
-    report.row_groups.total += len(counts)
-    report.rows.total += sum(counts)
-    bound, options, use = scope.bound, scope.request.options, scope.request.prune
+) -> tuple[tuple[GroupPlan, ...], Opened]:
+    counts, bound, request = file.group_rows, scope.bound, scope.request
     proof = GroupProof(b"", b"")
-    if bound is None:
-        kept, must = [i for i, n in enumerate(counts) if n], b"\1" * len(counts)
-    else:
-        proof = prune_groups(file, bound, options, STATISTICS in use)
-        must = proof.must
-        kept = [i for i in compress(range(len(counts)), proof.may) if counts[i]]
-        never = FILTER if isinstance(bound, BoundConst) else STATISTICS
-        never = never if may else PARTITION
-        report.row_groups.prune(never, proof.may.count(0))
-        report.rows.prune(never, sum(counts) - sum(compress(counts, proof.may)))
-    pruned = 0 if bound is None else proof.may.count(0)
-    report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - pruned)
-    request = scope.request
-    if request.take is None:
-        ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
-    else:
-        ranges = {i: request.asked(first_row + file.first_row(i), counts[i]) for i in kept}
-        left_out = [i for i in kept if not ranges[i]]
-        report.row_groups.prune(TAKE, len(left_out))
-        report.rows.prune(TAKE, sum(counts[i] - ranges[i].num_rows for i in kept))
-        kept = [i for i in kept if ranges[i]]
-        ranges = {i: ranges[i] for i in kept}
-    if limit is not None:
-        kept = _cut(ranges, must, limit, report)
-    groups = [GroupPlan(i, ranges[i], bool(must[i]), 0, judged=bool(must[i])) for i in kept]
+    may_pass = must = b"\1" * len(counts)
+    if bound is not None:
+        proof = prune_groups(file, bound, request.options, STATISTICS in request.prune)
+        may_pass, must = proof.may, proof.must
+    ranges = _by_footer(counts, may_pass, must, scope, limit, report, first_row, may)
+    groups = [
+        GroupPlan(i, found, bool(must[i]), 0, judged=bool(must[i])) for i, found in ranges.items()
+    ]
     opened = Opened(file, scope, proof)
     if not groups:
-        return [], opened
+        return (), opened
     fetcher = Fetcher(file.store, report, file.tail, request.limits, scope.kept)
     if lazy and limit is not None and not (alone and Steps.is_one(groups, limit)):
         sure = iter(judge(opened, [group for group in groups if group.judged], fetcher))
@@ -285,20 +316,105 @@ def _prune_file(
     for plan in plans:
         report.row_groups.read += 1
         report.rows.read += plan.ranges.num_rows
-    return plans, opened
+    return tuple(plans), opened
 
 
-def _cut(ranges: dict[int, rows.RowRanges], must: bytes, limit: int, report: Report) -> list[int]:
+def _by_footer(
+    counts: Sequence[int],
+    may: bytes,
+    must: bytes,
+    scope: Scope,
+    limit: int | None,
+    report: Report,
+    first_row: int,
+    by_folders: bool,
+) -> dict[int, rows.RowRanges]:
+    """The rows to look at of each row group that the footer leaves. `counts`: the rows of each; `may` and `must`: what
+    its footer proves of them; `by_folders`: whether some may pass by these.
+    """
+    report.row_groups.total += len(counts)
+    report.rows.total += sum(counts)
+    denied = may.count(0)
+    if denied:
+        never = FILTER if isinstance(scope.bound, BoundConst) else STATISTICS
+        never = never if by_folders else PARTITION
+        report.row_groups.prune(never, denied)
+        report.rows.prune(never, sum(counts) - sum(compress(counts, may)))
+    kept = [i for i in compress(range(len(counts)), may) if counts[i]]
+    report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - denied)
+    request = scope.request
+    if request.take is None:
+        ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
+    else:
+        begin = list(accumulate(counts, initial=first_row))
+        asked = {i: request.asked(begin[i], counts[i]) for i in kept}
+        ranges = {i: found for i, found in asked.items() if found}
+        report.row_groups.prune(TAKE, len(kept) - len(ranges))
+        report.rows.prune(TAKE, sum(counts[i] - asked[i].num_rows for i in kept))
+    return ranges if limit is None else _cut(ranges, must, limit, report)
+
+
+def _settled(
+    brief: Brief,
+    source: Source,
+    request: Request,
+    limit: int | None,
+    report: Report,
+    lazy: bool,
+    first_row: int,
+    may: bool,
+    fold: bool,
+) -> tuple[tuple[GroupPlan, ...], str] | None:
+    """The row groups to read of a file, and what ruled out the last where there are none; None where its footer does not
+    say all that a plan needs.
+    """
+    counts, passes, must, alike, first = (
+        brief.counts,
+        brief.may,
+        brief.must,
+        brief.alike,
+        brief.first,
+    )
+    account = report.chunks is not None
+    if passes != must and (account or not lazy or limit is None):
+        return None
+    if 0 in counts:  # where there are no statistics either, what others have would tell them apart
+        return None
+    if request.take is not None and request.asked(first_row, brief.num_rows):
+        return None
+    if limit is not None and sum(compress(counts, must)) > limit:  # where it cuts, an index helps
+        return None
+    if account and not all(compress(alike.sound[first : first + len(counts)], passes)):
+        return None
+    before = dict(report.row_groups.pruned_by)
+    scope = alike.kind.scope
+    ranges = _by_footer(counts, passes, must, scope, limit, report, first_row, may)
+    if not ranges:
+        return (), last_proof(before, report)
+    made = []
+    for i, found in ranges.items():
+        cost, proven = alike.costs[first + i] if account else 0, bool(must[i])
+        if account:
+            alike.take(source.name, i, first + i, LIMIT, report, fold)
+        made.append(GroupPlan(i, found, proven, cost, judged=proven))
+        report.row_groups.read += 1
+        report.rows.read += found.num_rows
+    return tuple(made), ""
+
+
+def _cut(
+    ranges: dict[int, rows.RowRanges], must: bytes, limit: int, report: Report
+) -> dict[int, rows.RowRanges]:
     """The row groups before the limit is surely reached; the ranges of the last are cut."""
-    kept, left = [], limit
+    kept, left = {}, limit
     for i, found in ranges.items():
         if left == 0:
             report.row_groups.prune(LIMIT, 1)
             report.rows.prune(LIMIT, found.num_rows)
             continue
-        kept.append(i)
+        kept[i] = found
         if must[i]:
-            ranges[i] = found.head(left)
-            report.rows.prune(LIMIT, found.num_rows - ranges[i].num_rows)
-            left -= ranges[i].num_rows
+            kept[i] = found.head(left)
+            report.rows.prune(LIMIT, found.num_rows - kept[i].num_rows)
+            left -= kept[i].num_rows
     return kept

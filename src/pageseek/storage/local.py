@@ -17,6 +17,7 @@ LARGE = (
     4 << 20
 )  # bytes from which numpy's memory comes in huge pages, so that it is not faulted in page by page
 
+READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 SHARE_ALL = 0x1 | 0x2 | 0x4  # FILE_SHARE_READ, FILE_SHARE_WRITE, FILE_SHARE_DELETE
 
 
@@ -51,7 +52,22 @@ def _open(path: str) -> int:
         except BaseException:
             _winapi.CloseHandle(handle)
             raise
-    return os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    return os.open(path, READ)
+
+
+def read_end(path: str, length: int) -> tuple[Version, bytes]:
+    """The version of a file and its last bytes, at most so many; nothing stays open."""
+    fd = _open(path)
+    try:
+        now = os.fstat(fd)
+        version = _version(now, path)
+        at = max(now.st_size - length, 0)
+        if hasattr(os, "pread"):
+            return version, os.pread(fd, length, at)
+        os.lseek(fd, at, os.SEEK_SET)
+        return version, os.read(fd, length)
+    finally:
+        os.close(fd)
 
 
 class LocalStore:
