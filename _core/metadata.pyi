@@ -34,13 +34,14 @@ def footer(
 def footers(
     data: Buffer,
     at: Buffer,
-    like: tuple[Buffer, Buffer, Buffer, Buffer | None, Buffer | None],
+    like: tuple[Buffer, Buffer, Buffer, Buffer | None],
     leaves: Buffer,
     most: int,
     *,
     max_arena: int = ...,
 ) -> tuple[
     memoryview,  # groups
+    memoryview,  # stored
     memoryview,  # rows
     memoryview,  # chunks
 ]: ...

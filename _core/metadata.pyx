@@ -51,12 +51,11 @@ cdef extern from "pageseek.h" nogil:
     ctypedef struct ps_alike:
         const uint8_t *names
         const uint8_t *created_by
-        const uint8_t *stored
         Data schema, orders
-        size_t names_length, created_by_length, stored_length, schema_size, orders_size
+        size_t names_length, created_by_length, schema_size, orders_size
     ps_status ps_footers_read(const uint8_t *, size_t, const uint64_t *, size_t, const ps_alike *,
                               const uint64_t *, size_t, size_t, size_t, size_t *, int64_t *,
-                              int64_t *, ps_chunk *, ps_error *)
+                              int64_t *, int64_t *, ps_chunk *, ps_error *)
     bint ps_chunks_bounds(const ps_chunk *, size_t, bint, bint, int64_t *, int64_t *, int64_t *)
     ps_status ps_column_index_check(const ps_column_index *, const int64_t *, size_t, bint, bint,
                                     int64_t *, int64_t *, ps_error *)
@@ -189,9 +188,8 @@ def footers(data, at, like, leaves, size_t most, *, size_t max_arena=1 << 30):
     at : buffer of uint64[n, 2]
         Where each footer begins in `data`, and its bytes.
     like : tuple
-        ``(names, schema, orders, created_by, stored)`` of one of them: its bytes up to the end of
-        the last name, schema and column_orders as `footer` gives them, the writer and the value of
-        the first key ARROW:schema, or None.
+        ``(names, schema, orders, created_by)`` of one of them: its bytes up to the end of the last
+        name, schema and column_orders as `footer` gives them, and the writer, or None.
     leaves : buffer of uint64
         Whose chunks are read.
     most : int
@@ -200,18 +198,19 @@ def footers(data, at, like, leaves, size_t most, *, size_t max_arena=1 << 30):
     Returns
     -------
     tuple
-        ``(groups, rows, chunks)``: int64 for each footer that was looked at, the first of the n:
-        the number of its row groups, or -1 where it has to be read by itself; int64 rows of each
-        row group; records of CHUNK_FIELDS, for each row group those of the leaves, whose byte
-        strings lie in `data`.
+        ``(groups, stored, rows, chunks)``: int64 for each footer that was looked at, the first of
+        the n: the number of its row groups, or -1 where it has to be read by itself; int64[2] for
+        each of the others where in `data` the value of its first key ARROW:schema lies, and its
+        length, or ABSENT; int64 rows of each row group; records of CHUNK_FIELDS, for each row group
+        those of the leaves, whose byte strings lie in `data`.
     """
     cdef _Call call = _Call(data), places = _Call(at), wanted = _Call(leaves)
     cdef _Call names = _Call(like[0]), schema = _Call(like[1]), orders = _Call(like[2])
     cdef _Call created_by = _Call(b"" if like[3] is None else like[3])
-    cdef _Call stored = _Call(b"" if like[4] is None else like[4])
     cdef size_t n = places.size // 16, n_leaves = wanted.size // 8, done = 0, used = 0, i
     cdef ps_alike model
     cdef int64_t *found
+    cdef int64_t *at_stored
     cdef int64_t *counts
     cdef ps_chunk *out
     if places.size % 16 or wanted.size % 8 or most > <size_t>-1 // sizeof(ps_chunk) // (n_leaves + 1):
@@ -220,21 +219,20 @@ def footers(data, at, like, leaves, size_t most, *, size_t max_arena=1 << 30):
     model.schema, model.schema_size = schema.data, schema.size
     model.orders, model.orders_size = orders.data, orders.size
     model.created_by, model.created_by_length = created_by.data, created_by.size
-    model.stored, model.stored_length = stored.data, stored.size
     if like[3] is None:
         model.created_by = NULL
-    if like[4] is None:
-        model.stored = NULL
-    groups, rows, chunks = empty(n * 8), empty(most * 8), empty(most * n_leaves * sizeof(ps_chunk))
-    found, counts, out = int64s(groups), int64s(rows), <ps_chunk *>PyBytes_AsString(chunks)
+    groups, stored, rows = empty(n * 8), empty(n * 16), empty(most * 8)
+    chunks = empty(most * n_leaves * sizeof(ps_chunk))
+    found, at_stored, counts = int64s(groups), int64s(stored), int64s(rows)
+    out = <ps_chunk *>PyBytes_AsString(chunks)
     with nogil:
         call.status = ps_footers_read(call.data, call.size, <const uint64_t *>places.data, n,
                                       &model, <const uint64_t *>wanted.data, n_leaves, max_arena,
-                                      most, &done, found, counts, out, &call.err)
+                                      most, &done, found, at_stored, counts, out, &call.err)
         for i in range(done):
             used += <size_t>found[i] if found[i] > 0 else 0
     call.check()
-    return (memoryview(groups)[:done * 8], memoryview(rows)[:used * 8],
+    return (memoryview(groups)[:done * 8], memoryview(stored)[:done * 16], memoryview(rows)[:used * 8],
             memoryview(chunks)[:used * n_leaves * sizeof(ps_chunk)])
 
 

@@ -54,9 +54,14 @@ def main() -> None:
     scan = ps.scan(str(folder))
     works: dict[str, Callable[[], object]] = {
         "read_metadata": lambda: [pq.read_metadata(path) for path in paths],
+        "files of the folder": lambda: ps.scan(str(folder)),
         "plan": scan.plan,
         "plan, filter of one file": scan.filter(ps.col("id") == 5).plan,
         "plan, filter of none": scan.filter(ps.col("id") == -5).plan,
+        "plan, every file in doubt": scan.filter(ps.col("id").isin(range(3, n * 10, 10))).plan,
+        "table, filter of one file": scan.filter(ps.col("id") == 5).to_table,
+        "table, filter of 1 in 100": scan.filter(ps.col("id") < n // 10).to_table,
+        "table, one row": scan.filter(ps.col("id") >= n * 5).limit(1).to_table,
     }
     best: dict[str, float] = {}
     for _ in range(ROUNDS):

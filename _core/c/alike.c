@@ -12,15 +12,18 @@ static bool same_string(const uint8_t *footer, int64_t offset, int64_t length,
     return same(footer + offset, (size_t)length, other, other_length);
 }
 
-/* The value of the first pair that has this key. */
-static bool same_stored(const uint8_t *footer, const ps_footer *f, const ps_alike *like) {
+/* Where the value of the first pair lies that has this key. */
+static void find_stored(const uint8_t *footer, const ps_footer *f, int64_t base,
+                        int64_t place[2]) {
     static const char key[] = "ARROW:schema";
+    place[0] = place[1] = PS_ABSENT;
     for (size_t i = 0; i < f->n_key_values; i++) {
         const int64_t *pair = f->key_values + 4 * i;
-        if (same(footer + pair[0], (size_t)pair[1], key, sizeof key - 1))
-            return same_string(footer, pair[2], pair[3], like->stored, like->stored_length);
+        if (!same(footer + pair[0], (size_t)pair[1], key, sizeof key - 1)) continue;
+        place[0] = pair[2], place[1] = pair[3];
+        if (place[0] != PS_ABSENT) place[0] += base;
+        return;
     }
-    return !like->stored;
 }
 
 static bool is_alike(const uint8_t *footer, size_t length, const ps_footer *f,
@@ -37,8 +40,7 @@ static bool is_alike(const uint8_t *footer, size_t length, const ps_footer *f,
            same(f->column_orders, f->n_column_orders * sizeof *f->column_orders, like->orders,
                 like->orders_size) &&
            same_string(footer, f->created_by_offset, f->created_by_length, like->created_by,
-                       like->created_by_length) &&
-           same_stored(footer, f, like);
+                       like->created_by_length);
 }
 
 static void shift(int64_t *offset, int64_t by) {
@@ -68,7 +70,7 @@ static bool read_chunks(const uint8_t *footer, size_t length, const ps_footer *f
 ps_status ps_footers_read(const uint8_t *data, size_t length, const uint64_t *at, size_t n,
                           const ps_alike *like, const uint64_t *leaves, size_t n_leaves,
                           size_t max_arena, size_t most, size_t *done, int64_t *groups,
-                          int64_t *rows, ps_chunk *chunks, ps_error *err) {
+                          int64_t *stored, int64_t *rows, ps_chunk *chunks, ps_error *err) {
     size_t used = 0;
     for (*done = 0; *done < n; ++*done) {
         uint64_t start = at[2 * *done], size = at[2 * *done + 1];
@@ -90,6 +92,7 @@ ps_status ps_footers_read(const uint8_t *data, size_t length, const uint64_t *at
             for (size_t g = 0; g < f.n_row_groups; g++)
                 rows[used + g] = f.row_groups[g].num_rows;
             used += f.n_row_groups;
+            find_stored(footer, &f, (int64_t)start, stored + 2 * *done);
             *found = (int64_t)f.n_row_groups;
         }
         ps_footer_clear(&f);

@@ -5,7 +5,7 @@
 static void read_alike(const uint8_t *data, size_t length, const ps_footer *f) {
     uint64_t at[] = {0, length}, leaf[] = {0};
     size_t done, failed;
-    int64_t groups[1], rows[4];
+    int64_t groups[1], stored[2], rows[4];
     ps_chunk chunks[4], c;
     const ps_schema_element *last = &f->schema[f->n_schema - 1];
     ps_alike like = {.names = data,
@@ -21,6 +21,7 @@ static void read_alike(const uint8_t *data, size_t length, const ps_footer *f) {
     require(ps_footers_read(data, length, at, 1, &like, leaf, 1, 1 << 24, 4, &done, groups,
                             rows, chunks, NULL) == PS_OK);
     require(done == 1 && groups[0] >= -1 && groups[0] <= 4);
+    if (groups[0] >= 0) touch(data, length, stored[0], stored[1]);
     for (int64_t i = 0; i < groups[0]; i++) {
         require(ps_chunks_read(data, length, &f->chunk_offsets[(size_t)i * f->n_leaves], 1, &c,
                                &failed, NULL) == PS_OK);

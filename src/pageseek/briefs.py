@@ -35,7 +35,8 @@ FIRST, FIRST_LIMITED, MOST = 64, 8, 512  # files at a time; at first, then twice
 HELD = 8 << 20  # bytes of their ends together
 TAIL, LONGEST = 4 << 10, 256 << 10  # bytes read of an end, until longer footers are seen
 RECORDS = 1 << 14  # column chunks at a time
-KINDS = 16  # of files with the same folders
+KINDS = 16  # of files in the same folders, and as many of such folders
+SCHEMAS = 64  # stored by files of one kind
 PATIENCE = 64  # files that are opened one by one after several that were all unlike those before
 
 _AT: dict[str, int] = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
@@ -60,6 +61,10 @@ class Kind:
 
     def __init__(self, file: ParquetFile, scope: Scope, account: bool) -> None:
         self.like = file.likeness
+        self.stored = file.columns_key[2]
+        self._stored: dict[
+            bytes | None, bool
+        ] = {}  # what others have stored, and whether that says the same
         self.scope, self.tree = scope, file.schema_tree
         self.orders, self.writer = file.orders, file.writer
         bound, options = scope.bound, scope.request.options
@@ -87,6 +92,15 @@ class Kind:
         bound = scope.bound
         # which leaf of a group is read hangs on its chunks
         return bound is None or not account or not any(t.leaf.group for t in leaves_of(bound))
+
+    def stores(self, raw: bytes | None) -> bool:
+        """Whether a file with this Arrow schema is one of them; as a rule schemas differ in no more than remarks."""
+        found = self._stored.get(raw)
+        if found is None:
+            if len(self._stored) >= SCHEMAS:
+                self._stored.clear()
+            found = self._stored[raw] = raw == self.stored or self.tree.stores(raw)
+        return found
 
 
 class Alike:
@@ -239,6 +253,8 @@ class Briefs:
     ----------
     asked : callable
         Whether a file is looked at, at all.
+    folders : callable
+        What the folders of a file say, as far as what is asked of it hangs on that.
     """
 
     def __init__(
@@ -247,8 +263,10 @@ class Briefs:
         request: Request,
         report: Report,
         asked: Callable[[Source], bool],
+        folders: Callable[[Source], Partitions],
     ) -> None:
-        self._sources, self._request, self._report, self._asked = sources, request, report, asked
+        self._sources, self._request, self._report = sources, request, report
+        self._asked, self._folders = asked, folders
         self._account = report.chunks is not None
         self._kinds: dict[Partitions, list[Kind]] = {}
         self._ends: dict[int, _End] = {}  # by position, of files that are like none so far
@@ -275,8 +293,10 @@ class Briefs:
         if not Kind.may_be_made(file, scope, self._account):
             return
         like = file.likeness
-        known = self._kinds.get(source.partitions, [])
-        if any(kind.like == like for kind in known):
+        folders = self._folders(source)
+        known = self._kinds.get(folders, [])
+        stored = file.columns_key[2]
+        if any(kind.like == like and kind.stores(stored) for kind in known):
             return
         if len(self._kinds) >= KINDS:  # files of one folder come one after the other
             self._kinds.clear()
@@ -284,8 +304,8 @@ class Briefs:
             kind = Kind(file, scope, self._account)
         except PageseekError:  # of a column whose values cannot be: who needs them will say so
             return
-        self._kinds[source.partitions] = [kind, *known[: KINDS - 1]]
-        alike = [at for at in self._ends if self._sources[at].partitions == source.partitions]
+        self._kinds[folders] = [kind, *known[: KINDS - 1]]
+        alike = [at for at in self._ends if self._folders(self._sources[at]) == folders]
         with self._report.timed("prune"):
             self._judge(kind, alike)
 
@@ -321,12 +341,11 @@ class Briefs:
                         break
         self._seen, self._matched = len(self._ends), 0
         with self._report.timed("prune"):
-            folders: dict[Partitions, list[int]] = {}
+            alike: dict[Partitions, list[int]] = {}
             for i in self._ends:
-                folders.setdefault(self._sources[i].partitions, []).append(i)
-            for partitions, members in folders.items():
-                kinds = self._kinds.get(partitions, ())
-                for kind in kinds:
+                alike.setdefault(self._folders(self._sources[i]), []).append(i)
+            for folders, members in alike.items():
+                for kind in self._kinds.get(folders, ()):
                     members = self._judge(kind, members)
 
     def _read(self, source: Source, again: bool = False) -> _End | None:
@@ -360,15 +379,17 @@ class Briefs:
         mine = [at for at in members if ends[at].tail.startswith(names, ends[at].start)]
         tails = [ends[at].tail for at in mine]
         bases = accumulate(map(len, tails), initial=0)
-        at = [(base + ends[i].start, ends[i].length) for base, i in zip(bases, mine, strict=False)]
-        places, data = np.array(at, np.uint64), b"".join(tails)
+        footers = [(base + ends[at].start, ends[at].length) for base, at in zip(bases, mine)]  # noqa: B905
+        places, data = np.array(footers, np.uint64), b"".join(tails)
         most = max(RECORDS // max(len(kind.leaves), 1), 1)
         limit, done = self._request.limits.max_metadata_bytes, 0
         while done < len(mine):
-            found = core.footers(data, places[done:], kind.like, kind.leaves, most, max_arena=limit)
-            groups = found[0].cast("q").tolist()
-            self._keep(kind, data, mine[done : done + len(groups)], groups, *found[1:])
-            done += len(groups)
+            groups, stored, counts, chunks = core.footers(
+                data, places[done:], kind.like, kind.leaves, most, max_arena=limit
+            )
+            found = groups.cast("q").tolist()
+            self._keep(kind, data, mine[done : done + len(found)], found, stored, counts, chunks)
+            done += len(found)
         return [at for at in members if at in ends]
 
     def _keep(
@@ -377,21 +398,28 @@ class Briefs:
         data: bytes,
         members: Sequence[int],
         groups: Sequence[int],
+        stored: memoryview,
         counts: memoryview,
         chunks: memoryview,
     ) -> None:
         """Judge the row groups of files of one kind; `groups`: how many each has, negative where it is of another."""
-        own = [(at, n) for at, n in zip(members, groups, strict=True) if n >= 0]
         try:
             alike = Alike(kind, data, counts.cast("q").tolist(), chunks, self._request.prune)
             if self._account:
+                own = [(at, n) for at, n in zip(members, groups, strict=True) if n >= 0]
                 sizes = [self._ends[at].version.size for at, _ in own]
                 alike.account(sizes, [n for _, n in own])
         except PageseekError:  # who opens the file will say so, and of which it is
             return
-        first = 0
-        for at, n in own:
-            self._found[at] = Brief(alike, first, n, self._ends.pop(at))
-            first += n
-        self._matched += len(own)
         self._alike.append(alike)
+        first, places = 0, stored.cast("q")
+        for at, n, start, length in zip(
+            members, groups, places[::2].tolist(), places[1::2].tolist(), strict=True
+        ):
+            if n < 0:
+                continue
+            raw = None if start == ABSENT else data[start : start + length]
+            if raw == kind.stored or kind.stores(raw):
+                self._found[at] = Brief(alike, first, n, self._ends.pop(at))
+                self._matched += 1
+            first += n

@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from types import ModuleType
 from typing import TypeGuard
 
@@ -237,7 +238,7 @@ class FileCache:
         return n
 
     def _shrink(self) -> None:
-        for key in list(self._files)[-GROWING:]:
+        for key in islice(reversed(self._files), GROWING):
             self._measure(key)
         while self._bytes > self.max_bytes and len(self._files) > 1:
             self._drop(1)

@@ -120,14 +120,14 @@ class FooterFile:
         return elements, bytes(self._footer[:names]), stored
 
     @lazy
-    def likeness(self) -> tuple[bytes, bytes, bytes, bytes | None, bytes | None]:
-        """What files have in common whose columns and writer are the same, for `core.footers`."""
-        elements, names, stored = self.columns_key
+    def likeness(self) -> tuple[bytes, bytes, bytes, bytes | None]:
+        """What files have in common whose columns, as Parquet has them, and writer are the same, for `core.footers`."""
+        elements, names, _ = self.columns_key
         writer = None
         if self._created_by is not None:
             offset, length = self._created_by
             writer = bytes(self._footer[offset : offset + length])
-        return names, elements, self._stated_orders, writer, stored
+        return names, elements, self._stated_orders, writer
 
     @property
     def orders(self) -> memoryview:

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, compress
-from typing import Any
 
 import pyarrow as pa
 
@@ -23,13 +22,11 @@ from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
 from pageseek.report import Report
-from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
-from pageseek.schema import Schema
+from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope, Scopes
 from pageseek.shape import Shape, Union, hangs_on_types, tested_paths
 from pageseek.storage import Known, Source
 
 FILTER, PARTITION = "filter", "partition"
-KINDS = 64  # of files with different columns, whose bound filters are kept while others are opened
 Visit = Callable[[Opened, FilePlan, Report], None]
 
 
@@ -135,14 +132,12 @@ class _Survey:
         self._single: pa.Schema | None = None
         self._union: Union | None = None
         self._folders: Folders | None = None
-        self._scopes: dict[
-            Any, tuple[Schema, Scope]
-        ] = {}  # by the columns that files have, and what folders say
         self._begun = 0  # files
         self._ahead: Iterator[ParquetFile] | None = None  # those that are opened before their turn
         self._waiting: deque[Source] = deque()
         self._briefs: Briefs | None = None
         self.request = request
+        self._scopes = Scopes(request)
         shape = request.shape
         if shape is None:
             return
@@ -153,6 +148,7 @@ class _Survey:
         elif shape.given is not None:
             self.request = replace(request, shape=replace(shape, tested=shape.given))
         self._union = Union(shape, request.columns)
+        self._scopes = Scopes(self.request)
 
     def _tested(self, condition: Expression, shape: Shape) -> pa.Schema:
         """The types among all files of the columns of a filter: it means something only once they are known."""
@@ -211,6 +207,7 @@ class _Survey:
                 self.request,
                 self._report,
                 lambda source: counted or self.may(source),
+                self._scopes.said,
             )
 
     def brief(self, at: int) -> Brief | None:
@@ -237,24 +234,12 @@ class _Survey:
             kind = brief.alike.kind
             file.adopt_columns(kind.tree)
             return file, kind.scope.again()
-        if self._union is None:
-            with self._report.timed("open"):
-                scope = Scope.of(file, self.request)
-            self._single = scope.schema
-            return file, scope
         with self._report.timed("open"):
-            key = file.columns_key, source.partitions
-            known = self._scopes.get(key)
-            if known is None:
-                scope = Scope.of(file, self.request, source)
-                if len(self._scopes) >= KINDS:
-                    self._scopes.clear()
-                self._scopes[key] = file.schema_tree, scope
-            else:  # as a rule the files of a dataset have the same columns: they are bound once
-                tree, scope = known
-                file.adopt_columns(tree)
-                scope = scope.again()
-            self._union.add(scope.schema, scope.absent, file.name)
+            scope = self._scopes.of(file, source)
+            if self._union is None:
+                self._single = scope.schema
+            else:
+                self._union.add(scope.schema, scope.absent, file.name)
         if self._briefs is not None:
             self._briefs.learn(file, scope, source)
         return file, scope
