@@ -369,6 +369,8 @@ class Briefs:
                     return None
                 self._tail = length + length // 8 + 64  # the next ones may be a little longer
                 return self._read(source, again=True)
+            if 4 * length < self._tail and not again:  # that was an exception
+                self._tail = max(self._tail // 2, TAIL)
         except (OSError, ValueError):  # who opens it will say what is wrong
             return None
         return _End(version, tail, size - 8 - length, length)

@@ -63,7 +63,7 @@ def prepare(
     opened: list[Opened] = []
     survey = _Survey(sources, request, report, first)
     if visit is None:
-        survey.look_ahead()
+        survey.look_ahead(lazy)
     request = survey.request
     left = request.limit
     first_row = 0  # of the file, counted through all
@@ -197,14 +197,21 @@ class _Survey:
             if (i or self._first is None) and (counted or self.may(source)):
                 yield source
 
-    def look_ahead(self) -> None:
-        """Let footers be read before their turn, many together, where files are many, near and opened by us."""
-        many = len(self._sources) >= FEW and self._union is not None and self._first is None
+    def look_ahead(self, lazy: bool) -> None:
+        """Let footers be read before their turn, many together, where files are many, near and opened by us.
+
+        Not where all of them will be read in a moment, and stay open until then.
+        """
+        request, n = self.request, len(self._sources)
+        whole = all(part is None for part in (request.filter, request.limit, request.take))
+        if lazy and whole and n <= cache.capacity:
+            return
+        many = n >= FEW and self._union is not None and self._first is None
         if many and not any(source.far for source in self._sources):
-            counted = self.request.take is not None or self.request.row_number is not None
+            counted = request.take is not None or request.row_number is not None
             self._briefs = Briefs(
                 self._sources,
-                self.request,
+                request,
                 self._report,
                 lambda source: counted or self.may(source),
                 self._scopes.said,

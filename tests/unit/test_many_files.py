@@ -475,6 +475,23 @@ def test_long_footers_are_read_again_only_once(tmp_path: Path) -> None:
     assert scan.explain().requests <= 30 + 3
 
 
+def test_one_long_footer_does_not_make_all_reads_long(tmp_path: Path) -> None:
+    noise = random.Random(0).randbytes(50_000)
+    for i in range(60):
+        table = pa.table({"id": [i, i + 1], "b": [noise, noise[::-1]]})
+        if i == 5:
+            table = table.replace_schema_metadata({"about": "x" * 30_000})
+        pq.write_table(table, tmp_path / f"{i:02}.parquet")
+    report = ps.scan(str(tmp_path)).explain()
+    assert report.bytes["metadata"] < 60 * briefs.TAIL + 10 * 90_000
+
+
+def test_what_is_read_as_a_whole_and_stays_open_is_opened_once(tmp_path: Path) -> None:
+    scan = simple(tmp_path)
+    assert scan.to_table().num_rows == 10 * N
+    assert (ps.cache_info().files, opened()) == (N, N)
+
+
 def test_more_row_groups_than_there_is_room_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
