@@ -27,7 +27,7 @@ except ImportError:  # Windows has no such limit
 SHARE = 4  # the cache holds at most one in so many of the descriptors that the process may have
 MAX_BYTES = 256 << 20
 RECORD = 400  # bytes of an end that is kept, beside its own
-GROWING = 8  # files, of those opened last, whose size is taken anew: indexes are parsed as they are touched
+GROWING = 8  # files are opened until the size of those opened last is taken anew: indexes are parsed as they are touched
 
 
 @dataclass(frozen=True, slots=True)
