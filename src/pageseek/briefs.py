@@ -20,7 +20,7 @@ from pageseek.bounds import Bounds
 from pageseek.errors import PageseekError, placed
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bound import leaves_of, tests_of
-from pageseek.prune import STATISTICS, prune_groups
+from pageseek.prune import STATISTICS, Figures, final, may_be_final, prune_groups
 from pageseek.report import ChunkReport, LeafReport, Report
 from pageseek.request import Request, Scope
 from pageseek.schema import Leaf
@@ -36,6 +36,7 @@ HELD = 8 << 20  # bytes of their ends together
 TAIL, LONGEST = 4 << 10, 256 << 10  # bytes read of an end, until longer footers are seen
 RECORDS = 1 << 14  # column chunks at a time
 KINDS = 16  # of files in the same folders, and as many of such folders
+WIDE = 16  # columns of a file beyond which they are not looked at without need
 SCHEMAS = 64  # stored by files of one kind
 PATIENCE = 64  # files that are opened one by one after several that were all unlike those before
 
@@ -72,13 +73,19 @@ class Kind:
         self.forms: dict[int, tuple[Form, bool, bool]] = {
             leaf.index: (file.form(leaf, options), *file.believed(leaf)) for leaf in tested
         }
-        # the leaves that are counted, and those of which the statistics are asked, the first of which they are
-        self.counted: list[Leaf] = scope.touched(file)(0) if account else []
-        asked = {leaf.index: leaf for leaf in self.counted}
+        self.tests = [] if bound is None else tests_of(bound)
+        # the leaves that are read, and those of which the statistics are asked, the first of which they are
+        self.read: list[Leaf] = []
+        if not any(test.leaf.group for test in ([] if bound is None else leaves_of(bound))):
+            self.read = scope.touched(file)(0) if account or bound is not None else []
+        if not account and len(self.read) > WIDE:
+            self.read = []
+        self.may_be_final = bool(self.read) and may_be_final(self.tests, scope.request.prune)
+        asked = {leaf.index: leaf for leaf in self.read}
         asked |= {leaf.index: leaf for leaf in tested}
         self.column = {index: i for i, index in enumerate(asked)}
         self.leaves = np.array(list(asked), np.uint64)
-        self.wanted = np.array([leaf.index in scope.payload for leaf in self.counted], bool)
+        self.wanted = np.array([leaf.index in scope.payload for leaf in self.read], bool)
 
     @staticmethod
     def may_be_made(file: ParquetFile, scope: Scope, account: bool) -> bool:
@@ -119,14 +126,19 @@ class Alike:
         shape = len(counts), len(kind.leaves), len(_AT)
         self._table = np.frombuffer(chunks, np.int64).reshape(shape)
         self._zones: dict[int, rows.Zones | None] = {}
-        self._taken: list[int] = []  # row groups that are read, and to be counted
+        self.final = [False] * len(counts)
+        self._taken: tuple[list[int], list[int]] = [], []  # to be counted: in doubt, and proven
         bound = kind.scope.bound
         if bound is None:
             self.may = self.must = b"\1" * len(counts)
         else:
             proof = prune_groups(self, bound, kind.scope.request.options, STATISTICS in use)
             self.may, self.must = proof.may, proof.must
+
+    def release(self) -> None:
+        """No more is asked of the statistics."""
         self._data = memoryview(b"")
+        self._zones.clear()
 
     @property
     def num_row_groups(self) -> int:
@@ -152,31 +164,26 @@ class Alike:
         with placed(f"column {leaf.name!r}: statistics"):
             return Bounds(form, self._data, places, n, None, nulls, nans, of_rows, 0).zones
 
-    # -- what is counted of those that are read --------------------------------------------------
+    # -- what is known of those that are read -----------------------------------------------------
 
-    def account(self, sizes: Sequence[int], groups: Sequence[int]) -> None:
-        """Look at the chunks that are read: `sizes` of the files, and how many row groups each has.
+    def look(self, sizes: Sequence[int], groups: Sequence[int]) -> None:
+        """Look at the chunks that may be read: `sizes` of the files, and how many row groups each has.
 
-        `sound` is then whether all chunks of a row group are, as FooterFile.placed_chunk has it, and `costs` are the
-        bytes of what is read of it.
+        Of each row group is then known whether all chunks are `sound`, as FooterFile.placed_chunk has it, whether the
+        footer has the last word (`final`), and the bytes that are read where it is proven, and where not (`costs`).
         """
         kind = self.kind
-        table = self._table[:, : len(kind.counted)]
 
-        def of(name: str) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-            return table[:, :, _AT[name]]
+        def of(name: str) -> Figures:
+            return self._table[:, : len(kind.read), _AT[name]]
 
         ends = np.repeat(np.array(sizes, np.int64), groups)[:, None]
         counts = np.array(self.counts, np.int64)[:, None]
-        types = np.array([leaf.element.type for leaf in kind.counted], np.int64)
-        repeated = np.array([leaf.max_rep > 0 for leaf in kind.counted], bool)
-        start, other, size = (
-            of("data_page_offset"),
-            of("dictionary_page_offset"),
-            of("total_compressed_size"),
-        )
+        types = np.array([leaf.element.type for leaf in kind.read], np.int64)
+        repeated = np.array([leaf.max_rep > 0 for leaf in kind.read], bool)
+        start, other = of("data_page_offset"), of("dictionary_page_offset")
         start = np.where((other > 0) & (other < start), other, start)
-        path = of("file_path_length")
+        path, size = of("file_path_length"), of("total_compressed_size")
         sound = (
             (of("crypto") == ABSENT)
             & (of("has_metadata") != 0)
@@ -185,29 +192,45 @@ class Alike:
             & (repeated | (of("num_values") == counts))
             & (start >= 4) & (start <= ends) & (size >= 0) & (size <= ends - start)
         )  # fmt: skip
-        self.sound = sound.all(axis=1).tolist()
-        self._sizes = np.where(sound & kind.wanted, size, 0)
-        self.costs = self._sizes.sum(axis=1).tolist()
+        sounds = sound.all(axis=1)
+        self.sound = sounds.tolist()
+        self._sizes = np.where(sound, size, 0)
+        every = self._sizes.sum(axis=1)
+        self.costs = (every.tolist(), (self._sizes * kind.wanted).sum(axis=1).tolist())
         pages = of("dictionary_data_pages") + of("other_data_pages")
         self._pages = np.where(of("encoding_stats") == 1, pages, -1)
+        if kind.may_be_final and self.may != self.must:
+            options = kind.scope.request.options
+            self.final = (
+                sounds
+                & final(
+                    kind.tests,
+                    np.where((self._pages == 1).all(axis=1), 1, -1),
+                    every,
+                    lambda leaf, name: self._table[:, kind.column[leaf.index], _AT[name]],
+                    lambda leaf: start[:, kind.column[leaf.index]],
+                    lambda leaf: self.group_zones(leaf, options),
+                    lambda leaf: kind.forms[leaf.index][2],
+                )
+            ).tolist()
 
     def take(
-        self, name: str, row_group: int, place: int, by: str, report: Report, fold: bool
+        self, key: tuple[str, int], place: int, proven: bool, by: str, report: Report, fold: bool
     ) -> None:
-        """Count what is read of a row group: at a `place` among all of these, and of that number in the file of that name."""
-        report.bytes["data"] += self.costs[place]
+        """Count what is read of a row group, at a `place` among all of these. `key`: the name of its file, and its number
+        there; `by`: what may rule out the rest of it.
+        """
+        report.bytes["data"] += self.costs[proven][place]
         if fold:
-            self._taken.append(place)
+            self._taken[proven].append(place)
             return
         assert report.chunks is not None
-        wanted, sizes, pages = (
-            self.kind.wanted.tolist(),
-            self._sizes[place].tolist(),
-            self._pages[place].tolist(),
-        )
-        for leaf, read, size, known in zip(self.kind.counted, wanted, sizes, pages, strict=True):
-            report.chunks[name, row_group, leaf.name] = ChunkReport(
-                bytes=size,
+        sizes, pages = self._sizes[place].tolist(), self._pages[place].tolist()
+        for leaf, read, size, known in zip(
+            self.kind.read, self._is_read(proven), sizes, pages, strict=True
+        ):
+            report.chunks[*key, leaf.name] = ChunkReport(
+                bytes=size if read else 0,
                 rows_decoded=self.counts[place] if read else 0,
                 path=leaf.name,
                 known=None if known < 0 else known,
@@ -215,22 +238,28 @@ class Alike:
                 by=by,
             )
 
+    def _is_read(self, proven: bool) -> list[bool]:
+        """Of each leaf: one that is only tested is not read where all rows are known to pass."""
+        return self.kind.wanted.tolist() if proven else [True] * len(self.kind.read)
+
     def fold(self, report: Report) -> None:
         """Count the row groups that were taken, all at once."""
-        if not self._taken:
-            return
-        pages = np.maximum(self._pages[self._taken], 0).sum(axis=0).tolist()
-        sizes = self._sizes[self._taken].sum(axis=0).tolist()
-        in_them = sum([self.counts[place] for place in self._taken])
-        wanted = self.kind.wanted.tolist()
-        for leaf, read, size, known in zip(self.kind.counted, wanted, sizes, pages, strict=True):
-            sums = report.leaves.setdefault(leaf.name, LeafReport())
-            sums.pages_total += known
-            sums.bytes += size
-            if read:
-                sums.pages_read += known
-                sums.rows_decoded += in_them
-        self._taken = []
+        for proven, taken in enumerate(self._taken):
+            if not taken:
+                continue
+            pages = np.maximum(self._pages[taken], 0).sum(axis=0).tolist()
+            sizes = self._sizes[taken].sum(axis=0).tolist()
+            in_them = sum([self.counts[place] for place in taken])
+            for leaf, read, size, known in zip(
+                self.kind.read, self._is_read(bool(proven)), sizes, pages, strict=True
+            ):
+                sums = report.leaves.setdefault(leaf.name, LeafReport())
+                sums.pages_total += known
+                if read:
+                    sums.bytes += size
+                    sums.pages_read += known
+                    sums.rows_decoded += in_them
+            taken.clear()
 
 
 class Brief:
@@ -407,12 +436,13 @@ class Briefs:
         """Judge the row groups of files of one kind; `groups`: how many each has, negative where it is of another."""
         try:
             alike = Alike(kind, data, counts.cast("q").tolist(), chunks, self._request.prune)
-            if self._account:
+            if self._account or kind.may_be_final:
                 own = [(at, n) for at, n in zip(members, groups, strict=True) if n >= 0]
                 sizes = [self._ends[at].version.size for at, _ in own]
-                alike.account(sizes, [n for _, n in own])
+                alike.look(sizes, [n for _, n in own])
         except PageseekError:  # who opens the file will say so, and of which it is
             return
+        alike.release()
         self._alike.append(alike)
         first, places = 0, stored.cast("q")
         for at, n, start, length in zip(

@@ -360,23 +360,23 @@ def _settled(
     """The row groups to read of a file, and what ruled out the last where there are none; None where its footer does not
     say all that a plan needs.
     """
-    counts, passes, must, alike, first = (
-        brief.counts,
-        brief.may,
-        brief.must,
-        brief.alike,
-        brief.first,
-    )
-    account = report.chunks is not None
-    if passes != must and (account or not lazy or limit is None):
-        return None
+    counts, passes, must = brief.counts, brief.may, brief.must
+    alike, first = brief.alike, brief.first
+    account, stop = report.chunks is not None, first + len(counts)
     if 0 in counts:  # where there are no statistics either, what others have would tell them apart
         return None
-    if request.take is not None and request.asked(first_row, brief.num_rows):
-        return None
-    if limit is not None and sum(compress(counts, must)) > limit:  # where it cuts, an index helps
-        return None
-    if account and not all(compress(alike.sound[first : first + len(counts)], passes)):
+    if request.take is not None:
+        if request.asked(first_row, brief.num_rows):
+            return None
+    elif limit is not None:
+        # what is in doubt is judged as it is reached; where the limit cuts, an index helps
+        if (passes != must and (account or not lazy)) or sum(compress(counts, must)) > limit:
+            return None
+    elif passes != must:
+        doubt = [some and not every for some, every in zip(passes, must, strict=True)]
+        if not all(compress(alike.final[first:stop], doubt)):
+            return None
+    if account and not all(compress(alike.sound[first:stop], passes)):
         return None
     before = dict(report.row_groups.pruned_by)
     scope = alike.kind.scope
@@ -385,10 +385,11 @@ def _settled(
         return (), last_proof(before, report)
     made = []
     for i, found in ranges.items():
-        cost, proven = alike.costs[first + i] if account else 0, bool(must[i])
+        cost, proven = 0, bool(must[i])
         if account:
-            alike.take(source.name, i, first + i, LIMIT, report, fold)
-        made.append(GroupPlan(i, found, proven, cost, judged=proven))
+            cost = alike.costs[proven][first + i]
+            alike.take((source.name, i), first + i, proven, LIMIT, report, fold)
+        made.append(GroupPlan(i, found, proven, cost, judged=proven or limit is None))
         report.row_groups.read += 1
         report.rows.read += found.num_rows
     return tuple(made), ""

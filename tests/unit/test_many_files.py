@@ -18,6 +18,7 @@ from pageseek._core import metadata as core
 
 import pageseek as ps
 from pageseek import briefs, planning
+from support.bloom import bitset, bloomed, header
 from support.bounds import NAN, exact, i32, stats
 from support.writer import BYTE_ARRAY, DOUBLE, I64, INT32, Column, Struct, write
 
@@ -48,7 +49,7 @@ def outcome(work: Callable[[], Any]) -> Any:
     """What comes of it, or the error that does."""
     try:
         return work()
-    except Exception as error:
+    except (ps.PageseekError, OSError, IndexError) as error:
         return type(error), str(error)
 
 
@@ -57,7 +58,7 @@ def planned(scan: ps.Scan) -> Any:
 
     def work() -> Any:
         plan = scan.plan()
-        return plan.files, plan.schema, reported(plan.report), plan.num_rows, plan.nbytes
+        return plan.files, plan.schema, reported(plan.report), plan.num_rows, plan.cost
 
     return outcome(work)
 
@@ -165,8 +166,8 @@ def test_only_files_in_doubt_are_opened(tmp_path: Path) -> None:
     scan.plan()
     assert opened() == 1
     ps.clear_cache()
-    scan.filter(ps.col("id") == 777).plan()
-    assert opened() == 2
+    scan.filter(ps.col("id") == 777).plan()  # in doubt, and nothing but its rows can tell
+    assert opened() == 1
     ps.clear_cache()
     assert scan.filter(ps.col("id") == 777).to_table().num_rows == 1
     assert opened() == 2
@@ -302,6 +303,97 @@ def test_odd_statistics_are_judged_as_those_of_one_file(
 def test_mechanisms_can_be_chosen(tmp_path: Path, prune: Any) -> None:
     simple(tmp_path)
     check(ps.scan(str(tmp_path), filter="id = 35", prune=prune))
+
+
+def searchable_file(seed: int) -> bytes:
+    """A file of which more than statistics may tell: pages, an index of them, dictionaries, a Bloom filter."""
+    draw = random.Random(seed)
+    n = draw.choice([4, 60, 400])
+    pages = draw.choice(
+        [[n], [n], [n // 2, n - n // 2], [n // 4] * 3 + [n - n // 4 * 3], [1, n - 1]]
+    )
+    few = draw.choice([2, 5, 1000])
+    x = [0, 100_000, *(2 * draw.randrange(few) for _ in range(n - 2))]
+    s = [b"%05d" % draw.randrange(few) if draw.random() < 0.9 else None for _ in range(n)]
+    coded = ["dictionary" if draw.random() < 0.5 else "plain"] * len(pages)
+    knobs = {"column_index": draw.random() < 0.5, "offset_index": draw.random() < 0.7}
+    told = {"encoding_stats": draw.random() < 0.8, "null_count": draw.random() < 0.8}
+    first = Column("x", INT32, x, pages, encodings=coded, optional=False, **knobs, **told)
+    rest = (
+        Column("s", BYTE_ARRAY, s, draw.choice([pages, None]), encodings=coded[0] if len(pages) == 1 else "plain", converted=0, optional=True, **told),
+        Column("row", INT32, list(range(n)), optional=False, **told),
+    )  # fmt: skip
+    if rest[0].pages is not None and len(rest[0].pages) != len(rest[0].encodings):
+        rest[0].encodings = ["plain"] * len(rest[0].pages)
+    if draw.random() < 0.3:
+        made = header(1024) + bitset([i32(value) for value in x])
+        return bloomed(first, made, others=rest)
+    return write([first, *rest])
+
+
+SEARCHES = [
+    "x = 1", "x = 8", "x in (1, 3)", "x in (1, 8)", "x > 99000", "not x = 8", "x = 1 or row = 3", "x = 1 and s = 'x'",
+    "s = '00001'", "s = '000015'", "s is null", "s is not null and x = 1", "s like '0000%'", "x = row", "x = 7 or x = row",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_the_footer_has_the_last_word_no_mechanism_could_add_to_it(
+    tmp_path: Path, seed: int
+) -> None:
+    for i in range(N):
+        (tmp_path / f"{i:03}.parquet").write_bytes(searchable_file(1000 * seed + i))
+    scan = ps.scan(str(tmp_path))
+    taken = 0
+    for condition in SEARCHES:
+        for columns in (["x", "s", "row"], ["row"], []):
+            one = scan.filter(condition).select(columns)
+            ps.clear_cache()
+            found = planned(one)
+            taken += N - opened()
+            with one_by_one():
+                assert found == planned(one), condition
+        ps.clear_cache()
+        found = outcome(one.to_table)
+        with one_by_one():
+            assert found == outcome(one.to_table)
+    assert taken > 2 * N
+
+
+def test_bloom_filters_are_asked(tmp_path: Path) -> None:
+    x = [0, 2, 4, 6, 99] * 800
+    made = header(1024) + bitset([i32(value) for value in set(x)])
+    for i in range(N):
+        column = Column("x", INT32, x, optional=False)
+        (tmp_path / f"{i:03}.parquet").write_bytes(
+            bloomed(column, made) if i % 2 else write([column])
+        )
+    scan = ps.scan(str(tmp_path), filter="x = 3")
+    check(scan)
+    assert scan.plan().report.files.pruned_by == {"bloom_filter": N // 2}
+
+
+def test_pruners_that_were_registered_are_asked(tmp_path: Path) -> None:
+    class Denies:
+        name, cheap = "denies", True
+
+        def cost(self, site: Any, test: Any) -> int | None:
+            return 0
+
+        def judge(self, site: Any, tests: Any) -> Any:
+            yield from ()
+            none = ps.RowRanges.empty()
+            return [ps.prune.Proof(none, none) for _ in tests]
+
+    scan = simple(tmp_path)
+    pruner = Denies()
+    ps.register_pruner(pruner)
+    try:
+        asked = ps.scan(str(tmp_path), filter="id = 35").plan()
+    finally:
+        ps.unregister_pruner("denies")
+    assert (asked.files, asked.report.files.pruned_by["denies"]) == ((), 1)
+    assert len(scan.filter("id = 35").plan().files) == 1
 
 
 # ---- files that are not like the others ------------------------------------------------------------
@@ -540,7 +632,7 @@ def test_a_file_written_over_in_place_is_noticed_by_its_time(tmp_path: Path) -> 
 def test_a_file_that_changes_between_its_footer_and_its_opening(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scan = simple(tmp_path, 100).filter("id = 505")
+    simple(tmp_path, 100)
     path = tmp_path / "00050.parquet"
     read = briefs.read_end
 
@@ -551,6 +643,10 @@ def test_a_file_that_changes_between_its_footer_and_its_opening(
         return found
 
     monkeypatch.setattr(briefs, "read_end", replaced)
+    with pytest.raises(ps.FileChangedError, match="00050"):
+        ps.read_table(str(tmp_path), filter="id = 505")
+    simple(tmp_path, 100)
+    scan = ps.scan(str(tmp_path), filter="id = 505", prune=False)  # every file is opened to plan it
     assert scan.to_table().num_rows == 2
 
 
