@@ -303,7 +303,7 @@ class Briefs:
         self._alike: list[Alike] = []
         self._stop = 0  # position behind the files that were looked at
         self._size = FIRST if request.limit is None else FIRST_LIMITED
-        self._tail, self._pause = TAIL, 1
+        self._tail, self._pause, self._paused = TAIL, 1, False
         self._seen = self._matched = 0  # files of these
 
     def of(self, at: int) -> Brief | None:
@@ -317,8 +317,10 @@ class Briefs:
         end = self._ends.pop(at, None)
         return None if end is None else end.known
 
-    def learn(self, file: ParquetFile, scope: Scope, source: Source) -> None:
-        """A file had to be opened: others may be of its kind."""
+    def learn(self, file: ParquetFile, scope: Scope, source: Source, at: int | None) -> None:
+        """A file had to be opened, at this position: others may be of its kind."""
+        if self._paused and at is not None and at + 1 < self._stop:
+            return
         if not Kind.may_be_made(file, scope, self._account):
             return
         like = file.likeness
@@ -347,11 +349,12 @@ class Briefs:
     def _next(self, at: int) -> None:
         """Read the ends of the next files, more at a time as long as they are alike."""
         self.close()
-        if 2 * self._matched >= self._seen:
-            self._size, self._pause = min(2 * self._size, MOST) if self._seen else self._size, 1
-        else:
+        if self._seen and 2 * self._matched >= self._seen:
+            self._size, self._pause = min(2 * self._size, MOST), 1
+        elif self._seen:
             self._size = max(self._size // 4, 1)
-        if self._seen and not self._matched:
+        self._paused = self._seen > 0 and not self._matched
+        if self._paused:
             self._stop, self._pause = at + self._pause, min(2 * self._pause, PATIENCE)
             self._seen = 0
             return

@@ -248,7 +248,7 @@ class _Survey:
             else:
                 self._union.add(scope.schema, scope.absent, file.name)
         if self._briefs is not None:
-            self._briefs.learn(file, scope, source)
+            self._briefs.learn(file, scope, source, at)
         return file, scope
 
     def schema(self) -> pa.Schema:

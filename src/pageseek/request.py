@@ -209,8 +209,10 @@ class Scopes:
 
     def said(self, source: Source) -> Partitions:
         """What the folders of a file say, as far as its scope hangs on that."""
-        if self._folders is None or not source.partitions:
+        if self._folders is None:
             return source.partitions
+        if not self._folders:
+            return ()
         return tuple([one for one in source.partitions if one[0] in self._folders])
 
     def of(self, file: ParquetFile, source: Source) -> Scope:
