@@ -20,7 +20,7 @@ import pageseek as ps
 from pageseek import briefs, planning
 from support.bloom import bitset, bloomed, header
 from support.bounds import NAN, exact, i32, stats
-from support.writer import BYTE_ARRAY, DOUBLE, I64, INT32, Column, Struct, write
+from support.writer import BYTE_ARRAY, DOUBLE, I32, I64, INT32, Column, Struct, write
 
 N = 40  # files, unless there have to be many
 HUGE = 1 << 62
@@ -500,6 +500,46 @@ def test_an_odd_file_among_many(tmp_path: Path, at: int, change: Callable[[Path]
         ps.clear_cache()
         scan.plan()
         assert opened() <= 3
+
+
+def meta(number: int, value: Any) -> Callable[[Struct], None]:
+    """A field of a ColumnChunk's metadata becomes another."""
+
+    def edit(chunk: Struct) -> None:
+        chunk[3][number] = value
+
+    return edit
+
+
+DAMAGE: dict[str, Callable[[Struct], Any]] = {
+    "in another file": lambda chunk: chunk.update({1: b"other.parquet"}),
+    "encrypted": lambda chunk: chunk.update({8: {1: {}}}),
+    "without metadata": lambda chunk: chunk.pop(3),
+    "of another type": meta(1, I32(DOUBLE)),
+    "of other values": meta(5, I64(3)),
+    "behind the end": meta(9, I64(1 << 40)),
+    "before the start": meta(9, I64(2)),
+    "too long": meta(7, I64(1 << 20)),
+    "much too long": meta(7, I64((1 << 63) - 1)),
+    "of negative size": meta(7, I64(-5)),
+    "with a dictionary outside": meta(11, I64(1)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_chunk_among_many(tmp_path: Path, damage: str) -> None:
+    for i in range(N):
+        x = Column("x", INT32, [i, i + 1], optional=False)
+        y = Column("y", INT32, [i, i + 1], optional=False)
+        if i == 30:
+            y.edit_column = DAMAGE[damage]
+        (tmp_path / f"{i:02}.parquet").write_bytes(write([x, y]))
+    scan = ps.scan(str(tmp_path))
+    with pytest.raises(ps.PageseekError, match=r"30\.parquet.*'y'"):
+        scan.plan()
+    for condition in (None, "x = 5", "x >= 30", "y = 31", "y >= 0"):
+        check(scan if condition is None else scan.filter(condition))
+    check(scan.select("x"))
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
