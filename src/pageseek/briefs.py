@@ -63,17 +63,16 @@ class Kind:
     def __init__(self, file: ParquetFile, scope: Scope, account: bool) -> None:
         self.like = file.likeness
         self.stored = file.columns_key[2]
-        self._stored: dict[
-            bytes | None, bool
-        ] = {}  # what others have stored, and whether that says the same
+        # what others have stored, and whether that says the same
+        self._stored: dict[bytes | None, bool] = {}
         self.scope, self.tree = scope, file.schema_tree
         self.orders, self.writer = file.orders, file.writer
         bound, options = scope.bound, scope.request.options
-        tested = [] if bound is None else [t.leaf for t in tests_of(bound) if not t.leaf.group]
+        self.tests = [] if bound is None else tests_of(bound)
+        tested = [test.leaf for test in self.tests if not test.leaf.group]
         self.forms: dict[int, tuple[Form, bool, bool]] = {
             leaf.index: (file.form(leaf, options), *file.believed(leaf)) for leaf in tested
         }
-        self.tests = [] if bound is None else tests_of(bound)
         # the leaves that are read, and those of which the statistics are asked, the first of which they are
         self.read: list[Leaf] = []
         if not any(test.leaf.group for test in ([] if bound is None else leaves_of(bound))):
