@@ -31,6 +31,20 @@ def footer(
     bytes,  # key_values
     bytes,  # column_orders
 ]: ...
+def footers(
+    data: Buffer,
+    at: Buffer,
+    like: tuple[Buffer, Buffer, Buffer, Buffer | None],
+    leaves: Buffer,
+    most: int,
+    *,
+    max_arena: int = ...,
+) -> tuple[
+    memoryview,  # groups
+    memoryview,  # stored
+    memoryview,  # rows
+    memoryview,  # chunks
+]: ...
 def chunks(data: Buffer, at: Buffer) -> bytes: ...
 def chunk_bounds(
     chunks: Buffer, ordered: bool, deprecated: bool

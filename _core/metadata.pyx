@@ -48,6 +48,14 @@ cdef extern from "pageseek.h" nogil:
     void ps_footer_clear(ps_footer *)
     ps_status ps_chunks_read(const uint8_t *, size_t, const uint64_t *, size_t, ps_chunk *,
                              size_t *, ps_error *)
+    ctypedef struct ps_alike:
+        const uint8_t *names
+        const uint8_t *created_by
+        Data schema, orders
+        size_t names_length, created_by_length, schema_size, orders_size
+    ps_status ps_footers_read(const uint8_t *, size_t, const uint64_t *, size_t, const ps_alike *,
+                              const uint64_t *, size_t, size_t, size_t, size_t *, int64_t *,
+                              int64_t *, int64_t *, ps_chunk *, ps_error *)
     bint ps_chunks_bounds(const ps_chunk *, size_t, bint, bint, int64_t *, int64_t *, int64_t *)
     ps_status ps_column_index_check(const ps_column_index *, const int64_t *, size_t, bint, bint,
                                     int64_t *, int64_t *, ps_error *)
@@ -170,6 +178,62 @@ def footer(data, *, size_t max_arena=1 << 30):
                 pack(f.column_orders, f.n_column_orders * 8))
     finally:
         ps_footer_clear(&f)
+
+
+def footers(data, at, like, leaves, size_t most, *, size_t max_arena=1 << 30):
+    """Read footers of files that have the same columns and the same writer.
+
+    Parameters
+    ----------
+    at : buffer of uint64[n, 2]
+        Where each footer begins in `data`, and its bytes.
+    like : tuple
+        ``(names, schema, orders, created_by)`` of one of them: its bytes up to the end of the last
+        name, schema and column_orders as `footer` gives them, and the writer, or None.
+    leaves : buffer of uint64
+        Whose chunks are read.
+    most : int
+        Row groups there is room for.
+
+    Returns
+    -------
+    tuple
+        ``(groups, stored, rows, chunks)``: int64 for each footer that was looked at, the first of
+        the n: the number of its row groups, or -1 where it has to be read by itself; int64[2] for
+        each of the others where in `data` the value of its first key ARROW:schema lies, and its
+        length, or ABSENT; int64 rows of each row group; records of CHUNK_FIELDS, for each row group
+        those of the leaves, whose byte strings lie in `data`.
+    """
+    cdef _Call call = _Call(data), places = _Call(at), wanted = _Call(leaves)
+    cdef _Call names = _Call(like[0]), schema = _Call(like[1]), orders = _Call(like[2])
+    cdef _Call created_by = _Call(b"" if like[3] is None else like[3])
+    cdef size_t n = places.size // 16, n_leaves = wanted.size // 8, done = 0, used = 0, i
+    cdef ps_alike model
+    cdef int64_t *found
+    cdef int64_t *at_stored
+    cdef int64_t *counts
+    cdef ps_chunk *out
+    if places.size % 16 or wanted.size % 8 or most > <size_t>-1 // sizeof(ps_chunk) // (n_leaves + 1):
+        raise CoreError(<int>PS_INVALID, None, "footers: places, leaves or room make no sense")
+    model.names, model.names_length = names.data, names.size
+    model.schema, model.schema_size = schema.data, schema.size
+    model.orders, model.orders_size = orders.data, orders.size
+    model.created_by, model.created_by_length = created_by.data, created_by.size
+    if like[3] is None:
+        model.created_by = NULL
+    groups, stored, rows = empty(n * 8), empty(n * 16), empty(most * 8)
+    chunks = empty(most * n_leaves * sizeof(ps_chunk))
+    found, at_stored, counts = int64s(groups), int64s(stored), int64s(rows)
+    out = <ps_chunk *>PyBytes_AsString(chunks)
+    with nogil:
+        call.status = ps_footers_read(call.data, call.size, <const uint64_t *>places.data, n,
+                                      &model, <const uint64_t *>wanted.data, n_leaves, max_arena,
+                                      most, &done, found, at_stored, counts, out, &call.err)
+        for i in range(done):
+            used += <size_t>found[i] if found[i] > 0 else 0
+    call.check()
+    return (memoryview(groups)[:done * 8], memoryview(stored)[:done * 16], memoryview(rows)[:used * 8],
+            memoryview(chunks)[:used * n_leaves * sizeof(ps_chunk)])
 
 
 def chunks(data, at):

@@ -144,6 +144,25 @@ ps_status ps_chunks_read(const uint8_t *data, size_t length, const uint64_t *at,
 bool ps_chunks_bounds(const ps_chunk *chunks, size_t n, bool ordered, bool deprecated,
                       int64_t *places, int64_t *null_counts, int64_t *nan_counts);
 
+/* What footers share that ps_footers_read reads together: the bytes up to the end of the last name of the
+ * schema, its records, ColumnOrders as ps_footer has them, and created_by, which is NULL where they have none. */
+typedef struct ps_alike {
+    const uint8_t *names, *created_by;
+    const void *schema, *orders;
+    size_t names_length, created_by_length, schema_size, orders_size;
+} ps_alike;
+/* Reads n footers, the i-th of at[2 i + 1] bytes at data[at[2 i]], as ps_footer_read and ps_chunks_read do.
+ * groups[i]: the number of its row groups, or -1 where it has to be read by itself: it is damaged, encrypted,
+ * counts other rows than its row groups have, has more than `most` of these, or is not `like` the others. If not,
+ * stored[2 i] and [2 i + 1] are place in `data` and length of the value of its first key "ARROW:schema", or absent.
+ * rows[g], and the chunks[g][k] of the `leaves`, are those of row group g through all footers; byte strings of
+ * chunks are places in `data`. It stops before a footer for whose row groups there is no room behind those
+ * before: rows and chunks are for `most`. *done is how many it has looked at. */
+ps_status ps_footers_read(const uint8_t *data, size_t length, const uint64_t *at, size_t n,
+                          const ps_alike *like, const uint64_t *leaves, size_t n_leaves,
+                          size_t max_arena, size_t most, size_t *done, int64_t *groups,
+                          int64_t *stored, int64_t *rows, ps_chunk *chunks, ps_error *err);
+
 typedef struct ps_column_index {
     ps_arena arena;
     size_t n_pages;

@@ -222,7 +222,10 @@ cdef class RowRanges:
     @staticmethod
     def all(stop):
         """Rows 0 to stop."""
-        return RowRanges(((0, stop),))
+        cdef bytes room = blank(sizeof(ps_range))
+        cdef ps_range *only = pairs_of(room)
+        only.start, only.stop = 0, stop
+        return normalised(room, 1)
 
     @staticmethod
     def empty():

@@ -307,6 +307,155 @@ static void test_known_field_rules(void) {
     CHECK(strcmp(err.message, "FileMetaData.num_rows is negative: -1") == 0);
 }
 
+/* What a footer has in common with others that are like it. */
+static ps_alike alike(const bytes *b, const ps_footer *f) {
+    const ps_schema_element *last = &f->schema[f->n_schema - 1];
+    ps_alike like = {.names = b->at,
+                     .names_length = (size_t)(last->name_offset + last->name_length),
+                     .schema = f->schema,
+                     .schema_size = f->n_schema * sizeof *f->schema,
+                     .orders = f->column_orders,
+                     .orders_size = f->n_column_orders * sizeof *f->column_orders};
+    if (f->created_by_offset != PS_ABSENT) {
+        like.created_by = b->at + f->created_by_offset;
+        like.created_by_length = (size_t)f->created_by_length;
+    }
+    return like;
+}
+
+enum { FOOTERS = 3, ROOM = 20 * FOOTERS };
+static uint64_t second[] = {1};
+static int64_t groups[FOOTERS], stored[2 * FOOTERS], rows[ROOM];
+static ps_chunk chunks[ROOM];
+
+/* The same footer three times, in a block of its own; the status of the middle one, cut to n bytes. */
+static int64_t read_thrice(const bytes *b, size_t n, const ps_alike *like, size_t most,
+                           size_t *done) {
+    static uint8_t three[FOOTERS << 16];
+    uint64_t at[2 * FOOTERS] = {0, b->n, b->n, n, b->n + n, b->n};
+    memcpy(three, b->at, b->n);
+    memcpy(three + b->n, b->at, n);
+    memcpy(three + b->n + n, b->at, b->n);
+    copy c = exact(three, 2 * b->n + n);
+    CHECK_INT(ps_footers_read(c.data, 2 * b->n + n, at, FOOTERS, like, second, 1, 1 << 20, most,
+                              done, groups, stored, rows, chunks, &err),
+              PS_OK);
+    free(c.block);
+    return groups[1];
+}
+
+static void test_footers_that_are_alike(void) {
+    static bytes b, other;
+    ps_footer f;
+    ps_chunk one;
+    size_t done, failed;
+    file(&b);
+    CHECK_INT(footer(&b, b.n, &f), PS_OK);
+    ps_alike like = alike(&b, &f);
+    CHECK_INT(read_thrice(&b, b.n, &like, ROOM, &done), 20);
+    CHECK_INT(done, FOOTERS);
+    CHECK_INT(groups[0] + groups[2], 40);
+    CHECK_INT(rows[59], 1000);
+    CHECK_INT(ps_chunks_read(b.at, b.n, &f.chunk_offsets[39], 1, &one, &failed, &err), PS_OK);
+    CHECK_INT(chunks[19].end, one.end);
+    CHECK_INT(chunks[59].end, one.end + 2 * (int64_t)b.n);
+    CHECK_INT(chunks[59].statistics.max_value_offset,
+              one.statistics.max_value_offset + 2 * (int64_t)b.n);
+    CHECK_INT(chunks[59].statistics.max_value_length, one.statistics.max_value_length);
+    CHECK_INT(chunks[59].statistics.min_offset,
+              one.statistics.min_offset == PS_ABSENT
+                  ? PS_ABSENT
+                  : one.statistics.min_offset + 2 * (int64_t)b.n);
+
+    /* room for two of them, and for less than one */
+    CHECK_INT(read_thrice(&b, b.n, &like, ROOM - 1, &done), 20);
+    CHECK_INT(done, 2);
+    CHECK_INT(read_thrice(&b, b.n, &like, 19, &done), -1);
+    CHECK_INT(done, FOOTERS);
+
+    /* what is cut short is left out, and nothing behind it shifts */
+    for (size_t n = 0; n < b.n; n++) {
+        CHECK_INT(read_thrice(&b, n, &like, ROOM, &done), -1);
+        CHECK_INT(groups[0] + groups[2], 40);
+        CHECK_INT(chunks[39].end, one.end + (int64_t)(b.n + n));
+    }
+
+    /* what differs in anything that counts */
+    ps_alike unlike = like;
+    unlike.created_by_length--;
+    CHECK_INT(read_thrice(&b, b.n, &unlike, ROOM, &done), -1);
+    unlike.created_by = NULL;
+    CHECK_INT(read_thrice(&b, b.n, &unlike, ROOM, &done), -1);
+    unlike = like, unlike.orders_size -= sizeof(int64_t);
+    CHECK_INT(read_thrice(&b, b.n, &unlike, ROOM, &done), -1);
+    unlike = like, unlike.schema_size -= sizeof(ps_schema_element);
+    CHECK_INT(read_thrice(&b, b.n, &unlike, ROOM, &done), -1);
+    other = b;
+    other.at[like.names_length - 1] ^= 1; /* a name */
+    CHECK_INT(read_thrice(&other, b.n, &like, ROOM, &done), -1);
+
+    /* an offset that leads nowhere, and a leaf that is none */
+    uint64_t at[] = {0, b.n + 1}, third[] = {2};
+    CHECK_INT(ps_footers_read(b.at, b.n, at, 1, &like, second, 1, 1 << 20, ROOM, &done, groups,
+                              stored, rows, chunks, &err),
+              PS_INVALID);
+    at[1]--;
+    CHECK_INT(ps_footers_read(b.at, b.n, at, 1, &like, third, 1, 1 << 20, ROOM, &done, groups,
+                              stored, rows, chunks, NULL),
+              PS_OK);
+    CHECK_INT(groups[0], -1);
+    ps_footer_clear(&f);
+}
+
+static void stored_schema(bytes *b, const char *value, int64_t num_rows) {
+    b->n = 0;
+    integer(b, 1, PS_T_I32, 2);
+    field(b, 1, PS_T_LIST), list(b, 2, PS_T_STRUCT);
+    element(b, "r", -1, 1), element(b, "x", 1, -1);
+    integer(b, 1, PS_T_I64, num_rows);
+    field(b, 1, PS_T_LIST), row_groups(b, 3, 1);
+    field(b, 1, PS_T_LIST), list(b, 1, PS_T_STRUCT);
+    field(b, 1, PS_T_BINARY), string(b, "ARROW:schema");
+    if (value) field(b, 1, PS_T_BINARY), string(b, value);
+    byte(b, 0), byte(b, 0);
+}
+
+static void test_footers_with_a_stored_schema(void) {
+    static bytes b;
+    ps_footer f;
+    size_t done;
+    uint64_t none[] = {0};
+    stored_schema(&b, "abc", 3000);
+    CHECK_INT(footer(&b, b.n, &f), PS_OK);
+    ps_alike like = alike(&b, &f);
+    const char *values[] = {"abc", "", NULL};
+    for (size_t i = 0; i < 3; i++) {
+        static bytes two;
+        stored_schema(&b, values[i], 3000);
+        memcpy(two.at, b.at, b.n), memcpy(two.at + b.n, b.at, b.n);
+        uint64_t at[] = {0, b.n, b.n, b.n};
+        CHECK_INT(ps_footers_read(two.at, 2 * b.n, at, 2, &like, none, 1, 1 << 20, ROOM, &done,
+                                  groups, stored, rows, chunks, &err),
+                  PS_OK);
+        CHECK_INT(groups[0] + groups[1], 6);
+        if (values[i]) {
+            CHECK_INT(stored[3], strlen(values[i]));
+            CHECK_INT(stored[2] - stored[0], b.n);
+            CHECK(memcmp(two.at + stored[2], values[i], strlen(values[i])) == 0);
+        } else {
+            CHECK(stored[2] == PS_ABSENT && stored[3] == PS_ABSENT);
+        }
+    }
+    /* other rows than the row groups have */
+    stored_schema(&b, "abc", 2999);
+    uint64_t at[] = {0, b.n};
+    CHECK_INT(ps_footers_read(b.at, b.n, at, 1, &like, none, 1, 1 << 20, ROOM, &done, groups,
+                              stored, rows, chunks, &err),
+              PS_OK);
+    CHECK_INT(groups[0], -1);
+    ps_footer_clear(&f);
+}
+
 int main(void) {
     test_footer_fields();
     test_footer_truncated_at_every_byte();
@@ -316,5 +465,7 @@ int main(void) {
     test_row_groups_before_schema_and_wrong_chunk_count();
     test_row_groups_of_a_schema_without_leaves();
     test_known_field_rules();
+    test_footers_that_are_alike();
+    test_footers_with_a_stored_schema();
     return check_report();
 }

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek._core import rows
+from pageseek.asking import answered
 from pageseek.bounds import ChunkValues
 from pageseek.cache import cache
 from pageseek.columns import output, tested
@@ -28,7 +29,7 @@ from pageseek.plan import Reading
 from pageseek.planning import prepare
 from pageseek.predicate.constant import Fixed
 from pageseek.predicate.expression import Column
-from pageseek.prune import COLUMN_INDEX, STATISTICS, drive, load_indexes
+from pageseek.prune import COLUMN_INDEX, STATISTICS, load_indexes
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request
 from pageseek.schema import Leaf
@@ -492,7 +493,7 @@ class _Work:
         request = self._request
         if nan or COLUMN_INDEX not in request.prune:
             return group.ranges
-        drive(
+        answered(
             load_indexes(
                 file, [group.row_group], lambda _: [leaf], [leaf], request.options, fetcher.report
             ),

@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from types import ModuleType
 from typing import TypeGuard
 
@@ -26,7 +27,7 @@ except ImportError:  # Windows has no such limit
 SHARE = 4  # the cache holds at most one in so many of the descriptors that the process may have
 MAX_BYTES = 256 << 20
 RECORD = 400  # bytes of an end that is kept, beside its own
-GROWING = 8  # files, of those opened last, whose size is taken anew: indexes are parsed as they are touched
+GROWING = 8  # files are opened until the size of those opened last is taken anew: indexes are parsed as they are touched
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +83,16 @@ class FileCache:
         self._bytes = self._hits = self._misses = self._evictions = 0
 
     def open(
-        self, source: Source, report: Report, limit: int = DEFAULT.max_metadata_bytes
+        self,
+        source: Source,
+        report: Report,
+        limit: int = DEFAULT.max_metadata_bytes,
+        end: Known | None = None,
     ) -> ParquetFile:
         """The file, with what was already parsed of it if its version is the same.
 
         A version without a date does not tell that: such a file is read anew each time. `limit`: bytes that
-        its footer, and an index of it, may have.
+        its footer, and an index of it, may have. `end`: the last bytes of a local file, read a moment ago.
         """
         if source.data is not None:
             return ParquetFile(source, source.open(), report, limit)
@@ -117,7 +122,8 @@ class FileCache:
                 store.close()
                 return known
         renewed = isinstance(store, RemoteStore) and store.renewed
-        file = ParquetFile(source, store, report, limit)
+        tail = end.tail if end is not None and end.version == store.version else None
+        file = ParquetFile(source, store, report, limit, tail)
         with self._lock:
             self._hits += renewed
             self._misses += not renewed
@@ -233,7 +239,7 @@ class FileCache:
         return n
 
     def _shrink(self) -> None:
-        for key in list(self._files)[-GROWING:]:
+        for key in islice(reversed(self._files), GROWING):
             self._measure(key)
         while self._bytes > self.max_bytes and len(self._files) > 1:
             self._drop(1)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek._core import rows
+from pageseek.asking import answered, together
 from pageseek.chunks import stated_pages
 from pageseek.codes import CODES
 from pageseek.columns import PRESENCE, Column, Part, levels_of, part_of, teller
@@ -37,6 +38,7 @@ from pageseek.masks import (
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import Decoded, assemble
 from pageseek.ordering import Learned, blocks_of
+from pageseek.page_headers import walk, walking_bytes
 from pageseek.predicate.bound import (
     Bound,
     BoundAnd,
@@ -82,12 +84,14 @@ class GroupScan:
         options: Options,
         learned: Learned | None = None,
         indexed: bool = False,
+        walked: bool = False,
         held: Sequence[Held] = (),
     ) -> None:
         """`learned`: of the filter, what the row groups before have shown. `indexed`: the page index may be used.
-        `held`: bytes that were fetched before, in the order of their places.
+        `walked`: and, where there is none, what the headers of pages say. `held`: bytes that were fetched before, in
+        the order of their places.
         """
-        self._indexed = indexed
+        self._indexed, self._walked = indexed, walked
         self._learned = learned or Learned()
         self._file = file
         self._options = options
@@ -143,23 +147,37 @@ class GroupScan:
                 self._held[key] = [pa.nulls(n, parts[key].form.storage)]
                 self._entries.pop(key, None)
             missing = [part for key, part in parts.items() if key not in self._held]
-            if bound is not None and self._indexed:
+            if bound is not None and (self._indexed or self._walked):
                 self._load_offsets([part.leaf for part in missing], ranges)
             self._read(missing, ranges)
             return ranges, [self._output(column) for column in self._columns]
 
     def _load_offsets(self, leaves: Sequence[Leaf], ranges: rows.RowRanges) -> None:
-        """Offset indexes that nobody has looked for, where they may spare half of the pages."""
+        """Where the pages lie of leaves of which nobody has asked, where half of them may be spared: by the offset
+        index, and where the file has none by the headers of the pages.
+        """
         file, group = self._file, self._row_group
-        unread = [
+        if file.store.latency >= SLOW_STORE:
+            return
+        n = file.group_rows[group]
+        part = self._blocks(ranges) / blocks_of(rows.RowRanges.all(n), n)
+        if part > 1 / 2:
+            return
+        unknown = [
             leaf
-            for leaf in file.without_offset_index(group, leaves)
-            if stated_pages(file.chunk(group, leaf)) != 1
+            for leaf in leaves
+            if file.cached_offset_index(group, leaf)[1] is None
+            and stated_pages(file.chunk(group, leaf)) != 1
         ]
-        if not unread or file.store.latency >= SLOW_STORE:
+        if not unknown:
             return
-        if 2 * self._blocks(ranges) > blocks_of(rows.RowRanges.all(n := file.group_rows[group]), n):
-            return
+        unread = file.without_offset_index(group, unknown) if self._indexed else []
+        walks = [
+            walk(file, group, leaf, tested=False)
+            for leaf in unknown
+            if self._walked and walking_bytes(file, group, leaf, 1 - part) is not None
+        ]
+        answered(together(walks), lambda wanted: self._fetcher.read(wanted, "index"))
         places = {
             leaf.index: at for leaf in unread if (at := file.index_range("offset", group, leaf))
         }

@@ -12,14 +12,14 @@ NEAR = 1e-4  # seconds of latency below which a second read is cheaper than byte
 
 
 def read_footer(
-    store: Store, report: Report, max_metadata_bytes: int
+    store: Store, report: Report, max_metadata_bytes: int, known: bytes | memoryview | None = None
 ) -> tuple[memoryview, memoryview]:
-    """The footer, and the last bytes of the file that were read for it."""
+    """The footer, and the last bytes of the file that were read for it. `known`: such bytes, where they are at hand."""
     size = store.size
     fetcher = Fetcher(store, report)
     if size < 12:
         raise CorruptFileError(f"{store.name}: {size} bytes are too few for a Parquet file")
-    tail = _brought(store, report)
+    tail = memoryview(known) if known is not None and len(known) >= 12 else _brought(store, report)
     guess = TAIL
     if tail is None:
         guess = min(size, _worth(store))

@@ -25,7 +25,7 @@ from pageseek.nesting import Node, build
 from pageseek.page_index import int64s
 from pageseek.report import Report
 from pageseek.schema import Leaf, Schema, lazy
-from pageseek.statistics import stated_bounds
+from pageseek.statistics import stated_bounds, zone_figures
 from pageseek.storage import RemoteStore, Source, Store
 from pageseek.types import ABSENT, FLOAT_KINDS, Form, Options
 from pageseek.writers import Writer, writer_of
@@ -54,6 +54,7 @@ class FooterFile:
         store: Store,
         report: Report | None = None,
         max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+        tail: bytes | memoryview | None = None,
     ) -> None:
         self.source = source
         self.max_metadata_bytes = max_metadata_bytes
@@ -61,7 +62,7 @@ class FooterFile:
         self.name = store.name
         report = report or Report()
         try:
-            self._footer, self._tail = read_footer(store, report, max_metadata_bytes)
+            self._footer, self._tail = read_footer(store, report, max_metadata_bytes, tail)
             try:
                 parsed = core.footer(self._footer, max_arena=max_metadata_bytes)
             except CoreError as error:
@@ -81,9 +82,10 @@ class FooterFile:
             groups,
             at,
             pairs,
-            orders,
+            self._stated_orders,
         ) = parsed
-        if encryption is not None and encryption != ABSENT:
+        self.is_encrypted = encryption is not None and encryption != ABSENT
+        if self.is_encrypted:
             report.note(f"{self.name}: some columns are encrypted")
         self._groups = groups
         self.group_rows = (
@@ -101,7 +103,7 @@ class FooterFile:
             self.num_rows = sum(self.group_rows)
         self._chunk_at = memoryview(at).cast("Q")  # row group by row group
         self._pairs = pairs
-        self._orders = memoryview(orders).cast("q")
+        self._orders = memoryview(self._stated_orders).cast("q")
         if len(self._orders) != self.num_leaves:  # of which leaves are they?
             self._orders = self._orders[:0]
         self._chunk_tables: dict[int, bytes] = {}
@@ -121,6 +123,21 @@ class FooterFile:
         elements, names = self.schema_tree.elements, self.schema_tree.names_end
         stored = _key_value(self._footer, self._pairs, b"ARROW:schema")
         return elements, bytes(self._footer[:names]), stored
+
+    @lazy
+    def likeness(self) -> tuple[bytes, bytes, bytes, bytes | None]:
+        """What files have in common whose columns, as Parquet has them, and writer are the same, for `core.footers`."""
+        elements, names, _ = self.columns_key
+        writer = None
+        if self._created_by is not None:
+            offset, length = self._created_by
+            writer = bytes(self._footer[offset : offset + length])
+        return names, elements, self._stated_orders, writer
+
+    @property
+    def orders(self) -> memoryview:
+        """The ColumnOrder of each leaf, as field ids of that union; none where the footer has not one for each."""
+        return self._orders
 
     def adopt_columns(self, other: Schema) -> None:
         """Take over what was made of the same columns of another file."""
@@ -392,14 +409,12 @@ class FooterFile:
         return self._group_bounds[key]
 
     def _make_bounds(self, leaf: Leaf, form: Form) -> Bounds | None:
-        bounds, counts = self._believed(leaf)
-        found = self._chunk_bounds(leaf, form) if bounds and not form.is_null else None
-        if found is None:
+        bounds, counts = self.believed(leaf)
+        if not bounds or form.is_null:
             return None
-        places, nulls, nans = found
-        if leaf.max_rep:  # nulls are counted among values, zones count rows
-            counts = False
-        return self._bounds(leaf, form, places, nulls if counts else None, nans)
+        table, writer = self._chunk_table(leaf), self.writer
+        found = zone_figures(table, self._footer, leaf, form, self._orders, writer, counts)
+        return None if found is None else self._bounds(leaf, form, *found)
 
     def chunk_values(
         self, row_group: int, leaf: Leaf | str, options: Options | None = None
@@ -439,7 +454,7 @@ class FooterFile:
             return 0
         chunk = self._chunk(row_group, leaf)
         count: int = chunk.statistics_null_count
-        told = chunk.statistics_present == 1 and self._believed(leaf)[1]
+        told = chunk.statistics_present == 1 and self.believed(leaf)[1]
         return count if told and 0 <= count <= chunk.num_values else None
 
     @lazy
@@ -447,7 +462,8 @@ class FooterFile:
         """Who wrote the file."""
         return writer_of(self.created_by)
 
-    def _believed(self, leaf: Leaf) -> tuple[bool, bool]:
+    def believed(self, leaf: Leaf) -> tuple[bool, bool]:
+        """Whether bounds, and counts of nulls, are those of the data (bounds.py)."""
         stored = self.schema_tree.stored_field(leaf.top) if self._arrow_version else None
         return believed(leaf, self._arrow_version, stored)
 

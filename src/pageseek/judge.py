@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pageseek._core import rows
+from pageseek.asking import answered
 from pageseek.chunks import chunk_range, stated_pages
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bound import Bound, BoundAnd, BoundNot, BoundOr
-from pageseek.prune import COLUMN_INDEX, Left, Task, drive, load_indexes
+from pageseek.prune import COLUMN_INDEX, Left, Task, load_indexes
 from pageseek.report import ChunkReport, Report
 from pageseek.request import GroupPlan, Opened, Scope
 from pageseek.storage.base import SLOW_STORE
@@ -76,7 +77,7 @@ def judge(opened: Opened, groups: Sequence[GroupPlan], fetcher: Fetcher) -> list
             surely or _has_not(bound),
             scope.kept,
         )
-        proved = drive(task.prune(doubtful), lambda wanted: fetcher.read(wanted, "index"))
+        proved = answered(task.prune(doubtful), lambda wanted: fetcher.read(wanted, "index"))
     made = []
     for group in groups:
         left = proved.get(group.row_group)
@@ -122,7 +123,7 @@ def load_offsets(
     if COLUMN_INDEX not in scope.request.prune:
         return
     parts = [g.row_group for g in groups if not g.proven or _is_part(file, g.row_group, g.ranges)]
-    drive(
+    answered(
         load_indexes(file, parts, scope.touched(file), (), scope.request.options, fetcher.report),
         lambda wanted: fetcher.read(wanted, "index"),
     )

@@ -38,8 +38,10 @@ class ParquetFile(FooterFile):
         store: Store,
         report: Report | None = None,
         max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+        tail: bytes | memoryview | None = None,
     ) -> None:
-        super().__init__(source, store, report, max_metadata_bytes)
+        """`tail`: the last bytes of this version, where they are at hand."""
+        super().__init__(source, store, report, max_metadata_bytes, tail)
         self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._walked: dict[tuple[int, int], tuple[OffsetIndex, memoryview, bytes] | None] = {}
         self._header_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
@@ -160,7 +162,7 @@ class ParquetFile(FooterFile):
         self, leaf: Leaf, options: Options, offsets: OffsetIndex, data: memoryview, records: bytes
     ) -> ColumnIndex | None:
         form = self.form(leaf, options)
-        bounds, counts = self._believed(leaf)
+        bounds, counts = self.believed(leaf)
         if not bounds or form.is_null or logical_of(leaf.element)[0] == L_UNKNOWN:
             return None
         found = stated_bounds(records, data, leaf, form, self._orders, self.writer)
@@ -186,7 +188,7 @@ class ParquetFile(FooterFile):
         """
         found = None
         offsets = self._offset_indexes.get((row_group, leaf.index))
-        bounds, counts = self._believed(leaf)
+        bounds, counts = self.believed(leaf)
         known = bounds and logical_of(leaf.element)[0] != L_UNKNOWN
         if data is not None and offsets is not None and known:
             self._parsed += 3 * data.nbytes  # it is kept, and what is made of it

@@ -20,9 +20,9 @@ from pageseek.execute import GroupScan, Held
 from pageseek.fetch import Fetcher
 from pageseek.judge import Steps, judge, last_proof, load_offsets
 from pageseek.ordering import Learned
-from pageseek.prune import COLUMN_INDEX
+from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS
 from pageseek.report import Report
-from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
+from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope, Scopes
 from pageseek.schema import Leaf
 from pageseek.shape import Filling
 from pageseek.storage import RemoteStore, Store
@@ -129,11 +129,12 @@ class ScanPlan:
         self, report: Report, opened: Sequence[Opened | None], crew: Crew | None
     ) -> Iterator[pa.Table]:
         left, learned, steps = self.request.limit, Learned(), Steps()
+        scopes = Scopes(self.request)
         working = nullcontext if crew is None else crew.working
         for i, file_plan in enumerate(self.files):
             if left == 0:
                 return
-            reading = Reading(self, file_plan, learned, crew)
+            reading = Reading(self, file_plan, learned, scopes, crew)
             fetcher = reading.open(report, opened[i] if opened else None)
             waiting = file_plan.groups
             while waiting and left != 0:
@@ -156,11 +157,11 @@ class ScanPlan:
         self, report: Report, opened: Sequence[Opened | None], crew: Crew
     ) -> Iterator[pa.Table]:
         """Row groups on several cores, and in several waits, at once; the tables in their order all the same."""
-        learned = Learned()
+        learned, scopes = Learned(), Scopes(self.request)
 
         def jobs() -> Iterator[Job[tuple[list[pa.Table], Exception | None, Report, int]]]:
             for i, file_plan in enumerate(self.files):
-                reading = Reading(self, file_plan, learned, crew)
+                reading = Reading(self, file_plan, learned, scopes, crew)
                 given = opened[i] if opened else None
                 for run in reading.runs(given):
                     work = partial(reading.beside, run, report, given)
@@ -187,15 +188,19 @@ class ScanPlan:
         report.rows.total += self.num_rows
         report.file_bytes += sum(file.version.size for file in self.files)
 
-    def open_file(self, file_plan: FilePlan, report: Report) -> Opened:
-        """One of the files, of the version that was planned, and what is asked of it."""
+    def open_file(
+        self, file_plan: FilePlan, report: Report, scopes: Scopes | None = None
+    ) -> Opened:
+        """One of the files, of the version that was planned, and what is asked of it: as of others, if there are."""
         file = cache.open(file_plan.source, report, self.request.limits.max_metadata_bytes)
         if file.store.version != file_plan.version:
             raise FileChangedError(
                 f"{file.name}: the file changed after it was planned "
                 f"({file_plan.version.tag} -> {file.store.version.tag}); plan again"
             )
-        return Opened(file, Scope.of(file, self.request, file_plan.source))
+        if scopes is None:
+            return Opened(file, Scope.of(file, self.request, file_plan.source))
+        return Opened(file, scopes.of(file, file_plan.source))
 
 
 def checked(store: Store, report: Report) -> None:
@@ -218,9 +223,15 @@ class Reading:
     """One file of a plan while its row groups are read: in their order, or side by side."""
 
     def __init__(
-        self, plan: ScanPlan, file_plan: FilePlan, learned: Learned, crew: Crew | None = None
+        self,
+        plan: ScanPlan,
+        file_plan: FilePlan,
+        learned: Learned,
+        scopes: Scopes | None = None,
+        crew: Crew | None = None,
     ) -> None:
         self._plan, self._file_plan, self._learned, self._crew = plan, file_plan, learned, crew
+        self._scopes = scopes
         self._opened: Opened | None = None
         self._opening, self._counting = threading.Lock(), threading.Lock()
         self._left = len(file_plan.groups)
@@ -243,12 +254,9 @@ class Reading:
             self._planned_here = opened is not None
             far = self._crew if self._file_plan.source.far else None
             with nullcontext() if far is None else far.waiting():
-                self._opened = opened or self._plan.open_file(self._file_plan, report)
+                self._opened = opened or self._plan.open_file(self._file_plan, report, self._scopes)
             self._before = dict(report.row_groups.pruned_by)
-            ours, theirs = self._plan.schema, self._opened.scope.schema
-            if theirs is not ours:  # as a rule it is the file's own
-                filling = self._opened.scope.filling(ours, self._file_plan.source)
-                self._filling = None if filling.none else filling
+            self._filling = self._opened.scope.filling(self._plan.schema, self._file_plan.source)
         file, scope = self._opened.file, self._opened.scope
         limits = self._plan.request.limits
         return Fetcher(file.store, report, file.tail, limits, scope.kept, self._crew)
@@ -433,6 +441,7 @@ class Reading:
                 request.options,
                 self._learned,
                 COLUMN_INDEX in request.prune,
+                PAGE_HEADERS in request.prune,
                 held,
             )
             try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import compress
-from typing import Any
+from itertools import accumulate, compress
 
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.briefs import FEW, Brief, Briefs
 from pageseek.cache import cache
 from pageseek.evolution import Folders, View
 from pageseek.fetch import Fetcher
@@ -22,13 +22,11 @@ from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
 from pageseek.report import Report
-from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope
-from pageseek.schema import Schema
+from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope, Scopes
 from pageseek.shape import Shape, Union, hangs_on_types, tested_paths
-from pageseek.storage import Source
+from pageseek.storage import Known, Source
 
 FILTER, PARTITION = "filter", "partition"
-KINDS = 64  # of files with different columns, whose bound filters are kept while others are opened
 # distant files that stay open from plan to reading, each of which would else be asked for its version again; and those
 # of them of which bytes are kept that were read to prune
 HELD, HELD_FULL = 256, 16
@@ -37,7 +35,7 @@ Visit = Callable[[Opened, FilePlan, Report], None]
 
 def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
     """Open the files and prune; reads footers, and of the page index what the filter needs."""
-    plan = prepare(sources, request)[0]
+    plan = prepare(sources, request, fold=True)[0]
     plan.report.fold()
     return plan
 
@@ -50,13 +48,15 @@ def prepare(
     report: Report | None = None,
     first: ParquetFile | None = None,
     visit: Visit | None = None,
+    fold: bool = False,
 ) -> tuple[ScanPlan, list[Opened | None]]:
     """A plan, and of its files those that stay open, or nothing where none does: a single one, and distant ones, of
     which many use up no descriptors.
 
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`. `lazy`: the plan is executed
     at once, so that row groups which a limit may spare are judged then, as they are reached. `report` and the `first`
-    file, if there are; `visit` is called with each file of which something is left.
+    file, if there are; `visit` is called with each file of which something is left. `fold`: of what is counted only
+    sums are wanted.
     """
     if report is None:
         report = Report(nan=request.nan, chunks={} if account else None)
@@ -67,6 +67,8 @@ def prepare(
     opened: list[Opened | None] = []
     held = full = 0  # of these
     survey = _Survey(sources, request, report, first)
+    if visit is None:
+        survey.look_ahead(lazy)
     request = survey.request
     left = request.limit
     first_row = 0  # of the file, counted through all
@@ -80,36 +82,51 @@ def prepare(
         if not may and not counted:  # what a folder says is so: the file is not even opened
             report.files.prune(PARTITION, 1)
             continue
-        file, scope = survey.open(source)
-        if not file.store.version.strong:
-            report.version = "weak"
-        report.file_bytes += file.store.size
-        with report.timed("prune"):
-            before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
-            groups, made = _prune_file(
-                file, scope, left, report, lazy, len(sources) == 1, first_row, may
-            )
+        brief = survey.brief(at)
+        settled = made = None
+        if brief is not None:
+            settled = _settled(brief, source, request, left, report, lazy, first_row, may, fold)
+        if brief is not None and settled is not None:
+            groups, proof = settled
+            version, num_rows = brief.end.version, brief.num_rows
+        else:
+            file, scope = survey.open(source, at, brief)
+            version, num_rows = file.store.version, file.num_rows
+            if not version.strong:
+                report.version = "weak"
+            with report.timed("prune"):
+                before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
+                groups, made = _prune_file(
+                    file, scope, left, report, lazy, len(sources) == 1, first_row, may
+                )
+                proof = "" if groups else last_proof(before, report)
+            if (
+                not groups and report.bytes["index"] > indexes
+            ):  # was it of the version of the footer?
+                checked(file.store, report)
+        report.file_bytes += version.size
         if left is not None:
-            left -= sum(group.ranges.num_rows for group in groups if group.proven)
+            left -= sum([group.ranges.num_rows for group in groups if group.proven])
         if groups:
             report.files.read += 1
-            files.append(FilePlan(source, file.store.version, tuple(groups), first_row))
-            if visit is not None:
+            files.append(FilePlan(source, version, groups, first_row))
+            if made is not None and visit is not None:
                 visit(made, files[-1], report)
-            keeps = len(sources) == 1 or (
-                source.far and held < HELD and (full < HELD_FULL or not scope.kept)
+            keeps = made is not None and (
+                len(sources) == 1
+                or (source.far and held < HELD and (full < HELD_FULL or not made.scope.kept))
             )
-            held, full = held + keeps, full + (keeps and bool(scope.kept))
+            if made is not None and keeps:
+                held, full = held + 1, full + bool(made.scope.kept)
             opened.append(made if keeps else None)
         else:
-            if report.bytes["index"] > indexes:  # was it of the version of the footer?
-                checked(file.store, report)
-            report.files.prune(last_proof(before, report), 1)
-        first_row += file.num_rows
+            report.files.prune(proof, 1)
+        first_row += num_rows
         report.step()
     else:  # no limit was reached before the last of them
         if request.take is not None:
             _check_taken(request.take, first_row)
+    survey.close()
     schema = survey.schema()
     report.columns = list(schema.names)
     return ScanPlan(request, schema, tuple(files), report), opened if held else []
@@ -129,13 +146,12 @@ class _Survey:
         self._single: pa.Schema | None = None
         self._union: Union | None = None
         self._folders: Folders | None = None
-        self._scopes: dict[
-            Any, tuple[Schema, Scope]
-        ] = {}  # by the columns that files have, and what folders say
         self._begun = 0  # files
         self._ahead: Iterator[ParquetFile] | None = None  # those that are opened before their turn
         self._waiting: deque[Source] = deque()
+        self._briefs: Briefs | None = None
         self.request = request
+        self._scopes = Scopes(request)
         shape = request.shape
         if shape is None:
             return
@@ -146,6 +162,7 @@ class _Survey:
         elif shape.given is not None:
             self.request = replace(request, shape=replace(shape, tested=shape.given))
         self._union = Union(shape, request.columns)
+        self._scopes = Scopes(self.request)
 
     def _tested(self, condition: Expression, shape: Shape) -> pa.Schema:
         """The types among all files of the columns of a filter: it means something only once they are known."""
@@ -167,7 +184,7 @@ class _Survey:
         """Whether rows of a file may pass, by its folders."""
         return self._folders is None or self._folders.may(source.partitions)
 
-    def _file(self, source: Source) -> ParquetFile:
+    def _file(self, source: Source, end: Known | None = None) -> ParquetFile:
         if self._first is not None and source is self._sources[0]:
             return self._first
         with self._report.timed("open"):
@@ -182,7 +199,7 @@ class _Survey:
             if self._waiting and self._waiting[0] is source:
                 self._waiting.popleft()
                 return next(self._ahead)
-            return cache.open(source, self._report, self.request.limits.max_metadata_bytes)
+            return cache.open(source, self._report, self.request.limits.max_metadata_bytes, end)
 
     def _distant(self) -> Iterator[Source]:
         """The files that will be opened, in order, where they are far enough to be waited for side by side."""
@@ -194,28 +211,58 @@ class _Survey:
             if (i or self._first is None) and (counted or self.may(source)):
                 yield source
 
-    def open(self, source: Source) -> tuple[ParquetFile, Scope]:
-        """A file, and what is asked of it."""
-        file = self._file(source)
+    def look_ahead(self, lazy: bool) -> None:
+        """Let footers be read before their turn, many together, where files are many, near and opened by us.
+
+        Not where all of them will be read in a moment, and stay open until then.
+        """
+        request, n = self.request, len(self._sources)
+        whole = all(part is None for part in (request.filter, request.limit, request.take))
+        if lazy and whole and n <= cache.capacity:
+            return
+        many = n >= FEW and self._union is not None and self._first is None
+        if many and not any(source.far for source in self._sources):
+            counted = request.take is not None or request.row_number is not None
+            self._briefs = Briefs(
+                self._sources,
+                request,
+                self._report,
+                lambda source: counted or self.may(source),
+                self._scopes.said,
+            )
+
+    def brief(self, at: int) -> Brief | None:
+        """What the footer of a file says, if it was read with others."""
+        return None if self._briefs is None else self._briefs.of(at)
+
+    def close(self) -> None:
+        """No more files are planned."""
+        if self._briefs is not None:
+            self._briefs.close()
+
+    def open(
+        self, source: Source, at: int | None = None, brief: Brief | None = None
+    ) -> tuple[ParquetFile, Scope]:
+        """A file, and what is asked of it. `at`: its position; `brief`: what is known of it."""
+        end = None
+        if brief is not None:
+            end = brief.end.known
+        elif self._briefs is not None and at is not None:
+            end = self._briefs.end(at)
+        file = self._file(source, end)
         self._begun += 1
-        if self._union is None:
-            with self._report.timed("open"):
-                scope = Scope.of(file, self.request)
-            self._single = scope.schema
-            return file, scope
+        if brief is not None and brief.end.version == file.store.version:
+            kind = brief.alike.kind
+            file.adopt_columns(kind.tree)
+            return file, kind.scope.again()
         with self._report.timed("open"):
-            key = file.columns_key, source.partitions
-            known = self._scopes.get(key)
-            if known is None:
-                scope = Scope.of(file, self.request, source)
-                if len(self._scopes) >= KINDS:
-                    self._scopes.clear()
-                self._scopes[key] = file.schema_tree, scope
-            else:  # as a rule the files of a dataset have the same columns: they are bound once
-                tree, scope = known
-                file.adopt_columns(tree)
-                scope = scope.again()
-            self._union.add(scope.schema, scope.absent, file.name)
+            scope = self._scopes.of(file, source)
+            if self._union is None:
+                self._single = scope.schema
+            else:
+                self._union.add(scope.schema, scope.absent, file.name)
+        if self._briefs is not None:
+            self._briefs.learn(file, scope, source, at)
         return file, scope
 
     def schema(self) -> pa.Schema:
@@ -252,40 +299,20 @@ def _prune_file(
     alone: bool,
     first_row: int,
     may: bool = True,
-) -> tuple[list[GroupPlan], Opened]:
-    counts = file.group_rows
-    report.row_groups.total += len(counts)
-    report.rows.total += sum(counts)
-    bound, options, use = scope.bound, scope.request.options, scope.request.prune
+) -> tuple[tuple[GroupPlan, ...], Opened]:
+    counts, bound, request = file.group_rows, scope.bound, scope.request
     proof = GroupProof(b"", b"")
-    if bound is None:
-        kept, must = [i for i, n in enumerate(counts) if n], b"\1" * len(counts)
-    else:
-        proof = prune_groups(file, bound, options, STATISTICS in use)
-        must = proof.must
-        kept = [i for i in compress(range(len(counts)), proof.may) if counts[i]]
-        never = FILTER if isinstance(bound, BoundConst) else STATISTICS
-        never = never if may else PARTITION
-        report.row_groups.prune(never, proof.may.count(0))
-        report.rows.prune(never, sum(counts) - sum(compress(counts, proof.may)))
-    pruned = 0 if bound is None else proof.may.count(0)
-    report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - pruned)
-    request = scope.request
-    if request.take is None:
-        ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
-    else:
-        ranges = {i: request.asked(first_row + file.first_row(i), counts[i]) for i in kept}
-        left_out = [i for i in kept if not ranges[i]]
-        report.row_groups.prune(TAKE, len(left_out))
-        report.rows.prune(TAKE, sum(counts[i] - ranges[i].num_rows for i in kept))
-        kept = [i for i in kept if ranges[i]]
-        ranges = {i: ranges[i] for i in kept}
-    if limit is not None:
-        kept = _cut(ranges, must, limit, report)
-    groups = [GroupPlan(i, ranges[i], bool(must[i]), 0, judged=bool(must[i])) for i in kept]
+    may_pass = must = b"\1" * len(counts)
+    if bound is not None:
+        proof = prune_groups(file, bound, request.options, STATISTICS in request.prune)
+        may_pass, must = proof.may, proof.must
+    ranges = _by_footer(counts, may_pass, must, scope, limit, report, first_row, may)
+    groups = [
+        GroupPlan(i, found, bool(must[i]), 0, judged=bool(must[i])) for i, found in ranges.items()
+    ]
     opened = Opened(file, scope, proof)
     if not groups:
-        return [], opened
+        return (), opened
     fetcher = Fetcher(file.store, report, file.tail, request.limits, scope.kept)
     if lazy and limit is not None and not (alone and Steps.is_one(groups, limit)):
         sure = iter(judge(opened, [group for group in groups if group.judged], fetcher))
@@ -295,20 +322,106 @@ def _prune_file(
     for plan in plans:
         report.row_groups.read += 1
         report.rows.read += plan.ranges.num_rows
-    return plans, opened
+    return tuple(plans), opened
 
 
-def _cut(ranges: dict[int, rows.RowRanges], must: bytes, limit: int, report: Report) -> list[int]:
+def _by_footer(
+    counts: Sequence[int],
+    may: bytes,
+    must: bytes,
+    scope: Scope,
+    limit: int | None,
+    report: Report,
+    first_row: int,
+    by_folders: bool,
+) -> dict[int, rows.RowRanges]:
+    """The rows to look at of each row group that the footer leaves. `counts`: the rows of each; `may` and `must`: what
+    its footer proves of them; `by_folders`: whether some may pass by these.
+    """
+    report.row_groups.total += len(counts)
+    report.rows.total += sum(counts)
+    denied = may.count(0)
+    if denied:
+        never = FILTER if isinstance(scope.bound, BoundConst) else STATISTICS
+        never = never if by_folders else PARTITION
+        report.row_groups.prune(never, denied)
+        report.rows.prune(never, sum(counts) - sum(compress(counts, may)))
+    kept = [i for i in compress(range(len(counts)), may) if counts[i]]
+    report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - denied)
+    request = scope.request
+    if request.take is None:
+        ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
+    else:
+        begin = list(accumulate(counts, initial=first_row))
+        asked = {i: request.asked(begin[i], counts[i]) for i in kept}
+        ranges = {i: found for i, found in asked.items() if found}
+        report.row_groups.prune(TAKE, len(kept) - len(ranges))
+        report.rows.prune(TAKE, sum(counts[i] - asked[i].num_rows for i in kept))
+    return ranges if limit is None else _cut(ranges, must, limit, report)
+
+
+def _settled(
+    brief: Brief,
+    source: Source,
+    request: Request,
+    limit: int | None,
+    report: Report,
+    lazy: bool,
+    first_row: int,
+    may: bool,
+    fold: bool,
+) -> tuple[tuple[GroupPlan, ...], str] | None:
+    """The row groups to read of a file, and what ruled out the last where there are none; None where its footer does not
+    say all that a plan needs.
+    """
+    counts, passes, must = brief.counts, brief.may, brief.must
+    alike, first = brief.alike, brief.first
+    account, stop = report.chunks is not None, first + len(counts)
+    if 0 in counts:  # where there are no statistics either, what others have would tell them apart
+        return None
+    if request.take is not None:
+        if request.asked(first_row, brief.num_rows):
+            return None
+    elif limit is not None:
+        # what is in doubt is judged as it is reached; where the limit cuts, an index helps
+        if (passes != must and (account or not lazy)) or sum(compress(counts, must)) > limit:
+            return None
+    elif passes != must:
+        doubt = [some and not every for some, every in zip(passes, must, strict=True)]
+        if not all(compress(alike.final[first:stop], doubt)):
+            return None
+    if account and not all(compress(alike.sound[first:stop], passes)):
+        return None
+    before = dict(report.row_groups.pruned_by)
+    scope = alike.kind.scope
+    ranges = _by_footer(counts, passes, must, scope, limit, report, first_row, may)
+    if not ranges:
+        return (), last_proof(before, report)
+    made = []
+    for i, found in ranges.items():
+        cost, proven = 0, bool(must[i])
+        if account:
+            cost = alike.costs[proven][first + i]
+            alike.take((source.name, i), first + i, proven, LIMIT, report, fold)
+        made.append(GroupPlan(i, found, proven, cost, judged=proven or limit is None))
+        report.row_groups.read += 1
+        report.rows.read += found.num_rows
+    return tuple(made), ""
+
+
+def _cut(
+    ranges: dict[int, rows.RowRanges], must: bytes, limit: int, report: Report
+) -> dict[int, rows.RowRanges]:
     """The row groups before the limit is surely reached; the ranges of the last are cut."""
-    kept, left = [], limit
+    kept, left = {}, limit
     for i, found in ranges.items():
         if left == 0:
             report.row_groups.prune(LIMIT, 1)
             report.rows.prune(LIMIT, found.num_rows)
             continue
-        kept.append(i)
+        kept[i] = found
         if must[i]:
-            ranges[i] = found.head(left)
-            report.rows.prune(LIMIT, found.num_rows - ranges[i].num_rows)
-            left -= ranges[i].num_rows
+            kept[i] = found.head(left)
+            report.rows.prune(LIMIT, found.num_rows - kept[i].num_rows)
+            left -= kept[i].num_rows
     return kept

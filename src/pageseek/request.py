@@ -19,10 +19,13 @@ from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import Bound, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, mechanisms, prune_groups
-from pageseek.schema import Leaf
-from pageseek.shape import Filling, Path, Shape
+from pageseek.schema import Leaf, Schema
+from pageseek.shape import Filling, Path, Shape, tested_paths
 from pageseek.storage import Source, Version
+from pageseek.storage.hive import Partitions
 from pageseek.types import Options
+
+KINDS = 64  # of files with different columns, whose bound filters are kept while others are opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +140,22 @@ class Scope:
         columns, schema, bound = self.columns, self.schema, self.bound
         return Scope(self.request, columns, schema, bound, self.absent, made=self.made)
 
-    def filling(self, schema: pa.Schema, source: Source) -> Filling:
-        """What makes columns of a plan's schema from those of this file."""
+    def filling(self, schema: pa.Schema, source: Source) -> Filling | None:
+        """What makes columns of a plan's schema from those of this file; None where they are these."""
+        if schema is self.schema:  # as a rule it is the file's own
+            return None
+        if not source.partitions and self.made.get("fits") is schema:
+            return None
         first = int(self.request.row_number is not None)
         own = list(self.schema)
         if self.request.shape is None:
             own = own[first:]
-        return Filling(list(schema)[first:], own, dict(source.partitions), source.path)
+        made = Filling(list(schema)[first:], own, dict(source.partitions), source.path)
+        if not made.none:
+            return made
+        if not source.partitions:
+            self.made["fits"] = schema
+        return None
 
     @property
     def payload(self) -> set[int]:
@@ -177,6 +189,47 @@ class Scope:
             return list(({leaf.index: leaf for leaf in told} | values).values())
 
         return of
+
+
+class Scopes:
+    """What is asked of each file of a dataset: as a rule they have the same columns, to which a filter is bound once.
+
+    Safe for threads.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._known: dict[Any, tuple[Schema, Scope]] = {}  # by columns, and what folders say
+        self._folders: set[str] | None = (
+            set()
+        )  # columns of folders that the filter tests; None: any
+        if request.filter is not None:
+            paths = tested_paths(request.filter)
+            self._folders = None if paths is None else {path[0] for path in paths}
+
+    def said(self, source: Source) -> Partitions:
+        """What the folders of a file say, as far as its scope hangs on that."""
+        if self._folders is None:
+            return source.partitions
+        if not self._folders:
+            return ()
+        return tuple([one for one in source.partitions if one[0] in self._folders])
+
+    def of(self, file: ParquetFile, source: Source) -> Scope:
+        """That of a file, which shares with others of the same columns what was made of these."""
+        if self.request.shape is None:
+            return Scope.of(file, self.request)
+        key = file.columns_key, self.said(source)
+        known = self._known.get(key)
+        if known is None:
+            scope = Scope.of(file, self.request, source)
+            if len(self._known) >= KINDS:
+                self._known.clear()
+            self._known[key] = file.schema_tree, scope
+            return scope
+        tree, scope = known
+        file.adopt_columns(tree)
+        return scope.again()
 
 
 class Opened(NamedTuple):

@@ -91,6 +91,25 @@ class Leaf:
         self.flat = len(self.path) == 1 and self.max_rep == 0
 
 
+def _read_stored(raw: bytes | None) -> list[tuple[str, pa.Field, pa.DataType]]:
+    """The fields of an Arrow schema as writers store it; none where it cannot be read.
+
+    A file may name any extension type that this process has registered, and reading the schema would
+    run its code: the key that names them is blinded first, so that their storage types come out.
+    """
+    if raw is None:
+        return []
+    try:
+        blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
+        made = [(f.name, f, f.type) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
+        for _, _, kept in made:  # pyarrow decodes text when it is asked for, and this may be none
+            if kept.id == _TIMESTAMP:
+                kept.tz  # noqa: B018
+    except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
+        return []
+    return made
+
+
 class Field(NamedTuple):
     """A top-level field and its leaves, a half-open range of leaf numbers."""
 
@@ -320,26 +339,20 @@ class Schema:
     def _stored(self) -> list[tuple[str, pa.Field, pa.DataType]]:
         """The fields of the Arrow schema that the writer left; none where it left none for each of ours, or one
         that cannot be read.
-
-        A file may name any extension type that this process has registered, and reading the schema would
-        run its code: the key that names them is blinded first, so that their storage types come out.
         """
-        raw = self._key_value(b"ARROW:schema")
-        if raw is None:
-            return []
-        try:
-            blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
-            made = [(f.name, f, f.type) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
-            for (
-                _,
-                _,
-                kept,
-            ) in made:  # pyarrow decodes text when it is asked for, and this may be none
-                if kept.id == _TIMESTAMP:
-                    kept.tz  # noqa: B018
-        except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
-            return []
+        return self._read_stored(self._key_value(b"ARROW:schema"))
+
+    def _read_stored(self, raw: bytes | None) -> list[tuple[str, pa.Field, pa.DataType]]:
+        made = _read_stored(raw)
         return made if len(made) == self.num_fields else []
+
+    def stores(self, raw: bytes | None) -> bool:
+        """Whether the Arrow schema of another file, whose columns are the same, says the same of them."""
+        mine, theirs = self._stored, self._read_stored(raw)
+        return len(mine) == len(theirs) and all(
+            one.equals(other, check_metadata=True)
+            for (_, one, _), (_, other, _) in zip(mine, theirs, strict=True)
+        )
 
     def stored_field(self, index: int) -> pa.Field | None:
         """What the writer's schema says of a top-level field, where it speaks of the same one."""

@@ -38,6 +38,24 @@ def stated_bounds(
     return places, nulls, nans
 
 
+def zone_figures(
+    records: bytes,
+    data: memoryview,
+    leaf: Leaf,
+    form: Form,
+    orders: memoryview,
+    writer: Writer,
+    counts: bool,
+) -> tuple[bytes, bytes | None, bytes] | None:
+    """`stated_bounds` of row groups, with counts of nulls where these are of rows and are to be believed."""
+    found = stated_bounds(records, data, leaf, form, orders, writer)
+    if found is None:
+        return None
+    places, nulls, nans = found
+    # in a list nulls are counted among values
+    return places, nulls if counts and not leaf.max_rep else None, nans
+
+
 def _equal_places(places: bytes, data: memoryview) -> bytes:
     """Those of bounds that are one and the same value."""
     table = int64s(places).reshape(4, -1).copy()

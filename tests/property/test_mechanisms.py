@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import pageseek as ps
 from pageseek import execute
-from pageseek.prune import driver, headers
+from pageseek import page_headers as headers
+from pageseek.prune import driver
 from support.conditions import VALUES, Node, expression, rows, table, trees, truth
 
 NAMES = ("statistics", "column_index", "page_headers", "bloom_filter", "dictionary")

@@ -9,10 +9,10 @@ from typing import Any
 from pageseek._core.rows import RowRanges
 
 import pageseek as ps
+from pageseek.asking import answered
 from pageseek.columns import tested
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import leaves_of
-from pageseek.prune.driver import drive
 from pageseek.prune.protocol import Proof, Pruner, Site
 from pageseek.report import Report
 from pageseek.types import Options
@@ -71,7 +71,7 @@ def judged(
         report = Report()
         site = Site(file, group, ranges, chosen, report)
         made.costs.append([pruner.cost(site, test) for test in tests])
-        made.proofs.append(drive(pruner.judge(site, tests), fetch))
+        made.proofs.append(answered(pruner.judge(site, tests), fetch))
         made.notes += [note for note in report.notes if note not in made.notes]
     return made
 

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.prune import driver, headers
+from pageseek import page_headers as headers
+from pageseek.prune import driver
 from support.writer import BYTE_ARRAY, DOUBLE, I32, I64, INT64, STRING, Column, Struct, write
 
 N = 6_000
@@ -91,10 +92,30 @@ def test_only_pages_that_may_match_are_read(tmp_path: Path) -> None:
 def test_without_statistics_in_the_headers_the_walk_ends(tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
     pq.write_table(table(), path, max_rows_per_page=100, write_statistics=False)
-    scan = ps.scan(path, columns=["id", "v"], filter=ps.col("id") == 7, prune=["page_headers"])
+    scan = ps.scan(path, columns=["id"], filter=ps.col("id") == 7, prune=["page_headers"])
     report = scan.explain(analyze=True).to_dict()
     assert report["bytes"]["index"] <= 2 * headers.WINDOW, report
     assert report["rows"]["out"] == 1
+
+
+def test_what_passed_tells_which_pages_of_the_rest_are_read(tmp_path: Path) -> None:
+    """No statistics anywhere: the rows that passed the filter lie in few pages of the payload."""
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(
+        table(), path, row_group_size=2_000, max_rows_per_page=100, write_statistics=False
+    )
+    condition = (ps.col("id") >= 2_345) & (ps.col("id") < 2_400)
+    read = {}
+    for prune in (True, ["column_index"], False):
+        scan = ps.scan(path, filter=condition, prune=prune)
+        report = scan.explain(analyze=True).to_dict()
+        assert report["rows"]["out"] == 55
+        read[str(prune)] = report["leaves"]["s"]["bytes"]
+        whole = ps.read_table(path, filter=condition, prune=False)
+        assert str(scan.to_table().to_pylist()) == str(whole.to_pylist())
+        ps.clear_cache()
+    assert read["True"] < 0.4 * read["False"]
+    assert read["['column_index']"] == read["False"]
 
 
 def with_bounds(values: list[Any], size: int, pack: Any, then: Any = None) -> Any:

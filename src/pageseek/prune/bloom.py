@@ -15,12 +15,13 @@ import numpy as np
 
 from pageseek._core import bloom as core
 from pageseek._core import rows
+from pageseek.asking import Wanted, together
 from pageseek.chunks import DICTIONARY_ENCODINGS, chunk_range
 from pageseek.errors import CoreError, PageseekError
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.predicate.listed import Listed
-from pageseek.prune.protocol import Proof, Site, Wanted
-from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored, together
+from pageseek.prune.protocol import Proof, Site
+from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored
 from pageseek.schema import Leaf
 from pageseek.types import ABSENT, K_I8, K_I16, K_U8, K_U16
 

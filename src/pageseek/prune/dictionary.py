@@ -13,12 +13,13 @@ from typing import Any
 from pageseek._core import decode as core
 from pageseek._core import rows
 from pageseek._core.pages import DICTIONARY_PAGE
+from pageseek.asking import Wanted, together
 from pageseek.chunks import page_header
 from pageseek.codecs import decompressor
 from pageseek.errors import PageseekError
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune.protocol import Proof, Site, Wanted
-from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored, together
+from pageseek.prune.protocol import Proof, Site
+from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored
 from pageseek.schema import Leaf
 from pageseek.types import Form
 

@@ -16,19 +16,19 @@ import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pageseek._core import rows
+from pageseek.asking import Wanted, together
 from pageseek.fetch import Kept
 from pageseek.metadata import ParquetFile
+from pageseek.page_headers import walk, walking_bytes
 from pageseek.predicate.bound import Bound, BoundLeaf, tests_of
 from pageseek.prune.evidence import Evidence
 from pageseek.prune.groups import GroupProof
-from pageseek.prune.headers import walk, walking_bytes
 from pageseek.prune.pages import Touched, is_one_page, load_indexes, missing_bytes, page_proof
-from pageseek.prune.protocol import Proof, Pruner, Site, Wanted
+from pageseek.prune.protocol import Proof, Pruner, Site
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, pruners
-from pageseek.prune.stake import together
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.storage.base import SLOW_STORE
@@ -104,7 +104,8 @@ class Task:
     ) -> list[tuple[str, Generator[Wanted, list[memoryview], None]]]:
         """The mechanisms that can prove something, those that read least first."""
         stages: list[tuple[float, str, Generator[Wanted, list[memoryview], None]]] = []
-        if COLUMN_INDEX in self.use:
+        paged = not self._is_said(found, tests)
+        if COLUMN_INDEX in self.use and paged:
             leaves = list({t.leaf.index: t.leaf for t in tests if not t.leaf.group}.values())
             cost: float | None = 0
             if len(self.use) > 2:  # only then there is an order
@@ -119,7 +120,7 @@ class Task:
                 cost = _priced(found, partial(_cost, pruner, kinds))
                 if cost is not None:
                     stages.append((cost, pruner.name, self._judged(pruner, found, tests)))
-        if PAGE_HEADERS in self.use:
+        if PAGE_HEADERS in self.use and paged:
             leaves = list({t.leaf.index: t.leaf for t in tests}.values())
             cost = _priced(found, partial(self._walking, leaves))
             if cost is not None:
@@ -239,6 +240,11 @@ class Task:
         tests: Sequence[BoundLeaf],
     ) -> Generator[Wanted, list[memoryview], None]:
         groups = [evidence.site.row_group for evidence in found]
+        needless = self._needless(tests)
+        return load_indexes(self.file, groups, touched, leaves, self.options, self.report, needless)
+
+    def _needless(self, tests: Sequence[BoundLeaf]) -> Callable[[int, Leaf], bool]:
+        """Of a chunk: whether its page index can say no more of the tests than the footer has."""
         asked: dict[int, list[BoundLeaf]] = {}
         for test in tests:
             asked.setdefault(test.leaf.index, []).append(test)
@@ -248,7 +254,20 @@ class Task:
                 self._is_judged(group, test) for test in asked.get(leaf.index, ())
             )
 
-        return load_indexes(self.file, groups, touched, leaves, self.options, self.report, needless)
+        return needless
+
+    def _is_said(self, found: Sequence[Evidence], tests: Sequence[BoundLeaf]) -> bool:
+        """Whether that holds of all chunks that are read: pages have nothing to add."""
+        needless = self._needless(tests)
+        for evidence in found:
+            group = evidence.site.row_group
+            if not all(needless(group, test.leaf) for test in tests):
+                return False  # as a rule: then no chunk but those is looked at
+            leaves = self.touched(group)
+            self.file.load_chunks(group, leaves)
+            if not all(needless(group, leaf) for leaf in leaves):
+                return False
+        return True
 
     def _is_judged(self, group: int, test: BoundLeaf) -> bool:
         """Whether the statistics of the footer have said what the bounds of the only page of a chunk can say."""
@@ -303,16 +322,3 @@ def _probed(items: Sequence[T]) -> Iterator[list[T]]:
     while at < len(drawn):
         yield drawn[at : at + size]
         at, size = at + size, size * 2
-
-
-def drive(
-    pruner: Generator[list[tuple[int, int]], list[memoryview], Any],
-    fetch: Callable[[list[tuple[int, int]]], Any],
-) -> Any:
-    """Run a pruner: fetch what it wants until it returns what it proved."""
-    try:
-        wanted = next(pruner)
-        while True:
-            wanted = pruner.send(fetch(wanted))
-    except StopIteration as done:
-        return done.value

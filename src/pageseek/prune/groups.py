@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from pageseek._core import rows
-from pageseek.metadata import ParquetFile
 from pageseek.predicate.bound import (
     Bound,
     BoundAnd,
@@ -17,6 +17,7 @@ from pageseek.predicate.bound import (
     BoundNot,
     BoundOr,
 )
+from pageseek.schema import Leaf
 from pageseek.types import Options
 
 _ANY = rows.MAY_TRUE, rows.MAY_FALSE
@@ -37,6 +38,17 @@ class GroupProof:
     tests: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
 
 
+class Groups(Protocol):
+    """Row groups of one file, or of several, with their statistics."""
+
+    @property
+    def num_row_groups(self) -> int: ...
+
+    def group_zones(self, leaf: Leaf, options: Options) -> rows.Zones | None:
+        """The statistics of a leaf's chunks as zones to probe, one a row group; None without any."""
+        ...
+
+
 def bit_of(test: BoundLeaf) -> int:
     """The outcome of the comparison for which a row passes the test."""
     return rows.MAY_FALSE if test.negate else rows.MAY_TRUE
@@ -48,7 +60,7 @@ def surely(verdict: bytes, bit: int) -> bytes:
 
 
 def prune_groups(
-    file: ParquetFile, bound: Bound, options: Options, statistics: bool = True
+    file: Groups, bound: Bound, options: Options, statistics: bool = True
 ) -> GroupProof:
     """What the footer alone proves of each row group; without its `statistics`, what the filter itself says."""
     tests: dict[int, tuple[bytes, bytes]] = {}
@@ -76,9 +88,7 @@ def _joined(join: np.ufunc, parts: tuple[bytes, ...]) -> bytes:
     return bytes(join.reduce([np.frombuffer(part, np.uint8) for part in parts]))
 
 
-def _proved(
-    file: ParquetFile, test: Bound, options: Options, statistics: bool
-) -> tuple[bytes, bytes]:
+def _proved(file: Groups, test: Bound, options: Options, statistics: bool) -> tuple[bytes, bytes]:
     n = file.num_row_groups
     if isinstance(test, BoundConst):
         every = bytes([test.value]) * n

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 
 from pageseek._core import rows
+from pageseek.asking import Wanted
 from pageseek.chunks import stated_pages
 from pageseek.errors import PageseekError
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.groups import bit_of, surely
-from pageseek.prune.protocol import Proof, Wanted
+from pageseek.prune.protocol import Proof
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import Options

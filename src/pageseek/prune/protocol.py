@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.asking import Wanted
 from pageseek.fetch import Kept
 from pageseek.masks import compared
 from pageseek.metadata import ParquetFile
@@ -18,9 +19,7 @@ from pageseek.predicate.bound import BoundLeaf
 from pageseek.report import Report
 from pageseek.types import Options
 
-__all__ = ["Proof", "Pruner", "Site", "Wanted", "passing"]
-
-Wanted = list[tuple[int, int]]  # (offset, length) of bytes in the file
+__all__ = ["Proof", "Pruner", "Site", "passing"]
 
 
 @dataclass(frozen=True, slots=True)

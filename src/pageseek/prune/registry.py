@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pageseek._core import rows
+from pageseek.asking import Wanted
 from pageseek.errors import PredicateError, PrunerError
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom import BloomPruner
 from pageseek.prune.dictionary import DictionaryPruner
-from pageseek.prune.protocol import Proof, Pruner, Site, Wanted
+from pageseek.prune.protocol import Proof, Pruner, Site
 from pageseek.report import MECHANISMS
 
 T = TypeVar("T")

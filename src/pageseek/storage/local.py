@@ -15,6 +15,7 @@ from pageseek.storage.base import Buffer, Version
 
 LARGE = 64 << 10  # bytes from which buffers of the core are passed on from thread to thread
 
+READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 RACES = 5  # times that a file may be seen to have just been written, until it is read all the same
 
 
@@ -61,7 +62,40 @@ def _open(path: str) -> int:
         except BaseException:
             _winapi.CloseHandle(handle)
             raise
-    return os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    return os.open(path, READ)
+
+
+def _settled(fd: int) -> tuple[os.stat_result, bool]:
+    """What is known of a file once whoever writes to it again will leave another time, and whether that is so.
+
+    A file that was written in this very tick could be overwritten in it, after its footer was read, and keep its time. It
+    is rare to come so soon, and to wait for the next tick takes milliseconds.
+    """
+    for _ in range(RACES):
+        now = os.fstat(fd)
+        age = time.time_ns() - now.st_mtime_ns
+        if not 0 <= age <= TICK:
+            return now, True
+        time.sleep((TICK - age) / 1e9 + 1e-4)
+    return os.fstat(fd), False
+
+
+def read_end(path: str, length: int) -> tuple[Version, bytes]:
+    """The version of a file and its last bytes, at most so many; nothing stays open."""
+    fd = _open(path)
+    try:
+        now, settled = _settled(fd)
+        at = max(now.st_size - length, 0)
+        if hasattr(os, "pread"):
+            data = os.pread(fd, length, at)
+        else:
+            os.lseek(fd, at, os.SEEK_SET)
+            data = os.read(fd, length)
+        after = os.fstat(fd)
+        same = (after.st_size, after.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
+        return _version(now, path, settled and same), data
+    finally:
+        os.close(fd)
 
 
 class LocalStore:
@@ -75,27 +109,13 @@ class LocalStore:
         self._lock = threading.Lock()  # of the place in the file, where reads have to move it
         self._fd = _open(path)
         try:
-            now, settled = self._settled()
+            now, settled = _settled(self._fd)
             self.version = _version(now, self.name, settled)
         except BaseException:
             self.close()
             raise
         self.size = self.version.size
         self._seen = now.st_ino, now.st_size, now.st_mtime_ns
-
-    def _settled(self) -> tuple[os.stat_result, bool]:
-        """What is known of the file once whoever writes to it again will leave another time, and whether that is so.
-
-        A file that was written in this very tick could be overwritten in it, after its footer was read, and keep its
-        time. It is rare to come so soon, and to wait for the next tick takes milliseconds.
-        """
-        for _ in range(RACES):
-            now = os.fstat(self._fd)
-            age = time.time_ns() - now.st_mtime_ns
-            if not 0 <= age <= TICK:
-                return now, True
-            time.sleep((TICK - age) / 1e9 + 1e-4)
-        return os.fstat(self._fd), False
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         return [self._read(offset, length) for offset, length in ranges]

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from pageseek._core import metadata as core
+from pageseek.asking import Wanted
 from pageseek.chunks import Chunk, PageHeader, page_header
 from pageseek.errors import CoreError, CorruptFileError, PageseekError
 from pageseek.metadata import ParquetFile
 from pageseek.page_index import OffsetIndex
-from pageseek.prune.protocol import Wanted
 from pageseek.schema import Leaf
 from pageseek.types import ABSENT
 
