@@ -81,7 +81,9 @@ def _settled(fd: int) -> tuple[os.stat_result, bool]:
 
 
 def read_end(path: str, length: int) -> tuple[Version, bytes]:
-    """The version of a file and its last bytes, at most so many; nothing stays open."""
+    """The version of a file and its last bytes, at most so many; nothing stays open. Bytes that were written since go
+    by a version that nobody will find again.
+    """
     fd = _open(path)
     try:
         now, settled = _settled(fd)
@@ -91,9 +93,7 @@ def read_end(path: str, length: int) -> tuple[Version, bytes]:
         else:
             os.lseek(fd, at, os.SEEK_SET)
             data = os.read(fd, length)
-        after = os.fstat(fd)
-        same = (after.st_size, after.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
-        return _version(now, path, settled and same), data
+        return _version(now, path, settled), data
     finally:
         os.close(fd)
 
