@@ -1,0 +1,179 @@
+"""`python -m pageseek.bench.threads`: how much sooner two threads are done than one.
+
+Each case is read with one thread and with two, in turns; so it is by pyarrow. What the machine itself allows is measured
+beside it: how long one thread takes while another process does the same on another core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.dataset as ds
+from pageseek.bench import generate
+from pageseek.bench.run import machine
+
+import pageseek as ps
+
+ROUNDS = 7
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is read of a file: rows with `low` <= `column` < `high`, or all; as a table, or batch by batch."""
+
+    name: str
+    what: str
+    path: Path
+    column: str | None = None
+    low: float = 0
+    high: float = 0
+    batches: bool = False
+
+
+def cases(folder: Path) -> list[Case]:
+    lookup, lineitem = generate.lookup_file(folder), generate.lineitem_file(folder, 1)
+    few = "price", 100.0, 101.0
+    return [
+        Case("selective", "eight columns of few rows, anywhere, by one without order", lookup, *few),
+        Case("range", "eight columns of a tenth of the rows, by the sorted key", lookup, "key", 30e6, 40e6),
+        Case("all", "eight columns, every row, as a table", lookup),
+        Case("all-batches", "the same, batch by batch", lookup, batches=True),
+        Case("lineitem", "sixteen columns of TPC-H, every row, as a table", lineitem),
+        Case("lineitem-batches", "the same, batch by batch", lineitem, batches=True),
+    ]  # fmt: skip
+
+
+def ours(case: Case, threads: int) -> int:
+    """Rows that pageseek reads."""
+    condition = None
+    if case.column is not None:
+        condition = (ps.col(case.column) >= case.low) & (ps.col(case.column) < case.high)
+    scan = ps.scan(case.path, filter=condition, threads=threads)
+    if case.batches:
+        return sum(batch.num_rows for batch in scan.to_batches())
+    return int(scan.to_table().num_rows)
+
+
+def theirs(case: Case, threads: int) -> int:
+    """Rows that pyarrow reads."""
+    field = ds.field(case.column) if case.column is not None else None
+    condition = None if field is None else (field >= case.low) & (field < case.high)
+    source = ds.dataset(case.path)
+    if case.batches:
+        found = source.to_batches(filter=condition, use_threads=threads > 1)
+        return sum(batch.num_rows for batch in found)
+    return int(source.to_table(filter=condition, use_threads=threads > 1).num_rows)
+
+
+def timed(work: Callable[[Case, int], int], case: Case, threads: int) -> float:
+    start = time.perf_counter()
+    work(case, threads)
+    return time.perf_counter() - start
+
+
+def neighbour(folder: Path, name: str) -> subprocess.Popen[str]:
+    """Another process that reads the same with one thread, until it is ended."""
+    command = [
+        sys.executable,
+        "-m",
+        "pageseek.bench.threads",
+        "--folder",
+        str(folder),
+        "--child",
+        name,
+    ]
+    made = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert made.stdout is not None
+    made.stdout.readline()  # it has begun
+    return made
+
+
+def measure(folder: Path, case: Case, rounds: int) -> dict[str, list[float]]:
+    """Seconds by kind of run, round by round."""
+    seconds: dict[str, list[float]] = {}
+    if ours(case, 2) != theirs(case, 2):
+        raise RuntimeError(f"{case.name}: pageseek and pyarrow read other rows")
+    for _ in range(rounds):
+        for name, work in (("pageseek", ours), ("pyarrow", theirs)):
+            for threads in (1, 2):
+                seconds.setdefault(f"{name} {threads}", []).append(timed(work, case, threads))
+        other = neighbour(folder, case.name)
+        try:
+            seconds.setdefault("beside", []).append(timed(ours, case, 1))
+        finally:
+            other.kill()
+            other.wait()
+    return seconds
+
+
+def lines(found: dict[str, tuple[Case, dict[str, list[float]]]]) -> list[str]:
+    table = [
+        "| case | what is read | one thread | two | two against one | the machine allows | pyarrow: one | two | two against one |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+
+    def ratio(one: Sequence[float], two: Sequence[float]) -> float:
+        return statistics.median(a / b for a, b in zip(one, two, strict=True))
+
+    for name, (case, seconds) in found.items():
+        p1, p2, a1, a2 = (
+            seconds[k] for k in ("pageseek 1", "pageseek 2", "pyarrow 1", "pyarrow 2")
+        )
+        ms = [f"{statistics.median(times) * 1e3:,.0f} ms" for times in (p1, p2, a1, a2)]
+        allowed = 2 * ratio(p1, seconds["beside"])
+        table.append(
+            f"| {name} | {case.what} | {ms[0]} | {ms[1]} | **{ratio(p1, p2):.2f}x** | {allowed:.2f}x "
+            f"| {ms[2]} | {ms[3]} | {ratio(a1, a2):.2f}x |"
+        )
+    return table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="pageseek.bench.threads", description=__doc__)
+    parser.add_argument(
+        "--folder", type=Path, default=Path("bench-data"), help="where the files are kept"
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--cases", default="", metavar="A,B")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="write the table (Markdown)")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    known = {case.name: case for case in cases(options.folder)}
+    if options.child:
+        print("begun", flush=True)
+        while True:
+            ours(known[options.child], 1)
+    names = options.cases.split(",") if options.cases else list(known)
+    found = {}
+    for name in names:
+        found[name] = known[name], measure(options.folder, known[name], options.rounds)
+        print(lines({name: found[name]})[-1], flush=True)
+    text = "\n".join(
+        [
+            "# Two threads against one",
+            "",
+            "Medians; ratios are medians of those of each round. What the machine allows is twice what one thread keeps of its",
+            "speed while another process does the same. Results are let go of before the next read. Made by",
+            "`python -m pageseek.bench.threads --table docs/threads.md`.",
+            "",
+            ", ".join(str(value) for value in machine().values()) + ".",
+            "",
+            *lines(found),
+            "",
+        ]
+    )
+    if options.table is not None:
+        options.table.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
