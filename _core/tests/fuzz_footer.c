@@ -19,7 +19,7 @@ static void read_alike(const uint8_t *data, size_t length, const ps_footer *f) {
         like.created_by_length = (size_t)f->created_by_length;
     }
     require(ps_footers_read(data, length, at, 1, &like, leaf, 1, 1 << 24, 4, &done, groups,
-                            rows, chunks, NULL) == PS_OK);
+                            stored, rows, chunks, NULL) == PS_OK);
     require(done == 1 && groups[0] >= -1 && groups[0] <= 4);
     if (groups[0] >= 0) touch(data, length, stored[0], stored[1]);
     for (int64_t i = 0; i < groups[0]; i++) {
