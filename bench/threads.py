@@ -42,7 +42,7 @@ def cases(folder: Path) -> list[Case]:
     few = "price", 100.0, 101.0
     return [
         Case("selective", "eight columns of few rows, anywhere, by one without order", lookup, *few),
-        Case("range", "eight columns of a tenth of the rows, by the sorted key", lookup, "key", 30e6, 40e6),
+        Case("range", "eight columns of a tenth of the rows, by the sorted key", lookup, "key", 30_000_000, 40_000_000),
         Case("all", "eight columns, every row, as a table", lookup),
         Case("all-batches", "the same, batch by batch", lookup, batches=True),
         Case("lineitem", "sixteen columns of TPC-H, every row, as a table", lineitem),

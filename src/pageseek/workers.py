@@ -50,7 +50,7 @@ class Crew:
     ahead : int
         Jobs that may be under way, or done and not yet asked for.
     budget : int
-        Bytes that these may take together; a single job may take more.
+        Bytes that these may take together, beside the one that is asked for now.
     """
 
     def __init__(self, threads: int, ahead: int, budget: int) -> None:
@@ -80,15 +80,18 @@ class Crew:
         ready: list[T] = []
         try:
             while True:
-                while job is not None and (
-                    not under_way
-                    or (len(under_way) < self._ahead and held + job.cost <= self._budget)
-                ):
+                while job is not None and len(under_way) < self._ahead:
+                    due = 0  # the cost of what is asked for now: it is not ahead
+                    if not ready:
+                        due = under_way[0][1] if under_way else job.cost
+                    if held + job.cost - due > self._budget:
+                        break
                     under_way.append((self._submit(partial(self._run, job.run)), job.cost))
                     held += job.cost
                     job = next(left, None)
                 if ready:  # while it is worked with, those that were just begun go on
                     yield ready.pop()
+                    continue
                 if not under_way:
                     return
                 future, cost = under_way.popleft()
