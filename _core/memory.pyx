@@ -12,7 +12,7 @@ cdef extern from "Python.h":
 
 
 cdef extern from "pageseek.h" nogil:
-    void ps_pool_open(double seconds)
+    void ps_pool_open(double seconds, size_t limit)
     size_t ps_pool_trim(double seconds)
     void ps_pool_forked()
 
@@ -63,9 +63,9 @@ cdef ps_pool *pool():
     return ps_pool_own()
 
 
-def keep(double seconds):
-    """Keep what is freed in the next seconds for whoever asks next; with 0, no longer."""
-    ps_pool_open(seconds)
+def keep(double seconds, size_t limit):
+    """Keep what is freed in the next seconds, at most so many bytes, for whoever asks next; with 0 seconds, no longer."""
+    ps_pool_open(seconds, limit)
 
 
 def trim(double seconds):

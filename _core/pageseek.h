@@ -54,7 +54,8 @@ void ps_buffer_free(void *buffer, size_t size); /* `size` as it was asked */
 typedef struct ps_pool ps_pool;
 ps_pool *ps_pool_own(void);
 void ps_pool_share(ps_pool *pool);
-void ps_pool_open(double seconds);   /* from now; 0 closes it */
+void ps_pool_open(double seconds,
+                  size_t limit);     /* from now, for so many bytes; 0 seconds close it */
 size_t ps_pool_trim(double seconds); /* frees what is kept for longer; returns the bytes left */
 void ps_pool_forked(void);           /* in a child process: nobody else is inside */
 

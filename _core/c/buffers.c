@@ -71,8 +71,9 @@ typedef struct kept {
 struct ps_pool {
     atomic_flag busy;
     _Atomic uint64_t open_until; /* ns; what is freed later goes to the system */
-    size_t out, held,
-        most; /* bytes in use, bytes kept, and the most that both have been together */
+    size_t limit;                /* bytes that may be kept */
+    size_t out, held;            /* bytes in use, and kept */
+    size_t most;                 /* that both have been together */
     kept *sizes[POOL_SIZES];
 };
 
@@ -167,7 +168,7 @@ static void pool_free(void *buffer, size_t size) {
     const uint64_t now = until ? now_ns() : 0;
     if (enter(pool)) {
         pool->out = pool->out > size ? pool->out - size : 0;
-        if (now < until) {
+        if (now < until && size <= pool->limit && pool->held <= pool->limit - size) {
             kept *block = buffer;
             *block = (kept){.next = pool->sizes[i], .since = now};
             pool->sizes[i] = block;
@@ -187,7 +188,11 @@ void ps_pool_share(ps_pool *pool) {
     shared = pool;
 }
 
-void ps_pool_open(double seconds) {
+void ps_pool_open(double seconds, size_t limit) {
+    if (enter(shared)) {
+        shared->limit = limit;
+        leave(shared);
+    }
     atomic_store_explicit(&shared->open_until, now_ns() + (uint64_t)(seconds * 1e9),
                           memory_order_relaxed);
 }
@@ -240,8 +245,8 @@ ps_pool *ps_pool_own(void) {
 void ps_pool_share(ps_pool *pool) {
     (void)pool;
 }
-void ps_pool_open(double seconds) {
-    (void)seconds;
+void ps_pool_open(double seconds, size_t limit) {
+    (void)seconds, (void)limit;
 }
 size_t ps_pool_trim(double seconds) {
     (void)seconds;

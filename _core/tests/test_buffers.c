@@ -30,7 +30,7 @@ static void test_closed(void) {
 
 static void test_kept(void) {
     const size_t size = 300000, full = 327680; /* ten eighths of 2^18 */
-    ps_pool_open(60);
+    ps_pool_open(60, SIZE_MAX);
     uint8_t *p = ps_buffer_new(size), *q = ps_buffer_new(size);
     CHECK(p != q);
     ps_buffer_free(p, size);
@@ -45,14 +45,14 @@ static void test_kept(void) {
     ps_buffer_free(ps_buffer_new(1000), 1000); /* small ones pass by */
     CHECK_INT(ps_pool_trim(LONG_AGO), 2 * full);
     CHECK_INT(ps_pool_trim(0), 0);
-    ps_pool_open(0);
+    ps_pool_open(0, 0);
     CHECK_INT(ps_pool_trim(0), 0);
 }
 
 /* What is kept and what is in use are together at most the most that was in use. */
 static void test_never_larger(void) {
     const size_t mib = (size_t)1 << 20;
-    ps_pool_open(60);
+    ps_pool_open(60, SIZE_MAX);
     uint8_t *four[4];
     for (int i = 0; i < 4; i++) four[i] = ps_buffer_new(mib);
     for (int i = 0; i < 4; i++) ps_buffer_free(four[i], mib);
@@ -67,10 +67,23 @@ static void test_never_larger(void) {
     ps_buffer_free(half, mib / 2);
     ps_buffer_free(eight, 8 * mib);
     CHECK_INT(ps_pool_trim(LONG_AGO), 10 * mib + mib / 2);
-    ps_pool_open(0);
+    ps_pool_open(0, 0);
     ps_buffer_free(ps_buffer_new(mib / 2),
                    mib / 2); /* closed: one that was kept, to the system */
     CHECK_INT(ps_pool_trim(LONG_AGO), 10 * mib);
+    CHECK_INT(ps_pool_trim(0), 0);
+}
+
+static void test_limit(void) {
+    const size_t mib = (size_t)1 << 20;
+    ps_pool_open(60, 3 * mib);
+    uint8_t *four[4];
+    for (int i = 0; i < 4; i++) four[i] = ps_buffer_new(mib);
+    for (int i = 0; i < 4; i++) ps_buffer_free(four[i], mib);
+    CHECK_INT(ps_pool_trim(LONG_AGO), 3 * mib);
+    ps_buffer_free(ps_buffer_new(4 * mib), 4 * mib);
+    CHECK(ps_pool_trim(LONG_AGO) <= 3 * mib);
+    ps_pool_open(0, 0);
     CHECK_INT(ps_pool_trim(0), 0);
 }
 
@@ -100,7 +113,7 @@ static void *hammer(void *seed) {
 
 static void test_threads(void) {
     pthread_t threads[4];
-    ps_pool_open(60);
+    ps_pool_open(60, SIZE_MAX);
     for (uintptr_t i = 0; i < 4; i++)
         CHECK_INT(pthread_create(&threads[i], NULL, hammer, (void *)(i + 1)), 0);
     for (int i = 0; i < 4; i++) {
@@ -108,7 +121,7 @@ static void test_threads(void) {
         pthread_join(threads[i], &wrong);
         CHECK(wrong == NULL);
     }
-    ps_pool_open(0);
+    ps_pool_open(0, 0);
     CHECK_INT(ps_pool_trim(0), 0);
 }
 #endif
@@ -119,6 +132,7 @@ int main(void) {
     test_closed();
     test_kept();
     test_never_larger();
+    test_limit();
     test_threads();
 #endif
     return check_report();

@@ -8,11 +8,29 @@ import time
 
 from pageseek._core import memory
 
-WARM = 1.0  # seconds that freed buffers wait for the next reader
+WARM = 5.0  # seconds that freed buffers wait for the next reader
+PART = 8  # of the memory that there is, how much may wait so
 
 _lock = threading.Lock()
 _until = 0.0
 _keeper: threading.Thread | None = None
+
+
+def _there_is() -> int:
+    """Bytes of memory, of this machine or container."""
+    found = 4 << 30
+    if hasattr(os, "sysconf"):
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            with open(f"/sys/fs/cgroup/{limit}") as file:
+                found = min(found, int(file.read()))
+        except (OSError, ValueError):  # not there, or "max"
+            continue
+    return found
+
+
+LIMIT = _there_is() // PART
 
 
 def keep_warm() -> None:
@@ -23,14 +41,14 @@ def keep_warm() -> None:
         return
     with _lock:
         _until = now + WARM
-        memory.keep(WARM)
+        memory.keep(WARM, LIMIT)
         if _keeper is None:
             _keeper = threading.Thread(target=_give_back, name="pageseek-memory", daemon=True)
             try:
                 _keeper.start()
             except RuntimeError:  # the interpreter ends, or the process may have no more threads
                 _keeper = None
-                memory.keep(0)
+                memory.keep(0, 0)
 
 
 def _give_back() -> None:
@@ -39,7 +57,7 @@ def _give_back() -> None:
         time.sleep(WARM / 2)
         with _lock:
             if time.monotonic() >= _until:
-                memory.keep(0)
+                memory.keep(0, 0)
                 memory.trim(0)
                 _keeper = None
                 return
@@ -51,7 +69,7 @@ def _forked() -> None:
     global _lock, _keeper, _until
     _lock, _keeper, _until = threading.Lock(), None, 0.0
     memory.forked()
-    memory.keep(0)
+    memory.keep(0, 0)
     memory.trim(0)
 
 
