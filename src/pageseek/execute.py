@@ -159,10 +159,6 @@ class GroupScan:
         file, group = self._file, self._row_group
         if file.store.latency >= SLOW_STORE:
             return
-        n = file.group_rows[group]
-        part = self._blocks(ranges) / blocks_of(rows.RowRanges.all(n), n)
-        if part > 1 / 2:
-            return
         unknown = [
             leaf
             for leaf in leaves
@@ -170,6 +166,10 @@ class GroupScan:
             and stated_pages(file.chunk(group, leaf)) != 1
         ]
         if not unknown:
+            return
+        n = file.group_rows[group]
+        part = self._blocks(ranges) / blocks_of(rows.RowRanges.all(n), n)
+        if part > 1 / 2:
             return
         unread = file.without_offset_index(group, unknown) if self._indexed else []
         walks = [
