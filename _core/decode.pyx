@@ -55,6 +55,7 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_leaf_new(const ps_leaf_spec *, ps_leaf **, ps_error *)
     void ps_leaf_free(ps_leaf *)
     ps_status ps_leaf_dictionary(ps_leaf *, const uint8_t *, size_t, int64_t, ps_error *)
+    ps_status ps_leaf_dictionary_fits(const ps_leaf *, size_t, int64_t, ps_error *)
     ps_status ps_leaf_begin(ps_leaf *, const ps_selection *, int64_t, size_t, ps_error *)
     ps_status ps_leaf_page(ps_leaf *, const ps_page *, ps_error *)
     ps_status ps_leaf_take(ps_leaf *, ps_take *, ps_error *)
@@ -399,7 +400,9 @@ cdef class LeafDecoder(PageReader):
     def entries(self):
         """What `finish` gives of the values of the dictionary page at hand, for a leaf without levels."""
         cdef int64_t n = self.header.num_values
+        cdef ps_error err
         body = self.entries_body()
+        check(ps_leaf_dictionary_fits(self.leaf, <size_t>self.header.uncompressed_size, n, &err), &err)
         cdef bytes every = PyBytes_FromStringAndSize(NULL, 16)
         cdef int64_t *bounds = <int64_t *>PyBytes_AsString(every)
         bounds[0], bounds[1] = 0, n

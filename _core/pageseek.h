@@ -55,9 +55,10 @@ typedef struct ps_pool ps_pool;
 ps_pool *ps_pool_own(void);
 void ps_pool_share(ps_pool *pool);
 void ps_pool_open(double seconds,
-                  size_t limit);     /* from now, for so many bytes; 0 seconds close it */
-size_t ps_pool_trim(double seconds); /* frees what is kept for longer; returns the bytes left */
-void ps_pool_forked(void);           /* in a child process: nobody else is inside */
+                  size_t limit); /* from now, for so many bytes; 0 seconds close it */
+size_t ps_pool_trim(
+    double seconds);       /* frees what is kept for longer; bytes left, SIZE_MAX: not now */
+void ps_pool_forked(void); /* in a child process: nobody else is inside */
 
 /* ---- metadata: Thrift compact protocol --------------------------------------------------- */
 /* Records are structs of int64_t only, so that they cross to Python as one flat int64 buffer.
@@ -527,6 +528,7 @@ void ps_leaf_free(ps_leaf *leaf);
 
 /* A dictionary page: n PLAIN values. The bytes stay borrowed until the next dictionary or free; the one
  * before is gone even where this one is refused, and with it a page that points into it. */
+ps_status ps_leaf_dictionary_fits(const ps_leaf *leaf, size_t length, int64_t n, ps_error *err);
 ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
                              ps_error *err);
 

@@ -201,7 +201,7 @@ size_t ps_pool_trim(double seconds) {
     ps_pool *pool = shared;
     const uint64_t now = now_ns(), age = (uint64_t)(seconds * 1e9);
     const uint64_t before = now > age ? now - age : 0;
-    if (!enter(pool)) return 0;
+    if (!enter(pool)) return SIZE_MAX;
     kept *gone = NULL;
     for (size_t i = 0; i < POOL_SIZES; i++) {
         const size_t each = (POOL_STEPS + i % POOL_STEPS) *

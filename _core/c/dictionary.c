@@ -31,11 +31,8 @@ static ps_status load_strings(ps_leaf *leaf, const uint8_t *data, size_t length,
     return PS_OK;
 }
 
-ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
-                             ps_error *err) {
-    ps_dictionary *d = &leaf->dictionary;
-    d->loaded = false;
-    if (leaf->encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
+ps_status ps_leaf_dictionary_fits(const ps_leaf *leaf, size_t length, int64_t n,
+                                  ps_error *err) {
     if (leaf->spec.kind == PS_BOOL) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
                        "a BOOLEAN column cannot have a dictionary");
@@ -50,6 +47,15 @@ ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, 
                        "dictionary page of %zu bytes cannot hold %lld values", length,
                        (long long)n);
     }
+    return PS_OK;
+}
+
+ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
+                             ps_error *err) {
+    ps_dictionary *d = &leaf->dictionary;
+    d->loaded = false;
+    if (leaf->encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
+    PS_TRY(ps_leaf_dictionary_fits(leaf, length, n, err));
     d->n = (uint32_t)n;
     d->data = data;
     d->data_length = length;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 
 from pageseek._core import memory
 
@@ -19,8 +20,8 @@ _keeper: threading.Thread | None = None
 def _there_is() -> int:
     """Bytes of memory, of this machine or container."""
     found = 4 << 30
-    if hasattr(os, "sysconf"):
-        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(AttributeError, ValueError, OSError):  # not every system says
+        found = max(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), 0) or found
     for limit in ("memory.max", "memory/memory.limit_in_bytes"):
         try:
             with open(f"/sys/fs/cgroup/{limit}") as file:
@@ -43,12 +44,13 @@ def keep_warm() -> None:
         _until = now + WARM
         memory.keep(WARM, LIMIT)
         if _keeper is None:
-            _keeper = threading.Thread(target=_give_back, name="pageseek-memory", daemon=True)
+            keeper = threading.Thread(target=_give_back, name="pageseek-memory", daemon=True)
             try:
-                _keeper.start()
+                keeper.start()
             except RuntimeError:  # the interpreter ends, or the process may have no more threads
-                _keeper = None
                 memory.keep(0, 0)
+            else:
+                _keeper = keeper
 
 
 def _give_back() -> None:
@@ -58,9 +60,9 @@ def _give_back() -> None:
         with _lock:
             if time.monotonic() >= _until:
                 memory.keep(0, 0)
-                memory.trim(0)
-                _keeper = None
-                return
+                if memory.trim(0) == 0:
+                    _keeper = None
+                    return
         memory.trim(WARM)
 
 

@@ -139,6 +139,8 @@ class ParquetFile(FooterFile):
 
         `found`: where the pages are, bytes, and records as in `stated_bounds`, one a page, whose bounds lie there.
         """
+        if leaf.index in self.dropped(row_group):  # another scan has seen that the headers lie
+            found = None
         self._walked[row_group, leaf.index] = found
         if found is not None:
             self._parsed += found[1].nbytes + len(found[2])

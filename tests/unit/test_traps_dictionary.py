@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.chunks import page_header
 from pageseek.fetch import Kept
 from pageseek.prune.dictionary import DictionaryPruner
 from support.bloom import bitset, bloomed, header
@@ -551,3 +552,39 @@ def test_54_a_malformed_dictionary_of_another_writer(conformance: Path) -> None:
     data = path.read_bytes()
     for leaf in ps.open(data).leaves:
         judged(data, DICTIONARY, ~ps.col(leaf.name).isin([]) | (ps.col(leaf.name).is_not_null()))
+
+
+def test_what_lies_between_dictionary_and_stated_first_page_is_read_pruned_or_not() -> None:
+    """`data_page_offset` at the second data page, of rows that are as many as the rest has: the page before it counts."""
+    values = [f"{'ABCDEFGH'[i % 8]}{i // 1000}" for i in range(10_000)]
+    sink = io.BytesIO()
+    pq.write_table(
+        pa.table({"s": values}), sink, data_page_size=1, write_batch_size=1_000, compression="none",
+        write_statistics=False, store_schema=False,
+    )  # fmt: skip
+    raw = sink.getvalue()
+    size = int.from_bytes(raw[-8:-4], "little")
+    chunk = pq.read_metadata(sink).row_group(0).column(0)
+    first = chunk.data_page_offset
+    header = page_header(memoryview(raw), first, lambda: "s", 0)
+    second = first + header.header_length + header.compressed_size
+    footer = raw[-8 - size : -8]
+    assert footer.count(b"\x26" + varint(first)) == 1  # data_page_offset, two fields after the last
+    footer = footer.replace(b"\x26" + varint(first), b"\x26" + varint(second))
+    footer = footer.replace(b"\x16" + varint(10_000), b"\x16" + varint(9_000))  # counts
+    lying = raw[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    for wanted, page in (("A0", 0), ("A9", 9)):
+        counts = {
+            ps.read_table(lying, filter=ps.col("s") == wanted, prune=prune).num_rows
+            for prune in (False, True, ["dictionary"])
+        }
+        assert counts == {0 if page == 9 else 125}
+
+
+def varint(number: int) -> bytes:
+    """A zigzag varint of the compact protocol."""
+    rest, out = number << 1, bytearray()
+    while rest > 127:
+        out.append(rest & 127 | 128)
+        rest >>= 7
+    return bytes([*out, rest])

@@ -145,6 +145,8 @@ def _entries(site: Site, test: BoundLeaf, page: memoryview) -> tuple[int, Any, A
         test.form.core, 0, 0, codec=codec, decompress=decompress, max_page=LARGEST
     )
     decoder.head(page)
+    if decoder.stop != page.nbytes:  # what is kept would hide it
+        raise DoubtError("more than it lies before the first page")
     n = decoder.num_values
     if n == 0:
         nulls = site.file.null_count(site.row_group, leaf)
