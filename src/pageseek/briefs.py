@@ -8,7 +8,7 @@ not settled by the footer is left to who opens files one by one; nothing here is
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -26,7 +26,6 @@ from pageseek.request import Request, Scope
 from pageseek.schema import Leaf
 from pageseek.statistics import zone_figures
 from pageseek.storage import Known, Source, Version
-from pageseek.storage.hive import Partitions
 from pageseek.storage.local import read_end
 from pageseek.types import ABSENT, Form, Options
 
@@ -291,12 +290,12 @@ class Briefs:
         request: Request,
         report: Report,
         asked: Callable[[Source], bool],
-        folders: Callable[[Source], Partitions],
+        folders: Callable[[Source], Hashable],
     ) -> None:
         self._sources, self._request, self._report = sources, request, report
         self._asked, self._folders = asked, folders
         self._account = report.chunks is not None
-        self._kinds: dict[Partitions, list[Kind]] = {}
+        self._kinds: dict[Hashable, list[Kind]] = {}
         self._ends: dict[int, _End] = {}  # by position, of files that are like none so far
         self._found: dict[int, Brief] = {}
         self._alike: list[Alike] = []
@@ -372,7 +371,7 @@ class Briefs:
                         break
         self._seen, self._matched = len(self._ends), 0
         with self._report.timed("prune"):
-            alike: dict[Partitions, list[int]] = {}
+            alike: dict[Hashable, list[int]] = {}
             for i in self._ends:
                 alike.setdefault(self._folders(self._sources[i]), []).append(i)
             for folders, members in alike.items():

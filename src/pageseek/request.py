@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,7 +22,6 @@ from pageseek.prune import STATISTICS, GroupProof, mechanisms, prune_groups
 from pageseek.schema import Leaf, Schema
 from pageseek.shape import Filling, Path, Shape, tested_paths
 from pageseek.storage import Source, Version
-from pageseek.storage.hive import Partitions
 from pageseek.types import Options
 
 KINDS = 64  # of files with different columns, whose bound filters are kept while others are opened
@@ -207,13 +206,16 @@ class Scopes:
             paths = tested_paths(request.filter)
             self._folders = None if paths is None else {path[0] for path in paths}
 
-    def said(self, source: Source) -> Partitions:
-        """What the folders of a file say, as far as its scope hangs on that."""
-        if self._folders is None:
+    def said(self, source: Source) -> Hashable:
+        """What the folders of a file say, as far as its scope hangs on that: which columns they have, which are then not
+        read from the file, and the values of those that the filter tests.
+        """
+        if self._folders is None or not source.partitions:
             return source.partitions
-        if not self._folders:
-            return ()
-        return tuple([one for one in source.partitions if one[0] in self._folders])
+        tested = self._folders
+        return tuple(
+            [one if one[0] in tested else (one[0], one[1].type) for one in source.partitions]
+        )
 
     def of(self, file: ParquetFile, source: Source) -> Scope:
         """That of a file, which shares with others of the same columns what was made of these."""
