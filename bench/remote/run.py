@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -214,7 +215,9 @@ def _lines(
     if errors:
         yield ""
     for engine, error in errors.items():
-        yield f"- {engine}: no answer here ({error.splitlines()[0][:160]})"
+        # folders of this machine mean nothing elsewhere
+        what = re.sub(r"/\S+/", "", error.splitlines()[0])
+        yield f"- {engine}: no answer here ({what[:160]})"
 
 
 if __name__ == "__main__":
