@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from contextlib import suppress
+from functools import cache
 
 from pageseek._core import memory
 
@@ -17,8 +18,9 @@ _until = 0.0
 _keeper: threading.Thread | None = None
 
 
-def _there_is() -> int:
-    """Bytes of memory, of this machine or container."""
+@cache
+def _limit() -> int:
+    """Bytes that may wait: a part of the memory of this machine or container. Asked for when threads begin to decode."""
     found = 4 << 30
     with suppress(AttributeError, ValueError, OSError):  # not every system says
         found = max(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), 0) or found
@@ -28,10 +30,7 @@ def _there_is() -> int:
                 found = min(found, int(file.read()))
         except (OSError, ValueError):  # not there, or "max"
             continue
-    return found
-
-
-LIMIT = _there_is() // PART
+    return found // PART
 
 
 def keep_warm() -> None:
@@ -42,7 +41,7 @@ def keep_warm() -> None:
         return
     with _lock:
         _until = now + WARM
-        memory.keep(WARM, LIMIT)
+        memory.keep(WARM, _limit())
         if _keeper is None:
             keeper = threading.Thread(target=_give_back, name="pageseek-memory", daemon=True)
             try:

@@ -198,3 +198,22 @@ def test_what_runs_when_the_rest_is_stopped_begins_no_further_piece() -> None:
     time.sleep(0.05)
     assert pieces.begun < 250
     assert settled(lambda: idle(crew))
+
+
+@pytest.mark.parametrize(("budget", "together"), [(0, 1), (9, 1), (10, 2), (20, 3)])
+def test_what_is_asked_for_is_not_ahead(budget: int, together: int) -> None:
+    """Jobs of 10 bytes: one that is due, beside it as many as the budget has room for."""
+    running, most, lock = [0], [0], threading.Lock()
+
+    def work() -> int:
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        time.sleep(0.05)
+        with lock:
+            running[0] -= 1
+        return 1
+
+    with Crew(4, 4, budget) as crew:
+        assert sum(crew.in_order(Job(work, 10) for _ in range(8))) == 8
+    assert most[0] == together
