@@ -9,6 +9,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from pageseek._core import metadata as core
 from pageseek.errors import (
     CoreError,
@@ -85,3 +88,12 @@ def stated_pages(chunk: Any) -> int | None:
     if chunk.encoding_stats != 1:
         return None
     return int(chunk.dictionary_data_pages + chunk.other_data_pages)
+
+
+def single_pages(table: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Of records of Chunk, one a row: where the footer says that a chunk has one data page."""
+    stated, coded, others = (
+        table[:, Chunk._fields.index(name)]
+        for name in ("encoding_stats", "dictionary_data_pages", "other_data_pages")
+    )
+    return np.asarray((stated == 1) & (coded + others == 1))

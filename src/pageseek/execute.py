@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek.asking import answered, together
-from pageseek.chunks import stated_pages
 from pageseek.codes import CODES
 from pageseek.columns import PRESENCE, Column, Part, levels_of, part_of, teller
 from pageseek.decode import LeafReader, places_wanted, read_ahead
@@ -163,7 +162,7 @@ class GroupScan:
             leaf
             for leaf in leaves
             if file.cached_offset_index(group, leaf)[1] is None
-            and stated_pages(file.chunk(group, leaf)) != 1
+            and not file.has_one_page(group, leaf)
         ]
         if not unknown:
             return

@@ -17,7 +17,16 @@ import pyarrow as pa
 from pageseek._core import metadata as core
 from pageseek._core import rows
 from pageseek.bounds import Bounds, ChunkValues, believed, states_values
-from pageseek.chunks import CHUNK, Chunk, RowGroup, chunk_range, records, refusal
+from pageseek.chunks import (
+    CHUNK,
+    Chunk,
+    RowGroup,
+    chunk_range,
+    records,
+    refusal,
+    single_pages,
+    stated_pages,
+)
 from pageseek.errors import CoreError, CorruptFileError, PageseekError, from_core, placed
 from pageseek.footer import read_footer
 from pageseek.limits import DEFAULT
@@ -30,6 +39,7 @@ from pageseek.storage import RemoteStore, Source, Store
 from pageseek.types import ABSENT, FLOAT_KINDS, Form, Options
 from pageseek.writers import Writer, writer_of
 
+MANY = 8  # row groups, from which a leaf's chunks are looked at together
 OBJECTS = 8 << 10  # bytes, about, of the objects of a file of which nothing is parsed yet
 
 
@@ -109,6 +119,7 @@ class FooterFile:
         self._chunk_tables: dict[int, bytes] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
+        self._single: dict[int, bytes] = {}  # of a leaf, for each row group: whether it has one page
         self._parsed = 0  # bytes of indexes and tables that were added since
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output
@@ -394,6 +405,27 @@ class FooterFile:
             raise refusal(where, leaf, chunk, self.group_rows[row_group])
         made = self._checked[row_group, leaf.index] = chunk, start, stop
         return made
+
+    def has_one_page(self, row_group: int, leaf: Leaf) -> bool:
+        """Whether the footer says that a chunk has a single data page: there is none to leave out."""
+        known = self._single.get(leaf.index)
+        if known is not None:
+            return known[row_group] != 0
+        try:
+            chunk = self.chunk(row_group, leaf)
+        except PageseekError:  # who reads it will hear of it
+            return False
+        return stated_pages(chunk) == 1
+
+    def have_one_page(self, row_groups: Sequence[int], leaf: Leaf) -> bool:
+        """The same of all chunks of a leaf in these row groups."""
+        if len(row_groups) >= MANY and leaf.index not in self._single:
+            try:
+                table = int64s(self._chunk_table(leaf)).reshape(-1, len(Chunk._fields))
+            except CorruptFileError:
+                return False
+            self._single[leaf.index] = single_pages(table).tobytes()
+        return all([self.has_one_page(group, leaf) for group in row_groups])
 
     # -- statistics of row groups ---------------------------------------------------------------
 

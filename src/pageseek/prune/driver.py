@@ -26,7 +26,7 @@ from pageseek.page_headers import walk, walking_bytes
 from pageseek.predicate.bound import Bound, BoundLeaf, tests_of
 from pageseek.prune.evidence import Evidence
 from pageseek.prune.groups import GroupProof
-from pageseek.prune.pages import Touched, is_one_page, load_indexes, missing_bytes, page_proof
+from pageseek.prune.pages import Touched, load_indexes, missing_bytes, page_proof
 from pageseek.prune.protocol import Proof, Pruner, Site
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, pruners
 from pageseek.report import Report
@@ -141,19 +141,18 @@ class Task:
     def _judged(
         self, pruner: Pruner, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], None]:
-        asked: list[tuple[Evidence, list[BoundLeaf]]] = []
-        for evidence in found:
-            if not evidence.site.ranges:
-                continue
-            costs = {id(test): pruner.cost(evidence.site, test) for test in tests}
-            wanted = evidence.open([test for test in tests if costs[id(test)] is not None])
-            cost = sum(costs[id(test)] or 0 for test in wanted)
-            if wanted and self._pays(cost, evidence.site):
-                asked.append((evidence, wanted))
-        for some in [asked] if pruner.cheap else _probed(asked):
-            proofs = yield from together([pruner.judge(e.site, wanted) for e, wanted in some])
-            gained = False
-            for (evidence, wanted), proof in zip(some, proofs, strict=True):
+        found = [evidence for evidence in found if evidence.site.ranges]
+        for some in [found] if pruner.cheap else _probed(found):
+            asked: list[tuple[Evidence, list[BoundLeaf]]] = []
+            for evidence in some:
+                costs = {id(test): pruner.cost(evidence.site, test) for test in tests}
+                wanted = evidence.open([test for test in tests if costs[id(test)] is not None])
+                cost = sum(costs[id(test)] or 0 for test in wanted)
+                if wanted and self._pays(cost, evidence.site):
+                    asked.append((evidence, wanted))
+            proofs = yield from together([pruner.judge(e.site, wanted) for e, wanted in asked])
+            gained = not asked
+            for (evidence, wanted), proof in zip(asked, proofs, strict=True):
                 gained |= evidence.add(wanted, proof)
             if not gained:
                 break  # nor will it rule out much of the rest
@@ -250,7 +249,7 @@ class Task:
             asked.setdefault(test.leaf.index, []).append(test)
 
         def needless(group: int, leaf: Leaf) -> bool:
-            return is_one_page(self.file, group, leaf) and all(
+            return self.file.has_one_page(group, leaf) and all(
                 self._is_judged(group, test) for test in asked.get(leaf.index, ())
             )
 
@@ -258,16 +257,14 @@ class Task:
 
     def _is_said(self, found: Sequence[Evidence], tests: Sequence[BoundLeaf]) -> bool:
         """Whether that holds of all chunks that are read: pages have nothing to add."""
-        needless = self._needless(tests)
-        for evidence in found:
-            group = evidence.site.row_group
-            if not all(needless(group, test.leaf) for test in tests):
-                return False  # as a rule: then no chunk but those is looked at
-            leaves = self.touched(group)
-            self.file.load_chunks(group, leaves)
-            if not all(needless(group, leaf) for leaf in leaves):
-                return False
-        return True
+        if not found or any(test.leaf.group for test in tests):
+            return not found
+        groups = [evidence.site.row_group for evidence in found]
+        if not all(self._is_judged(group, test) for test in tests for group in groups):
+            return False
+        leaves = {test.leaf.index: test.leaf for test in tests}
+        leaves |= {leaf.index: leaf for leaf in self.touched(groups[0])}  # as of any of them
+        return all(self.file.have_one_page(groups, leaf) for leaf in leaves.values())
 
     def _is_judged(self, group: int, test: BoundLeaf) -> bool:
         """Whether the statistics of the footer have said what the bounds of the only page of a chunk can say."""

@@ -6,8 +6,6 @@ from collections.abc import Callable, Generator, Sequence
 
 from pageseek._core import rows
 from pageseek.asking import Wanted
-from pageseek.chunks import stated_pages
-from pageseek.errors import PageseekError
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.groups import bit_of, surely
@@ -17,15 +15,6 @@ from pageseek.schema import Leaf
 from pageseek.types import Options
 
 Touched = Callable[[int], Sequence[Leaf]]  # by row group
-
-
-def is_one_page(file: ParquetFile, row_group: int, leaf: Leaf) -> bool:
-    """Whether the footer says that a chunk has a single data page: there is none to leave out."""
-    try:
-        chunk = file.chunk(row_group, leaf)
-    except PageseekError:  # who reads it will hear of it
-        return False
-    return stated_pages(chunk) == 1
 
 
 def load_indexes(
