@@ -8,6 +8,7 @@ either sign.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ from pageseek.schema import Leaf
 from pageseek.types import ABSENT, K_I8, K_I16, K_U8, K_U16
 
 HEAD = 64  # bytes that a header is sure to lie in, unless it has fields that the format has not
+FEW = 16  # literals that no filter is too small for
+USUAL_RATE = 0.01  # of values that are absent and found, at which writers size filters, or below
 WORTH = 4096  # bytes of a filter read at once that cost no more than a block read by itself
 _NARROW = frozenset((K_I8, K_I16, K_U8, K_U16))
 
@@ -46,13 +49,17 @@ class BloomPruner:
         (_, length), hashes = found
         if not hashes:
             return 0
+        n = len(hashes) // 8
         bitset = None if length is None else _usual_bitset(length)
-        blocks = len(hashes) // 8 * core.BLOCK
+        blocks = n * core.BLOCK
         if length is None or (bitset is not None and _by_blocks(bitset, hashes)):
             cost = HEAD + blocks
         else:
             cost = length
-        return cost if cost < at_stake(site, test.leaf) else None
+        stake = at_stake(site, test.leaf)
+        if n >= FEW:  # that each of many is found absent is unlikely, even if they are
+            stake = int(stake * (1 - _rate(site, test.leaf, length)) ** n)
+        return cost if cost < stake else None
 
     def judge(
         self, site: Site, tests: Sequence[BoundLeaf]
@@ -96,6 +103,14 @@ def _question(site: Site, test: BoundLeaf) -> tuple[Place, bytes] | None:
     if form.kind in _NARROW and not _in_range(site, leaf):
         return None
     return place, hashes
+
+
+def _rate(site: Site, leaf: Leaf, length: int | None) -> float:
+    """How often a filter is wrong about a value that is absent, by its size if all values of the chunk were different."""
+    if length is None:
+        return USUAL_RATE
+    values = max(site.file.chunk(site.row_group, leaf).num_values, 1)
+    return min(float((1 - math.exp(-values / length)) ** 8), USUAL_RATE)
 
 
 def _hashes(test: BoundLeaf) -> bytes | None:
