@@ -21,6 +21,7 @@ cdef extern from "pageseek.h" nogil:
         const uint8_t *values
         size_t values_size
         const void *offsets
+    uint64_t ps_xxh64(const uint8_t *, size_t)
     ps_status ps_bloom_header_read(const uint8_t *, size_t, size_t *, size_t *, ps_error *)
     ps_status ps_bloom_hashable(const ps_leaf_spec *, ps_error *)
     ps_status ps_bloom_hashes(const ps_leaf_spec *, const ps_values *, uint64_t *, size_t *, ps_error *)
@@ -160,4 +161,13 @@ def check(data, at, hashes):
         status = ps_bloom_check(held.data, held.size, <const uint64_t *>begins.data, <const uint64_t *>keys.data, n,
                                 &found, &err)
     checked(status, &err)
+    return found
+
+
+def xxh64(data):
+    """XXH64 with seed 0 of some bytes."""
+    cdef _Held held = _Held(data)
+    cdef uint64_t found
+    with nogil:
+        found = ps_xxh64(held.data, held.size)
     return found

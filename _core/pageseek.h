@@ -599,4 +599,72 @@ void ps_bloom_places(const uint64_t *hashes, size_t n, uint64_t n_blocks, uint64
 ps_status ps_bloom_check(const uint8_t *data, size_t length, const uint64_t *at,
                          const uint64_t *hashes, size_t n, size_t *found, ps_error *err);
 
+/* ---- writing metadata -------------------------------------------------------------------- */
+
+/* What is written, in memory of ps_buffer_new. Zero-initialise and set cap; clear it also after a failure. */
+typedef struct ps_writer {
+    uint8_t *data;
+    size_t size, room, cap;
+    ps_error *err; /* internal */
+} ps_writer;
+void ps_writer_clear(ps_writer *writer);
+
+enum { PS_CHUNK_PLACES = 6 };
+
+/* What a footer is to have otherwise. */
+typedef struct ps_footer_edit {
+    /* of each column chunk, row group by row group: offset_index_offset, its length, column_index_offset, its length,
+     * bloom_filter_offset, its length. PS_ABSENT: as it was; -1: none from now on */
+    const int64_t *places;
+    size_t n_chunks;
+    const uint8_t *text; /* what keys and values lie in */
+    size_t text_length;
+    const int64_t *dropped; /* keys that go, every pair of them: offset and length */
+    size_t n_dropped;
+    const int64_t *added; /* pairs that come: offset and length of key, of value */
+    size_t n_added;
+    size_t
+        n_orders; /* leaves that are given TYPE_ORDER where the footer has no column_orders; 0: none */
+} ps_footer_edit;
+/* FileMetaData at data[0..length) with the edit made; all else is copied as it is, fields unknown to us too, and
+ * bytes behind the struct are left out. PS_UNSUPPORTED: a chunk whose metadata is encrypted. */
+ps_status ps_footer_edited(const uint8_t *data, size_t length, const ps_footer_edit *edit,
+                           ps_writer *out, ps_error *err);
+
+ps_status ps_offset_index_write(size_t n, const int64_t *offset, const int64_t *size,
+                                const int64_t *first_row, ps_writer *out, ps_error *err);
+
+/* Page i has its bounds at text[least[i]..least[i + 1]) and text[most[i]..most[i + 1]), of no bytes for a null page. */
+typedef struct ps_page_bounds {
+    size_t n;
+    const uint8_t *null_pages, *text;
+    size_t text_length;
+    const int64_t *least, *most; /* n + 1 each */
+    int64_t boundary_order;
+    const int64_t *null_counts, *nan_counts; /* n each, or NULL */
+} ps_page_bounds;
+ps_status ps_column_index_write(const ps_page_bounds *bounds, ps_writer *out, ps_error *err);
+ps_status ps_bloom_header_write(size_t num_bytes, ps_writer *out, ps_error *err);
+
+/* ---- building indexes -------------------------------------------------------------------- */
+
+typedef struct ps_extremes {
+    int64_t nulls, nans;
+    int64_t least, most; /* places of the values; -1 where all are null or NaN */
+} ps_extremes;
+/* In the order of the kind. `decimal`: of byte strings that are two's complement, the high byte first. */
+ps_status ps_extremes_of(const ps_values *values, bool decimal, ps_extremes *out,
+                         ps_error *err);
+
+/* One hash for each value but nulls, whose bytes are those of the file, PLAIN: `hashes` has room for all. */
+ps_status ps_bloom_plain_hashes(const ps_values *values, uint64_t *hashes, size_t *n,
+                                ps_error *err);
+/* Insert values whose bytes are those of the file, PLAIN, but nulls. The filter has n_blocks, 1 to 2^31 - 1. */
+ps_status ps_bloom_insert(const ps_values *values, uint8_t *filter, size_t n_blocks,
+                          ps_error *err);
+/* The chance that a value which was not inserted is found all the same. */
+double ps_bloom_rate(const uint8_t *filter, size_t n_blocks);
+/* Halve a filter, whose blocks are an even number, in place: it is then the one that half as many would have given. */
+void ps_bloom_fold(uint8_t *filter, size_t n_blocks);
+
 #endif

@@ -1,5 +1,6 @@
 /* bloom.c - split-block Bloom filters: their header, the hashes of values, blocks and their bits
  * (BloomFilter.md). */
+#include "bloom.h"
 #include "convert.h"
 #include "metadata.h"
 #include "values.h"
@@ -164,11 +165,8 @@ void ps_bloom_places(const uint64_t *hashes, size_t n, uint64_t n_blocks, uint64
 }
 
 static bool block_has(const uint8_t *block, uint32_t key) {
-    static const uint32_t salt[8] = {0x47b6137bu, 0x44974d91u, 0x8824ad5bu, 0xa2b7289du,
-                                     0x705495c7u, 0x2df1424bu, 0x9efc4947u, 0x5c6bfb31u};
     uint32_t missing = 0;
-    for (int i = 0; i < 8; i++)
-        missing |= ~ps_load32(block + 4 * i) & UINT32_C(1) << (key * salt[i] >> 27);
+    for (int i = 0; i < 8; i++) missing |= ~ps_load32(block + 4 * i) & ps_bloom_bit(key, i);
     return missing == 0;
 }
 

@@ -30,6 +30,60 @@ static void read_alike(const uint8_t *data, size_t length, const ps_footer *f) {
     }
 }
 
+/* A footer with other places for the indexes of all its chunks is the footer that it was, but for these. */
+static void edit(const uint8_t *data, size_t length, const ps_footer *f) {
+    static const uint8_t text[] = "keyvalue";
+    static const int64_t pair[] = {0, 3, 3, 5};
+    const size_t n = f->n_row_groups * f->n_leaves;
+    int64_t *places = malloc((n ? n : 1) * PS_CHUNK_PLACES * sizeof *places);
+    ps_footer_edit wanted = {.places = places,
+                             .n_chunks = n,
+                             .text = text,
+                             .text_length = 8,
+                             .dropped = pair,
+                             .n_dropped = 1,
+                             .added = pair,
+                             .n_added = 1};
+    ps_writer w = {.cap = 1 << 24};
+    ps_footer g;
+    ps_error err;
+    require(places != NULL);
+    for (size_t i = 0; i < n * PS_CHUNK_PLACES; i++)
+        places[i] = i % 7 == 0 ? PS_ABSENT : i % 5 == 0 ? -1 : (int64_t)(i % 11 + 4);
+    if (ps_footer_edited(data, length, &wanted, &w, &err) != PS_OK) {
+        touch_error(&err);
+    } else {
+        require(ps_footer_read(w.data, w.size, 1 << 26, &g, &err) == PS_OK);
+        require(g.n_row_groups == f->n_row_groups && g.n_leaves == f->n_leaves);
+        require(g.num_rows == f->num_rows && g.n_column_orders == f->n_column_orders);
+        require(g.n_schema == f->n_schema && g.n_key_values >= 1);
+        for (size_t i = 0; i < n; i++) {
+            size_t failed;
+            ps_chunk a, b;
+            if (ps_chunks_read(data, length, &f->chunk_offsets[i], 1, &a, &failed, &err) !=
+                PS_OK)
+                continue;
+            require(ps_chunks_read(w.data, w.size, &g.chunk_offsets[i], 1, &b, &failed, &err) ==
+                    PS_OK);
+            const int64_t *p = places + i * PS_CHUNK_PLACES;
+            const int64_t old[] = {a.offset_index_offset, a.offset_index_length,
+                                   a.column_index_offset, a.column_index_length,
+                                   a.bloom_filter_offset, a.bloom_filter_length};
+            const int64_t new[] = {b.offset_index_offset, b.offset_index_length,
+                                   b.column_index_offset, b.column_index_length,
+                                   b.bloom_filter_offset, b.bloom_filter_length};
+            for (int k = 0; k < PS_CHUNK_PLACES; k++)
+                require(new[k] == (p[k] == PS_ABSENT ? old[k] : p[k] == -1 ? PS_ABSENT : p[k]));
+            require(a.num_values == b.num_values && a.encodings == b.encodings);
+            require(a.data_page_offset == b.data_page_offset && a.codec == b.codec);
+            require(a.statistics.null_count == b.statistics.null_count);
+        }
+        ps_footer_clear(&g);
+    }
+    ps_writer_clear(&w);
+    free(places);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     ps_footer f;
     ps_error err;
@@ -59,6 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         touch_statistics(data, length, &c.statistics);
     }
     read_alike(data, length, &f);
+    edit(data, length, &f);
     ps_footer_clear(&f);
     return 0;
 }

@@ -1,5 +1,8 @@
 """pageseek reads from Apache Parquet files exactly what an answer needs."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from pageseek._core.decode import LeafDecoder
 from pageseek._core.rows import RowRanges
 from pageseek.errors import (
@@ -32,7 +35,19 @@ from pageseek.scan import (
 from pageseek.scan import open_file as open
 from pageseek.search import lower_bound, upper_bound
 
+if TYPE_CHECKING:
+    from pageseek import index as index
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`pageseek.index` is imported when it is asked for: who only reads does without."""
+    if name == "index":
+        return importlib.import_module("pageseek.index")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "CacheInfo",
     "CorruptFileError",
@@ -54,6 +69,7 @@ __all__ = [
     "cache_info",
     "clear_cache",
     "col",
+    "index",
     "load_cache",
     "lower_bound",
     "open",

@@ -119,7 +119,9 @@ class FooterFile:
         self._chunk_tables: dict[int, bytes] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
-        self._single: dict[int, bytes] = {}  # of a leaf, for each row group: whether it has one page
+        self._single: dict[
+            int, bytes
+        ] = {}  # of a leaf, for each row group: whether it has one page
         self._parsed = 0  # bytes of indexes and tables that were added since
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output
@@ -160,6 +162,16 @@ class FooterFile:
     def footer_start(self) -> int:
         """Where the footer begins: whatever else the file has lies before."""
         return self.store.size - 8 - self._footer.nbytes
+
+    @property
+    def footer(self) -> memoryview:
+        """FileMetaData, and what may lie behind it."""
+        return self._footer
+
+    @property
+    def has_orders(self) -> bool:
+        """Whether the footer has column_orders, of however many leaves."""
+        return bool(self._stated_orders)
 
     @property
     def tail(self) -> memoryview:
@@ -314,9 +326,9 @@ class FooterFile:
 
     def chunks(self, leaf: Leaf) -> list[Any]:
         """The column chunks of a leaf, one a row group."""
-        return records(Chunk, self._chunk_table(leaf))
+        return records(Chunk, self.chunk_table(leaf))
 
-    def _chunk_table(self, leaf: Leaf) -> bytes:
+    def chunk_table(self, leaf: Leaf) -> bytes:
         """The column chunks of a leaf as the core has them, a record for each row group."""
         found = self._chunk_tables.get(leaf.index)
         if found is None:
@@ -421,11 +433,11 @@ class FooterFile:
         """The same of all chunks of a leaf in these row groups."""
         if len(row_groups) >= MANY and leaf.index not in self._single:
             try:
-                table = int64s(self._chunk_table(leaf)).reshape(-1, len(Chunk._fields))
+                table = int64s(self.chunk_table(leaf)).reshape(-1, len(Chunk._fields))
             except CorruptFileError:
                 return False
             self._single[leaf.index] = single_pages(table).tobytes()
-        return all([self.has_one_page(group, leaf) for group in row_groups])
+        return all(self.has_one_page(group, leaf) for group in row_groups)
 
     # -- statistics of row groups ---------------------------------------------------------------
 
@@ -444,7 +456,7 @@ class FooterFile:
         bounds, counts = self.believed(leaf)
         if not bounds or form.is_null:
             return None
-        table, writer = self._chunk_table(leaf), self.writer
+        table, writer = self.chunk_table(leaf), self.writer
         found = zone_figures(table, self._footer, leaf, form, self._orders, writer, counts)
         return None if found is None else self._bounds(leaf, form, *found)
 
@@ -506,7 +518,7 @@ class FooterFile:
 
     def _chunk_bounds(self, leaf: Leaf, form: Form) -> tuple[bytes, bytes, bytes] | None:
         """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""
-        table = self._chunk_table(leaf)
+        table = self.chunk_table(leaf)
         return stated_bounds(table, self._footer, leaf, form, self._orders, self.writer)
 
     def _bounds(

@@ -47,6 +47,7 @@ class ParquetFile(FooterFile):
         self._header_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         self._dropped: dict[int, frozenset[int]] = {}  # by row group
+        self.indexes: dict[Any, Any] = {}  # embedded ones, as their pruners know them
 
     def index_range(self, which: str, row_group: int, leaf: Leaf) -> tuple[int, int] | None:
         """Where the "column" or "offset" index of a chunk lies; None where the file has none."""

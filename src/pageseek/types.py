@@ -199,6 +199,27 @@ def logical_of(element: SchemaElement) -> tuple[int, int, int]:
     return _CONVERTED.get(element.converted_type, (0, 0, 0))
 
 
+_LOGICAL_NAMES = {
+    L_STRING: "STRING", L_ENUM: "ENUM", L_DATE: "DATE", L_UNKNOWN: "UNKNOWN", L_JSON: "JSON",
+    L_BSON: "BSON", L_UUID: "UUID", L_FLOAT16: "FLOAT16",
+}  # fmt: skip
+
+
+def logical_name(element: SchemaElement) -> str:
+    """The logical type with its parameters, as docs/format.md writes it; "NONE" where there is none."""
+    logical, a, b = logical_of(element)
+    if logical == L_DECIMAL:
+        return f"DECIMAL({b},{a})"
+    if logical == L_INTEGER:
+        return f"INTEGER({a},{'signed' if b else 'unsigned'})"
+    if logical in (L_TIME, L_TIMESTAMP):
+        name = "TIME" if logical == L_TIME else "TIMESTAMP"
+        return f"{name}({_UNITS.get(b, b)},{'utc' if a else 'local'})"
+    if not logical:
+        return "NONE" if element.logical == ABSENT and element.converted_type == ABSENT else "OTHER"
+    return _LOGICAL_NAMES.get(logical, f"OTHER({logical})")
+
+
 def _most_digits(element: SchemaElement) -> int:
     """Decimal digits that every value of the physical type can have (LogicalTypes.md, DECIMAL)."""
     if element.type == BYTE_ARRAY or element.logical in (ABSENT, 0):  # old writers may claim more

@@ -16,6 +16,7 @@ from pageseek._core import rows
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom import BloomPruner
 from pageseek.prune.dictionary import HEAD, DictionaryPruner
+from pageseek.prune.distinct import DistinctPruner
 from pageseek.prune.driver import DOUBT
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, names
 from pageseek.schema import Leaf
@@ -23,7 +24,10 @@ from pageseek.types import ABSENT
 
 Figures: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-_KNOWN = {STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name}
+# of these the footer tells where they have nothing to say; files with lists of values come here not at all
+_KNOWN = {
+    STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DistinctPruner.name
+}  # fmt: skip
 
 
 def may_be_final(tests: Sequence[BoundLeaf], use: frozenset[str]) -> bool:

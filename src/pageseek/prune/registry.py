@@ -13,12 +13,13 @@ from pageseek.errors import PredicateError, PrunerError
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom import BloomPruner
 from pageseek.prune.dictionary import DictionaryPruner
+from pageseek.prune.distinct import DistinctPruner
 from pageseek.prune.protocol import Proof, Pruner, Site
 from pageseek.report import MECHANISMS
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
-_OURS: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner())
+_OURS: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner(), DistinctPruner())
 
 
 class _Registry:

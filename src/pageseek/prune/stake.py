@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from pageseek._core import rows
+from pageseek.embedded import DoubtError
 from pageseek.errors import PageseekError
 from pageseek.metadata import ParquetFile
 from pageseek.prune.protocol import Proof, Site
 from pageseek.schema import Leaf
 
+__all__ = ["NONE_PASSES", "DoubtError", "at_stake", "chunk_of", "ignored"]
+
 NONE_PASSES = Proof(rows.RowRanges.empty(), rows.RowRanges.empty())
-
-
-class DoubtError(Exception):
-    """What was read contradicts the format, or itself: it proves nothing."""
 
 
 def chunk_of(site: Site, leaf: Leaf) -> Any:

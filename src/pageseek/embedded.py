@@ -1,0 +1,189 @@
+"""Indexes of pageseek that lie inside a Parquet file: where the footer says that they are, and whether they are its own.
+
+The form is that of docs/format.md. Whatever does not fit it is no index: nothing here trusts a file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pageseek._core.bloom import xxh64
+from pageseek.chunks import Chunk
+from pageseek.footer_file import FooterFile
+from pageseek.page_index import int64s
+from pageseek.schema import Leaf
+from pageseek.types import PHYSICAL_NAMES, logical_name
+
+KEY = b"pageseek.indexes"
+VERSION = 1  # of what is written under the key
+MAGIC = b"PSX1"
+HEAD = 16  # bytes: magic, four of zero, and the fingerprint of the chunks
+LONGEST = 1 << 20  # bytes of the value that are looked at
+_CHUNK = [
+    Chunk._fields.index(name)
+    for name in (
+        "data_page_offset", "dictionary_page_offset", "total_compressed_size", "num_values"
+    )
+]  # fmt: skip
+
+
+class DoubtError(Exception):
+    """What was read contradicts the format, or itself: it proves nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """Where the bytes of an index lie. Of one that Parquet itself knows, whose places the column chunks tell, that is all.
+
+    `leaf`: the path of its column. `checksum`: of the bytes. `chunks`: the fingerprint of the column chunks that it was
+    built from.
+    """
+
+    kind: str
+    version: int
+    offset: int
+    length: int
+    leaf: tuple[str, ...] | None = None
+    physical: str = ""
+    logical: str = ""
+    checksum: int = 0
+    chunks: int = 0
+
+    def holds(self, offset: int) -> bool:
+        """Whether a byte of the file is one of these."""
+        return self.offset <= offset < self.offset + self.length
+
+    def to_json(self) -> dict[str, Any]:
+        made: dict[str, Any] = {
+            "kind": self.kind,
+            "version": self.version,
+            "offset": self.offset,
+            "length": self.length,
+        }
+        if self.leaf is not None:
+            made |= {
+                "leaf": list(self.leaf),
+                "physical": self.physical,
+                "logical": self.logical,
+                "xxh64": f"{self.checksum:016x}",
+                "chunks": f"{self.chunks:016x}",
+            }
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """All indexes of a file that were attached. `base`: the bytes that it had before the first, without its footer."""
+
+    base: int
+    pointers: tuple[Pointer, ...] = ()
+
+    def to_value(self) -> bytes:
+        """What stands under KEY."""
+        made = {
+            "version": VERSION,
+            "base": self.base,
+            "indexes": [pointer.to_json() for pointer in self.pointers],
+        }
+        return json.dumps(made, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def directory(file: FooterFile) -> Directory | None:
+    """What the footer lists; None where it has no such key.
+
+    Raises
+    ------
+    DoubtError
+        It is there, and is not what this version knows.
+    """
+    pairs = file.key_value_metadata
+    if KEY not in pairs:
+        return None
+    value = pairs[KEY]
+    if value is None or len(value) > LONGEST:
+        raise DoubtError(f"{KEY.decode()} has no value, or a very long one")
+    try:
+        found = json.loads(value)
+        version, base, listed = found["version"], found["base"], found["indexes"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DoubtError(f"{KEY.decode()} is damaged: {error}") from error
+    if version != VERSION or type(version) is not int:
+        raise DoubtError(f"{KEY.decode()} is of version {version!r}, which is not known")
+    if type(base) is not int or not isinstance(listed, list):
+        raise DoubtError(f"{KEY.decode()} is damaged")
+    return Directory(base, tuple(_pointers(listed, file.footer_start)))
+
+
+def _pointers(listed: Sequence[Any], end: int) -> Iterator[Pointer]:
+    """Those that make sense; an entry that does not is of no use, nor does it spoil the others."""
+    for one in listed:
+        try:
+            made: tuple[Any, ...] = one["kind"], one["version"], one["offset"], one["length"]
+            if "leaf" in one:
+                leaf = tuple(one["leaf"])
+                sums = int(one["xxh64"], 16), int(one["chunks"], 16)
+                made = (*made, leaf, one["physical"], one["logical"], *sums)
+                if not all(isinstance(name, str) for name in leaf):
+                    continue
+            pointer = Pointer(*made)
+        except (KeyError, TypeError, ValueError):
+            continue
+        numbers = pointer.version, pointer.offset, pointer.length
+        if any(type(number) is not int for number in numbers) or not isinstance(pointer.kind, str):
+            continue
+        if pointer.offset >= 4 and 0 < pointer.length <= end - pointer.offset:
+            yield pointer
+
+
+def of_leaf(file: FooterFile, leaf: Leaf, kind: str, found: Directory | None) -> Pointer | None:
+    """The index of a kind that a column has, if it was built for a column of such a type; the last of several."""
+    if found is None:
+        return None
+    physical, logical = types_of(leaf)
+    mine = [
+        pointer
+        for pointer in found.pointers
+        if pointer.kind == kind
+        and pointer.leaf == leaf.path
+        and pointer.physical == physical
+        and pointer.logical == logical
+    ]
+    return mine[-1] if mine else None
+
+
+def types_of(leaf: Leaf) -> tuple[str, str]:
+    """How a pointer names the types of a column."""
+    return PHYSICAL_NAMES[leaf.element.type], logical_name(leaf.element)
+
+
+def fingerprint(file: FooterFile, leaf: Leaf) -> int:
+    """Of the chunks of a column: the rows of each row group, and where its values lie in the file.
+
+    Who writes a file anew, or puts several together, lays them elsewhere.
+    """
+    table = int64s(file.chunk_table(leaf)).reshape(-1, len(Chunk._fields))
+    counts = np.array(file.group_rows, np.int64).reshape(-1, 1)
+    return xxh64(np.concatenate([counts, table[:, _CHUNK]], axis=1).astype("<i8").tobytes())
+
+
+def sealed(payload: bytes, chunks: int) -> bytes:
+    """The bytes of an index as they stand in the file."""
+    return b"".join((MAGIC, bytes(4), chunks.to_bytes(8, "little"), payload))
+
+
+def opened(pointer: Pointer, data: memoryview, chunks: int) -> memoryview:
+    """The payload of an index. DoubtError where the bytes are others than were attached, or are not of these chunks."""
+    if data.nbytes != pointer.length or data.nbytes < HEAD:
+        raise DoubtError(f"{data.nbytes} bytes where {pointer.length} are due")
+    if xxh64(data) != pointer.checksum:
+        raise DoubtError("its bytes are not those that were attached: the checksum differs")
+    if data[:8] != MAGIC + bytes(4):
+        raise DoubtError("it does not begin as an index does")
+    if pointer.chunks != chunks or int.from_bytes(data[8:HEAD], "little") != chunks:
+        raise DoubtError("it was built from other column chunks: the file was written anew")
+    return data[HEAD:]

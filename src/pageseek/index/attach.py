@@ -1,0 +1,388 @@
+"""Indexes put into a Parquet file, and taken out: its pages stay where they are, and a new footer says where the rest is.
+
+What the file had up to its old footer is kept, byte for byte and at the same places; indexes follow it, then the new
+footer, in which whatever else the old one had is as it was. The form is that of docs/format.md.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from pageseek._core import build as core
+from pageseek._core.bloom import xxh64
+from pageseek.distinct import KIND as DISTINCT
+from pageseek.distinct import VERSION as DISTINCT_VERSION
+from pageseek.embedded import (
+    KEY,
+    Directory,
+    DoubtError,
+    Pointer,
+    directory,
+    fingerprint,
+    sealed,
+    types_of,
+)
+from pageseek.errors import CoreError, UnsupportedError, from_core
+from pageseek.index import bloom, distinct
+from pageseek.index.build import Built, Wish, build
+from pageseek.index.distinct import GroupValues
+from pageseek.index.each import each_chunk
+from pageseek.index.page_index import PageIndex
+from pageseek.index.pages import Chunk
+from pageseek.index.target import LocalTarget
+from pageseek.metadata import ParquetFile
+from pageseek.report import Report, format_size
+from pageseek.schema import Leaf
+from pageseek.storage import Source, resolve
+from pageseek.types import ABSENT
+
+PAGE_INDEX, BLOOM = "page_index", "bloom"
+GONE = -1
+OFFSET_PLACE, COLUMN_PLACE, BLOOM_PLACE = 0, 2, 4  # among those of a chunk (ps_footer_edit)
+
+
+@dataclass(slots=True)
+class Attached:
+    """What was done to a file. `added`: by kind and column, the chunks that have an index now and had none. `skipped`: why
+    others have none.
+    """
+
+    path: str
+    bytes_before: int
+    bytes_after: int
+    added: dict[tuple[str, str], int] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        more = self.bytes_after - self.bytes_before
+        lines = [
+            f"{self.path}: {format_size(self.bytes_before)} and {format_size(abs(more))} {'more' if more >= 0 else 'less'}"
+        ]
+        width = max([len(column) for _, column in self.added], default=0)
+        lines += [
+            f"  {kind:<10}  {column:<{width}}  {n:,} chunk{'s' if n != 1 else ''}"
+            for (kind, column), n in self.added.items()
+        ]
+        lines += [f"  not: {why}" for why in self.skipped]
+        return "\n".join(lines)
+
+
+def attach(
+    source: Any,
+    *,
+    page_index: bool | Sequence[str] = True,
+    bloom: Sequence[str] | Mapping[str, float] = (),
+    distinct: Sequence[str] = (),
+    output: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+    replace: bool = False,
+    threads: int | None = None,
+) -> Attached:
+    """Add indexes to a Parquet file; its data is not touched, and every reader still reads it.
+
+    Parameters
+    ----------
+    source : path
+        One file.
+    page_index : bool or list of str
+        ColumnIndex and OffsetIndex (PageIndex.md), of every column or of some, where chunks have none. All readers that know
+        page indexes profit.
+    bloom : list of str, or dict
+        Columns that get Parquet's own Bloom filters (BloomFilter.md), where chunks have none; with a dict the rate
+        of false positives of each (0.01 otherwise).
+    distinct : list of str
+        Columns whose different values are listed, for the file and for each row group, where they are not too many. Read by
+        pageseek.
+    output : path
+        Where the new file goes. `in_place=True` replaces the old one instead. Either way it appears in one step, once it is on disk.
+    replace : bool
+        Build what is there anew.
+    threads : int
+        That decode; as many as there are cores if not given.
+
+    Returns
+    -------
+    Attached
+        What was added, and what was not, and why.
+
+    Raises
+    ------
+    UnsupportedError
+        The file is encrypted, or a column cannot have such an index.
+    CorruptFileError
+        A page cannot be read. Nothing was written.
+    FileChangedError
+        The file became another one meanwhile. Nothing was written.
+    """
+    one = one_file(source)
+    path = target_of(one, output, in_place)
+    report = Report()
+    with closing(ParquetFile(one, one.open(), report)) as file:
+        _refuse(file)
+        before = directory_of(file, report)
+        wishes = _wishes(file, page_index, bloom, distinct, replace, before)
+        order_given = not file.has_orders and not _has_bounds(file)
+        with closing(LocalTarget(path, one.path if in_place else None)) as target:
+            made = _Writing(file, target, before, order_given)
+            target.copy(file.store, file.footer_start, lambda _: None)
+            for chunk in _built(file, wishes, report, order_given, threads):
+                made.take(chunk)
+            made.finish(wishes)
+            target.commit(file.store.check)
+    made.result.skipped[:0] = report.notes
+    return made.result
+
+
+def _built(
+    file: ParquetFile,
+    wishes: Sequence[Wish],
+    report: Report,
+    order_given: bool,
+    threads: int | None,
+) -> Iterable[Built]:
+    """What is wanted of all chunks, in the order of the file."""
+    of = {wish.leaf.index: wish for wish in wishes}
+    chunks = [
+        (group, wish.leaf)
+        for group in range(file.num_row_groups)
+        for wish in wishes
+        if wish.asks(group) and file.group_rows[group]
+    ]
+
+    def work(chunk: Chunk) -> Built:
+        return build(file, chunk, of[chunk.leaf.index], order_given)
+
+    return each_chunk(file, chunks, work, report, threads)
+
+
+def one_file(source: Any) -> Source:
+    found = resolve(source)
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} files: indexes are attached to one at a time")
+    one = found[0]
+    if one.filesystem is not None or one.data is not None:
+        raise UnsupportedError(f"{one.name}: indexes are attached to local files")
+    return one
+
+
+def target_of(source: Source, output: str | os.PathLike[str] | None, in_place: bool) -> str:
+    if in_place == (output is not None):
+        raise ValueError("one of output=PATH and in_place=True is required, and not both")
+    if output is None:
+        return source.path
+    path = os.fspath(output)
+    if os.path.exists(path) and os.path.samefile(path, source.path):
+        raise ValueError(f"output={path!r} is the file itself: say in_place=True for that")
+    return path
+
+
+def _refuse(file: ParquetFile) -> None:
+    encrypted = file.is_encrypted or any(
+        chunk.crypto != ABSENT for leaf in file.leaves for chunk in file.chunks(leaf)
+    )
+    if encrypted:
+        raise UnsupportedError(
+            f"{file.name}: the file is encrypted, and an index in the clear would tell what it hides"
+        )
+
+
+def directory_of(file: ParquetFile, report: Report) -> Directory | None:
+    try:
+        return directory(file)
+    except DoubtError as doubt:
+        report.note(f"{file.name}: the indexes that were attached before are given up: {doubt}")
+        return None
+
+
+def _has_bounds(file: ParquetFile) -> bool:
+    """Whether some chunk has min_value or max_value, which mean something only by column_orders."""
+    for leaf in file.leaves:
+        for chunk in file.chunks(leaf):
+            if (
+                chunk.statistics_min_value_offset != ABSENT
+                or chunk.statistics_max_value_offset != ABSENT
+            ):
+                return True
+    return False
+
+
+def _wishes(
+    file: ParquetFile,
+    page_index: bool | Sequence[str],
+    blooms: Sequence[str] | Mapping[str, float],
+    lists: Sequence[str],
+    replace: bool,
+    before: Directory | None,
+) -> list[Wish]:
+    """What is wanted of each leaf, in their order."""
+    rates = (
+        dict(blooms)
+        if isinstance(blooms, Mapping)
+        else dict.fromkeys(_names("bloom", blooms), bloom.RATE)
+    )
+    paged = file.leaves if page_index is True else []
+    if not isinstance(page_index, bool):
+        paged = [file.schema_tree.find(name) for name in _names("page_index", page_index)]
+    filtered = {file.schema_tree.find(name).index: rate for name, rate in rates.items()}
+    listed = {file.schema_tree.find(name).index for name in _names("distinct", lists)}
+    every = range(file.num_row_groups)
+    indexed = {leaf.index for leaf in paged}
+    wishes = []
+    for leaf in file.leaves:
+        if leaf.index in filtered:
+            bloom.check(leaf, filtered[leaf.index])
+        if leaf.index in listed:
+            distinct.check(leaf)
+        of_leaf = file.chunks(leaf) if leaf.index in indexed or leaf.index in filtered else []
+        pages = {
+            group for group, chunk in zip(every, of_leaf)  # noqa: B905
+            if replace or chunk.offset_index_offset == ABSENT or chunk.column_index_offset == ABSENT
+        } if leaf.index in indexed else set()  # fmt: skip
+        filters = {
+            group for group, chunk in zip(every, of_leaf)  # noqa: B905
+            if replace or chunk.bloom_filter_offset == ABSENT
+        } if leaf.index in filtered else set()  # fmt: skip
+        known = before is not None and any(
+            p.kind == DISTINCT and p.leaf == leaf.path for p in before.pointers
+        )
+        values = set(every) if leaf.index in listed and (replace or not known) else set()
+        wish = Wish(
+            leaf,
+            frozenset(pages),
+            frozenset(filters),
+            frozenset(values),
+            filtered.get(leaf.index, 0.0),
+        )
+        if pages or filters or values:
+            wishes.append(wish)
+    return wishes
+
+
+def _names(what: str, given: Iterable[str]) -> list[str]:
+    if isinstance(given, str):
+        raise TypeError(f"{what}={given!r}: a list of names")
+    return list(given)
+
+
+class _Writing:
+    """The bytes behind the old ones, as chunk after chunk is done."""
+
+    def __init__(
+        self, file: ParquetFile, target: LocalTarget, before: Directory | None, order_given: bool
+    ) -> None:
+        self._file, self._target, self._before = file, target, before
+        n = file.num_row_groups * file.num_leaves
+        self._places = array("q", [ABSENT]) * (n * core.PLACES)
+        self._order_given = order_given
+        self._page_indexes: list[tuple[int, int, PageIndex]] = []
+        self._values: dict[int, dict[int, GroupValues]] = {}
+        self._regions: list[Pointer] = []
+        self._filters = 0  # bytes of them
+        self.result = Attached(target.path, file.store.size, 0)
+
+    def take(self, made: Built) -> None:
+        group, leaf = made.row_group, made.leaf
+        if made.bloom is not None:
+            at = self._target.write(made.bloom)
+            self._place(group, leaf.index, BLOOM_PLACE, at, len(made.bloom))
+            self._filters += len(made.bloom)
+            self._count(BLOOM, leaf)
+        if made.distinct is not None:
+            self._values.setdefault(leaf.index, {})[group] = made.distinct
+        if made.page_index is not None:
+            self._page_indexes.append((group, leaf.index, made.page_index))
+            for why in made.page_index.why_not:
+                part = "column index" if made.page_index.offsets is not None else "page index"
+                self.result.skipped.append(f"{part} of {leaf.name!r}, row group {group}: {why}")
+            if made.page_index.offsets is not None:
+                self._count(PAGE_INDEX, leaf)
+
+    def _count(self, kind: str, leaf: Leaf) -> None:
+        key = kind, leaf.name
+        self.result.added[key] = self.result.added.get(key, 0) + 1
+
+    def _place(self, group: int, leaf: int, which: int, offset: int, length: int) -> None:
+        at = (group * self._file.num_leaves + leaf) * core.PLACES + which
+        self._places[at], self._places[at + 1] = offset, length
+
+    def finish(self, wishes: Sequence[Wish]) -> None:
+        """What is known only when all chunks are: lists of values, the page index, the footer."""
+        if self._filters:  # they lie one behind the other
+            start = self._target.size - self._filters
+            self._regions.append(Pointer(BLOOM, 1, start, self._filters))
+        for wish in wishes:
+            if wish.distinct:
+                self._write_values(wish.leaf)
+        self._write_page_indexes()
+        file, before = self._file, self._before
+        kept = () if before is None else before.pointers
+        new = {(one.kind, one.leaf) for one in self._regions if one.kind == DISTINCT}
+        found = Directory(
+            file.footer_start if before is None else before.base,
+            (*(one for one in kept if (one.kind, one.leaf) not in new), *self._regions),
+        )
+        added = [(KEY, found.to_value())] if found.pointers else []
+        self._write_footer([KEY], added, file.num_leaves if self._order_given else 0)
+
+    def _write_values(self, leaf: Leaf) -> None:
+        file = self._file
+        known = self._values.get(leaf.index, {})
+        empty = distinct.nothing(leaf)
+        groups = [known.get(group, empty) for group in range(file.num_row_groups)]
+        made = distinct.together(leaf, groups)
+        if made is None:
+            self.result.skipped.append(
+                f"distinct values of {leaf.name!r}: more than {distinct.MOST:,}, or {format_size(distinct.LARGEST)}"
+            )
+            return
+        chunks = fingerprint(file, leaf)
+        body = sealed(made.to_bytes(), chunks)
+        at = self._target.write(body)
+        self._regions.append(
+            Pointer(DISTINCT, DISTINCT_VERSION, at, len(body), leaf.path, *types_of(leaf), xxh64(body), chunks)
+        )  # fmt: skip
+        self.result.added[DISTINCT, leaf.name] = sum(group.values is not None for group in groups)
+
+    def _write_page_indexes(self) -> None:
+        """All ColumnIndexes, then all OffsetIndexes, as writers lay them."""
+        start = self._target.size
+        for group, leaf, made in self._page_indexes:
+            if made.column is not None:
+                at = self._target.write(made.column)
+                self._place(group, leaf, COLUMN_PLACE, at, len(made.column))
+            elif made.offsets is not None:  # an old one would not fit the new offset index
+                self._place(group, leaf, COLUMN_PLACE, GONE, GONE)
+        for group, leaf, made in self._page_indexes:
+            if made.offsets is not None:
+                at = self._target.write(made.offsets)
+                self._place(group, leaf, OFFSET_PLACE, at, len(made.offsets))
+        if self._target.size > start:
+            self._regions.append(Pointer(PAGE_INDEX, 1, start, self._target.size - start))
+
+    def _write_footer(
+        self, dropped: list[bytes], added: list[tuple[bytes, bytes]], orders: int
+    ) -> None:
+        file = self._file
+        footer = new_footer(file, self._places, dropped, added, orders)
+        self._target.write(footer)
+        self._target.write(len(footer).to_bytes(4, "little") + b"PAR1")
+        self.result.bytes_after = self._target.size
+
+
+def new_footer(
+    file: ParquetFile,
+    places: Any,
+    dropped: list[bytes],
+    added: list[tuple[bytes, bytes]],
+    orders: int = 0,
+) -> bytes:
+    """The footer of a file with other places of indexes and other key-value pairs (`core.footer_edited`)."""
+    try:
+        return bytes(core.footer_edited(file.footer, places, dropped, added, orders))
+    except CoreError as error:
+        raise from_core(error, f"{file.name}: footer", file.footer_start) from error

@@ -1,0 +1,79 @@
+"""All indexes that are wanted of a chunk, in one pass over its pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pageseek.errors import UnsupportedError
+from pageseek.index.bloom import BloomBuilder
+from pageseek.index.distinct import DistinctBuilder, GroupValues
+from pageseek.index.page_index import PageIndex, PageIndexer
+from pageseek.index.pages import Chunk, SpansError
+from pageseek.metadata import ParquetFile
+from pageseek.schema import Leaf
+
+Builder = PageIndexer | BloomBuilder | DistinctBuilder
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is wanted of the chunks of one leaf: of which row groups each kind, and the rate of Bloom filters."""
+
+    leaf: Leaf
+    page_index: frozenset[int] = frozenset()
+    bloom: frozenset[int] = frozenset()
+    distinct: frozenset[int] = frozenset()
+    rate: float = 0.0
+
+    def asks(self, row_group: int) -> bool:
+        """Whether anything is wanted of this chunk."""
+        return any(row_group in one for one in (self.page_index, self.bloom, self.distinct))
+
+
+@dataclass(slots=True)
+class Built:
+    """What was made of one chunk."""
+
+    row_group: int
+    leaf: Leaf
+    page_index: PageIndex | None = None
+    bloom: bytes | None = None
+    distinct: GroupValues | None = None
+
+
+def build(file: ParquetFile, chunk: Chunk, wish: Wish, order_given: bool) -> Built:
+    """What is wanted of one chunk.
+
+    Raises
+    ------
+    PageseekError
+        It cannot be read.
+    UnsupportedError
+        Values are wanted of a chunk whose rows go on from page to page.
+    """
+    row_group = chunk.row_group
+    made = Built(row_group, wish.leaf)
+    indexer = PageIndexer(file, chunk, order_given) if row_group in wish.page_index else None
+    bloom = BloomBuilder(chunk, wish.rate) if row_group in wish.bloom else None
+    distinct = DistinctBuilder(chunk) if row_group in wish.distinct else None
+    builders: list[Builder] = [one for one in (indexer, bloom, distinct) if one is not None]
+    values = bloom is not None or distinct is not None
+    if indexer is not None:
+        values |= indexer.wants_values
+    try:
+        for page in chunk.pages(values):
+            for builder in builders:
+                builder.take(page)
+    except SpansError:
+        if bloom is not None or distinct is not None:
+            raise UnsupportedError(
+                f"{chunk.where}: its rows go on from one page to the next, which only page_index passes over; "
+                "leave the column out"
+            ) from None
+        made.page_index = PageIndex(why_not=["its rows go on from one page to the next"])
+        return made
+    if indexer is not None:
+        made.page_index = indexer.done()
+    made.bloom = None if bloom is None else bloom.done()
+    made.distinct = None if distinct is None else distinct.done()
+    return made

@@ -1,0 +1,49 @@
+"""Column chunks gone through side by side, with the results in their order and little held at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+from pageseek.fetch import Fetcher
+from pageseek.index.pages import Chunk
+from pageseek.metadata import ParquetFile
+from pageseek.report import Report
+from pageseek.schema import Leaf
+from pageseek.workers import Crew, Job, cores
+
+T = TypeVar("T")
+AHEAD = 512 << 20  # bytes that chunks which are worked on may take together
+
+
+def each_chunk(
+    file: ParquetFile,
+    chunks: Sequence[tuple[int, Leaf]],
+    work: Callable[[Chunk], T],
+    report: Report,
+    threads: int | None = None,
+) -> Iterator[T]:
+    """What `work` makes of each chunk, (row group, leaf), by several threads where that is of use."""
+    lock = threading.Lock()
+    fetcher = Fetcher(file.store, report, file.tail)
+
+    def read(offset: int, length: int) -> memoryview:
+        with lock:
+            return fetcher.read([(offset, length)], "data")[0]
+
+    def one(row_group: int, leaf: Leaf) -> T:
+        return work(Chunk(file, row_group, leaf, read))
+
+    n = min(threads or cores(), len(chunks))
+    if n < 2:
+        for row_group, leaf in chunks:
+            yield one(row_group, leaf)
+        return
+    jobs = (
+        Job(partial(one, row_group, leaf), file.chunk(row_group, leaf).total_compressed_size)
+        for row_group, leaf in chunks
+    )
+    with Crew(n, n + 1, AHEAD) as crew:
+        yield from crew.in_order(jobs)

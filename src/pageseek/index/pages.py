@@ -1,0 +1,239 @@
+"""A column chunk page by page, its values with the bytes that the file has: what indexes are built of, and verified by.
+
+Sources: parquet.thrift (PageHeader), README.md of the format (Data Pages).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from pageseek._core import decode as core
+from pageseek._core.metadata import TRUNCATED
+from pageseek._core.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
+from pageseek._core.status import PageMismatch
+from pageseek.chunks import page_header
+from pageseek.codecs import decompressor
+from pageseek.columns import PRESENCE, part_of
+from pageseek.errors import CoreError, CorruptFileError, UnsupportedError, from_core
+from pageseek.limits import DEFAULT
+from pageseek.metadata import ParquetFile
+from pageseek.schema import Leaf
+from pageseek.types import (
+    BOOLEAN,
+    BYTE_ARRAY,
+    DOUBLE,
+    FIXED,
+    FLOAT,
+    INT32,
+    INT64,
+    K_BOOL,
+    K_BYTES,
+    K_F32,
+    K_F64,
+    K_FIXED,
+    K_I32,
+    K_I64,
+    Options,
+)
+
+WINDOW = 8 << 20  # bytes of a chunk that are held at a time, or a whole page
+HEADER, LARGEST_HEADER = 1 << 10, 16 << 20  # bytes that a page header is looked for in
+KINDS = {
+    BOOLEAN: K_BOOL,
+    INT32: K_I32,
+    INT64: K_I64,
+    FLOAT: K_F32,
+    DOUBLE: K_F64,
+    BYTE_ARRAY: K_BYTES,
+    FIXED: K_FIXED,
+}  # ps_kind of values whose bytes are those of the file
+Read = Callable[[int, int], memoryview]  # (offset, length) to bytes
+
+
+class SpansError(Exception):
+    """Rows go on from one page to the next, so that no page can be read by itself."""
+
+
+class Values(NamedTuple):
+    """Values as `_core.build` takes them: how many, validity or None, offsets or None, data."""
+
+    n: int
+    validity: Any
+    offsets: Any
+    data: Any
+
+
+class Page(NamedTuple):
+    """A data page. `offset`: of its header in the file; `size`: of header and body; rows count from the row group's
+    first. `num_values`: levels, of which `nulls` have no value. `values` is None where they were not asked for.
+    """
+
+    number: int
+    offset: int
+    size: int
+    first_row: int
+    num_rows: int
+    num_values: int
+    nulls: int
+    values: Values | None
+
+
+class Chunk:
+    """One column chunk, to be gone through once or several times. Not shared between threads."""
+
+    def __init__(self, file: ParquetFile, row_group: int, leaf: Leaf, read: Read) -> None:
+        """`read`: brings bytes of the file, and counts them."""
+        self._file, self.row_group, self.leaf, self._read = file, row_group, leaf, read
+        self.metadata, self._start, self._stop = file.placed_chunk(row_group, leaf)
+        self.num_rows = file.group_rows[row_group]
+        physical = leaf.element.type
+        length = leaf.element.type_length if physical == FIXED else 0
+        self.kind: int | None = KINDS.get(physical)  # None: of INT96, whose values are not needed
+        self.width = length if physical == FIXED else 0
+        self._form = physical, length, self.kind or 0, self.width, 0, 0, 0
+        self._at = 0  # of the page at hand, for errors
+
+    @property
+    def where(self) -> str:
+        return f"{self._file.name}: column {self.leaf.name!r}, row group {self.row_group}"
+
+    def pages(self, values: bool) -> Iterator[Page]:
+        """Its data pages, with their `values` where these are asked for.
+
+        Raises
+        ------
+        SpansError
+            Rows go on in the next page.
+        PageseekError
+            The chunk cannot be read.
+        """
+        try:
+            yield from self._pages(values and self.kind is not None)
+        except PageMismatch as error:
+            raise SpansError(str(error)) from error
+        except CoreError as error:
+            raise from_core(error, f"{self.where}, page at byte {self._at}") from error
+
+    def _decoder(self, levels_only: bool) -> Any:
+        leaf, file = self.leaf, self._file
+        codec, decompress = decompressor(self.metadata.codec)
+        ladder: tuple[Any, ...] = ()
+        if not leaf.flat:
+            ladder = part_of(file, leaf, PRESENCE, Options()).ladder
+        form = PRESENCE.core if levels_only else self._form
+        return core.LeafDecoder(
+            form,
+            leaf.max_def,
+            leaf.max_rep,
+            rungs=ladder,
+            levels_only=levels_only,
+            lsb_levels=file.lsb_levels,
+            codec=codec,
+            decompress=decompress,
+            max_page=DEFAULT.max_page_bytes,
+            max_output=DEFAULT.max_output_bytes,
+            always_compressed=file.always_compressed,
+        )
+
+    def _pages(self, values: bool) -> Iterator[Page]:
+        repeated = self.leaf.max_rep > 0
+        counts = self._rows_of_pages() if repeated else None
+        decoder: Any = self._decoder(levels_only=not values) if values or repeated else None
+        row = number = 0
+        for header, data, at in self._walk():
+            if header.type == DICTIONARY_PAGE:
+                if values:
+                    decoder.head(data)
+                    decoder.take_dictionary()
+                continue
+            n: int = header.num_values
+            count = n if counts is None else counts[number]
+            made, nulls = None, 0
+            if decoder is not None:
+                made, nulls = self._decoded(decoder, data, row, count, n, values)
+            yield Page(number, at, data.nbytes, row, count, n, nulls, made)
+            row, number = row + count, number + 1
+            if row > self.num_rows:
+                raise CorruptFileError(
+                    f"{self.where}, page at byte {at}: its rows go beyond the {self.num_rows} of the row group"
+                )
+            if row == self.num_rows and not repeated:  # whatever may follow
+                break
+        if row != self.num_rows:
+            raise CorruptFileError(
+                f"{self.where}: its pages have {row} rows, the row group {self.num_rows}"
+            )
+
+    def _decoded(
+        self, decoder: Any, data: memoryview, row: int, count: int, n: int, values: bool
+    ) -> tuple[Values | None, int]:
+        if not n:
+            return Values(0, None, None, b"") if values else None, 0
+        ranges = struct.pack("<2q", row, row + count)
+        found = decoder.read_page(data, row, count, ranges)
+        if isinstance(found, int):
+            if found == core.TAKE_PAGE and self.leaf.max_rep:  # it waits for what may follow
+                found = decoder.end()
+            if found == core.TAKE_DICTIONARY:
+                raise CorruptFileError(
+                    f"{self.where}, page at byte {self._at}: dictionary-encoded, and the chunk has no dictionary page"
+                )
+            if found != core.TAKE_DONE:
+                raise UnsupportedError(
+                    f"{self.where}, page at byte {self._at}: a page of more than 2 GiB of text"
+                )
+            found = decoder.finish()
+        size, absent, validity, offsets, bits = found
+        if not values:
+            return None, 0
+        return Values(size, validity if absent else None, offsets, bits), n - (size - absent)
+
+    def _rows_of_pages(self) -> list[int]:
+        """Of a leaf that repeats, how many rows begin in each page: only the levels tell."""
+        decoder, counts = self._decoder(levels_only=True), []
+        decoder.begin(struct.pack("<2q", 0, max(self.num_rows, 1)))
+        row = 0
+        for header, data, _ in self._walk():
+            if header.type == DICTIONARY_PAGE:
+                continue
+            decoder.head(data)
+            decoder.take(row, False)
+            counts.append(decoder.page_rows)
+            row += counts[-1]
+        return counts
+
+    def _walk(self) -> Iterator[tuple[Any, memoryview, int]]:
+        """The pages of data, and the dictionary, each with its header and its place."""
+        file, at, base = self._file, self._start, self._start
+        held = memoryview(b"")
+        most = file.max_metadata_bytes
+
+        def brought(length: int) -> memoryview:
+            nonlocal held, base
+            if not base <= at <= at + length <= base + held.nbytes:
+                size = min(max(length, WINDOW), self._stop - at)
+                held, base = self._read(at, size), at
+            return held[at - base : at - base + length]
+
+        while at < self._stop:
+            self._at, size = at, min(HEADER, self._stop - at)
+            while True:
+                try:
+                    header = page_header(brought(size), 0, lambda: self.where, at)
+                    break
+                except CorruptFileError as error:
+                    cause = error.__cause__
+                    cut = isinstance(cause, CoreError) and cause.status == TRUNCATED
+                    if not cut or size >= min(LARGEST_HEADER, most, self._stop - at):
+                        raise
+                    size = min(size * 8, self._stop - at)
+            size = header.header_length + header.compressed_size
+            if size > self._stop - at:
+                raise CorruptFileError(
+                    f"{self.where}, page at byte {at}: its {size} bytes reach beyond the chunk, which ends at {self._stop}"
+                )
+            if header.type in (DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE):
+                yield header, brought(size), at
+            at += size

@@ -1,0 +1,177 @@
+"""Indexes that were attached, listed and taken out again."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Collection
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from pageseek._core import build as core
+from pageseek.chunks import chunk_range
+from pageseek.embedded import KEY, Directory, Pointer
+from pageseek.index.attach import (
+    BLOOM,
+    BLOOM_PLACE,
+    COLUMN_PLACE,
+    GONE,
+    OFFSET_PLACE,
+    PAGE_INDEX,
+    Attached,
+    directory_of,
+    new_footer,
+    one_file,
+    target_of,
+)
+from pageseek.index.target import LocalTarget
+from pageseek.metadata import ParquetFile
+from pageseek.report import Report, format_size
+from pageseek.types import ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An index of a file. `column` is empty where it is of several; `attached`: it was put there, and can be taken out.
+    `chunks`: how many column chunks have it.
+    """
+
+    kind: str
+    column: str
+    chunks: int
+    bytes: int
+    attached: bool
+
+    def __str__(self) -> str:
+        by = "attached" if self.attached else "by the writer"
+        return f"{self.kind:<10}  {self.column or '-':<24}  {self.chunks:>6,} chunks  {format_size(self.bytes):>10}  {by}"
+
+
+def listed(source: Any) -> list[Entry]:
+    """The indexes that a file has: page indexes and Bloom filters by column, and those of pageseek's own.
+
+    Raises
+    ------
+    PageseekError
+        The file cannot be opened.
+    """
+    one = one_file(source)
+    with closing(ParquetFile(one, one.open())) as file:
+        found = directory_of(file, Report()) or Directory(0)
+        made: list[Entry] = []
+        for leaf in file.leaves:
+            chunks = file.chunks(leaf)
+            pages = [
+                (
+                    chunk.offset_index_offset,
+                    chunk.offset_index_length + max(chunk.column_index_length, 0),
+                )
+                for chunk in chunks
+                if chunk.offset_index_offset != ABSENT and chunk.offset_index_length != ABSENT
+            ]
+            filters = [
+                (chunk.bloom_filter_offset, max(chunk.bloom_filter_length, 0))
+                for chunk in chunks
+                if chunk.bloom_filter_offset != ABSENT
+            ]
+            for kind, places in ((PAGE_INDEX, pages), (BLOOM, filters)):
+                for ours in (False, True):
+                    mine = [size for at, size in places if _is_ours(found, kind, at) is ours]
+                    if mine:
+                        made.append(Entry(kind, leaf.name, len(mine), sum(mine), ours))
+        made += [
+            Entry(one.kind, ".".join(one.leaf), file.num_row_groups, one.length, True)
+            for one in found.pointers
+            if one.leaf is not None
+        ]
+        return made
+
+
+def _is_ours(found: Directory, kind: str, offset: int) -> bool:
+    return any(
+        one.kind == kind and one.leaf is None and one.holds(offset) for one in found.pointers
+    )
+
+
+def detach(
+    source: Any,
+    kinds: Collection[str] | None = None,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+) -> Attached:
+    """Take out what was attached: everything, or indexes of some kinds. What the writer of the file put there stays.
+
+    Where everything goes, the file is as it was, to the byte, if its footer was written as the writers of today do.
+    Else the bytes of what goes stay behind, until nothing is left. Parameters and errors as those of `attach`.
+    """
+    one = one_file(source)
+    path = target_of(one, output, in_place)
+    report = Report()
+    with closing(ParquetFile(one, one.open(), report)) as file:
+        found = directory_of(file, report)
+        every = () if found is None else found.pointers
+        unknown = set(kinds or ()) - {pointer.kind for pointer in every}
+        if unknown:
+            raise ValueError(f"{file.name}: no index of kind {min(unknown)!r} was attached")
+        goes = [pointer for pointer in every if kinds is None or pointer.kind in kinds]
+        stays = [pointer for pointer in every if pointer not in goes]
+        base = found.base if found is not None and not stays else file.footer_start
+        if not _is_prefix(file, base, goes):
+            base = file.footer_start
+        result = Attached(path, file.store.size, 0)
+        places = _without(file, goes, result)
+        added = [(KEY, Directory(found.base, tuple(stays)).to_value())] if found and stays else []
+        footer = new_footer(file, places, [KEY], added)
+        with closing(LocalTarget(path, one.path if in_place else None)) as target:
+            target.copy(file.store, base, lambda _: None)
+            target.write(footer)
+            target.write(len(footer).to_bytes(4, "little") + b"PAR1")
+            result.bytes_after = target.size
+            target.commit(file.store.check)
+    result.skipped[:0] = report.notes
+    return result
+
+
+def _is_prefix(file: ParquetFile, base: int, goes: Collection[Pointer]) -> bool:
+    """Whether nothing that stays lies behind a byte."""
+    if not 4 <= base <= file.footer_start:
+        return False
+    for leaf in file.leaves:
+        for chunk in file.chunks(leaf):
+            ends = [
+                chunk_range(chunk)[1],
+                *(
+                    offset + 1
+                    for offset in (
+                        chunk.offset_index_offset, chunk.column_index_offset, chunk.bloom_filter_offset
+                    )
+                    if offset != ABSENT and not any(one.holds(offset) for one in goes)
+                ),
+            ]  # fmt: skip
+            if max(ends) > base:
+                return False
+    return True
+
+
+def _without(file: ParquetFile, goes: Collection[Pointer], result: Attached) -> Any:
+    """The places of a footer without those that go."""
+    places = array("q", [ABSENT]) * (file.num_row_groups * file.num_leaves * core.PLACES)
+    pages = [one for one in goes if one.kind == PAGE_INDEX]
+    filters = [one for one in goes if one.kind == BLOOM]
+    for leaf in file.leaves:
+        for group, chunk in enumerate(file.chunks(leaf)):
+            at = (group * file.num_leaves + leaf.index) * core.PLACES
+            for which, offset, of in (
+                (OFFSET_PLACE, chunk.offset_index_offset, pages),
+                (COLUMN_PLACE, chunk.column_index_offset, pages),
+                (BLOOM_PLACE, chunk.bloom_filter_offset, filters),
+            ):
+                if any(one.holds(offset) for one in of):
+                    places[at + which] = places[at + which + 1] = GONE
+                    if which != COLUMN_PLACE:
+                        kind = BLOOM if which == BLOOM_PLACE else PAGE_INDEX
+                        key = kind, leaf.name
+                        result.added[key] = result.added.get(key, 0) - 1
+    return places

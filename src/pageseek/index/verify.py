@@ -1,0 +1,461 @@
+"""What a file's indexes say, held against its data: page index, Bloom filters, statistics, lists of values.
+
+Sources: parquet.thrift (ColumnIndex, OffsetIndex, Statistics), PageIndex.md, BloomFilter.md, docs/format.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek._core import bloom as bloom_core
+from pageseek._core import build
+from pageseek._core import metadata as core
+from pageseek.bounds import IEEE754_ORDER, TYPE_ORDER
+from pageseek.chunks import chunk_range
+from pageseek.distinct import COMPLETE, NANS, NULLS, Distinct
+from pageseek.distinct import KIND as DISTINCT
+from pageseek.embedded import Directory, DoubtError, directory, fingerprint, of_leaf, opened
+from pageseek.errors import CoreError, PageseekError
+from pageseek.index import distinct
+from pageseek.index.attach import BLOOM, PAGE_INDEX, one_file
+from pageseek.index.bounds import Order
+from pageseek.index.each import each_chunk
+from pageseek.index.pages import Chunk, Page, SpansError, Values
+from pageseek.metadata import ParquetFile
+from pageseek.page_index import int64s
+from pageseek.report import Report
+from pageseek.schema import Leaf
+from pageseek.types import ABSENT, K_F32, K_F64
+
+STATISTICS = "statistics"
+_ORDERS = ("unordered", "ascending", "descending")
+
+
+class Finding(NamedTuple):
+    """Something that an index says and the data denies. `page` is None where it is about a whole chunk, `row_group` where it is
+    about the file.
+    """
+
+    kind: str
+    column: str
+    row_group: int | None
+    page: int | None
+    what: str
+
+    def __str__(self) -> str:
+        where = f"{self.kind} of {self.column!r}" if self.column else self.kind
+        if self.row_group is not None:
+            where += f", row group {self.row_group}"
+        if self.page is not None:
+            where += f", page {self.page}"
+        return f"{where}: {self.what}"
+
+
+@dataclass(slots=True)
+class Verified:
+    """`checked`: how many chunks have an index of each kind, all of which were held against the data."""
+
+    path: str
+    checked: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{n:,} of {kind}" for kind, n in self.checked.items()) or "nothing"
+        lines = [f"{self.path}: {kinds} checked, {len(self.findings):,} wrong"]
+        return "\n".join([*lines, *(f"  {one}" for one in self.findings)])
+
+
+def verify(source: Any, *, threads: int | None = None) -> Verified:
+    """Read a file whole, and hold every index against what was read.
+
+    Raises
+    ------
+    PageseekError
+        The file cannot be opened. A page that cannot be read is a finding.
+    """
+    one = one_file(source)
+    result = Verified(one.name)
+    report = Report()
+    with closing(ParquetFile(one, one.open(), report)) as file:
+        found: Directory | None = None
+        try:
+            found = directory(file)
+        except DoubtError as doubt:
+            result.findings.append(Finding("embedded", "", None, None, str(doubt)))
+        lists = dict(_lists(file, found, result))
+        chunks = [
+            (group, leaf)
+            for group in range(file.num_row_groups)
+            for leaf in file.leaves
+            if file.group_rows[group]
+        ]
+
+        def work(chunk: Chunk) -> tuple[list[str], list[Finding]]:
+            return _Checking(file, chunk, lists.get(chunk.leaf.index)).run()
+
+        for kinds, findings in each_chunk(file, chunks, work, report, threads):
+            result.findings += findings
+            for kind in kinds:
+                result.checked[kind] = result.checked.get(kind, 0) + 1
+    return result
+
+
+def _lists(
+    file: ParquetFile, found: Directory | None, result: Verified
+) -> Iterator[tuple[int, Distinct]]:
+    """The lists of values, by leaf."""
+    for leaf in file.leaves:
+        pointer = of_leaf(file, leaf, DISTINCT, found)
+        if pointer is None:
+            continue
+        try:
+            (data,) = file.store.read([(pointer.offset, pointer.length)])
+            body = opened(pointer, memoryview(data), fingerprint(file, leaf))
+            made = Distinct.of(body, file.num_row_groups)
+            made.array(file.schema_tree.parquet_form(leaf))
+            yield leaf.index, made
+        except (DoubtError, CoreError, PageseekError) as doubt:
+            result.findings.append(Finding(DISTINCT, leaf.name, None, None, str(doubt)))
+
+
+class _Checking:
+    """One chunk."""
+
+    def __init__(self, file: ParquetFile, chunk: Chunk, values: Distinct | None) -> None:
+        self._file, self._chunk, self._leaf = file, chunk, chunk.leaf
+        self._metadata = chunk.metadata
+        self._findings: list[Finding] = []
+        self._kinds: list[str] = []
+        self._values = values
+        self._order: Order | None = None
+        if chunk.kind is not None:
+            self._order = Order(self._leaf, chunk.kind, chunk.width)
+
+    def _wrong(self, kind: str, page: int | None, what: str) -> None:
+        self._findings.append(Finding(kind, self._leaf.name, self._chunk.row_group, page, what))
+
+    def run(self) -> tuple[list[str], list[Finding]]:
+        offsets, column, filter_ = self._offsets(), self._column(), self._filter()
+        seen = distinct.DistinctBuilder(self._chunk, 1 << 62, 1 << 62) if self._values else None
+        pages: list[Page] = []
+        bounds: list[tuple[bytes, bytes, int] | None] = []
+        try:
+            for page in self._chunk.pages(values=True):
+                pages.append(page._replace(values=None))
+                if page.values is not None:
+                    bounds.append(self._order.bounds_whole(page) if self._order else None)
+                    if filter_ is not None:
+                        self._in_filter(page, filter_)
+                    if seen is not None:
+                        seen.take(page)
+        except SpansError as error:
+            if offsets is not None:
+                self._wrong(PAGE_INDEX, None, f"rows go on from one page to the next: {error}")
+            return self._kinds, self._findings
+        except PageseekError as error:
+            self._wrong("data", None, str(error))
+            return self._kinds, self._findings
+        if offsets is not None:
+            self._check_offsets(offsets, pages)
+        if column is not None and self._order is not None:
+            self._check_column(column[0], column[1], pages, bounds)
+        if self._order is not None:
+            self._check_statistics(pages, bounds)
+        if seen is not None and self._values is not None:
+            self._kinds.append(DISTINCT)
+            self._check_list(self._values, seen.done())
+        return self._kinds, self._findings
+
+    # -- page index -----------------------------------------------------------------------------
+
+    def _brought(self, offset: int, length: int, kind: str, what: str) -> memoryview | None:
+        if offset == ABSENT:
+            return None
+        self._kinds += [kind] if kind not in self._kinds else []
+        if (
+            length == ABSENT
+            or offset < 4
+            or length <= 0
+            or offset + length > self._file.footer_start
+        ):
+            self._wrong(kind, None, f"{what} of {length} bytes at {offset} has no room in the file")
+            return None
+        (data,) = self._file.store.read([(offset, length)])
+        return memoryview(data)
+
+    def _offsets(self) -> Any:
+        m = self._metadata
+        data = self._brought(
+            m.offset_index_offset, m.offset_index_length, PAGE_INDEX, "an offset index"
+        )
+        if data is None:
+            return None
+        try:
+            start, stop = chunk_range(m)
+            return core.offset_index(data, self._chunk.num_rows, start, stop)
+        except CoreError as error:
+            self._wrong(PAGE_INDEX, None, f"offset index: {error.message}")
+            return None
+
+    def _column(self) -> Any:
+        m = self._metadata
+        data = self._brought(
+            m.column_index_offset, m.column_index_length, PAGE_INDEX, "a column index"
+        )
+        if data is None:
+            return None
+        if m.offset_index_offset == ABSENT:
+            self._wrong(PAGE_INDEX, None, "a column index without an offset index")
+        try:
+            return data, core.column_index(data)
+        except CoreError as error:
+            self._wrong(PAGE_INDEX, None, f"column index: {error.message}")
+            return None
+
+    def _check_offsets(self, found: Any, pages: list[Page]) -> None:
+        n, offsets, sizes, rows = (
+            found[0],
+            *(int64s(part).tolist() if part else [] for part in found[1:4]),
+        )
+        if n != len(pages):
+            self._wrong(
+                PAGE_INDEX, None, f"{n} pages in the offset index, {len(pages)} in the chunk"
+            )
+        for page, offset, size, row in zip(pages, offsets, sizes, rows):  # noqa: B905
+            for name, said, real in (
+                ("offset", offset, page.offset), ("size", size, page.size), ("first row", row, page.first_row)
+            ):  # fmt: skip
+                if said != real:
+                    self._wrong(PAGE_INDEX, page.number, f"{name} {said}, and it is {real}")
+
+    def _check_column(
+        self,
+        data: memoryview,
+        found: Any,
+        pages: list[Page],
+        real: list[tuple[bytes, bytes, int] | None],
+    ) -> None:
+        n, order, null_pages, *places, nulls, nans = found
+        if n != len(pages):
+            self._wrong(
+                PAGE_INDEX, None, f"{n} pages in the column index, {len(pages)} in the chunk"
+            )
+            return
+        lows, highs = (
+            [
+                bytes(data[at : at + size])
+                for at, size in zip(int64s(a).tolist(), int64s(b).tolist(), strict=True)
+            ]
+            for a, b in (places[:2], places[2:])
+        )
+        null_counts = int64s(nulls).tolist() if nulls else None
+        nan_counts = int64s(nans).tolist() if nans else None
+        said: list[tuple[bytes, bytes]] = []
+        for page, low, high, is_null, bounds in zip(
+            pages, lows, highs, null_pages, real, strict=True
+        ):
+            empty = page.nulls == page.num_values
+            if bool(is_null) != empty:
+                what = (
+                    "has nothing but nulls, and is not marked as a null page"
+                    if empty
+                    else "is marked as a null page, and has values"
+                )
+                self._wrong(PAGE_INDEX, page.number, what)
+            if null_counts is not None and null_counts[page.number] != page.nulls:
+                self._wrong(
+                    PAGE_INDEX,
+                    page.number,
+                    f"{null_counts[page.number]} nulls, and it has {page.nulls}",
+                )
+            if (
+                nan_counts is not None
+                and bounds is not None
+                and nan_counts[page.number] != bounds[2]
+            ):
+                self._wrong(
+                    PAGE_INDEX,
+                    page.number,
+                    f"{nan_counts[page.number]} NaN, and it has {bounds[2]}",
+                )
+            if not is_null:
+                self._check_bounds(PAGE_INDEX, page.number, low, high, bounds)
+                said.append((low, high))
+        self._check_order(order, said)
+
+    def _ordered(self) -> bool:
+        """Whether min and max are in an order that is known."""
+        orders, index = self._file.orders, self._leaf.index
+        if self._order is None or not self._order.known or index >= len(orders):
+            return False
+        return orders[index] == TYPE_ORDER or (
+            orders[index] == IEEE754_ORDER and self._order.floats
+        )
+
+    def _check_bounds(
+        self,
+        kind: str,
+        page: int | None,
+        low: bytes,
+        high: bytes,
+        real: tuple[bytes, bytes, int] | None,
+    ) -> None:
+        if not self._ordered() or real is None or not real[0]:
+            return
+        assert self._order is not None
+        if not (self._order.is_value(low) and self._order.is_value(high)):
+            self._wrong(kind, page, "a bound is no value of the column")
+            return
+        if self._order.less(real[0], low):
+            self._wrong(kind, page, f"least {_shown(low)}, and it has {_shown(real[0])}")
+        if self._order.less(high, real[1]):
+            self._wrong(kind, page, f"greatest {_shown(high)}, and it has {_shown(real[1])}")
+
+    def _check_order(self, claimed: int, said: list[tuple[bytes, bytes]]) -> None:
+        if not claimed or not self._ordered():
+            return
+        assert self._order is not None
+        for (low, high), (next_low, next_high) in pairwise(said):
+            pairs = ((low, next_low), (high, next_high))
+            for one, other in pairs:
+                if not (self._order.is_value(one) and self._order.is_value(other)):
+                    return
+                if self._order.less(other, one) if claimed == 1 else self._order.less(one, other):
+                    self._wrong(
+                        PAGE_INDEX, None, f"bounds are said to be {_ORDERS[claimed]}, and are not"
+                    )
+                    return
+
+    # -- statistics of the chunk ------------------------------------------------------------------
+
+    def _check_statistics(
+        self, pages: list[Page], real: list[tuple[bytes, bytes, int] | None]
+    ) -> None:
+        m = self._metadata
+        if m.statistics_present != 1 or len(real) != len(pages):
+            return
+        self._kinds.append(STATISTICS)
+        nulls = sum(page.nulls for page in pages)
+        if m.statistics_null_count != ABSENT and m.statistics_null_count != nulls:
+            self._wrong(STATISTICS, None, f"{m.statistics_null_count} nulls, and it has {nulls}")
+        if m.statistics_min_value_offset == ABSENT or m.statistics_max_value_offset == ABSENT:
+            return
+        low, high = (
+            bytes(self._file.footer[at : at + size])
+            for at, size in (
+                (m.statistics_min_value_offset, m.statistics_min_value_length),
+                (m.statistics_max_value_offset, m.statistics_max_value_length),
+            )
+        )
+        before = len(self._findings)
+        for bounds in real:
+            if len(self._findings) == before:
+                self._check_bounds(STATISTICS, None, low, high, bounds)
+
+    # -- Bloom filter -----------------------------------------------------------------------------
+
+    def _filter(self) -> memoryview | None:
+        m = self._metadata
+        if m.bloom_filter_offset == ABSENT:
+            return None
+        self._kinds.append(BLOOM)
+        offset, end = m.bloom_filter_offset, self._file.footer_start
+        if not 4 <= offset < end:
+            self._wrong(BLOOM, None, f"at byte {offset}, where there is none")
+            return None
+        (head,) = self._file.store.read([(offset, min(256, end - offset))])
+        try:
+            length, size = bloom_core.header(head)
+        except CoreError as error:
+            self._wrong(BLOOM, None, error.message)
+            return None
+        if offset + length + size > end:
+            self._wrong(BLOOM, None, f"its {size} bytes have no room")
+            return None
+        if m.bloom_filter_length not in (ABSENT, length + size):
+            self._wrong(
+                BLOOM,
+                None,
+                f"{m.bloom_filter_length} bytes by the footer, {length + size} by its header",
+            )
+        (data,) = self._file.store.read([(offset + length, size)])
+        return memoryview(data)
+
+    def _in_filter(self, page: Page, bits: memoryview) -> None:
+        assert page.values is not None and self._chunk.kind is not None
+        try:
+            hashes = build.hashes(self._chunk.kind, self._chunk.width, self._asked(page.values))
+        except CoreError:  # values that have no hash: whose filter this is, is not known
+            return
+        n = len(hashes) // 8
+        found = bloom_core.check(bits, bloom_core.places(hashes, bits.nbytes), hashes)
+        if found < n:
+            self._wrong(BLOOM, page.number, f"{n - found} of its {n} values are not in it")
+
+    def _asked(self, values: Values) -> Values:
+        """Without NaN and zeros of floats, which writers hash in ways of their own, and nobody asks for as they are."""
+        kind = {K_F32: np.float32, K_F64: np.float64}.get(self._chunk.kind or 0)
+        if kind is None:
+            return values
+        numbers = np.frombuffer(values.data, kind, values.n)
+        kept = (numbers == numbers) & (numbers != 0)
+        if values.validity is not None:
+            valid = np.frombuffer(values.validity, np.uint8)
+            kept &= np.unpackbits(valid, count=values.n, bitorder="little").view(bool)
+        return values._replace(validity=np.packbits(kept, bitorder="little"))
+
+    # -- list of values ---------------------------------------------------------------------------
+
+    def _check_list(self, found: Distinct, real: distinct.GroupValues) -> None:
+        group = self._chunk.row_group
+        flags = int(found.flags[group])
+        if bool(flags & NULLS) != real.nulls:
+            self._wrong(DISTINCT, None, "it has nulls" if real.nulls else "it has no nulls")
+        if not flags & COMPLETE:
+            return
+        if bool(flags & NANS) != real.nans:
+            self._wrong(DISTINCT, None, "it has NaN" if real.nans else "it has no NaN")
+        values = _values(found, self._leaf)
+        if found.has is not None:
+            bits = np.unpackbits(found.has[group], count=found.n, bitorder="little")
+            values = values.filter(pa.array(bits.astype(bool)))
+        assert real.values is not None
+        missing = (
+            len(real.values) - pc.sum(pc.is_in(real.values, value_set=values)).as_py()
+            if len(real.values)
+            else 0
+        )
+        if missing:
+            self._wrong(
+                DISTINCT, None, f"{missing} of its {len(real.values)} values are not listed"
+            )
+        if found.has is not None and len(values) - (len(real.values) - missing):
+            self._wrong(DISTINCT, None, "values are listed that it has not")
+
+
+def _values(found: Distinct, leaf: Leaf) -> pa.Array:
+    """As the file has them."""
+    kind = distinct.type_of(leaf)
+    if found.ends is not None:
+        buffers = [None, pa.py_buffer(found.ends.astype(np.int32)), pa.py_buffer(found.values)]
+        return pa.Array.from_buffers(kind, found.n, buffers)
+    if pa.types.is_boolean(kind):
+        return pa.array(np.frombuffer(found.values, np.uint8).astype(bool))
+    return pa.Array.from_buffers(kind, found.n, [None, pa.py_buffer(found.values)])
+
+
+def _shown(value: bytes) -> str:
+    return f"{value[:24]!r}{'...' if len(value) > 24 else ''}"

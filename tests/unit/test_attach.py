@@ -1,0 +1,372 @@
+"""Indexes attached to files that exist: the data stays, the answers stay, pages are left out."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.embedded import directory
+from pageseek.index import Attached
+
+ROWS = 12_000
+
+
+def table(seed: int = 1) -> pa.Table:
+    """Columns of many types, some sorted, some not, some with nulls."""
+    random = np.random.default_rng(seed)
+    n = ROWS
+    numbers = random.integers(-(10**6), 10**6, n)
+    nulls = random.random(n) < 0.1
+    floats = random.normal(size=n)
+    floats[random.random(n) < 0.01] = np.nan
+    floats[:3] = [0.0, -0.0, 1.0]
+    texts = np.char.add("name-", random.integers(0, 300, n).astype(str))
+    return pa.table(
+        {
+            "id": pa.array(np.arange(n)),
+            "down": pa.array(-np.arange(n, dtype=np.int32)),
+            "number": pa.array(numbers, mask=nulls),
+            "small": pa.array(random.integers(0, 200, n).astype(np.uint8)),
+            "unsigned": pa.array(random.integers(0, 2**32, n, dtype=np.uint32)),
+            "real": pa.array(floats, mask=nulls),
+            "single": pa.array(floats.astype(np.float32)),
+            "half": pa.array(np.round(floats, 1).astype(np.float16)),
+            "text": pa.array(texts, mask=nulls),
+            "long": pa.array([f"{'é' * 60}{i % 50:04d}" for i in range(n)]),
+            "code": pa.array([b"%04d" % (i % 97) for i in range(n)], pa.binary(4)),
+            "flag": pa.array(numbers % 3 == 0),
+            "when": pa.array([dt.datetime(2020, 1, 1) + dt.timedelta(minutes=i) for i in range(n)]),
+            "day": pa.array([dt.date(2020, 1, 1) + dt.timedelta(days=i // 100) for i in range(n)]),
+            "price": pa.array(
+                [Decimal(int(i)) / 100 for i in numbers % 5000 - 2500], pa.decimal128(9, 2)
+            ),
+            "wide": pa.array([Decimal(int(i)) for i in numbers], pa.decimal128(30, 0)),
+            "none": pa.array([None] * n, pa.int64()),
+            "point": pa.array([{"x": int(i), "y": None if i % 7 else "y"} for i in range(n)]),
+            "list": pa.array([list(range(i % 4)) for i in range(n)], pa.list_(pa.int64())),
+        }
+    )
+
+
+def written(path: Path, data: pa.Table | None = None, **knobs: Any) -> Path:
+    options: dict[str, Any] = {
+        "row_group_size": 5_000, "data_page_size": 4_000, "write_batch_size": 500,
+        "data_page_version": "2.0", "compression": "zstd", "use_dictionary": ["text"],
+    }  # fmt: skip
+    pq.write_table(table() if data is None else data, path, **(options | knobs))
+    return path
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("attach") / "plain.parquet")
+
+
+@pytest.fixture(scope="module")
+def indexed(plain: Path) -> Path:
+    out = plain.with_name("indexed.parquet")
+    made = ps.index.attach(
+        plain, bloom=["number", "text", "point.x"], distinct=["text", "flag", "day", "real", "code"],
+        output=out,
+    )  # fmt: skip
+    assert isinstance(made, Attached)
+    return out
+
+
+def same(a: pa.Table, b: pa.Table) -> bool:
+    """Also where values are NaN, or zeros with a sign."""
+    return a.schema.equals(b.schema) and str(a.to_pylist()) == str(b.to_pylist())
+
+
+def end_of_data(path: Path) -> int:
+    with ps.open(path) as file:
+        return int(file.footer_start)
+
+
+def test_every_byte_of_data_stays_where_it_was(plain: Path, indexed: Path) -> None:
+    before, after = plain.read_bytes(), indexed.read_bytes()
+    end = end_of_data(plain)
+    assert after[:end] == before[:end]
+    assert len(after) > len(before)
+
+
+def test_others_read_what_they_read_before(plain: Path, indexed: Path) -> None:
+    wanted = pq.read_table(plain)
+    assert same(pq.read_table(indexed).replace_schema_metadata(wanted.schema.metadata), wanted)
+    assert same(ps.read_table(indexed), ps.read_table(plain))
+    before, after = pq.read_metadata(plain), pq.read_metadata(indexed)
+    assert after.schema.equals(before.schema)
+    assert after.created_by == before.created_by
+    kept = {k: v for k, v in after.metadata.items() if k != b"pageseek.indexes"}
+    assert kept == before.metadata
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_the_page_index_is_that_of_pyarrow(tmp_path: Path, version: str) -> None:
+    data = table().drop_columns(["list"])
+    ours = written(tmp_path / "plain.parquet", data, data_page_version=version)
+    theirs = written(
+        tmp_path / "theirs.parquet", data, data_page_version=version, write_page_index=True
+    )
+    ps.index.attach(ours, in_place=True)
+    with ps.open(ours) as mine, ps.open(theirs) as other:
+        for leaf in other.leaves:
+            for group in range(other.num_row_groups):
+                a, b = mine.offset_index(group, leaf), other.offset_index(group, leaf)
+                assert a is not None and b is not None
+                assert a.first_row.tolist() == b.first_row.tolist()
+                x, y = mine.column_index(group, leaf), other.column_index(group, leaf)
+                assert (x is None) == (y is None), leaf.name
+                if x is None or y is None:
+                    continue
+                assert x.null_counts is not None and y.null_counts is not None
+                assert x.null_counts.tolist() == y.null_counts.tolist(), leaf.name
+                assert x.null_pages.tolist() == y.null_pages.tolist()
+                if leaf.path[0] != "long":  # ours are cut
+                    assert x.lower.equals(y.lower), leaf.name
+                    assert x.upper.equals(y.upper), leaf.name
+                    assert x.boundary_order == y.boundary_order, leaf.name
+
+
+QUESTIONS = [
+    ps.col("id") == 777,
+    ps.col("down").between(-3000, -2990),
+    ps.col("number") > 999_000,
+    ps.col("number").is_null() & (ps.col("id") < 100),
+    ps.col("unsigned") > 4_294_000_000,
+    ps.col("small") == 199,
+    ps.col("real") > 3.0,
+    ps.col("real").is_nan(),
+    ps.col("single") == 0.0,
+    ps.col("half") < -3,
+    ps.col("text") == "name-17",
+    ps.col("text").starts_with("name-29"),
+    ps.col("text") == "name-x",
+    ps.col("text").isin(["name-1", "nobody"]),
+    ps.col("long") == "é" * 60 + "0007",
+    ps.col("code") == b"0042",
+    ps.col("flag") == True,  # noqa: E712
+    ps.col("when") < dt.datetime(2020, 1, 1, 2),
+    ps.col("day") == dt.date(2020, 2, 1),
+    ps.col("day") != dt.date(2020, 2, 1),
+    ps.col("price") < Decimal("-24.9"),
+    ps.col("wide") > 999_500,
+    ps.col("none").is_not_null(),
+    ps.col("point.x") == 4321,
+    ~(ps.col("text") < "name-9"),
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_answers_are_those_of_the_plain_file(plain: Path, indexed: Path, question: Any) -> None:
+    wanted = ps.read_table(plain, filter=question, prune=False)
+    assert same(ps.read_table(indexed, filter=question), wanted)
+    for mechanism in ("column_index", "bloom_filter", "distinct"):
+        found = ps.read_table(indexed, filter=question, prune=[mechanism])
+        assert same(found, wanted), mechanism
+
+
+def test_pages_are_left_out(plain: Path, indexed: Path) -> None:
+    before = ps.scan(plain, filter=ps.col("id") == 777).explain(analyze=True).to_dict()
+    after = ps.scan(indexed, filter=ps.col("id") == 777).explain(analyze=True).to_dict()
+    assert after["leaves"]["text"]["pages"]["read"] == 1
+    assert after["bytes"]["data"] < before["bytes"]["data"] / 3
+
+
+def test_lists_rule_out_the_whole_file(indexed: Path) -> None:
+    found = ps.scan(indexed, filter=ps.col("code") == b"9999").explain(analyze=True).to_dict()
+    assert found["bytes"]["data"] == 0
+    # statistics know that too; a value between the bounds only the list denies
+    between = ps.col("day").isin([dt.date(2020, 1, 1)]) & (ps.col("text") == "name-170x")
+    found = ps.scan(indexed, filter=between, prune=["distinct"]).explain(analyze=True).to_dict()
+    assert found["row_groups"]["pruned_by"] == {"distinct": 3}
+    assert found["bytes"]["data"] == 0
+
+
+def test_lists_prove_that_all_rows_pass(tmp_path: Path) -> None:
+    data = pa.table({"k": ["a", "c"] * 500, "v": range(1000)})
+    path = written(tmp_path / "x.parquet", data, write_statistics=False, use_dictionary=False)
+    ps.index.attach(path, distinct=["k"], in_place=True)
+    scan = ps.scan(path, columns=["v"], filter=ps.col("k") != "b", prune=["distinct"])
+    assert scan.count_rows() == 1000
+    found = scan.explain(analyze=True).to_dict()
+    assert found["leaves"]["k"]["pages"]["read"] == 0
+
+
+def test_detached_is_as_it_was(plain: Path, indexed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    ps.index.detach(indexed, output=out)
+    assert out.read_bytes() == plain.read_bytes()
+
+
+def test_one_kind_is_taken_out(indexed: Path, plain: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    ps.index.detach(indexed, ["bloom"], output=out)
+    assert {one.kind for one in ps.index.list(out)} == {"page_index", "distinct"}
+    assert ps.index.verify(out).ok
+    ps.index.detach(out, ["page_index", "distinct"], in_place=True)
+    assert out.read_bytes() == plain.read_bytes()
+    with pytest.raises(ValueError, match="no index of kind 'bloom'"):
+        ps.index.detach(out, ["bloom"], in_place=True)
+
+
+def test_attached_one_after_the_other(plain: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(plain.read_bytes())
+    ps.index.attach(path, page_index=False, distinct=["text"], in_place=True)
+    ps.index.attach(path, page_index=["id"], in_place=True)
+    ps.index.attach(path, page_index=False, bloom={"text": 0.001}, distinct=["flag"], in_place=True)
+    kinds = {(one.kind, one.column) for one in ps.index.list(path)}
+    assert kinds == {
+        ("distinct", "text"),
+        ("distinct", "flag"),
+        ("page_index", "id"),
+        ("bloom", "text"),
+    }
+    assert ps.index.verify(path).ok
+    ps.index.detach(path, in_place=True)
+    assert path.read_bytes() == plain.read_bytes()
+
+
+def test_verified(indexed: Path) -> None:
+    found = ps.index.verify(indexed)
+    assert found.ok, str(found)
+    assert found.checked["page_index"] == 3 * 20
+    assert found.checked["bloom"] == 9
+    assert found.checked["distinct"] == 15
+
+
+def test_what_is_there_is_kept(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.parquet", write_page_index=True)
+    before = path.read_bytes()
+    made = ps.index.attach(path, in_place=True)
+    assert not made.added
+    assert path.read_bytes() == before
+    made = ps.index.attach(path, page_index=["id"], replace=True, in_place=True)
+    assert made.added == {("page_index", "id"): 3}
+    assert ps.index.verify(path).ok
+
+
+def test_nothing_is_left_behind_by_a_failure(plain: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(plain.read_bytes())
+
+    def broken(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    for name in ("write", "fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, broken)
+            with pytest.raises(OSError, match="disk is full"):
+                ps.index.attach(path, in_place=True)
+        assert path.read_bytes() == plain.read_bytes()
+        assert os.listdir(tmp_path) == ["x.parquet"]
+
+
+def test_a_file_that_changes_meanwhile_is_left_alone(
+    plain: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(plain.read_bytes())
+    real = os.fsync
+
+    def touched(fd: int) -> None:
+        real(fd)
+        with open(path, "ab") as file:
+            file.write(b"x")
+
+    monkeypatch.setattr(os, "fsync", touched)
+    with pytest.raises(ps.FileChangedError):
+        ps.index.attach(path, in_place=True)
+    assert path.read_bytes() == plain.read_bytes() + b"x"
+
+
+def test_where_to_has_to_be_said(plain: Path) -> None:
+    with pytest.raises(ValueError, match="required"):
+        ps.index.attach(plain)
+    with pytest.raises(ValueError, match="required"):
+        ps.index.attach(plain, output="x", in_place=True)
+    with pytest.raises(ValueError, match="in_place"):
+        ps.index.attach(plain, output=plain)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "message"),
+    [
+        ({"bloom": ["flag"]}, "no Bloom filter of BOOLEAN"),
+        ({"distinct": ["list.list.element"]}, "lies in a list"),
+        ({"bloom": ["nothing"]}, "nothing"),
+    ],
+)
+def test_what_cannot_be_is_refused(plain: Path, tmp_path: Path, knobs: Any, message: str) -> None:
+    with pytest.raises(ps.PageseekError, match=message):
+        ps.index.attach(plain, output=tmp_path / "out", **knobs)
+    assert not os.listdir(tmp_path)
+
+
+def test_rows_that_span_pages(tmp_path: Path) -> None:
+    """Pages of version 1 may end within a row: such a chunk gets no page index, and says why."""
+    data = pa.table(
+        {"id": range(2000), "list": pa.array([list(range(i % 40)) for i in range(2000)])}
+    )
+    path = written(tmp_path / "x.parquet", data, data_page_version="1.0", write_batch_size=64)
+    made = ps.index.attach(path, in_place=True)
+    assert ("page_index", "id") in made.added
+    assert pq.read_table(path).equals(data)
+    assert ps.index.verify(path).ok
+    question = ps.col("id").between(100, 110)
+    assert ps.read_table(path, filter=question).equals(data.slice(100, 11))
+
+
+def test_other_readers_prune(indexed: Path, plain: Path) -> None:
+    found = ds.dataset(indexed).to_table(filter=ds.field("id") == 777)
+    assert found.equals(ds.dataset(plain).to_table(filter=ds.field("id") == 777))
+
+
+def test_a_stale_index_is_ignored(indexed: Path, tmp_path: Path) -> None:
+    """A writer that keeps the key, as pyarrow does, lays the data elsewhere."""
+    path = tmp_path / "x.parquet"
+    data = pq.read_table(indexed)
+    with ps.open(indexed) as file:  # as pyarrow does for other keys
+        data = data.replace_schema_metadata(dict(file.key_value_metadata))
+    changed = data.set_column(
+        data.schema.get_field_index("text"), "text", pa.array(["new"] * data.num_rows)
+    )
+    pq.write_table(changed, path, row_group_size=5_000)
+    scan = ps.scan(path, filter=ps.col("text") == "new", prune=["distinct"])
+    report = scan.explain(analyze=True)
+    assert any("ignored" in note for note in report.notes)
+    assert scan.count_rows() == data.num_rows
+
+
+def test_damaged_bodies_are_ignored(indexed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    whole = bytearray(indexed.read_bytes())
+    with ps.open(indexed) as file:
+        found = directory(file)
+    assert found is not None
+    wanted = ps.read_table(indexed, filter=ps.col("text") == "name-17", prune=False)
+    for pointer in found.pointers:
+        if pointer.kind != "distinct":
+            continue
+        for at in range(pointer.offset, pointer.offset + pointer.length, 7):
+            broken = bytearray(whole)
+            broken[at] ^= 0x41
+            path.write_bytes(broken)
+            scan = ps.scan(path, filter=ps.col("text") == "name-17", prune=["distinct"])
+            notes = scan.explain(analyze=True).notes
+            assert same(scan.to_table(), wanted)
+            if pointer.leaf == ("text",):
+                assert any("ignored" in note for note in notes)
+            if at > pointer.offset + 200:
+                break
