@@ -33,7 +33,8 @@ cdef extern from "pageseek.h" nogil:
         const int64_t *dropped
         size_t n_dropped
         const int64_t *added
-        size_t n_added, n_orders
+        size_t n_added
+        int64_t n_orders
     ctypedef struct ps_page_bounds:
         size_t n
         const uint8_t *null_pages
@@ -132,7 +133,7 @@ cdef tuple _text(pieces):
     return b"".join(pieces), places
 
 
-def footer_edited(data, places, list dropped, list added, size_t orders=0, *, size_t max_size=1 << 30):
+def footer_edited(data, places, list dropped, list added, int64_t orders=0, *, size_t max_size=1 << 30):
     """FileMetaData with other places of indexes and other key-value pairs; all else is kept, to the byte.
 
     Parameters
@@ -145,7 +146,7 @@ def footer_edited(data, places, list dropped, list added, size_t orders=0, *, si
     added : list of (bytes, bytes)
         Pairs that come, behind those that stay.
     orders : int
-        Leaves that get TYPE_ORDER, where the footer has no column_orders.
+        Leaves that get TYPE_ORDER, where the footer has no column_orders; -1: column_orders go.
 
     Raises
     ------

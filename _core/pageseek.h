@@ -623,8 +623,8 @@ typedef struct ps_footer_edit {
     size_t n_dropped;
     const int64_t *added; /* pairs that come: offset and length of key, of value */
     size_t n_added;
-    size_t
-        n_orders; /* leaves that are given TYPE_ORDER where the footer has no column_orders; 0: none */
+    /* leaves that are given TYPE_ORDER where the footer has no column_orders; 0: none; -1: column_orders go */
+    int64_t n_orders;
 } ps_footer_edit;
 /* FileMetaData at data[0..length) with the edit made; all else is copied as it is, fields unknown to us too, and
  * bytes behind the struct are left out. PS_UNSUPPORTED: a chunk whose metadata is encrypted. */

@@ -219,6 +219,7 @@ static ps_status write_key_values(editor *e, const change *of, int32_t *last) {
 
 /* TYPE_ORDER for every leaf, where the file says nothing of orders. */
 static ps_status write_column_orders(editor *e, const change *of, int32_t *last) {
+    if (e->edit->n_orders < 0) return PS_OK;
     if (of->old) {
         PS_TRY(ps_write_field(e->w, last, of->id, of->old_type));
         e->t.p = of->old;
@@ -227,8 +228,8 @@ static ps_status write_column_orders(editor *e, const change *of, int32_t *last)
     }
     if (!e->edit->n_orders) return PS_OK;
     PS_TRY(ps_write_field(e->w, last, of->id, PS_T_LIST));
-    PS_TRY(ps_write_list(e->w, PS_T_STRUCT, e->edit->n_orders));
-    for (size_t i = 0; i < e->edit->n_orders; i++) {
+    PS_TRY(ps_write_list(e->w, PS_T_STRUCT, (size_t)e->edit->n_orders));
+    for (int64_t i = 0; i < e->edit->n_orders; i++) {
         int32_t id = 0;
         PS_TRY(ps_write_field(e->w, &id, 1, PS_T_STRUCT)); /* TYPE_ORDER, without a field */
         PS_TRY(ps_write_stop(e->w));

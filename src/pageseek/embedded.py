@@ -78,18 +78,20 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """All indexes of a file that were attached. `base`: the bytes that it had before the first, without its footer."""
+    """All indexes of a file that were attached. `base`: the bytes that it had before the first, without its footer.
+    `orders`: its column_orders were added then, too.
+    """
 
     base: int
     pointers: tuple[Pointer, ...] = ()
+    orders: bool = False
 
     def to_value(self) -> bytes:
         """What stands under KEY."""
-        made = {
-            "version": VERSION,
-            "base": self.base,
-            "indexes": [pointer.to_json() for pointer in self.pointers],
-        }
+        made: dict[str, Any] = {"version": VERSION, "base": self.base}
+        if self.orders:
+            made["orders"] = True
+        made["indexes"] = [pointer.to_json() for pointer in self.pointers]
         return json.dumps(made, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -116,7 +118,8 @@ def directory(file: FooterFile) -> Directory | None:
         raise DoubtError(f"{KEY.decode()} is of version {version!r}, which is not known")
     if type(base) is not int or not isinstance(listed, list):
         raise DoubtError(f"{KEY.decode()} is damaged")
-    return Directory(base, tuple(_pointers(listed, file.footer_start)))
+    orders = found.get("orders") is True
+    return Directory(base, tuple(_pointers(listed, file.footer_start)), orders)
 
 
 def _pointers(listed: Sequence[Any], end: int) -> Iterator[Pointer]:
@@ -166,7 +169,7 @@ def fingerprint(file: FooterFile, leaf: Leaf) -> int:
 
     Who writes a file anew, or puts several together, lays them elsewhere.
     """
-    table = int64s(file.chunk_table(leaf)).reshape(-1, len(Chunk._fields))
+    table = int64s(file.stated_chunks(leaf)).reshape(-1, len(Chunk._fields))
     counts = np.array(file.group_rows, np.int64).reshape(-1, 1)
     return xxh64(np.concatenate([counts, table[:, _CHUNK]], axis=1).astype("<i8").tobytes())
 

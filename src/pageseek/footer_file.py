@@ -336,6 +336,13 @@ class FooterFile:
             found = self._chunk_tables[leaf.index] = self._read_chunks(at, leaf)
         return found
 
+    def stated_chunks(self, leaf: Leaf) -> bytes:
+        """The same as the footer states them, even where that is known to be wrong."""
+        try:
+            return core.chunks(self._footer, bytes(self._chunk_at[leaf.index :: self.num_leaves]))
+        except CoreError as error:
+            raise from_core(error, f"{self.name}: column {leaf.name!r}: chunk metadata") from error
+
     def _chunk(self, row_group: int, leaf: Leaf) -> Any:
         """One column chunk, as the footer has it."""
         found = self._chunks.get((row_group, leaf.index))

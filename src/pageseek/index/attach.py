@@ -27,7 +27,7 @@ from pageseek.embedded import (
     sealed,
     types_of,
 )
-from pageseek.errors import CoreError, UnsupportedError, from_core
+from pageseek.errors import CoreError, CorruptFileError, UnsupportedError, from_core
 from pageseek.index import bloom, distinct
 from pageseek.index.build import Built, Wish, build
 from pageseek.index.distinct import GroupValues
@@ -128,7 +128,7 @@ def attach(
         wishes = _wishes(file, page_index, bloom, distinct, replace, before)
         order_given = not file.has_orders and not _has_bounds(file)
         with closing(LocalTarget(path, one.path if in_place else None)) as target:
-            made = _Writing(file, target, before, order_given)
+            made = _Writing(file, target, before, order_given, replace)
             target.copy(file.store, file.footer_start, lambda _: None)
             for chunk in _built(file, wishes, report, order_given, threads):
                 made.take(chunk)
@@ -189,6 +189,14 @@ def _refuse(file: ParquetFile) -> None:
         raise UnsupportedError(
             f"{file.name}: the file is encrypted, and an index in the clear would tell what it hides"
         )
+    for leaf in file.leaves:
+        for group in range(file.num_row_groups):
+            _, _, stop = file.placed_chunk(group, leaf)
+            if stop > file.footer_start:
+                raise CorruptFileError(
+                    f"{file.name}: column {leaf.name!r}, row group {group}: the chunk ends at byte {stop}, "
+                    f"inside the footer, which begins at {file.footer_start}: nothing can be attached"
+                )
 
 
 def directory_of(file: ParquetFile, report: Report) -> Directory | None:
@@ -273,9 +281,15 @@ class _Writing:
     """The bytes behind the old ones, as chunk after chunk is done."""
 
     def __init__(
-        self, file: ParquetFile, target: LocalTarget, before: Directory | None, order_given: bool
+        self,
+        file: ParquetFile,
+        target: LocalTarget,
+        before: Directory | None,
+        order_given: bool,
+        replace: bool,
     ) -> None:
         self._file, self._target, self._before = file, target, before
+        self._replace = replace
         n = file.num_row_groups * file.num_leaves
         self._places = array("q", [ABSENT]) * (n * core.PLACES)
         self._order_given = order_given
@@ -295,12 +309,31 @@ class _Writing:
         if made.distinct is not None:
             self._values.setdefault(leaf.index, {})[group] = made.distinct
         if made.page_index is not None:
+            self._keep_offsets(group, leaf, made.page_index)
             self._page_indexes.append((group, leaf.index, made.page_index))
             for why in made.page_index.why_not:
                 part = "column index" if made.page_index.offsets is not None else "page index"
                 self.result.skipped.append(f"{part} of {leaf.name!r}, row group {group}: {why}")
-            if made.page_index.offsets is not None:
+            if made.page_index.offsets is not None or made.page_index.column is not None:
                 self._count(PAGE_INDEX, leaf)
+
+    def _keep_offsets(self, group: int, leaf: Leaf, made: PageIndex) -> None:
+        """An offset index that the writer left stays, if it is that of the pages."""
+        if self._replace or self._file.chunk(group, leaf).offset_index_offset == ABSENT:
+            return
+        known, new = self._file.offset_index(group, leaf), made.offsets
+        made.offsets = None
+        if new is None or made.column is None:
+            made.column = None
+        elif (
+            known is None
+            or core.offset_index(known.offset, known.compressed_size, known.first_row[:-1].copy())
+            != new
+        ):
+            made.column = None
+            made.why_not.append(
+                "the offset index that it has does not fit its pages; say replace=True"
+            )
 
     def _count(self, kind: str, leaf: Leaf) -> None:
         key = kind, leaf.name
@@ -325,6 +358,7 @@ class _Writing:
         found = Directory(
             file.footer_start if before is None else before.base,
             (*(one for one in kept if (one.kind, one.leaf) not in new), *self._regions),
+            self._order_given or (before is not None and before.orders),
         )
         added = [(KEY, found.to_value())] if found.pointers else []
         self._write_footer([KEY], added, file.num_leaves if self._order_given else 0)
@@ -338,6 +372,13 @@ class _Writing:
         if made is None:
             self.result.skipped.append(
                 f"distinct values of {leaf.name!r}: more than {distinct.MOST:,}, or {format_size(distinct.LARGEST)}"
+            )
+            return
+        try:
+            made.array(file.schema_tree.parquet_form(leaf))
+        except (DoubtError, CoreError):
+            self.result.skipped.append(
+                f"distinct values of {leaf.name!r}: some are none of its type"
             )
             return
         chunks = fingerprint(file, leaf)
@@ -355,7 +396,7 @@ class _Writing:
             if made.column is not None:
                 at = self._target.write(made.column)
                 self._place(group, leaf, COLUMN_PLACE, at, len(made.column))
-            elif made.offsets is not None:  # an old one would not fit the new offset index
+            elif made.offsets is not None:  # an old one may not fit the new offset index
                 self._place(group, leaf, COLUMN_PLACE, GONE, GONE)
         for group, leaf, made in self._page_indexes:
             if made.offsets is not None:

@@ -6,6 +6,7 @@ import math
 
 from pageseek._core import build
 from pageseek.errors import UnsupportedError
+from pageseek.index.distinct import check_width
 from pageseek.index.pages import Chunk, Page
 from pageseek.schema import Leaf
 from pageseek.types import BOOLEAN, BYTE_ARRAY, INT96, L_DECIMAL, PHYSICAL_NAMES, logical_of
@@ -25,6 +26,7 @@ def check(leaf: Leaf, rate: float) -> None:
     """Raise UnsupportedError where values of a leaf have no hash of their own, ValueError for a rate that is none."""
     if not 1e-9 <= rate < 1:
         raise ValueError(f"a false-positive rate of {rate!r}: above 0 and below 1, such as {RATE}")
+    check_width(leaf)
     physical = leaf.element.type
     several = physical == BYTE_ARRAY and logical_of(leaf.element)[0] == L_DECIMAL
     if physical in (BOOLEAN, INT96) or several:

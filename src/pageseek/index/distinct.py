@@ -23,6 +23,7 @@ from pageseek.types import (
     INT64,
     INT96,
     L_FLOAT16,
+    MAX_FIXED,
     PHYSICAL_NAMES,
     logical_of,
 )
@@ -37,6 +38,7 @@ _TYPES = {
 
 def check(leaf: Leaf) -> None:
     """Raise UnsupportedError where the values of a leaf are not listed."""
+    check_width(leaf)
     if leaf.max_rep:
         raise UnsupportedError(
             f"column {leaf.name!r}: it lies in a list, whose values are not listed; leave it out of distinct=[...]"
@@ -44,6 +46,14 @@ def check(leaf: Leaf) -> None:
     if leaf.element.type == INT96:
         raise UnsupportedError(
             f"column {leaf.name!r}: values of {PHYSICAL_NAMES[INT96]} are not listed; leave it out of distinct=[...]"
+        )
+
+
+def check_width(leaf: Leaf) -> None:
+    """Raise UnsupportedError where values have a width that no reader takes."""
+    if leaf.element.type == FIXED and not 0 < leaf.element.type_length <= MAX_FIXED:
+        raise UnsupportedError(
+            f"column {leaf.name!r}: values of {leaf.element.type_length} bytes; leave the column out"
         )
 
 

@@ -171,6 +171,8 @@ class Chunk:
     ) -> tuple[Values | None, int]:
         if not n:
             return Values(0, None, None, b"") if values else None, 0
+        if not count:
+            raise SpansError("all its values belong to a row that begins before it")
         ranges = struct.pack("<2q", row, row + count)
         found = decoder.read_page(data, row, count, ranges)
         if isinstance(found, int):

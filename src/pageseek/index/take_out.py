@@ -122,8 +122,11 @@ def detach(
             base = file.footer_start
         result = Attached(path, file.store.size, 0)
         places = _without(file, goes, result)
-        added = [(KEY, Directory(found.base, tuple(stays)).to_value())] if found and stays else []
-        footer = new_footer(file, places, [KEY], added)
+        added = []
+        if found is not None and stays:
+            added = [(KEY, Directory(found.base, tuple(stays), found.orders).to_value())]
+        orders = GONE if found is not None and found.orders and not stays else 0
+        footer = new_footer(file, places, [KEY], added, orders)
         with closing(LocalTarget(path, one.path if in_place else None)) as target:
             target.copy(file.store, base, lambda _: None)
             target.write(footer)

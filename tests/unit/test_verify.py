@@ -1,0 +1,345 @@
+"""`verify` finds what an index says and the data denies: plausible lies, planted one at a time."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from array import array
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pageseek._core import build
+from pageseek._core import metadata as core
+from pageseek._core.bloom import xxh64
+
+import pageseek as ps
+from pageseek.distinct import Distinct
+from pageseek.embedded import KEY, Directory, directory, fingerprint, opened, sealed
+from pageseek.index.attach import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
+from pageseek.metadata import ParquetFile
+from pageseek.types import ABSENT
+
+ROWS, GROUP = 6_000, 1
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    random = np.random.default_rng(3)
+    reals = random.normal(size=ROWS)
+    reals[::50] = np.nan
+    data = pa.table(
+        {
+            "id": np.arange(ROWS),
+            "number": pa.array(random.integers(0, 9999, ROWS), mask=random.random(ROWS) < 0.2),
+            "gap": pa.array([None if 3000 <= i < 4000 else i for i in range(ROWS)]),
+            "real": reals,
+            "text": [f"{i % 7}{'x' * 70}{i:05d}" for i in range(ROWS)],
+            "kind": pa.array([None if i == 17 else "abcdefg"[i % (5 if i < 3000 else 7)] for i in range(ROWS)]),
+        }
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("verify") / "x.parquet"
+    pq.write_table(
+        data, path, row_group_size=3_000, max_rows_per_page=250, use_dictionary=False
+    )  # fmt: skip
+    ps.index.attach(path, bloom=["number", "id"], distinct=["kind"], in_place=True)
+    found = ps.index.verify(path)
+    assert found.ok, str(found)
+    return path
+
+
+def with_bodies(path: Path, bodies: dict[tuple[str, int], bytes | None]) -> None:
+    """Give chunks of one row group other indexes: by column and place, the bytes; None takes one away."""
+    with ps.open(path) as file:
+        places = array("q", [ABSENT]) * (file.num_row_groups * file.num_leaves * build.PLACES)
+        data = bytearray(path.read_bytes()[: file.footer_start])
+        for (column, place), body in bodies.items():
+            leaf = file.schema_tree.find(column)
+            at = (GROUP * file.num_leaves + leaf.index) * build.PLACES + place
+            places[at], places[at + 1] = (-1, -1) if body is None else (len(data), len(body))
+            data += body or b""
+        footer = new_footer(file, places, [], [])
+    path.write_bytes(bytes(data) + footer + struct.pack("<I", len(footer)) + b"PAR1")
+
+
+def raw(path: Path, column: str, what: str) -> bytes:
+    """The bytes of an index of a chunk."""
+    with ps.open(path) as file:
+        chunk: Any = file.chunk(GROUP, file.schema_tree.find(column))
+        at, size = getattr(chunk, f"{what}_offset"), getattr(chunk, f"{what}_length")
+        return path.read_bytes()[at : at + size]
+
+
+class Bounds:
+    """A ColumnIndex to be changed."""
+
+    def __init__(self, data: bytes) -> None:
+        n, self.order, nulls, a, b, c, d, self.nulls, self.nans = core.column_index(data)
+        self.null_pages = bytearray(nulls)
+        self.least, self.most = (
+            [data[at : at + size] for at, size in zip(array("q", x), array("q", y), strict=True)]
+            for x, y in ((a, b), (c, d))
+        )
+        self.nulls, self.nans = array("q", self.nulls), array("q", self.nans) if self.nans else None
+        assert n == len(self.least) > 3
+
+    def written(self) -> bytes:
+        return build.column_index(
+            self.null_pages, self.least, self.most, self.order, self.nulls, self.nans
+        )
+
+
+def column_lie(column: str, change: Callable[[Bounds], None]) -> Callable[[Path], None]:
+    def plant(path: Path) -> None:
+        bounds = Bounds(raw(path, column, "column_index"))
+        change(bounds)
+        with_bodies(path, {(column, COLUMN_PLACE): bounds.written()})
+
+    return plant
+
+
+def number(value: int) -> bytes:
+    return struct.pack("<q", value)
+
+
+def raised(bounds: Bounds) -> None:
+    bounds.least[2] = number(struct.unpack("<q", bounds.least[2])[0] + 1)
+
+
+def lowered(bounds: Bounds) -> None:
+    bounds.most[1] = number(struct.unpack("<q", bounds.most[1])[0] - 1)
+
+
+def fewer_nulls(bounds: Bounds) -> None:
+    bounds.nulls[1] -= 1
+
+
+def null_page(bounds: Bounds) -> None:
+    bounds.null_pages[0] = 1
+    bounds.least[0] = bounds.most[0] = b""
+
+
+def no_null_page(bounds: Bounds) -> None:
+    at = bounds.null_pages.index(1)
+    bounds.null_pages[at] = 0
+    bounds.least[at] = bounds.most[at] = number(0)
+
+
+def ascending(bounds: Bounds) -> None:
+    bounds.order = 1
+
+
+def descending(bounds: Bounds) -> None:
+    bounds.order = 2
+
+
+def more_nans(bounds: Bounds) -> None:
+    assert bounds.nans is not None
+    bounds.nans[0] += 1
+
+
+def a_page_less(bounds: Bounds) -> None:
+    del bounds.least[-1], bounds.most[-1], bounds.null_pages[-1], bounds.nulls[-1]
+
+
+def of_another_width(bounds: Bounds) -> None:
+    bounds.least[1] = bounds.least[1][:4]
+
+
+def cut_short(bounds: Bounds) -> None:
+    bounds.most[0] = bounds.most[0][:-1] + bytes([bounds.most[0][-1] - 1])
+
+
+def nan_bound(bounds: Bounds) -> None:
+    bounds.most[0] = struct.pack("<d", float("nan"))
+
+
+def offset_lie(column: str, change: Callable[[Any, Any, Any], None]) -> Callable[[Path], None]:
+    def plant(path: Path) -> None:
+        with ps.open(path) as file:
+            found = file.offset_index(GROUP, column)
+            assert found is not None
+            offset, size, rows = (
+                array("q", part.tolist())
+                for part in (found.offset, found.compressed_size, found.first_row[:-1])
+            )
+        change(offset, size, rows)
+        with_bodies(path, {(column, OFFSET_PLACE): build.offset_index(offset, size, rows)})
+
+    return plant
+
+
+def other_place(offset: Any, size: Any, rows: Any) -> None:
+    offset[2] += 1
+    size[2] -= 1
+
+
+def other_size(offset: Any, size: Any, rows: Any) -> None:
+    size[2] -= 1
+
+
+def other_row(offset: Any, size: Any, rows: Any) -> None:
+    rows[3] += 1
+
+
+def page_left_out(offset: Any, size: Any, rows: Any) -> None:
+    for part in (offset, size, rows):
+        del part[2]
+
+
+def no_offsets(path: Path) -> None:
+    with_bodies(path, {("number", OFFSET_PLACE): None})
+
+
+def bloom_lie(change: Callable[[bytearray], None]) -> Callable[[Path], None]:
+    def plant(path: Path) -> None:
+        body = bytearray(raw(path, "number", "bloom_filter"))
+        change(body)
+        with_bodies(path, {("number", BLOOM_PLACE): bytes(body)})
+
+    return plant
+
+
+def entry_dropped(body: bytearray) -> None:
+    at = next(i for i in range(len(body) - 1, 0, -1) if body[i])
+    body[at] &= body[at] - 1
+
+
+def all_dropped(body: bytearray) -> None:
+    body[-1024:] = bytes(1024)
+
+
+def of_another_column(path: Path) -> None:
+    with_bodies(path, {("number", BLOOM_PLACE): raw(path, "id", "bloom_filter")})
+
+
+def list_lie(change: Callable[[Distinct], Distinct]) -> Callable[[Path], None]:
+    """A list that says something else, and is otherwise in order."""
+
+    def plant(path: Path) -> None:
+        with ps.open(path) as file:
+            leaf = file.schema_tree.find("kind")
+            found = directory(file)
+            assert found is not None
+            old = next(one for one in found.pointers if one.leaf == ("kind",))
+            data = path.read_bytes()
+            chunks = fingerprint(file, leaf)
+            body = opened(old, memoryview(data)[old.offset : old.offset + old.length], chunks)
+            made = sealed(change(Distinct.of(body, file.num_row_groups)).to_bytes(), chunks)
+            pointer = replace(old, offset=file.footer_start, length=len(made), checksum=xxh64(made))
+            put(path, file, data[: file.footer_start] + made, Directory(found.base, (pointer,)))
+
+    return plant
+
+
+def put(path: Path, file: ParquetFile, data: bytes, found: Directory) -> None:
+    places = array("q", [ABSENT]) * (file.num_row_groups * file.num_leaves * build.PLACES)
+    footer = new_footer(file, places, [KEY], [(KEY, found.to_value())])
+    path.write_bytes(data + footer + struct.pack("<I", len(footer)) + b"PAR1")
+
+
+def value_missing(found: Distinct) -> Distinct:
+    assert found.ends is not None and found.has is not None
+    return replace(
+        found, n=6, values=bytes(found.values[:-1]), ends=found.ends[:-1],
+        has=found.has & 0x3F,
+    )  # fmt: skip
+
+
+def not_in_group(found: Distinct) -> Distinct:
+    assert found.has is not None
+    has = found.has.copy()
+    has[GROUP] &= 0xFE
+    return replace(found, has=has)
+
+
+def in_group(found: Distinct) -> Distinct:
+    assert found.has is not None
+    has = found.has.copy()
+    has[0] |= 0x40
+    return replace(found, has=has)
+
+
+def without_nulls(found: Distinct) -> Distinct:
+    return replace(found, flags=found.flags & ~np.uint8(2))
+
+
+def other_checksum(path: Path) -> None:
+    with ps.open(path) as file:
+        found = directory(file)
+        assert found is not None
+        pointers = tuple(replace(one, checksum=one.checksum ^ 1) for one in found.pointers)
+        put(path, file, path.read_bytes()[: file.footer_start], Directory(found.base, pointers))
+
+
+LIES: dict[str, Callable[[Path], None]] = {
+    "least too high": column_lie("number", raised),
+    "greatest too low": column_lie("id", lowered),
+    "greatest of a text too low": column_lie("text", cut_short),
+    "NaN as a bound": column_lie("real", nan_bound),
+    "bound of another width": column_lie("number", of_another_width),
+    "null count": column_lie("number", fewer_nulls),
+    "null page with values": column_lie("number", null_page),
+    "null page not marked": column_lie("gap", no_null_page),
+    "ascending": column_lie("number", ascending),
+    "descending": column_lie("id", descending),
+    "NaN count": column_lie("real", more_nans),
+    "a page too few in the column index": column_lie("number", a_page_less),
+    "offset": offset_lie("number", other_place),
+    "size": offset_lie("number", other_size),
+    "first row": offset_lie("number", other_row),
+    "a page too few in the offset index": offset_lie("number", page_left_out),
+    "no offset index": no_offsets,
+    "Bloom entry dropped": bloom_lie(entry_dropped),
+    "Bloom filter emptied": bloom_lie(all_dropped),
+    "Bloom filter of another column": of_another_column,
+    "value not listed": list_lie(value_missing),
+    "value not in its row group": list_lie(not_in_group),
+    "value in a row group that has it not": list_lie(in_group),
+    "nulls denied": list_lie(without_nulls),
+    "checksum": other_checksum,
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_is_found(whole: Path, tmp_path: Path, lie: str) -> None:
+    path = tmp_path / "x.parquet"
+    shutil.copy(whole, path)
+    LIES[lie](path)
+    found = ps.index.verify(path)
+    assert not found.ok
+    assert str(found).count("\n") == len(found.findings)
+    assert len({one.column for one in found.findings}) == 1
+
+
+def test_statistics_of_chunks_are_checked(whole: Path, tmp_path: Path) -> None:
+    """Those lie in the footer itself."""
+    data = bytearray(whole.read_bytes())
+    low = struct.pack(
+        "<q", 3000
+    )  # the least `id` of the second row group, as its statistics have it
+    at = data.rindex(b"\x08" + low)
+    data[at + 1 : at + 9] = struct.pack("<q", 3001)
+    path = tmp_path / "x.parquet"
+    path.write_bytes(data)
+    kinds = {one.kind for one in ps.index.verify(path).findings}
+    assert "statistics" in kinds
+
+
+def test_a_page_that_cannot_be_read_is_a_finding(whole: Path, tmp_path: Path) -> None:
+    data = bytearray(whole.read_bytes())
+    with ps.open(whole) as file:
+        offsets = file.offset_index(0, "text")
+        assert offsets is not None
+        at = int(offsets.offset[1])
+    data[at : at + 4] = b"\xff" * 4
+    path = tmp_path / "x.parquet"
+    path.write_bytes(data)
+    found = ps.index.verify(path)
+    assert [one.column for one in found.findings] == ["text"]
+    assert found.findings[0].kind == "data"
