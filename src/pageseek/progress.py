@@ -13,8 +13,8 @@ PATIENCE = 0.5  # seconds before a bar appears
 
 
 class Progress(NamedTuple):
-    """`stage` is "files", while they are opened and pruned, or "row groups", while these are read: so many are `done`
-    of a `total`. Rows and bytes are those so far.
+    """`stage` is "files", while they are opened and pruned, "row groups", while these are read, or "column chunks", while
+    indexes are built or verified: so many are `done` of a `total`. Rows and bytes are those so far.
     """
 
     stage: str
@@ -81,5 +81,27 @@ def watched(progress: bool | Watch, report: Report) -> Iterator[None]:
         yield
     finally:
         report.watch = None
+        if bar is not None:
+            bar.close()
+
+
+@contextmanager
+def counted(
+    stage: str, total: int, progress: bool | Watch, report: Report
+) -> Iterator[Callable[[], None]]:
+    """The same for work that has one stage: what is given is to be called after each step."""
+    bar = _Bar() if progress is True else None
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if progress is not False:
+            watch: Watch = progress if bar is None else bar  # type: ignore[assignment]
+            watch(Progress(stage, done, total, 0, sum(report.bytes.values())))
+
+    try:
+        yield step
+    finally:
         if bar is not None:
             bar.close()

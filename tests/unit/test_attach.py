@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -370,3 +372,53 @@ def test_damaged_bodies_are_ignored(indexed: Path, tmp_path: Path) -> None:
                 assert any("ignored" in note for note in notes)
             if at > pointer.offset + 200:
                 break
+
+
+@pytest.mark.parametrize("log", ["_delta_log", "metadata/v1.metadata.json"])
+def test_files_of_tables_are_left_alone(plain: Path, tmp_path: Path, log: str) -> None:
+    """Tables record the sizes of their files: a larger one could not be read through them."""
+    (tmp_path / log).mkdir(parents=True)
+    path = tmp_path / "data" / "part=1" / "x.parquet"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(plain.read_bytes())
+    for knobs in ({"in_place": True}, {"output": path.with_name("y.parquet")}):
+        with pytest.raises(ps.UnsupportedError, match="table"):
+            ps.index.attach(path, **knobs)
+        with pytest.raises(ps.UnsupportedError, match="table"):
+            ps.index.detach(path, **knobs)
+    assert path.read_bytes() == plain.read_bytes()
+
+
+def test_progress_is_told(plain: Path, tmp_path: Path) -> None:
+    seen: list[ps.Progress] = []
+    ps.index.attach(plain, page_index=["id"], output=tmp_path / "x", progress=seen.append)
+    assert [(one.stage, one.done, one.total) for one in seen] == [
+        ("column chunks", i + 1, 3) for i in range(3)
+    ]
+
+
+def test_killed_at_any_moment_the_file_is_whole(plain: Path, tmp_path: Path) -> None:
+    """A process that ends without a word leaves the old file, or the new one."""
+    path = tmp_path / "x.parquet"
+    path.write_bytes(plain.read_bytes())
+    code = """
+import os, random, sys, threading, time
+import pageseek as ps
+def end():
+    time.sleep(float(sys.argv[2]))
+    os._exit(9)
+ps.index.list(sys.argv[1])  # what has to be imported is
+threading.Thread(target=end, daemon=True).start()
+ps.index.attach(sys.argv[1], bloom=["id", "text"], distinct=["text"], in_place=True)
+"""
+    ends = []
+    for i in range(12):
+        run = subprocess.run([sys.executable, "-c", code, str(path), str(i * 0.012)], check=False)
+        ends.append(run.returncode)
+        assert same(ps.read_table(path), ps.read_table(plain))
+        assert ps.index.verify(path).ok
+        if run.returncode == 0:
+            ps.index.detach(path, in_place=True)
+        assert path.read_bytes() == plain.read_bytes() or run.returncode == 9
+        path.write_bytes(plain.read_bytes())
+    assert 9 in ends

@@ -201,3 +201,46 @@ def test_places_of_temporal_values_grow_with_time() -> None:
 def test_json_takes_what_json_lacks() -> None:
     made = text.to_json({"a": b"\x01", "b": dt.date(2024, 1, 1), "c": float("nan")}, indent=None)
     assert json.loads(made) == {"a": "01", "b": "2024-01-01", "c": "nan"}
+
+
+def test_indexes_are_attached_listed_verified_and_taken_out(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "out.parquet")
+    code, said, _ = run(
+        capsys, "index", "attach", path, "--output", out, "--bloom", "name=0.001,id", "--distinct", "day",
+    )  # fmt: skip
+    assert code == 0
+    assert "bloom" in said and "distinct" in said
+    code, said, _ = run(capsys, "index", "list", out)
+    assert [line.split()[:2] for line in said.splitlines()[2:] if "attached" in line] == [
+        ["bloom", "id"], ["bloom", "name"], ["distinct", "day"],
+    ]  # fmt: skip
+    found = json.loads(run(capsys, "index", "list", out, "--json")[1])
+    assert {one["kind"] for one in found} == {"page_index", "bloom", "distinct"}
+    code, said, _ = run(capsys, "index", "verify", out)
+    assert code == 0
+    assert "0 wrong" in said
+    assert run(capsys, "index", "detach", out, "--in-place")[0] == 0
+    assert Path(out).read_bytes() == Path(path).read_bytes()
+    code, _, error = run(capsys, "index", "attach", out)
+    assert code == 1
+    assert "in_place=True" in error
+
+
+def test_a_wrong_index_is_an_exit_code(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.parquet"
+    ps.index.attach(path, bloom=["id"], output=out)
+    with ps.open(out) as file:
+        chunk = file.chunk(0, file.schema_tree.find("id"))
+        at, size = chunk.bloom_filter_offset, chunk.bloom_filter_length
+    data = bytearray(out.read_bytes())
+    data[at + size - 64 : at + size] = bytes(64)
+    out.write_bytes(data)
+    code, said, _ = run(capsys, "index", "verify", str(out))
+    assert code == 1
+    assert "are not in it" in said
+    found = json.loads(run(capsys, "index", "verify", str(out), "--json")[1])
+    assert found["findings"][0]["kind"] == "bloom"

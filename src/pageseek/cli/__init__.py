@@ -1,4 +1,4 @@
-"""The command `pageseek`: inspect, explain, scan, bench."""
+"""The command `pageseek`: inspect, explain, scan, index, bench."""
 
 from pageseek.cli.main import main
 

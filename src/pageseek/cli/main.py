@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from pageseek.cli import explain, inspect, scan
+from pageseek.cli import explain, index, inspect, scan
 from pageseek.errors import (
     CorruptFileError,
     FileChangedError,
@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True
     )
-    for room in (inspect, explain, scan):
+    for room in (inspect, explain, scan, index):
         room.add_parser(commands)
     commands.add_parser(
         "bench", add_help=False, help="time pageseek beside other engines (pageseek-bench)"

@@ -34,8 +34,10 @@ from pageseek.index.distinct import GroupValues
 from pageseek.index.each import each_chunk
 from pageseek.index.page_index import PageIndex
 from pageseek.index.pages import Chunk
+from pageseek.index.tables import refuse_inside
 from pageseek.index.target import LocalTarget
 from pageseek.metadata import ParquetFile
+from pageseek.progress import Watch
 from pageseek.report import Report, format_size
 from pageseek.schema import Leaf
 from pageseek.storage import Source, resolve
@@ -82,6 +84,7 @@ def attach(
     in_place: bool = False,
     replace: bool = False,
     threads: int | None = None,
+    progress: bool | Watch = False,
 ) -> Attached:
     """Add indexes to a Parquet file; its data is not touched, and every reader still reads it.
 
@@ -104,6 +107,8 @@ def attach(
         Build what is there anew.
     threads : int
         That decode; as many as there are cores if not given.
+    progress : bool or callable
+        Show a bar (by tqdm), or call a function with a pageseek.Progress after each chunk.
 
     Returns
     -------
@@ -113,7 +118,8 @@ def attach(
     Raises
     ------
     UnsupportedError
-        The file is encrypted, or a column cannot have such an index.
+        The file is encrypted, a column cannot have such an index, or the new file would lie in a Delta Lake or Iceberg table,
+        which records the sizes of its files.
     CorruptFileError
         A page cannot be read. Nothing was written.
     FileChangedError
@@ -129,8 +135,8 @@ def attach(
         order_given = not file.has_orders and not _has_bounds(file)
         with closing(LocalTarget(path, one.path if in_place else None)) as target:
             made = _Writing(file, target, before, order_given, replace)
-            target.copy(file.store, file.footer_start, lambda _: None)
-            for chunk in _built(file, wishes, report, order_given, threads):
+            target.copy(file.store, file.footer_start)
+            for chunk in _built(file, wishes, report, order_given, threads, progress):
                 made.take(chunk)
             made.finish(wishes)
             target.commit(file.store.check)
@@ -144,6 +150,7 @@ def _built(
     report: Report,
     order_given: bool,
     threads: int | None,
+    progress: bool | Watch,
 ) -> Iterable[Built]:
     """What is wanted of all chunks, in the order of the file."""
     of = {wish.leaf.index: wish for wish in wishes}
@@ -157,7 +164,7 @@ def _built(
     def work(chunk: Chunk) -> Built:
         return build(file, chunk, of[chunk.leaf.index], order_given)
 
-    return each_chunk(file, chunks, work, report, threads)
+    return each_chunk(file, chunks, work, report, threads, progress)
 
 
 def one_file(source: Any) -> Source:
@@ -174,8 +181,10 @@ def target_of(source: Source, output: str | os.PathLike[str] | None, in_place: b
     if in_place == (output is not None):
         raise ValueError("one of output=PATH and in_place=True is required, and not both")
     if output is None:
+        refuse_inside(source.path)
         return source.path
     path = os.fspath(output)
+    refuse_inside(path)
     if os.path.exists(path) and os.path.samefile(path, source.path):
         raise ValueError(f"output={path!r} is the file itself: say in_place=True for that")
     return path
@@ -190,7 +199,9 @@ def _refuse(file: ParquetFile) -> None:
             f"{file.name}: the file is encrypted, and an index in the clear would tell what it hides"
         )
     for leaf in file.leaves:
-        for group in range(file.num_row_groups):
+        for group, rows in enumerate(file.group_rows):
+            if not rows:  # of no place
+                continue
             _, _, stop = file.placed_chunk(group, leaf)
             if stop > file.footer_start:
                 raise CorruptFileError(

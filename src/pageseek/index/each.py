@@ -10,6 +10,7 @@ from typing import TypeVar
 from pageseek.fetch import Fetcher
 from pageseek.index.pages import Chunk
 from pageseek.metadata import ParquetFile
+from pageseek.progress import Watch, counted
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.workers import Crew, Job, cores
@@ -24,8 +25,22 @@ def each_chunk(
     work: Callable[[Chunk], T],
     report: Report,
     threads: int | None = None,
+    progress: bool | Watch = False,
 ) -> Iterator[T]:
     """What `work` makes of each chunk, (row group, leaf), by several threads where that is of use."""
+    with counted("column chunks", len(chunks), progress, report) as step:
+        for found in _worked(file, chunks, work, report, threads):
+            step()
+            yield found
+
+
+def _worked(
+    file: ParquetFile,
+    chunks: Sequence[tuple[int, Leaf]],
+    work: Callable[[Chunk], T],
+    report: Report,
+    threads: int | None,
+) -> Iterator[T]:
     lock = threading.Lock()
     fetcher = Fetcher(file.store, report, file.tail)
 

@@ -128,7 +128,7 @@ def detach(
         orders = GONE if found is not None and found.orders and not stays else 0
         footer = new_footer(file, places, [KEY], added, orders)
         with closing(LocalTarget(path, one.path if in_place else None)) as target:
-            target.copy(file.store, base, lambda _: None)
+            target.copy(file.store, base)
             target.write(footer)
             target.write(len(footer).to_bytes(4, "little") + b"PAR1")
             result.bytes_after = target.size

@@ -7,7 +7,8 @@ import secrets
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+
+from pageseek.storage import Store
 
 STEP = 32 << 20  # bytes copied at a time
 
@@ -30,13 +31,12 @@ class LocalTarget:
             with suppress(OSError, AttributeError):
                 os.fchown(self._fd, known.st_uid, known.st_gid)
 
-    def copy(self, source: Any, length: int, step: Callable[[int], None]) -> None:
-        """The first bytes of an open store; `step` hears of those done."""
+    def copy(self, source: Store, length: int) -> None:
+        """The first bytes of an open store."""
         while self.size < length:
             size = min(STEP, length - self.size)
             (data,) = source.read([(self.size, size)])
             self.write(data)
-            step(size)
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Put bytes behind those that are there; the place where they begin."""

@@ -31,6 +31,7 @@ from pageseek.index.each import each_chunk
 from pageseek.index.pages import Chunk, Page, SpansError, Values
 from pageseek.metadata import ParquetFile
 from pageseek.page_index import int64s
+from pageseek.progress import Watch
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import ABSENT, K_F32, K_F64
@@ -78,8 +79,8 @@ class Verified:
         return "\n".join([*lines, *(f"  {one}" for one in self.findings)])
 
 
-def verify(source: Any, *, threads: int | None = None) -> Verified:
-    """Read a file whole, and hold every index against what was read.
+def verify(source: Any, *, threads: int | None = None, progress: bool | Watch = False) -> Verified:
+    """Read a file whole, and hold every index against what was read. `threads`, `progress`: as of `attach`.
 
     Raises
     ------
@@ -106,7 +107,7 @@ def verify(source: Any, *, threads: int | None = None) -> Verified:
         def work(chunk: Chunk) -> tuple[list[str], list[Finding]]:
             return _Checking(file, chunk, lists.get(chunk.leaf.index)).run()
 
-        for kinds, findings in each_chunk(file, chunks, work, report, threads):
+        for kinds, findings in each_chunk(file, chunks, work, report, threads, progress):
             result.findings += findings
             for kind in kinds:
                 result.checked[kind] = result.checked.get(kind, 0) + 1

@@ -1,0 +1,121 @@
+"""`pageseek index attach|list|verify|detach FILE`: indexes inside a Parquet file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from importlib.util import find_spec
+from typing import Any
+
+from pageseek.cli import text
+from pageseek.cli.scan import names
+from pageseek.index import Attached, attach, detach, verify
+from pageseek.index import list as list_indexes
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand, and its own."""
+    made = commands.add_parser("index", help="add indexes to a file, list, verify or remove them", description=__doc__)  # fmt: skip
+    actions = made.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+    one = actions.add_parser("attach", help="add page index, Bloom filters, lists of values")
+    one.add_argument("file")
+    one.add_argument(
+        "--page-index", type=_columns, default=True, metavar="A,B|all|none",
+        help="columns that get a page index where they have none (default: all)",
+    )  # fmt: skip
+    one.add_argument("--bloom", type=_rates, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives (default: 0.01)")  # fmt: skip
+    one.add_argument("--distinct", type=names, default=[], metavar="A,B", help="columns whose different values are listed")  # fmt: skip
+    one.add_argument("--replace", action="store_true", help="build anew what is there")
+    one.set_defaults(run=_attach)
+    two = actions.add_parser("detach", help="remove what was attached")
+    two.add_argument("file")
+    two.add_argument("--kinds", type=names, metavar="A,B", help="of these kinds only: page_index, bloom, distinct")  # fmt: skip
+    two.set_defaults(run=_detach)
+    for adding in (one, two):
+        adding.add_argument("--output", metavar="FILE", help="where the new file goes")
+        adding.add_argument("--in-place", action="store_true", help="replace the file")
+    for name, run, what in (
+        ("list", _list, "the indexes that a file has"),
+        ("verify", _verify, "hold every index against the data; exit code 1 where one is wrong"),
+    ):
+        made = actions.add_parser(name, help=what)
+        made.add_argument("file")
+        made.set_defaults(run=run)
+    for action in actions.choices.values():
+        action.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _columns(value: str) -> bool | list[str]:
+    return {"all": True, "none": False}.get(value, names(value))
+
+
+def _rates(value: str) -> dict[str, float]:
+    found = {}
+    for name in names(value):
+        column, _, rate = name.partition("=")
+        try:
+            found[column] = float(rate) if rate else 0.01
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{rate!r} is no rate, such as 0.01") from error
+    return found
+
+
+def _watched() -> bool:
+    return sys.stderr.isatty() and find_spec("tqdm") is not None
+
+
+def _attach(options: argparse.Namespace) -> int:
+    made = attach(
+        options.file,
+        page_index=options.page_index,
+        bloom=options.bloom,
+        distinct=options.distinct,
+        output=options.output,
+        in_place=options.in_place,
+        replace=options.replace,
+        progress=_watched(),
+    )
+    return _said(made, options.json)
+
+
+def _detach(options: argparse.Namespace) -> int:
+    made = detach(options.file, options.kinds, output=options.output, in_place=options.in_place)
+    return _said(made, options.json)
+
+
+def _said(made: Attached, as_json: bool) -> int:
+    if not as_json:
+        print(made)
+        return 0
+    chunks = [
+        {"kind": kind, "column": column, "chunks": n} for (kind, column), n in made.added.items()
+    ]
+    print(json.dumps(asdict(made) | {"added": chunks}))
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    found = list_indexes(options.file)
+    if options.json:
+        print(json.dumps([asdict(one) for one in found]))
+        return 0
+    if not found:
+        print(f"{options.file}: no indexes")
+        return 0
+    rows = [
+        (one.kind, one.column or "-", f"{one.chunks:,}", text.size(one.bytes), "attached" if one.attached else "writer")
+        for one in found
+    ]  # fmt: skip
+    print("\n".join(text.table(("kind", "column", "chunks", "bytes", "by"), rows, (2, 3))))
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    found = verify(options.file, progress=_watched())
+    if options.json:
+        print(json.dumps({"path": found.path, "checked": found.checked, "findings": [one._asdict() for one in found.findings]}))  # fmt: skip
+    else:
+        print(found)
+    return 0 if found.ok else 1
