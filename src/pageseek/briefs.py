@@ -17,7 +17,7 @@ import numpy as np
 from pageseek._core import metadata as core
 from pageseek._core import rows
 from pageseek.bounds import Bounds
-from pageseek.embedded import KEY
+from pageseek.embedded import KEYS
 from pageseek.errors import PageseekError, placed
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bound import leaves_of, tests_of
@@ -400,7 +400,7 @@ class Briefs:
                     return None
                 self._tail = length + length // 8 + 64  # the next ones may be a little longer
                 return self._read(source, again=True)
-            if KEY in tail:  # lists of values may know more than the footer
+            if any(key in tail for key in KEYS):  # lists of values may know more than the footer
                 return None
             if 4 * length < self._tail and not again:  # that was an exception
                 self._tail = max(self._tail // 2, TAIL)

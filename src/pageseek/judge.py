@@ -76,6 +76,7 @@ def judge(opened: Opened, groups: Sequence[GroupPlan], fetcher: Fetcher) -> list
             report,
             surely or _has_not(bound),
             scope.kept,
+            request.distinct_index,
         )
         proved = answered(task.prune(doubtful), lambda wanted: fetcher.read(wanted, "index"))
     made = []

@@ -49,6 +49,11 @@ class ParquetFile(FooterFile):
         self._dropped: dict[int, frozenset[int]] = {}  # by row group
         self.indexes: dict[Any, Any] = {}  # embedded ones, as their pruners know them
 
+    def keep_index(self, key: Any, found: Any, nbytes: int) -> None:
+        """Keep what a pruner made of an embedded index, of so many bytes; None where it cannot be trusted."""
+        self._parsed += nbytes
+        self.indexes[key] = found
+
     def index_range(self, which: str, row_group: int, leaf: Leaf) -> tuple[int, int] | None:
         """Where the "column" or "offset" index of a chunk lies; None where the file has none."""
         chunk = self._chunk(row_group, leaf)

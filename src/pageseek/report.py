@@ -421,6 +421,7 @@ MECHANISMS = {
     "bloom_filter": "a Bloom filter proves that no value in them matches",
     "dictionary": "their dictionaries prove that no value in them matches",
     "distinct": "a list of their different values, attached to the file, proves that none matches",
+    "distinct_index": "a list of the different values in the file proves that none matches",
     "filter": "no row can pass this filter, whatever the file holds",
     "take": "none of their rows was asked for",
     "no_rows": "there are no rows in them",

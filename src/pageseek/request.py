@@ -69,6 +69,7 @@ class Request:
     row_number: str | None = None  # the column that gives these numbers
     threads: int | None = None  # that may compute at a time; None: one for each core
     max_ahead_bytes: int = 256 << 20  # of row groups that are read before they are asked for
+    distinct_index: str | None = None  # the column of lists in the published form
     shape: Shape | None = None  # where files may differ, or have columns in the names of folders
 
     def numbered(self, schema: pa.Schema, name: str) -> pa.Schema:

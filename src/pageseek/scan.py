@@ -287,6 +287,7 @@ def scan(
     dictionary_columns: Sequence[str] = (),
     out_of_range: str = "error",
     prune: bool | Collection[str] = True,
+    distinct_index: str | None = None,
     batch_size: int = BATCH_SIZE,
     threads: int | None = None,
     max_ahead_bytes: int = AHEAD,
@@ -349,7 +350,11 @@ def scan(
     prune : bool or list of str
         Which mechanisms may rule out rows before they are read: all, none, or some of "statistics" (of row
         groups), "column_index" (of pages), "page_headers" (of pages, where there is no index), "bloom_filter",
-        "dictionary" and the names of registered pruners. The rows are the same with any of them.
+        "dictionary", "distinct" and "distinct_index" (lists of values inside the file: docs/indexes.md), and the names
+        of registered pruners. The rows are the same with any of them.
+    distinct_index : str, optional
+        The column of a list of values in the published form (`IDX1`), which does not name it; else the only one of
+        strings.
     batch_size : int
         Greatest number of rows of a batch.
     threads : int, optional
@@ -427,6 +432,7 @@ def scan(
         threads=threads,
         max_ahead_bytes=max_ahead_bytes,
         prune=mechanisms(prune),
+        distinct_index=distinct_index,
         limits=limits,
         shape=shape,
     )

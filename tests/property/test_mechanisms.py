@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import io
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +21,7 @@ from pageseek import page_headers as headers
 from pageseek.prune import driver
 from support.conditions import VALUES, Node, expression, rows, table, trees, truth
 
-NAMES = ("statistics", "column_index", "page_headers", "bloom_filter", "dictionary")
+NAMES = ("statistics", "column_index", "page_headers", "bloom_filter", "dictionary", "distinct")
 HASHED = {name: {"ndv": 20, "fpp": 0.01} for name in "ijufgmsrdt"}
 FILES: dict[str, dict[str, Any]] = {
     "page index": {"write_page_index": True, "use_dictionary": False},
@@ -31,6 +33,8 @@ FILES: dict[str, dict[str, Any]] = {
     "nothing": {"write_statistics": False, "use_dictionary": False},
     "dictionaries alone": {"write_statistics": False},
     "some statistics": {"write_statistics": ["i", "f", "s"], "write_page_index": True},
+    "attached": {"write_statistics": False, "use_dictionary": False, "data_page_version": "2.0"},
+    "attached to dictionaries": {},
 }
 
 
@@ -52,7 +56,14 @@ def written(name: str) -> bytes:
     pq.write_table(
         table(), sink, row_group_size=24, data_page_size=16, write_batch_size=3, **FILES[name]
     )
-    return sink.getvalue()
+    if not name.startswith("attached"):
+        return sink.getvalue()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.parquet"
+        path.write_bytes(sink.getvalue())
+        ps.index.attach(path, bloom=list(HASHED), distinct=[*HASHED, "b"], in_place=True)
+        assert ps.index.verify(path).ok
+        return path.read_bytes()
 
 
 PRUNE = st.one_of(

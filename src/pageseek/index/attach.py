@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
+from pageseek import published
 from pageseek._core import build as core
 from pageseek._core.bloom import xxh64
 from pageseek.distinct import KIND as DISTINCT
@@ -43,7 +44,7 @@ from pageseek.schema import Leaf
 from pageseek.storage import Source, resolve
 from pageseek.types import ABSENT
 
-PAGE_INDEX, BLOOM = "page_index", "bloom"
+PAGE_INDEX, BLOOM, PUBLISHED = "page_index", "bloom", "distinct_index"
 GONE = -1
 OFFSET_PLACE, COLUMN_PLACE, BLOOM_PLACE = 0, 2, 4  # among those of a chunk (ps_footer_edit)
 
@@ -80,6 +81,7 @@ def attach(
     page_index: bool | Sequence[str] = True,
     bloom: Sequence[str] | Mapping[str, float] = (),
     distinct: Sequence[str] = (),
+    distinct_index: str | None = None,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
     replace: bool = False,
@@ -101,6 +103,9 @@ def attach(
     distinct : list of str
         Columns whose different values are listed, for the file and for each row group, where they are not too many. Read by
         pageseek.
+    distinct_index : str
+        A column of strings whose different values are also written in the form that DataFusion published: `IDX1`, a length,
+        values with newlines between them, and its place under the key `distinct_index_offset`.
     output : path
         Where the new file goes. `in_place=True` replaces the old one instead. Either way it appears in one step, once it is on disk.
     replace : bool
@@ -131,7 +136,7 @@ def attach(
     with closing(ParquetFile(one, one.open(), report)) as file:
         _refuse(file)
         before = directory_of(file, report)
-        wishes = _wishes(file, page_index, bloom, distinct, replace, before)
+        wishes = _wishes(file, page_index, bloom, distinct, distinct_index, replace, before)
         order_given = not file.has_orders and not _has_bounds(file)
         with closing(LocalTarget(path, one.path if in_place else None)) as target:
             made = _Writing(file, target, before, order_given, replace)
@@ -235,6 +240,7 @@ def _wishes(
     page_index: bool | Sequence[str],
     blooms: Sequence[str] | Mapping[str, float],
     lists: Sequence[str],
+    published_of: str | None,
     replace: bool,
     before: Directory | None,
 ) -> list[Wish]:
@@ -249,13 +255,16 @@ def _wishes(
         paged = [file.schema_tree.find(name) for name in _names("page_index", page_index)]
     filtered = {file.schema_tree.find(name).index: rate for name, rate in rates.items()}
     listed = {file.schema_tree.find(name).index for name in _names("distinct", lists)}
+    public = None if published_of is None else file.schema_tree.find(published_of).index
+    if public is not None:
+        published.check_type(file.leaves[public])
     every = range(file.num_row_groups)
     indexed = {leaf.index for leaf in paged}
     wishes = []
     for leaf in file.leaves:
         if leaf.index in filtered:
             bloom.check(leaf, filtered[leaf.index])
-        if leaf.index in listed:
+        if leaf.index in listed or leaf.index == public:
             distinct.check(leaf)
         of_leaf = file.chunks(leaf) if leaf.index in indexed or leaf.index in filtered else []
         pages = {
@@ -269,13 +278,16 @@ def _wishes(
         known = before is not None and any(
             p.kind == DISTINCT and p.leaf == leaf.path for p in before.pointers
         )
-        values = set(every) if leaf.index in listed and (replace or not known) else set()
+        own = leaf.index in listed and (replace or not known)
+        values = set(every) if own or leaf.index == public else set()
         wish = Wish(
             leaf,
             frozenset(pages),
             frozenset(filters),
             frozenset(values),
             filtered.get(leaf.index, 0.0),
+            own,
+            leaf.index == public,
         )
         if pages or filters or values:
             wishes.append(wish)
@@ -308,6 +320,7 @@ class _Writing:
         self._values: dict[int, dict[int, GroupValues]] = {}
         self._regions: list[Pointer] = []
         self._filters = 0  # bytes of them
+        self._published: int | None = None  # where the list in that form begins
         self.result = Attached(target.path, file.store.size, 0)
 
     def take(self, made: Built) -> None:
@@ -360,8 +373,10 @@ class _Writing:
             start = self._target.size - self._filters
             self._regions.append(Pointer(BLOOM, 1, start, self._filters))
         for wish in wishes:
-            if wish.distinct:
+            if wish.lists:
                 self._write_values(wish.leaf)
+            if wish.published:
+                self._write_published(wish.leaf)
         self._write_page_indexes()
         file, before = self._file, self._before
         kept = () if before is None else before.pointers
@@ -371,14 +386,30 @@ class _Writing:
             (*(one for one in kept if (one.kind, one.leaf) not in new), *self._regions),
             self._order_given or (before is not None and before.orders),
         )
-        added = [(KEY, found.to_value())] if found.pointers else []
-        self._write_footer([KEY], added, file.num_leaves if self._order_given else 0)
+        dropped, added = [KEY], [(KEY, found.to_value())] if found.pointers else []
+        if self._published is not None:
+            dropped.append(published.KEY)
+            added.append((published.KEY, b"%d" % self._published))
+        self._write_footer(dropped, added, file.num_leaves if self._order_given else 0)
+
+    def _groups(self, leaf: Leaf) -> list[GroupValues]:
+        known, empty = self._values.get(leaf.index, {}), distinct.nothing(leaf)
+        return [known.get(group, empty) for group in range(self._file.num_row_groups)]
+
+    def _write_published(self, leaf: Leaf) -> None:
+        values = distinct.union(leaf, self._groups(leaf))
+        if values is None:
+            self.result.skipped.append(
+                f"published list of {leaf.name!r}: more than {distinct.MOST:,} values, or {format_size(distinct.LARGEST)}"
+            )
+            return
+        body = published.written(values, leaf)
+        self._published = self._target.write(body)
+        self._regions.append(Pointer(PUBLISHED, 1, self._published, len(body)))
+        self.result.added[PUBLISHED, leaf.name] = self._file.num_row_groups
 
     def _write_values(self, leaf: Leaf) -> None:
-        file = self._file
-        known = self._values.get(leaf.index, {})
-        empty = distinct.nothing(leaf)
-        groups = [known.get(group, empty) for group in range(file.num_row_groups)]
+        file, groups = self._file, self._groups(leaf)
         made = distinct.together(leaf, groups)
         if made is None:
             self.result.skipped.append(

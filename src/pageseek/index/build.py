@@ -24,6 +24,8 @@ class Wish:
     bloom: frozenset[int] = frozenset()
     distinct: frozenset[int] = frozenset()
     rate: float = 0.0
+    lists: bool = False  # the values are to be listed in the form of our own
+    published: bool = False  # and in the published one
 
     def asks(self, row_group: int) -> bool:
         """Whether anything is wanted of this chunk."""

@@ -122,6 +122,15 @@ def _half_nans(values: pa.Array) -> pa.Array:
     return pa.array((bits & 0x7FFF) > 0x7C00)
 
 
+def union(leaf: Leaf, groups: Sequence[GroupValues]) -> pa.Array | None:
+    """All values of the file; None where those of some row group are too many to be known, or all of them are."""
+    known = [group.values for group in groups]
+    if any(values is None for values in known):
+        return None
+    every = pa.chunked_array(known, type_of(leaf)).unique()
+    return None if len(every) > MOST or every.nbytes > LARGEST else every
+
+
 def together(
     leaf: Leaf, groups: Sequence[GroupValues], most: int = MOST, largest: int = LARGEST
 ) -> Distinct | None:

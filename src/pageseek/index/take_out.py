@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from pageseek import published
 from pageseek._core import build as core
 from pageseek.chunks import chunk_range
 from pageseek.embedded import KEY, Directory, Pointer
@@ -19,6 +20,7 @@ from pageseek.index.attach import (
     GONE,
     OFFSET_PLACE,
     PAGE_INDEX,
+    PUBLISHED,
     Attached,
     directory_of,
     new_footer,
@@ -81,9 +83,9 @@ def listed(source: Any) -> list[Entry]:
                     if mine:
                         made.append(Entry(kind, leaf.name, len(mine), sum(mine), ours))
         made += [
-            Entry(one.kind, ".".join(one.leaf), file.num_row_groups, one.length, True)
+            Entry(one.kind, ".".join(one.leaf or ()), file.num_row_groups, one.length, True)
             for one in found.pointers
-            if one.leaf is not None
+            if one.leaf is not None or one.kind == PUBLISHED
         ]
         return made
 
@@ -125,8 +127,11 @@ def detach(
         added = []
         if found is not None and stays:
             added = [(KEY, Directory(found.base, tuple(stays), found.orders).to_value())]
+        dropped = [KEY]
+        if any(one.kind == PUBLISHED for one in goes):
+            dropped.append(published.KEY)
         orders = GONE if found is not None and found.orders and not stays else 0
-        footer = new_footer(file, places, [KEY], added, orders)
+        footer = new_footer(file, places, dropped, added, orders)
         with closing(LocalTarget(path, one.path if in_place else None)) as target:
             target.copy(file.store, base)
             target.write(footer)

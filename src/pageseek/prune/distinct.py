@@ -107,7 +107,8 @@ class DistinctPruner:
             leaves = {test.leaf.index: test.leaf for test in tests}
             for (key, pointer), data in zip(missing.items(), answers, strict=True):
                 if key not in known:  # a generator of another row group may have been first
-                    known[key] = _listed(site, leaves[key[0]], key[1], pointer, data)
+                    found = _listed(site, leaves[key[0]], key[1], pointer, data)
+                    file.keep_index(key, found, 4 * pointer.length)
         return [self._proof(site, test) for test in tests]
 
     def _proof(self, site: Site, test: BoundLeaf) -> Proof | None:

@@ -68,6 +68,7 @@ class Task:
     report: Report
     surely: bool
     kept: Kept | None = None
+    distinct_index: str | None = None  # as of Site
 
     def prune(
         self, row_groups: Mapping[int, rows.RowRanges]
@@ -76,7 +77,7 @@ class Task:
         report = self.report
         found = [
             Evidence(
-                Site(self.file, group, asked, self.options, report, self.kept),
+                Site(self.file, group, asked, self.options, report, self.kept, self.distinct_index),
                 self.bound,
                 self.footer,
             )

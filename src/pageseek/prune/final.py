@@ -18,6 +18,7 @@ from pageseek.prune.bloom import BloomPruner
 from pageseek.prune.dictionary import HEAD, DictionaryPruner
 from pageseek.prune.distinct import DistinctPruner
 from pageseek.prune.driver import DOUBT
+from pageseek.prune.published import PublishedPruner
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, names
 from pageseek.schema import Leaf
 from pageseek.types import ABSENT
@@ -26,7 +27,8 @@ Figures: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 # of these the footer tells where they have nothing to say; files with lists of values come here not at all
 _KNOWN = {
-    STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DistinctPruner.name
+    STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DistinctPruner.name,
+    PublishedPruner.name,
 }  # fmt: skip
 
 

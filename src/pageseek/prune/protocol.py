@@ -45,6 +45,9 @@ class Site:
     options: Options
     report: Report
     kept: Kept | None = None
+    distinct_index: str | None = (
+        None  # the column that the caller says a list in the published form is of
+    )
 
 
 class Pruner(Protocol):

@@ -15,11 +15,12 @@ from pageseek.prune.bloom import BloomPruner
 from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.distinct import DistinctPruner
 from pageseek.prune.protocol import Proof, Pruner, Site
+from pageseek.prune.published import PublishedPruner
 from pageseek.report import MECHANISMS
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
-_OURS: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner(), DistinctPruner())
+_OURS: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner(), DistinctPruner(), PublishedPruner())
 
 
 class _Registry:

@@ -1,0 +1,98 @@
+"""Files against a list of different values in the published form (published.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from pageseek._core import rows
+from pageseek.asking import Wanted
+from pageseek.errors import PageseekError
+from pageseek.metadata import ParquetFile
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.prune.protocol import Proof, Site
+from pageseek.prune.stake import NONE_PASSES, DoubtError, ignored
+from pageseek.published import HEAD, MAGIC, check, column, denies, length_of, place, values_of
+from pageseek.schema import Leaf
+
+FIRST = 4 << 10  # bytes read at first: most lists are short
+
+
+class PublishedPruner:
+    """Rules out the row groups of a file whose list lacks what is asked for."""
+
+    name = "distinct_index"
+    cheap = True
+
+    def cost(self, site: Site, test: BoundLeaf) -> int | None:
+        """About the bytes of the list; None where the file has none of the column, or that says nothing of the test."""
+        if test.op not in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX) or test.leaf.group:
+            return None
+        found = _place(site)
+        if found is None or found[1].index != test.leaf.index:
+            return None
+        key = self.name, found[1].index
+        known = site.file.indexes
+        return FIRST if key not in known else None if known[key] is None else 0
+
+    def judge(
+        self, site: Site, tests: Sequence[BoundLeaf]
+    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+        """Ask for the list, unless it is at hand."""
+        found = _place(site)
+        if found is None:
+            return [None] * len(tests)
+        offset, leaf = found
+        file, key = site.file, (self.name, leaf.index)
+        known: dict[Any, Any] = file.indexes
+        if key not in known:
+            try:
+                values = yield from _values(file, leaf, offset)
+            except (DoubtError, PageseekError) as doubt:
+                site.report.note(
+                    ignored(file, site.row_group, leaf, f"{MAGIC.decode()} index", doubt)
+                )
+                values = None
+            file.keep_index(key, values, 0 if values is None else 100 * len(values))
+        values = known[key]
+        return [
+            NONE_PASSES
+            if values is not None and test.leaf.index == leaf.index and denies(test, values)
+            else None
+            for test in tests
+        ]
+
+
+def _values(
+    file: ParquetFile, leaf: Leaf, offset: int
+) -> Generator[Wanted, list[memoryview], frozenset[bytes]]:
+    room = file.footer_start - offset
+    (head,) = yield [(offset, min(FIRST, room))]
+    length = length_of(head, room)
+    data = head[HEAD : HEAD + length]
+    if data.nbytes < length:
+        (data,) = yield [(offset + HEAD, length)]
+    if data.nbytes != length:
+        raise DoubtError("its bytes could not be read")
+    values = values_of(data)
+    check(file, leaf, values)
+    return values
+
+
+def _place(site: Site) -> tuple[int, Leaf] | None:
+    """Where the list lies, and the column whose values it has."""
+    file = site.file
+    key = "published", site.distinct_index
+    known: dict[Any, Any] = file.indexes
+    if key not in known:
+        found = None
+        try:
+            offset = place(file)
+            if offset is not None:
+                leaf = column(file, site.distinct_index)
+                found = None if leaf is None else (offset, leaf)
+        except (DoubtError, PageseekError) as doubt:
+            site.report.note(f"{file.name}: {MAGIC.decode()} index ignored: {doubt}")
+        file.keep_index(key, found, 0)
+    made: tuple[int, Leaf] | None = known[key]
+    return made

@@ -1,0 +1,133 @@
+"""Lists of different values in the form that DataFusion published: `IDX1`, a length, values with newlines between them.
+
+https://datafusion.apache.org/blog/2025/07/14/user-defined-parquet-indexes. The footer has but an offset, under the key
+`distinct_index_offset`: neither a length, nor a checksum, nor the column. A value that has a newline stands there as
+several. So only what holds all the same is concluded, and only where the list lies behind all pages, and has the
+values that the statistics name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.chunks import chunk_range
+from pageseek.embedded import DoubtError
+from pageseek.errors import CorruptFileError, UnsupportedError
+from pageseek.footer_file import FooterFile
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.schema import Leaf
+from pageseek.types import BYTE_ARRAY, K_LARGE_BYTES, L_STRING, Options, logical_of
+
+KEY, MAGIC = b"distinct_index_offset", b"IDX1"
+HEAD = len(MAGIC) + 8  # bytes before the values
+LONGEST = 64 << 20  # bytes of a list that is looked at
+
+
+def place(file: FooterFile) -> int | None:
+    """Where the footer says that the list begins; None where it has no such key. DoubtError: there it cannot be."""
+    if KEY not in file.key_value_metadata:
+        return None
+    value = file.key_value_metadata[KEY] or b""
+    if not value.isdigit() or len(value) > 19:
+        raise DoubtError(f"{KEY.decode()} is {value[:40]!r}, not a number")
+    offset = int(value)
+    if not 4 <= offset <= file.footer_start - HEAD:
+        raise DoubtError(f"{KEY.decode()} is {offset}, where there is no room")
+    for leaf in file.leaves:
+        if any(chunk_range(chunk)[1] > offset for chunk in file.chunks(leaf)):
+            raise DoubtError("pages lie behind it: they were added later")
+    return offset
+
+
+def column(file: FooterFile, named: str | None) -> Leaf | None:
+    """Whose values they are: of the column that the caller names, else of the only one of strings; None otherwise."""
+    if named is not None:
+        return file.schema_tree.find(named)
+    strings = [leaf for leaf in file.leaves if _is_text(leaf)]
+    return strings[0] if len(strings) == 1 and strings[0].flat else None
+
+
+def _is_text(leaf: Leaf) -> bool:
+    return leaf.element.type == BYTE_ARRAY and logical_of(leaf.element)[0] == L_STRING
+
+
+def length_of(head: memoryview, room: int) -> int:
+    """Bytes of the values, by the bytes before them. DoubtError: it is no such list, or has no room."""
+    if head.nbytes < HEAD or head[: len(MAGIC)] != MAGIC:
+        raise DoubtError("it does not begin with IDX1")
+    length = int.from_bytes(head[len(MAGIC) : HEAD], "little")
+    if not length:
+        raise DoubtError("it is empty, which may be a list of nothing or of an empty text")
+    if length > min(room - HEAD, LONGEST):
+        raise DoubtError(f"it claims {length} bytes, for which there is no room")
+    return length
+
+
+def values_of(data: memoryview) -> frozenset[bytes]:
+    """The values, as far as they have no newline."""
+    return frozenset(bytes(data).split(b"\n"))
+
+
+def check(file: FooterFile, leaf: Leaf, values: Collection[bytes]) -> None:
+    """Raise DoubtError where the list cannot be that of the column: statistics name a value that it has not."""
+    for group in range(file.num_row_groups):
+        try:
+            said = file.chunk_values(group, leaf, Options())
+        except CorruptFileError as error:
+            raise DoubtError(str(error)) from error
+        for scalar in (said.min, said.max):
+            if scalar is not None and not set(scalar.as_py().encode().split(b"\n")) <= set(values):
+                raise DoubtError(f"{scalar.as_py()!r} is in row group {group}, and not in the list")
+
+
+def denies(test: BoundLeaf, values: Collection[bytes]) -> bool:
+    """Whether no value passes a test, those with newlines among them, which the list does not show as they are."""
+    asked = _literals(test)
+    if not asked or any(b"\n" in one for one in asked):
+        return False
+    equal, unequal = (rows.OP_NE, rows.OP_EQ) if test.negate else (rows.OP_EQ, rows.OP_NE)
+    if test.op == equal or (test.op == rows.OP_IN and not test.negate):
+        return not any(one in values for one in asked)
+    if test.op == unequal or test.op == rows.OP_IN:  # of one value there is no other that has it
+        return len(values) == 1 and set(values) <= set(asked)
+    if test.op == rows.OP_PREFIX and not test.negate:
+        return not any(value.startswith(tuple(asked)) for value in values)
+    return False
+
+
+def _literals(test: BoundLeaf) -> list[bytes]:
+    if test.op not in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX):
+        return []
+    n, data, ends = test.literals
+    if ends is None:
+        return []
+    offsets = memoryview(ends).cast("q" if test.form.kind == K_LARGE_BYTES else "i")
+    return [data[offsets[i] : offsets[i + 1]] for i in range(n)]
+
+
+def check_type(leaf: Leaf) -> None:
+    """Raise UnsupportedError where a column has no strings."""
+    if not _is_text(leaf):
+        raise UnsupportedError(
+            f"column {leaf.name!r}: the published form is of strings; use distinct=[...]"
+        )
+
+
+def written(values: pa.Array, leaf: Leaf) -> bytes:
+    """The list of a column. UnsupportedError where this form would say something else than the values."""
+    found = values.to_pylist()
+    for value in found:
+        if b"\n" in value or value.endswith(b"\r"):
+            raise UnsupportedError(
+                f"column {leaf.name!r}: {value[:40]!r} has a newline, or ends in a carriage return, which the published form "
+                "cannot tell from the end of a value; use distinct=[...]"
+            )
+    body = b"\n".join(sorted(found))
+    if not body:
+        raise UnsupportedError(
+            f"column {leaf.name!r}: it has no text, which the published form cannot tell; use distinct=[...]"
+        )
+    return MAGIC + len(body).to_bytes(8, "little") + body

@@ -1,0 +1,190 @@
+"""Lists of values in the published form: used where they are sound, whoever wrote them, and never where in doubt."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.prune import driver
+
+VALUES = ["foo", "bar", "baz"]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list is worth reading in the smallest of files."""
+    monkeypatch.setattr(driver, "DOUBT", 0)
+
+
+def others(
+    path: Path, values: list[str] | None = None, data: pa.Table | None = None, **knobs: Any
+) -> Path:
+    """A file as the example of DataFusion lays it out: the list behind the pages, its offset under a key.
+
+    `knobs`: magic, length, offset, body.
+    """
+    given = VALUES if values is None else values
+    plain = path.with_suffix(".plain")
+    table = (
+        pa.table({"category": given * 50, "n": range(50 * len(given))}) if data is None else data
+    )
+    pq.write_table(table, plain, row_group_size=40, write_statistics=knobs.get("statistics", False))
+    whole = plain.read_bytes()
+    body = knobs.get("body", "\n".join(given).encode())
+    with ps.open(plain) as file:
+        end = file.footer_start
+    index = knobs.get("magic", b"IDX1") + struct.pack("<Q", knobs.get("length", len(body))) + body
+    # the writer lays the list between the pages and the footer, which tells where
+    from pageseek._core import build
+
+    from pageseek.index.attach import new_footer
+
+    with ps.open(plain) as file:
+        n = file.num_row_groups * file.num_leaves * build.PLACES
+        places = struct.pack(f"<{n}q", *[-(1 << 63)] * n)
+        offset = knobs.get("offset", end)
+        value = offset if isinstance(offset, bytes) else b"%d" % offset
+        footer = new_footer(file, places, [], [(b"distinct_index_offset", value)])
+    path.write_bytes(whole[:end] + index + footer + struct.pack("<I", len(footer)) + b"PAR1")
+    return path
+
+
+def pruned(path: Path, condition: Any, **options: Any) -> tuple[int, bool, list[str]]:
+    """Rows found, whether the list ruled all out, notes."""
+    scan = ps.scan(path, filter=condition, prune=["distinct_index"], **options)
+    report = scan.explain(analyze=True)
+    wanted = ps.read_table(path, filter=condition, prune=False)
+    assert scan.to_table().equals(wanted)
+    return wanted.num_rows, report.to_dict()["bytes"]["data"] == 0, report.notes
+
+
+CATEGORY = ps.col("category")
+
+
+@pytest.mark.parametrize(
+    ("condition", "ruled_out"),
+    [
+        (CATEGORY == "rare", True),
+        (CATEGORY == "foo", False),
+        (CATEGORY.isin(["rare", "fo", "food"]), True),
+        (CATEGORY.isin(["rare", "baz"]), False),
+        (CATEGORY.starts_with("x"), True),
+        (CATEGORY.starts_with("ba"), False),
+        (~(CATEGORY != "rare"), True),
+        ((CATEGORY == "rare") & (ps.col("n") > 3), True),
+        ((CATEGORY == "rare") | (ps.col("n") == 3), False),
+        (CATEGORY != "foo", False),
+        (CATEGORY > "zzz", False),  # what a newline hides is not known
+        (CATEGORY == "rare\nfoo", False),
+        (CATEGORY.is_null(), False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["string", "large", "view"])
+def test_a_list_of_others_is_used(
+    tmp_path: Path, condition: Any, ruled_out: bool, kind: str
+) -> None:
+    path = others(tmp_path / "x.parquet")
+    rows, out, notes = pruned(path, condition, string_type=kind) if kind == "string" else (
+        0, ps.scan(path, filter=condition, prune=["distinct_index"], string_type=kind)
+        .explain(analyze=True).to_dict()["bytes"]["data"] == 0, [],
+    )  # fmt: skip
+    assert out is ruled_out
+    assert not notes
+    assert not (rows and out)
+
+
+def test_one_value_denies_others(tmp_path: Path) -> None:
+    path = others(tmp_path / "x.parquet", ["only"])
+    assert pruned(path, CATEGORY != "only")[1]
+    assert not pruned(path, CATEGORY != "other")[1]
+    assert pruned(path, ~CATEGORY.isin(["only", "other"]))[1]
+
+
+def test_nulls_are_no_values(tmp_path: Path) -> None:
+    data = pa.table({"category": ["a", None] * 50, "n": range(100)})
+    path = others(tmp_path / "x.parquet", ["a"], data)
+    assert pruned(path, CATEGORY.is_null())[0] == 50
+    assert pruned(path, CATEGORY == "b")[:2] == (0, True)
+
+
+@pytest.mark.parametrize("condition", [CATEGORY == "a\nb", CATEGORY == "a", CATEGORY.isin(["a\nb", "z"]), CATEGORY > "a", CATEGORY.starts_with("a\n"), CATEGORY != "a", CATEGORY.like("a%b")], ids=str)  # fmt: skip
+def test_newlines_in_values(tmp_path: Path, condition: Any) -> None:
+    """The list has "a" and "0" where the file has "a\\n0": what it hides is never ruled out."""
+    data = pa.table({"category": ["a\nb", "a\n0", "c\r"] * 20, "n": range(60)})
+    path = others(tmp_path / "x.parquet", data=data, body=b"a\nb\na\n0\nc\r")
+    pruned(path, condition)
+
+
+def test_the_column_has_to_be_known(tmp_path: Path) -> None:
+    data = pa.table({"category": VALUES * 20, "other": ["o"] * 60})
+    path = others(tmp_path / "x.parquet", data=data)
+    assert not pruned(path, CATEGORY == "rare")[1]  # of two columns of strings
+    assert pruned(path, CATEGORY == "rare", distinct_index="category")[1]
+    assert not pruned(path, ps.col("other") == "o", distinct_index="category")[1]
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"magic": b"IDX2"},
+        {"length": 1 << 40},
+        {"length": 10**4},
+        {"offset": 4},
+        {"offset": 10**9},
+        {"offset": b"12x"},
+        {"offset": b""},
+        {"body": b""},
+        {"statistics": True, "body": b"bar\nbaz"},
+    ],
+    ids=str,
+)
+def test_what_is_not_right_is_ignored(tmp_path: Path, knobs: dict[str, Any]) -> None:
+    path = others(tmp_path / "x.parquet", **knobs)
+    rows, out, notes = pruned(path, CATEGORY == "baz")
+    assert rows == 50
+    assert not out
+    assert any("IDX1 index" in note for note in notes)
+
+
+def test_row_groups_that_were_added_behind_it(tmp_path: Path) -> None:
+    """A list that lies before pages does not speak of them."""
+    path = others(tmp_path / "x.parquet", offset=4)
+    assert any("added later" in note for note in pruned(path, CATEGORY == "baz")[2])
+
+
+def test_attached_and_taken_out(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"k": [*VALUES, None] * 100, "n": range(400)}), path, row_group_size=90)
+    before = path.read_bytes()
+    done = ps.index.attach(path, page_index=False, distinct_index="k", in_place=True)
+    assert done.added == {("distinct_index", "k"): 5}
+    with ps.open(path) as file:
+        offset = int(file.key_value_metadata[b"distinct_index_offset"] or b"")
+    body = path.read_bytes()[offset:]
+    assert body[:4] == b"IDX1"
+    (length,) = struct.unpack("<Q", body[4:12])
+    assert body[12 : 12 + length] == b"bar\nbaz\nfoo"
+    assert pruned(path, ps.col("k") == "rare")[1]
+    assert not pruned(path, ps.col("k") == "baz")[1]
+    assert [one.kind for one in ps.index.list(path)] == ["distinct_index"]
+    ps.index.detach(path, in_place=True)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("value", ["a\nb", "a\r"])
+def test_what_the_form_cannot_say_is_refused(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"k": ["a", value], "n": [1, 2]}), path)
+    before = path.read_bytes()
+    with pytest.raises(ps.UnsupportedError, match="newline"):
+        ps.index.attach(path, distinct_index="k", in_place=True)
+    with pytest.raises(ps.UnsupportedError, match="of strings"):
+        ps.index.attach(path, distinct_index="n", in_place=True)
+    assert path.read_bytes() == before
