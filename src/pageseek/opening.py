@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import compress
 
 from pageseek.cache import cache
+from pageseek.doubts import Doubts
 from pageseek.metadata import ParquetFile
 from pageseek.report import Report
 from pageseek.storage import Source
@@ -18,14 +20,22 @@ TAIL = 256 << 10  # about those of one
 
 
 def opened_in_order(
-    sources: Sequence[Source], report: Report, max_metadata_bytes: int, limited: bool = False
+    sources: Sequence[Source],
+    report: Report,
+    max_metadata_bytes: int,
+    limited: bool = False,
+    doubts: Doubts | None = None,
 ) -> Iterator[ParquetFile]:
     """The files, each opened or found in the cache; closing the iterator leaves the rest. `limited`: the caller may
-    end early.
+    end early. `doubts`: as `cache.open` has them.
     """
-    if len(sources) < 2 or not any(source.far for source in sources):
+    waited = [
+        source.far and (doubts is None or not cache.believes(source, max_metadata_bytes))
+        for source in sources
+    ]
+    if len(sources) < 2 or not any(waited):
         for source in sources:
-            yield cache.open(source, report, max_metadata_bytes)
+            yield cache.open(source, report, max_metadata_bytes, doubts=doubts)
         return
     ahead = LIMITED_AHEAD if limited else FAR_AHEAD
 
@@ -34,7 +44,12 @@ def opened_in_order(
         return cache.open(source, part, max_metadata_bytes), part
 
     with Crew(ahead, ahead, TAILS) as crew:  # they wait far more than they compute
-        jobs = (Job(partial(open_one, source), TAIL) for source in sources)
-        for i, (file, part) in enumerate(crew.in_order(jobs)):
+        jobs = (Job(partial(open_one, source), TAIL) for source in compress(sources, waited))
+        opened = enumerate(crew.in_order(jobs))
+        for source, wait in zip(sources, waited, strict=True):
+            if not wait:
+                yield cache.open(source, report, max_metadata_bytes, doubts=doubts)
+                continue
+            i, (file, part) = next(opened)
             report.join(part, i % ahead)
             yield file

@@ -257,9 +257,9 @@ class Reading:
                 self._opened = opened or self._plan.open_file(self._file_plan, report, self._scopes)
             self._before = dict(report.row_groups.pruned_by)
             self._filling = self._opened.scope.filling(self._plan.schema, self._file_plan.source)
-        file, scope = self._opened.file, self._opened.scope
+        file, scope, _, doubt = self._opened
         limits = self._plan.request.limits
-        return Fetcher(file.store, report, file.tail, limits, scope.kept, self._crew)
+        return Fetcher(file.store, report, file.tail, limits, scope.kept, self._crew, doubt)
 
     def judged(self, groups: Sequence[GroupPlan], fetcher: Fetcher) -> Sequence[GroupPlan]:
         """The same row groups, those that only the footer has judged as far as other mechanisms leave them rows."""

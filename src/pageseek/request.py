@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.columns import Column, Names, output, teller
+from pageseek.doubts import Doubt
 from pageseek.errors import PredicateError
 from pageseek.evolution import View
 from pageseek.fetch import Kept
@@ -235,11 +236,14 @@ class Scopes:
 
 
 class Opened(NamedTuple):
-    """A file, what is asked of it, and what its footer proves of that, as far as this is at hand."""
+    """A file, what is asked of it, and what its footer proves of that, as far as this is at hand. `doubt`: where its
+    version is still to be confirmed.
+    """
 
     file: ParquetFile
     scope: Scope
     footer: GroupProof | None = None
+    doubt: Doubt | None = None
 
     def proof(self) -> GroupProof:
         """What the footer proves of each row group."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow.fs as pafs
 
 from pageseek.storage.base import Known, Store
+from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Patience
 
 
@@ -25,6 +26,12 @@ class Files:
     def open(self, path: str, patience: Patience, known: Known | None = None) -> Store:
         """A file there."""
         raise NotImplementedError
+
+    def believed(self, path: str, patience: Patience, known: Known) -> RemoteStore | None:
+        """A file there as it was known, for which nothing is asked: its first read says whether it is still that one.
+        None where reads are not tied to a version.
+        """
+        return None
 
     def find(self, prefix: str, patience: Patience) -> list[str]:
         """The paths of all files below a folder."""

@@ -139,6 +139,11 @@ class ObstoreFiles(Files):
     def open(self, path: str, patience: Patience, known: Known | None = None) -> ObstoreStore:
         return ObstoreStore(self, path, patience, known)
 
+    def believed(self, path: str, patience: Patience, known: Known) -> ObstoreStore | None:
+        return (
+            ObstoreStore(self, path, patience, known, ask=False) if known.version.strong else None
+        )
+
     def store(self, patience: Patience) -> Any:
         """The store of obstore, one for all files and scans with the same options, so that connections are kept."""
         _guard()
@@ -251,8 +256,14 @@ class ObstoreStore(RemoteStore):
     """An object, of one version. Where the store gives no ETag that may be asked for, the version is weak."""
 
     def __init__(
-        self, files: ObstoreFiles, path: str, patience: Patience, known: Known | None = None
+        self,
+        files: ObstoreFiles,
+        path: str,
+        patience: Patience,
+        known: Known | None = None,
+        ask: bool = True,
     ) -> None:
+        """Without `ask` it is taken for what is `known`, until it is read."""
         super().__init__(files.name(path), path, files.endpoint, patience)
         self._files, self._path = files, path
         self._secrets = secrets_of(dict(files.options)) | {
@@ -260,7 +271,10 @@ class ObstoreStore(RemoteStore):
         }
         self._match: str | None = None
         files.store(patience)  # options that it does not take are no fault of a request
-        (found,) = issue(self._endpoint, [self._asked(partial(self._first, known), "its end")])
+        if ask or known is None:
+            (found,) = issue(self._endpoint, [self._asked(partial(self._first, known), "its end")])
+        else:
+            found = known.version, None
         version, tail = found
         self._match = _etag(version)
         self._opened(version, known, tail)
@@ -312,6 +326,18 @@ class ObstoreStore(RemoteStore):
         import obstore
 
         return _version(obstore.head(self._files.store(self._patience), self._path))
+
+    def _confirm(self) -> None:
+        """By a range, which a URL that is signed allows: as a rule it is not sent."""
+        from obstore import exceptions
+
+        try:
+            answer, _ = self._ask((0, 1), if_none_match=self._match)
+        except exceptions.NotModifiedError:
+            return
+        now = _version(answer.meta)
+        if now != self.version:
+            raise self._changed(now)
 
     def _fault(self, error: Exception) -> Fault:
         return fault_of(error, self._secrets)
