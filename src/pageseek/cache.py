@@ -9,15 +9,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from types import ModuleType
 from typing import TypeGuard
 
 from pageseek.doubts import Doubts
+from pageseek.footer import needed
 from pageseek.limits import DEFAULT
 from pageseek.metadata import ParquetFile
 from pageseek.report import Report
-from pageseek.storage import Known, RemoteStore, Source, Store, Version
+from pageseek.storage import Begun, Known, RemoteStore, Source, Store, Version
 
 resource: ModuleType | None
 try:
@@ -90,12 +92,14 @@ class FileCache:
         limit: int = DEFAULT.max_metadata_bytes,
         end: Known | None = None,
         doubts: Doubts | None = None,
+        begun: Begun | None = None,
     ) -> ParquetFile:
         """The file, with what was already parsed of it if its version is the same.
 
         A version without a date does not tell that: such a file is read anew each time. `limit`: bytes that
         its footer, and an index of it, may have. `end`: the last bytes of a local file, read a moment ago.
         `doubts`: of a distant file what is at hand is taken for its version, and put there to be confirmed.
+        `begun`: the file, if it was asked for before.
         """
         if source.data is not None:
             return ParquetFile(source, source.open(), report, limit)
@@ -117,7 +121,7 @@ class FileCache:
                 if _is(known, source, version, limit):
                     self._use(key)
                     return known
-        store = self._open(source, self._known(source, held))
+        store = self._open(source, self._known(source, held)) if begun is None else begun()
         if not store.version.dated:
             return ParquetFile(source, store, report, limit)
         with self._lock:
@@ -135,6 +139,12 @@ class FileCache:
         file = ParquetFile(source, store, report, limit, tail)
         self._add(key, file, renewed)
         return file
+
+    def begin(self, source: Source, limit: int) -> Begun | None:
+        """Ask for a distant file, and do not wait; None where it cannot be had so."""
+        with self._lock:
+            held = self._files.get(source.key)
+        return source.begin(self._known(source, held), partial(needed, limit=limit))
 
     def believes(self, source: Source, limit: int) -> bool:
         """Whether `open` with doubts asks nothing for a file."""

@@ -18,7 +18,7 @@ from pageseek.fetch import Fetcher
 from pageseek.judge import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
 from pageseek.metadata import ParquetFile
 from pageseek.opening import opened_in_order
-from pageseek.plan import ScanPlan, checked
+from pageseek.plan import Ahead, ScanPlan, checked
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
@@ -51,6 +51,7 @@ def prepare(
     visit: Visit | None = None,
     fold: bool = False,
     doubts: Doubts | None = None,
+    whole: bool = False,
 ) -> tuple[ScanPlan, list[Opened | None]]:
     """A plan, and of its files those that stay open, or nothing where none does: a single one, and distant ones, of
     which many use up no descriptors.
@@ -58,7 +59,8 @@ def prepare(
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`. `lazy`: the plan is executed
     at once, so that row groups which a limit may spare are judged then, as they are reached. `report` and the `first`
     file, if there are; `visit` is called with each file of which something is left. `fold`: of what is counted only
-    sums are wanted. `doubts`: where files may be put whose versions the caller will have confirmed.
+    sums are wanted. `doubts`: where files may be put whose versions the caller will have confirmed. `whole`: all of
+    the plan is read at once, and nothing of it is counted apart.
     """
     if report is None:
         report = Report(nan=request.nan, chunks={} if account else None)
@@ -75,6 +77,9 @@ def prepare(
         survey.look_ahead(lazy)
     request = survey.request
     left = request.limit
+    ahead = None
+    if whole and left is None and request.filter is not None and len(sources) > 1:
+        ahead = Ahead(request)
     first_row = 0  # of the file, counted through all
     counted = request.take is not None or request.row_number is not None
     report.files.total = len(sources)
@@ -120,6 +125,8 @@ def prepare(
                 len(sources) == 1
                 or (source.far and held < HELD and (full < HELD_FULL or not made.scope.kept))
             )
+            if made is not None and keeps and ahead is not None and source.far:
+                made = ahead.begin(made, files[-1], report)
             if made is not None and keeps:
                 held, full = held + 1, full + bool(made.scope.kept)
             opened.append(made if keeps else None)

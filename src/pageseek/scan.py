@@ -180,17 +180,22 @@ class Scan:
             yield from plan.batches(opened, plan.report)
 
     def _prepared(
-        self, request: Request, doubts: Doubts | None = None
+        self, request: Request, doubts: Doubts | None = None, whole: bool = False
     ) -> tuple[ScanPlan, list[Opened | None]]:
-        """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress."""
-        if self._progress is False:
-            plan, opened = prepare(self._sources, request, account=False, lazy=True, doubts=doubts)
-        else:
-            report = Report(nan=request.nan, chunks=None)
-            with watched(self._progress, report):
-                plan, opened = prepare(
-                    self._sources, request, account=False, lazy=True, report=report, doubts=doubts
-                )
+        """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress. `whole`:
+        all of it will be asked for.
+        """
+        report = Report(nan=request.nan, chunks=None)
+        with watched(self._progress, report):
+            plan, opened = prepare(
+                self._sources,
+                request,
+                account=False,
+                lazy=True,
+                report=report,
+                doubts=doubts,
+                whole=whole,
+            )
         plan.report.analyzed = True
         return plan, opened
 
@@ -206,7 +211,7 @@ class Scan:
         return trusting(self._sources, self._table)
 
     def _table(self, doubts: Doubts | None) -> pa.Table:
-        plan, opened = self._prepared(self._request, doubts)
+        plan, opened = self._prepared(self._request, doubts, whole=True)
         with watched(self._progress, plan.report):
             tables = list(plan.tables(plan.report, opened))
         if len(tables) == 1:
@@ -225,7 +230,7 @@ class Scan:
 
     def _count(self, doubts: Doubts | None) -> int:
         request = replace(self._request, columns=(), row_number=None)
-        plan, opened = self._prepared(request, doubts)
+        plan, opened = self._prepared(request, doubts, whole=True)
         if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
             return min(
                 plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit
