@@ -475,17 +475,27 @@ class Reading:
 class Ahead:
     """Reads what a filter leaves of distant files while others are still being opened: that saves a wave.
 
-    What waits for its turn takes a share of the memory that the scan may take for row groups read ahead.
+    What waits for its turn takes a share of the memory that the scan may take for row groups read ahead. Leaving the
+    block ends what is still under way.
     """
 
     def __init__(self, request: Request) -> None:
         self._request, self._learned = request, Learned()
         self._left = request.max_ahead_bytes // AT_ONCE
-        self._crew = Crew(request.threads or cores(), FAR_AHEAD, self._left)
+        self._crew: Crew | None = None  # as a rule there is nothing to be done
+
+    def __enter__(self) -> Ahead:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._crew is not None:
+            self._crew.stop()
 
     def begin(self, opened: Opened, file_plan: FilePlan, report: Report) -> Opened:
         """Begin with the row groups of a file, as long as there is room."""
         plan = ScanPlan(self._request, opened.scope.schema, (file_plan,), report)
+        if self._crew is None:
+            self._crew = Crew(self._request.threads or cores(), FAR_AHEAD, self._left)
         reading = Reading(plan, file_plan, self._learned, crew=self._crew)
         reading.open(report, opened)
         early = {}

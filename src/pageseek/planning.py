@@ -51,7 +51,7 @@ def prepare(
     visit: Visit | None = None,
     fold: bool = False,
     doubts: Doubts | None = None,
-    whole: bool = False,
+    ahead: Ahead | None = None,
 ) -> tuple[ScanPlan, list[Opened | None]]:
     """A plan, and of its files those that stay open, or nothing where none does: a single one, and distant ones, of
     which many use up no descriptors.
@@ -59,8 +59,8 @@ def prepare(
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`. `lazy`: the plan is executed
     at once, so that row groups which a limit may spare are judged then, as they are reached. `report` and the `first`
     file, if there are; `visit` is called with each file of which something is left. `fold`: of what is counted only
-    sums are wanted. `doubts`: where files may be put whose versions the caller will have confirmed. `whole`: all of
-    the plan is read at once, and nothing of it is counted apart.
+    sums are wanted. `doubts`: where files may be put whose versions the caller will have confirmed. `ahead`: what
+    reads files while others are opened, for a plan that is executed whole.
     """
     if report is None:
         report = Report(nan=request.nan, chunks={} if account else None)
@@ -77,9 +77,6 @@ def prepare(
         survey.look_ahead(lazy)
     request = survey.request
     left = request.limit
-    ahead = None
-    if whole and left is None and request.filter is not None and len(sources) > 1:
-        ahead = Ahead(request)
     first_row = 0  # of the file, counted through all
     counted = request.take is not None or request.row_number is not None
     report.files.total = len(sources)
@@ -125,7 +122,9 @@ def prepare(
                 len(sources) == 1
                 or (source.far and held < HELD and (full < HELD_FULL or not made.scope.kept))
             )
-            if made is not None and keeps and ahead is not None and source.far:
+            # of a single file there is nothing to be opened meanwhile; a limit may spare what is ahead
+            early = source.far and left is None and len(sources) > 1 and made is not None and keeps
+            if ahead is not None and made is not None and early and made.scope.bound is not None:
                 made = ahead.begin(made, files[-1], report)
             if made is not None and keeps:
                 held, full = held + 1, full + bool(made.scope.kept)

@@ -20,7 +20,7 @@ from pageseek.doubts import Doubts, trusting
 from pageseek.errors import PredicateError
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
-from pageseek.plan import ScanPlan
+from pageseek.plan import Ahead, ScanPlan
 from pageseek.planning import make_plan, prepare
 from pageseek.predicate.expression import And, Expression, flatten, to_expression
 from pageseek.progress import Progress, Watch, watched
@@ -180,10 +180,10 @@ class Scan:
             yield from plan.batches(opened, plan.report)
 
     def _prepared(
-        self, request: Request, doubts: Doubts | None = None, whole: bool = False
+        self, request: Request, doubts: Doubts | None = None, ahead: Ahead | None = None
     ) -> tuple[ScanPlan, list[Opened | None]]:
-        """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress. `whole`:
-        all of it will be asked for.
+        """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress. `ahead`:
+        where all of it will be asked for.
         """
         report = Report(nan=request.nan, chunks=None)
         with watched(self._progress, report):
@@ -194,7 +194,7 @@ class Scan:
                 lazy=True,
                 report=report,
                 doubts=doubts,
-                whole=whole,
+                ahead=ahead,
             )
         plan.report.analyzed = True
         return plan, opened
@@ -211,9 +211,10 @@ class Scan:
         return trusting(self._sources, self._table)
 
     def _table(self, doubts: Doubts | None) -> pa.Table:
-        plan, opened = self._prepared(self._request, doubts, whole=True)
-        with watched(self._progress, plan.report):
-            tables = list(plan.tables(plan.report, opened))
+        with Ahead(self._request) as ahead:
+            plan, opened = self._prepared(self._request, doubts, ahead)
+            with watched(self._progress, plan.report):
+                tables = list(plan.tables(plan.report, opened))
         if len(tables) == 1:
             return tables[0]
         if not plan.schema.names:
@@ -230,13 +231,13 @@ class Scan:
 
     def _count(self, doubts: Doubts | None) -> int:
         request = replace(self._request, columns=(), row_number=None)
-        plan, opened = self._prepared(request, doubts, whole=True)
-        if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
-            return min(
-                plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit
-            )
-        with watched(self._progress, plan.report):
-            return sum(table.num_rows for table in plan.tables(plan.report, opened))
+        with Ahead(request) as ahead:
+            plan, opened = self._prepared(request, doubts, ahead)
+            if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
+                n, limit = plan.num_rows, self._request.limit
+                return n if limit is None else min(n, limit)
+            with watched(self._progress, plan.report):
+                return sum(table.num_rows for table in plan.tables(plan.report, opened))
 
     def aggregate(self, figures: Iterable[Any]) -> pa.Table:
         """One row with counts, least and greatest values of the rows that pass: from statistics where these are exact
