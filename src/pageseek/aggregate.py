@@ -19,6 +19,7 @@ from pageseek.asking import answered
 from pageseek.bounds import ChunkValues
 from pageseek.cache import cache
 from pageseek.columns import output, tested
+from pageseek.doubts import Doubts, trusting
 from pageseek.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
 from pageseek.evolution import View
 from pageseek.fetch import Fetcher
@@ -82,20 +83,31 @@ def parse(asked: Iterable[Any]) -> list[Wanted]:
 
 def aggregate(sources: Sequence[Source], request: Request, asked: Iterable[Any]) -> pa.Table:
     """One row with the figures that are asked for, named `count` or `column_function`."""
-    work = _Work(sources, request, parse(asked), account=False)
-    work.run()
-    return work.table()
+    wanted = parse(asked)
+
+    def answer(doubts: Doubts | None) -> pa.Table:
+        work = _Work(sources, request, wanted, account=False, doubts=doubts)
+        work.run()
+        return work.table()
+
+    return trusting(sources, answer)
 
 
 def explain(
     sources: Sequence[Source], request: Request, asked: Iterable[Any], analyze: bool
 ) -> Report:
     """What the figures take: what the metadata answer, what may have to be read; with `analyze`, what was."""
-    work = _Work(sources, request, parse(asked), account=True, analyze=analyze)
-    if analyze:
+    wanted = parse(asked)
+
+    def analyzed(doubts: Doubts | None) -> Report:
+        work = _Work(sources, request, wanted, account=True, doubts=doubts)
         work.run()
         work.report.rows_out = 1
-        return work.report.finish()
+        return work.report
+
+    if analyze:
+        return trusting(sources, analyzed).finish()
+    work = _Work(sources, request, wanted, account=True, analyze=False)
     work.foresee()
     work.report.note_unknown()
     return work.report
@@ -140,6 +152,7 @@ def _place_of(
     path: tuple[str, ...],
     request: Request,
     report: Report,
+    doubts: Doubts | None,
 ) -> tuple[str, tuple[str, ...]]:
     """The same in the first file that has such a column."""
     shape = request.shape
@@ -151,7 +164,7 @@ def _place_of(
     for i, source in enumerate(sources):
         file = first
         if i:
-            file = cache.open(source, report, request.limits.max_metadata_bytes)
+            file = cache.open(source, report, request.limits.max_metadata_bytes, doubts=doubts)
         try:
             return _place(file, path, request)
         except NoColumnError as error:
@@ -256,14 +269,16 @@ class _Work:
         wanted: Sequence[Wanted],
         account: bool,
         analyze: bool = True,
+        doubts: Doubts | None = None,
     ) -> None:
         if not sources:
             raise UnsupportedError("aggregate: the table has no files")
         report = Report(nan=request.nan, chunks={} if account else None)
         with report.timed("open"):
-            first = cache.open(sources[0], report, request.limits.max_metadata_bytes)
+            limit = request.limits.max_metadata_bytes
+            first = cache.open(sources[0], report, limit, doubts=doubts)
             places = {
-                one.path: _place_of(sources, first, one.path, request, report)
+                one.path: _place_of(sources, first, one.path, request, report, doubts)
                 for one in wanted
                 if one.path
             }
@@ -284,11 +299,15 @@ class _Work:
             report=report,
             first=first,
             visit=self._ask,
+            doubts=doubts,
         )
         self.report = report.to_execute() if account and analyze else report
         self.report.analyzed = analyze
         self.report.files = report.files.begun()  # what is read is counted when it is
         self.report.row_groups, self.report.rows = report.row_groups.begun(), report.rows.begun()
+        if doubts is not None:
+            doubts.report = self.report
+            doubts.ask_all_but([one.opened.file.store for one in self._left if one.opened])
 
     def run(self) -> None:
         """Take in what has to be read."""
@@ -395,7 +414,7 @@ class _Work:
 
     def _recount(self, opened: Opened, part: GroupPlan) -> int:
         """Count the pages of a row group of which fewer rows are read than were planned; the bytes to fetch."""
-        report, (file, scope, _) = self.report, opened
+        report, file, scope = self.report, opened.file, opened.scope
         if report.chunks is None:
             return 0
         keys = [

@@ -9,14 +9,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from types import ModuleType
 from typing import TypeGuard
 
+from pageseek.doubts import Doubts
+from pageseek.footer import needed
 from pageseek.limits import DEFAULT
 from pageseek.metadata import ParquetFile
 from pageseek.report import Report
-from pageseek.storage import Known, RemoteStore, Source, Store, Version
+from pageseek.storage import Begun, Known, RemoteStore, Source, Store, Version
 
 resource: ModuleType | None
 try:
@@ -88,14 +91,24 @@ class FileCache:
         report: Report,
         limit: int = DEFAULT.max_metadata_bytes,
         end: Known | None = None,
+        doubts: Doubts | None = None,
+        begun: Begun | None = None,
     ) -> ParquetFile:
         """The file, with what was already parsed of it if its version is the same.
 
         A version without a date does not tell that: such a file is read anew each time. `limit`: bytes that
         its footer, and an index of it, may have. `end`: the last bytes of a local file, read a moment ago.
+        `doubts`: of a distant file what is at hand is taken for its version, and put there to be confirmed.
+        `begun`: the file, if it was asked for before.
         """
         if source.data is not None:
             return ParquetFile(source, source.open(), report, limit)
+        if doubts is not None and source.far:
+            believed = self._believed(source, report, limit)
+            if believed is not None:
+                assert isinstance(believed.store, RemoteStore)
+                doubts.add(believed.store)
+                return believed
         key = source.key
         with self._lock:
             held = self._files.get(key)
@@ -108,7 +121,7 @@ class FileCache:
                 if _is(known, source, version, limit):
                     self._use(key)
                     return known
-        store = self._open(source, self._known(source, held))
+        store = self._open(source, self._known(source, held)) if begun is None else begun()
         if not store.version.dated:
             return ParquetFile(source, store, report, limit)
         with self._lock:
@@ -124,16 +137,51 @@ class FileCache:
         renewed = isinstance(store, RemoteStore) and store.renewed
         tail = end.tail if end is not None and end.version == store.version else None
         file = ParquetFile(source, store, report, limit, tail)
+        self._add(key, file, renewed)
+        return file
+
+    def begin(self, source: Source, limit: int) -> Begun | None:
+        """Ask for a distant file, and do not wait; None where it cannot be had so."""
         with self._lock:
-            self._hits += renewed
-            self._misses += not renewed
+            held = self._files.get(source.key)
+        return source.begin(self._known(source, held), partial(needed, limit=limit))
+
+    def believes(self, source: Source, limit: int) -> bool:
+        """Whether `open` with doubts asks nothing for a file."""
+        key = source.key
+        with self._lock:
+            held, end = self._files.get(key), self._ends.get(key)
+        if held is not None:
+            return _tied(held.store) and _is(held, source, held.store.version, limit)
+        return end is not None and end.version.strong
+
+    def _believed(self, source: Source, report: Report, limit: int) -> ParquetFile | None:
+        """What there is of a file whose reads tell when it is another one."""
+        key = source.key
+        with self._lock:
+            held, end = self._files.get(key), self._ends.get(key)
+            if held is not None:
+                if not _tied(held.store) or not _is(held, source, held.store.version, limit):
+                    return None
+                self._use(key)
+                return held
+        store = None if end is None else source.believed(end)
+        if store is None:
+            return None
+        file = ParquetFile(source, store, report, limit)
+        self._add(key, file, True)
+        return file
+
+    def _add(self, key: str, file: ParquetFile, hit: bool) -> None:
+        with self._lock:
+            self._hits += hit
+            self._misses += not hit
             self._forget(key)
             self._files[key] = file
             self._measure(key)
             if len(self._files) > 1:
                 self._drop(len(self._files) - self._most())
             self._shrink()
-        return file
 
     def info(self) -> CacheInfo:
         """What is held, and how it has served."""
@@ -257,6 +305,11 @@ class FileCache:
             self._sizes.clear()
             self._ends.clear()
             self._bytes = self._hits = self._misses = self._evictions = 0
+
+
+def _tied(store: Store) -> bool:
+    """Whether every read is refused where the file is another version."""
+    return isinstance(store, RemoteStore) and store.version.strong
 
 
 def _lasts(file: ParquetFile) -> bool:

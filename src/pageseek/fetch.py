@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from pageseek.coalesce import PARALLEL, coalesced
+from pageseek.doubts import Doubt
 from pageseek.errors import CorruptFileError
 from pageseek.limits import DEFAULT, Limits
 from pageseek.report import Report
@@ -56,11 +57,12 @@ class Fetcher:
     """Reads ranges of one store for one scan, and knows what that scan lets a file claim.
 
     `tail`: the last bytes of the file, when they are at hand. `kept`: what was read to prune. `crew`: who works on
-    other things while a distant store is waited for.
+    other things while a distant store is waited for. `doubt`: what is told that a read has confirmed the version.
     """
 
     __slots__ = (
         "_counting",
+        "_doubt",
         "_far",
         "_store",
         "_tail",
@@ -82,8 +84,10 @@ class Fetcher:
         limits: Limits = DEFAULT,
         kept: Kept | None = None,
         crew: Crew | None = None,
+        doubt: Doubt | None = None,
     ) -> None:
         self.limits = limits
+        self._doubt = doubt
         self.crew = crew
         self._far = crew is not None and store.latency >= SLOW_STORE
         self._counting = threading.Lock()  # leaves of a row group may be decoded side by side
@@ -128,6 +132,8 @@ class Fetcher:
                 report.waves += 1
                 report.bytes[kind] += sum([length for _, length, _ in requests])
             answers = self._answers([(start, length) for start, length, _ in requests])
+            if self._doubt is not None:
+                self._doubt.settled = True
             served = iter(wanted)
             for (start, _, members), data in zip(requests, answers, strict=True):
                 view = memoryview(data).cast("B")

@@ -6,6 +6,7 @@ from pageseek.errors import CorruptFileError, LimitError, UnsupportedError
 from pageseek.fetch import Fetcher
 from pageseek.report import Report
 from pageseek.storage import RemoteStore, Store
+from pageseek.storage.base import Buffer
 
 TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
 NEAR = 1e-4  # seconds of latency below which a second read is cheaper than bytes that may be for nothing
@@ -50,6 +51,13 @@ def read_footer(
         return tail[:length], tail
     (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
     return footer, tail
+
+
+def needed(tail: Buffer, size: int, limit: int) -> int:
+    """How many of the last bytes of a file hold its footer, by some of them; none where that cannot be one."""
+    end = bytes(memoryview(tail)[-8:])
+    length = int.from_bytes(end[:4], "little")
+    return length + 8 if end[4:] == b"PAR1" and length <= min(size - 12, limit) else 0
 
 
 def _worth(store: Store) -> int:

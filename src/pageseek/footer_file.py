@@ -119,9 +119,7 @@ class FooterFile:
         self._chunk_tables: dict[int, bytes] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
-        self._single: dict[
-            int, bytes
-        ] = {}  # of a leaf, for each row group: whether it has one page
+        self._single: dict[int, bytes] = {}  # of a leaf: of which groups it has one page
         self._parsed = 0  # bytes of indexes and tables that were added since
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output

@@ -22,7 +22,7 @@ from pageseek.judge import Steps, judge, last_proof, load_offsets
 from pageseek.ordering import Learned
 from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS
 from pageseek.report import Report
-from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope, Scopes
+from pageseek.request import Early, FilePlan, GroupPlan, Opened, Request, Scope, Scopes
 from pageseek.schema import Leaf
 from pageseek.shape import Filling
 from pageseek.storage import RemoteStore, Store
@@ -257,9 +257,9 @@ class Reading:
                 self._opened = opened or self._plan.open_file(self._file_plan, report, self._scopes)
             self._before = dict(report.row_groups.pruned_by)
             self._filling = self._opened.scope.filling(self._plan.schema, self._file_plan.source)
-        file, scope = self._opened.file, self._opened.scope
+        file, scope, _, doubt, _ = self._opened
         limits = self._plan.request.limits
-        return Fetcher(file.store, report, file.tail, limits, scope.kept, self._crew)
+        return Fetcher(file.store, report, file.tail, limits, scope.kept, self._crew, doubt)
 
     def judged(self, groups: Sequence[GroupPlan], fetcher: Fetcher) -> Sequence[GroupPlan]:
         """The same row groups, those that only the footer has judged as far as other mechanisms leave them rows."""
@@ -409,6 +409,14 @@ class Reading:
             arrays = [[pa.array(found.rows() + first)], *arrays]
         return table_of(schema, n, arrays)
 
+    def ahead(self, group: GroupPlan, opened: Opened, part: Report) -> Early:
+        """The same, before the schema of the scan is known."""
+        try:
+            return Early(*self._read(group, None, self.open(part, opened), ()), part)
+        except PageseekError:
+            opened.file.store.check()  # what was read may be of another version
+            raise
+
     def finish(self, report: Report) -> None:
         """No more of the file is read."""
         if self._unchecked:
@@ -419,6 +427,12 @@ class Reading:
     def _read(
         self, group: GroupPlan, left: int | None, fetcher: Fetcher, held: Sequence[Held]
     ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
+        early = self.opened.early.pop(group.row_group, None) if self.opened.early else None
+        if early is not None:
+            with nullcontext() if self._crew is None else self._crew.waiting():
+                done = early.result()
+            fetcher.report.join(done.report, 0)
+            return done.found, done.arrays
         file, scope = self.opened.file, self.opened.scope
         request, report = self._plan.request, fetcher.report
         ranges, sure, without = group.ranges, group.sure, group.without
@@ -456,3 +470,40 @@ class Reading:
             total = file.group_rows[group.row_group]
             report.done(file.name, group.row_group, ranges.num_rows, total)
             return found
+
+
+class Ahead:
+    """Reads what a filter leaves of distant files while others are still being opened: that saves a wave.
+
+    What waits for its turn takes a share of the memory that the scan may take for row groups read ahead. Leaving the
+    block ends what is still under way.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request, self._learned = request, Learned()
+        self._left = request.max_ahead_bytes // AT_ONCE
+        self._crew: Crew | None = None  # as a rule there is nothing to be done
+
+    def __enter__(self) -> Ahead:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._crew is not None:
+            self._crew.stop()
+
+    def begin(self, opened: Opened, file_plan: FilePlan, report: Report) -> Opened:
+        """Begin with the row groups of a file, as long as there is room."""
+        plan = ScanPlan(self._request, opened.scope.schema, (file_plan,), report)
+        if self._crew is None:
+            self._crew = Crew(self._request.threads or cores(), FAR_AHEAD, self._left)
+        reading = Reading(plan, file_plan, self._learned, crew=self._crew)
+        reading.open(report, opened)
+        early = {}
+        for group in file_plan.groups:
+            weight = reading.weight(group, opened)
+            if not group.judged or weight > self._left:
+                break
+            self._left -= weight
+            work = partial(reading.ahead, group, opened, report.part())
+            early[group.row_group] = self._crew.begin(work)
+        return opened._replace(early=early)

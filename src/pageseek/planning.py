@@ -12,12 +12,13 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.briefs import FEW, Brief, Briefs
 from pageseek.cache import cache
+from pageseek.doubts import Doubts
 from pageseek.evolution import Folders, View
 from pageseek.fetch import Fetcher
 from pageseek.judge import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
 from pageseek.metadata import ParquetFile
 from pageseek.opening import opened_in_order
-from pageseek.plan import ScanPlan, checked
+from pageseek.plan import Ahead, ScanPlan, checked
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, prune_groups
@@ -49,6 +50,8 @@ def prepare(
     first: ParquetFile | None = None,
     visit: Visit | None = None,
     fold: bool = False,
+    doubts: Doubts | None = None,
+    ahead: Ahead | None = None,
 ) -> tuple[ScanPlan, list[Opened | None]]:
     """A plan, and of its files those that stay open, or nothing where none does: a single one, and distant ones, of
     which many use up no descriptors.
@@ -56,17 +59,20 @@ def prepare(
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`. `lazy`: the plan is executed
     at once, so that row groups which a limit may spare are judged then, as they are reached. `report` and the `first`
     file, if there are; `visit` is called with each file of which something is left. `fold`: of what is counted only
-    sums are wanted.
+    sums are wanted. `doubts`: where files may be put whose versions the caller will have confirmed. `ahead`: what
+    reads files while others are opened, for a plan that is executed whole.
     """
     if report is None:
         report = Report(nan=request.nan, chunks={} if account else None)
+    if doubts is not None:
+        doubts.report = report
     if account:
         report.source = sources[0].name if len(sources) == 1 else f"{len(sources):,} files"
         report.filter = "" if request.filter is None else repr(request.filter)
     files: list[FilePlan] = []
     opened: list[Opened | None] = []
     held = full = 0  # of these
-    survey = _Survey(sources, request, report, first)
+    survey = _Survey(sources, request, report, first, doubts)
     if visit is None:
         survey.look_ahead(lazy)
     request = survey.request
@@ -97,7 +103,7 @@ def prepare(
             with report.timed("prune"):
                 before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
                 groups, made = _prune_file(
-                    file, scope, left, report, lazy, len(sources) == 1, first_row, may
+                    file, scope, left, report, lazy, len(sources) == 1, first_row, may, doubts
                 )
                 proof = "" if groups else last_proof(before, report)
             if (
@@ -116,11 +122,17 @@ def prepare(
                 len(sources) == 1
                 or (source.far and held < HELD and (full < HELD_FULL or not made.scope.kept))
             )
+            # of a single file there is nothing to be opened meanwhile; a limit may spare what is ahead
+            early = source.far and left is None and len(sources) > 1 and made is not None and keeps
+            if ahead is not None and made is not None and early and made.scope.bound is not None:
+                made = ahead.begin(made, files[-1], report)
             if made is not None and keeps:
                 held, full = held + 1, full + bool(made.scope.kept)
             opened.append(made if keeps else None)
         else:
             report.files.prune(proof, 1)
+            if made is not None and doubts is not None:
+                doubts.ask(made.file.store)
         first_row += num_rows
         report.step()
     else:  # no limit was reached before the last of them
@@ -129,6 +141,8 @@ def prepare(
     survey.close()
     schema = survey.schema()
     report.columns = list(schema.names)
+    if doubts is not None:  # some were opened to know the types, and some will be again
+        doubts.ask_all_but([one.file.store for one in opened if one is not None])
     return ScanPlan(request, schema, tuple(files), report), opened if held else []
 
 
@@ -141,8 +155,10 @@ class _Survey:
         request: Request,
         report: Report,
         first: ParquetFile | None,
+        doubts: Doubts | None = None,
     ) -> None:
         self._sources, self._report, self._first = sources, report, first
+        self._doubts = doubts
         self._single: pa.Schema | None = None
         self._union: Union | None = None
         self._folders: Folders | None = None
@@ -195,11 +211,13 @@ class _Survey:
                     self._report,
                     self.request.limits.max_metadata_bytes,
                     self.request.limit is not None,
+                    self._doubts,
                 )
             if self._waiting and self._waiting[0] is source:
                 self._waiting.popleft()
                 return next(self._ahead)
-            return cache.open(source, self._report, self.request.limits.max_metadata_bytes, end)
+            most = self.request.limits.max_metadata_bytes
+            return cache.open(source, self._report, most, end, self._doubts)
 
     def _distant(self) -> Iterator[Source]:
         """The files that will be opened, in order, where they are far enough to be waited for side by side."""
@@ -299,6 +317,7 @@ def _prune_file(
     alone: bool,
     first_row: int,
     may: bool = True,
+    doubts: Doubts | None = None,
 ) -> tuple[tuple[GroupPlan, ...], Opened]:
     counts, bound, request = file.group_rows, scope.bound, scope.request
     proof = GroupProof(b"", b"")
@@ -310,10 +329,11 @@ def _prune_file(
     groups = [
         GroupPlan(i, found, bool(must[i]), 0, judged=bool(must[i])) for i, found in ranges.items()
     ]
-    opened = Opened(file, scope, proof)
+    doubt = None if doubts is None else doubts.of(file.store)
+    opened = Opened(file, scope, proof, doubt)
     if not groups:
         return (), opened
-    fetcher = Fetcher(file.store, report, file.tail, request.limits, scope.kept)
+    fetcher = Fetcher(file.store, report, file.tail, request.limits, scope.kept, None, doubt)
     if lazy and limit is not None and not (alone and Steps.is_one(groups, limit)):
         sure = iter(judge(opened, [group for group in groups if group.judged], fetcher))
         plans = [next(sure) if group.judged else group for group in groups]

@@ -238,6 +238,15 @@ class Report:
         for note in part.notes:
             self.note(note)
 
+    def add_spent(self, before: Report) -> None:
+        """Count what an attempt has asked for in vain, since a file was another one by then."""
+        self.requests += before.requests
+        self.waves += before.waves
+        self.retries += before.retries
+        self.retry_seconds += before.retry_seconds
+        for kind, size in before.bytes.items():
+            self.bytes[kind] += size
+
     def tally(self) -> tuple[Count, dict[str, LeafReport]]:
         """Pages over all columns, each counted under what ruled it out, and the sums of each column."""
         pages, leaves = Count(), {path: replace(leaf) for path, leaf in self.leaves.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.columns import Column, Names, output, teller
+from pageseek.doubts import Doubt
 from pageseek.errors import PredicateError
 from pageseek.evolution import View
 from pageseek.fetch import Kept
@@ -19,6 +21,7 @@ from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import Bound, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, mechanisms, prune_groups
+from pageseek.report import Report
 from pageseek.schema import Leaf, Schema
 from pageseek.shape import Filling, Path, Shape, tested_paths
 from pageseek.storage import Source, Version
@@ -235,12 +238,24 @@ class Scopes:
         return scope.again()
 
 
+class Early(NamedTuple):
+    """The rows of a row group that pass, its columns, and what was counted for that."""
+
+    found: rows.RowRanges
+    arrays: list[list[pa.Array]]
+    report: Report
+
+
 class Opened(NamedTuple):
-    """A file, what is asked of it, and what its footer proves of that, as far as this is at hand."""
+    """A file, what is asked of it, and what its footer proves of that, as far as this is at hand. `doubt`: where its
+    version is still to be confirmed. `early`: row groups that are being read already.
+    """
 
     file: ParquetFile
     scope: Scope
     footer: GroupProof | None = None
+    doubt: Doubt | None = None
+    early: dict[int, Future[Early]] = {}  # noqa: RUF012 - empty, and replaced where there are some
 
     def proof(self) -> GroupProof:
         """What the footer proves of each row group."""

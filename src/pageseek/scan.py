@@ -6,6 +6,7 @@ import operator
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from pageseek._core import rows
 from pageseek.aggregate import aggregate
 from pageseek.aggregate import explain as explain_aggregate
 from pageseek.cache import CacheInfo, cache
+from pageseek.doubts import Doubts, trusting
 from pageseek.errors import PredicateError
 from pageseek.limits import DEFAULT, Limits
 from pageseek.metadata import ParquetFile
-from pageseek.plan import ScanPlan
+from pageseek.plan import Ahead, ScanPlan
 from pageseek.planning import make_plan, prepare
 from pageseek.predicate.expression import And, Expression, flatten, to_expression
 from pageseek.progress import Progress, Watch, watched
@@ -27,7 +29,7 @@ from pageseek.report import Report
 from pageseek.request import Opened, Request
 from pageseek.shape import Shape
 from pageseek.storage import Patience, Source, Types, resolve, table_of_lake, typed
-from pageseek.tables import table_of
+from pageseek.tables import batches_of, table_of
 from pageseek.types import Options
 
 BATCH_SIZE = 1 << 17
@@ -128,7 +130,39 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are asked for."""
+        if not any(source.far for source in self._sources):
+            return self._batches()[1]
+        doubts = Doubts()
+        try:
+            plan, opened = self._prepared(self._request, doubts)
+        except Exception as error:
+            if not doubts.may_explain(error):
+                raise
+        else:
+            return self._trusted(plan, opened, doubts)
         return self._batches()[1]
+
+    def _trusted(
+        self, plan: ScanPlan, opened: Sequence[Opened | None], doubts: Doubts
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of a plan of which versions are to be confirmed: all of them before a row is handed out."""
+        report, again = plan.report, False
+        with watched(self._progress, report), doubts:
+            try:
+                # the others are confirmed while the first is read
+                doubts.ask_all_but([one.file.store for one in opened[:1] if one is not None])
+                tables = plan.tables(report, opened)
+                ready = list(islice(tables, 1))
+                doubts.settle()
+            except Exception as error:
+                if not doubts.may_explain(error):
+                    raise
+                again = True
+            while not again and ready:
+                yield from batches_of(ready.pop(), self._request.batch_size)
+                ready.extend(islice(tables, 1))
+        if again:
+            yield from self._batches()[1]
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches."""
@@ -145,16 +179,23 @@ class Scan:
         with watched(self._progress, plan.report):
             yield from plan.batches(opened, plan.report)
 
-    def _prepared(self, request: Request) -> tuple[ScanPlan, list[Opened | None]]:
-        """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress."""
-        if self._progress is False:
-            plan, opened = prepare(self._sources, request, account=False, lazy=True)
-        else:
-            report = Report(nan=request.nan, chunks=None)
-            with watched(self._progress, report):
-                plan, opened = prepare(
-                    self._sources, request, account=False, lazy=True, report=report
-                )
+    def _prepared(
+        self, request: Request, doubts: Doubts | None = None, ahead: Ahead | None = None
+    ) -> tuple[ScanPlan, list[Opened | None]]:
+        """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress. `ahead`:
+        where all of it will be asked for.
+        """
+        report = Report(nan=request.nan, chunks=None)
+        with watched(self._progress, report):
+            plan, opened = prepare(
+                self._sources,
+                request,
+                account=False,
+                lazy=True,
+                report=report,
+                doubts=doubts,
+                ahead=ahead,
+            )
         plan.report.analyzed = True
         return plan, opened
 
@@ -167,9 +208,13 @@ class Scan:
 
     def to_table(self) -> pa.Table:
         """The rows as a table."""
-        plan, opened = self._prepared(self._request)
-        with watched(self._progress, plan.report):
-            tables = list(plan.tables(plan.report, opened))
+        return trusting(self._sources, self._table)
+
+    def _table(self, doubts: Doubts | None) -> pa.Table:
+        with Ahead(self._request) as ahead:
+            plan, opened = self._prepared(self._request, doubts, ahead)
+            with watched(self._progress, plan.report):
+                tables = list(plan.tables(plan.report, opened))
         if len(tables) == 1:
             return tables[0]
         if not plan.schema.names:
@@ -182,14 +227,17 @@ class Scan:
 
     def count_rows(self) -> int:
         """How many rows pass; without a filter the footers answer."""
+        return trusting(self._sources, self._count)
+
+    def _count(self, doubts: Doubts | None) -> int:
         request = replace(self._request, columns=(), row_number=None)
-        plan, opened = self._prepared(request)
-        if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
-            return min(
-                plan.num_rows, plan.num_rows if self._request.limit is None else self._request.limit
-            )
-        with watched(self._progress, plan.report):
-            return sum(table.num_rows for table in plan.tables(plan.report, opened))
+        with Ahead(request) as ahead:
+            plan, opened = self._prepared(request, doubts, ahead)
+            if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
+                n, limit = plan.num_rows, self._request.limit
+                return n if limit is None else min(n, limit)
+            with watched(self._progress, plan.report):
+                return sum(table.num_rows for table in plan.tables(plan.report, opened))
 
     def aggregate(self, figures: Iterable[Any]) -> pa.Table:
         """One row with counts, least and greatest values of the rows that pass: from statistics where these are exact
@@ -226,15 +274,21 @@ class Scan:
         """
         if aggregate is not None:
             return explain_aggregate(self._sources, self._request, aggregate, analyze)
-        plan, opened = prepare(self._sources, self._request, lazy=analyze)
         if not analyze:
-            plan.report.note_unknown()
-            return plan.report
+            report = prepare(self._sources, self._request)[0].report
+            report.note_unknown()
+            return report
+        return trusting(self._sources, self._analyzed).finish()
+
+    def _analyzed(self, doubts: Doubts | None) -> Report:
+        plan, opened = prepare(self._sources, self._request, lazy=True, doubts=doubts)
         report = plan.report.to_execute()
+        if doubts is not None:
+            doubts.report = report
         with watched(self._progress, report):
             for _ in plan.tables(report, opened):
                 pass
-        return report.finish()
+        return report
 
     def __repr__(self) -> str:
         request = self._request

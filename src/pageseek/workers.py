@@ -102,6 +102,10 @@ class Crew:
             if under_way or job is not None:
                 self.stop()
 
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Have one piece of work done beside what goes on; who wants its result waits for it."""
+        return self._submit(partial(self._run, work))
+
     def each(self, work: Sequence[Callable[[], T]]) -> list[T]:
         """The results of pieces of one job, on cores that are idle now; the first failure in their order is raised."""
         results: list[T | None] = [None] * len(work)

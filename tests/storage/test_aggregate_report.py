@@ -124,9 +124,9 @@ def test_files_are_opened_once_and_again_only_to_be_read(
     opened: list[str] = []
     real = FileCache.open
 
-    def counted(self: FileCache, source: Any, *rest: Any) -> ParquetFile:
+    def counted(self: FileCache, source: Any, *rest: Any, **options: Any) -> ParquetFile:
         opened.append(source.path)
-        return real(self, source, *rest)
+        return real(self, source, *rest, **options)
 
     monkeypatch.setattr(FileCache, "open", counted)
     for condition, figures, again in (

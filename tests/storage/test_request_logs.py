@@ -91,17 +91,17 @@ ONE = ps.col("id") == ROW
 def test_a_lookup_where_bytes_are_dear(
     server: ObjectServer, way: Way, known: Model, pages: dict[str, Pages]
 ) -> None:
-    """Tail, pages of the filter, pages of the payload: exactly these, in three waves; warm the first has no body."""
+    """Tail, pages of the filter, pages of the payload: exactly these, in three waves; warm in two, without the tail."""
     known(NEAR)
     due = {name: of_rows(found, ROW) for name, found in pages.items()}
-    for _ in range(2):
+    for tails in (1, 0):
         found, asked = read(server, way, filter=ONE)
         assert found == table().slice(ROW, 1)
-        assert len(asked.tails) == 1 and asked.records[0] is asked.tails[0]
+        assert len(asked.tails) == tails and asked.records[:tails] == asked.tails
         assert asked.places == merged([at for places in due.values() for at in places])
         assert asked.others[0].range == "bytes={}-{}".format(*_ends(due["id"]))
-        assert asked.depth == 3
-    assert (asked.tails[0].status, asked.tails[0].sent) == (304, 0)
+        assert asked.depth == 2 + tails
+        assert asked.confirmations == []
 
 
 def _ends(places: list[Place]) -> tuple[int, int]:
@@ -112,14 +112,14 @@ def _ends(places: list[Place]) -> tuple[int, int]:
 def test_a_lookup_where_a_wait_is_dear(
     server: ObjectServer, way: Way, known: Model, pages: dict[str, Pages]
 ) -> None:
-    """The pages of the payload come with those of the filter: two waves, warm too, and nothing before or behind them."""
+    """The pages of the payload come with those of the filter: two waves, warm one, and nothing before or behind them."""
     known(FAR)
     due = [at for found in pages.values() for at in of_rows(found, ROW)]
-    for _ in range(2):
+    for tails in (1, 0):
         found, asked = read(server, way, filter=ONE)
         assert found == table().slice(ROW, 1)
-        assert len(asked.tails) == 1
-        assert asked.depth == 2
+        assert len(asked.tails) == tails and not asked.confirmations
+        assert asked.depth == 1 + tails
         assert asked.covers(due)
         assert asked.places[0][0] == min(due)[0]
         assert sum(asked.places[-1]) == sum(max(due))
@@ -133,7 +133,8 @@ def test_a_lookup_in_vain(server: ObjectServer, way: Way, known: Model) -> None:
     for key in (-1, GROUPS * ROWS):
         found, asked = read(server, way, filter=ps.col("id") == key)
         assert not found.num_rows
-        assert asked.places == [] and len(asked.tails) == 1
+        assert asked.places == [] and len(asked.records) == 1
+    assert [one.status for one in asked.confirmations] == [304]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -268,7 +269,9 @@ def test_each_dictionary_that_is_asked_is_one_request_of_one_wave(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_one_row_of_a_hundred_files(server: ObjectServer, way: Way, known: Model) -> None:
-    """Of each file the tail; of the one that has the row its pages. Nothing twice, nothing of the others."""
+    """Of each file the tail; of the one that has the row its pages. Nothing twice, nothing of the others. Warm, the
+    versions of the others are confirmed beside its pages.
+    """
     known(NEAR)
     files, n = 100, 12_000
     server.latency = 0.01
@@ -288,15 +291,16 @@ def test_one_row_of_a_hundred_files(server: ObjectServer, way: Way, known: Model
     else:
         given["source"] = [f"s3://{name}" for name in names]
     wanted = 42 * n + 1_234  # in the second page
-    for _ in range(2):
+    for cold in (True, False):
         server.log.reset()
         found = ps.read_table(**given, filter=ps.col("id") == wanted)
         assert found.to_pylist() == [{"id": wanted, "v": wanted * 7 % 1_001}]
         for i, name in enumerate(names):
             asked = Asked(server, name)
-            assert len(asked.tails) == 1, name
+            assert len(asked.tails) == cold, name
             assert len(asked.others) == (2 if i == 42 else 0), name
-            assert len(asked.records) == len(asked.tails) + len(asked.others)
+            assert len(asked.confirmations) == (not cold and i != 42), name
+            assert len(asked.records) == (2 + cold if i == 42 else 1), name
         assert server.log.in_flight() <= endpoints.IN_FLIGHT
         assert server.log.waves() < files / 3  # many at a time, on a machine that is busy too
 

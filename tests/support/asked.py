@@ -21,7 +21,9 @@ def place_of(record: Record, size: int) -> Place:
 
 
 class Asked:
-    """The requests of one object since the log was last reset: the tail that opening reads, and the ranges after it."""
+    """The requests of one object since the log was last reset: the tail that opening reads, the ranges
+    after it, and what was asked only to see that the version is the one that is known.
+    """
 
     def __init__(self, server: ObjectServer, path: str) -> None:
         info = server.objects.info(path)
@@ -29,7 +31,10 @@ class Asked:
         self.size = info.size
         self.records = server.log.requests(path)
         self.tails = [one for one in self.records if (one.range or "").startswith("bytes=-")]
-        self.others = [one for one in self.records if one not in self.tails]
+        # a byte that is not sent where the version is the known one
+        self.confirmations = [one for one in self.records if "if-none-match" in one.headers]
+        apart = self.tails + self.confirmations
+        self.others = [one for one in self.records if one not in apart]
         self.places = sorted(place_of(one, info.size) for one in self.others)
         self.depth = server.log.waves(path)  # one after another
 

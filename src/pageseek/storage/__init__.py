@@ -9,6 +9,7 @@ behind, `urls` chooses among them, `resolve` goes from what the user gives to fi
 """
 
 from pageseek.storage.base import Known, Store, Version
+from pageseek.storage.files import Begun
 from pageseek.storage.hive import Types, typed
 from pageseek.storage.lake import table_of_lake
 from pageseek.storage.remote import RemoteStore
@@ -16,6 +17,7 @@ from pageseek.storage.resolve import Source, resolve
 from pageseek.storage.retry import Patience
 
 __all__ = [
+    "Begun",
     "Known",
     "Patience",
     "RemoteStore",

@@ -18,6 +18,7 @@ FACTOR = (
     4.0  # by which one sample may differ from what is known: an outlier counts no more than that
 )
 IN_FLIGHT = 16  # requests to one endpoint
+PATIENT = 4  # of so many requests one may be of those that are overtaken
 
 SHORT_TAIL, LONG_TAIL = 64 << 10, 512 << 10  # read at open of files in a folder that is not known
 LONGEST_TAIL = 4 << 20
@@ -44,7 +45,15 @@ class Endpoint:
         """In a forked process: what was under way is not, and nobody holds a lock."""
         self._lock = threading.Lock()
         self.waiting: deque[Callable[[], None]] = deque()
+        self.idle: deque[Callable[[], None]] = deque()  # what others may overtake
+        self._turn = 0
         self.running = 0
+
+    def next_queue(self) -> deque[Callable[[], None]]:
+        """Of which the next request is; what may be overtaken is not for ever. Empty where none waits."""
+        self._turn += 1
+        overtaken = self.idle and (not self.waiting or self._turn % PATIENT == 0)
+        return self.idle if overtaken else self.waiting
 
     @property
     def latency(self) -> float:

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Protocol
+
 import pyarrow.fs as pafs
 
-from pageseek.storage.base import Known, Store
+from pageseek.storage.base import Buffer, Known, Store
+from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Patience
+
+# how many of the last bytes of a file are needed, by some of them and its size
+Needed = Callable[[Buffer, int], int]
+
+
+class Begun(Protocol):
+    """A file that was asked for."""
+
+    def __call__(self) -> Store:
+        """Wait for it."""
+        ...
+
+    def give_up(self) -> None:
+        """Nobody waits for it any more."""
+        ...
 
 
 class Files:
@@ -25,6 +44,18 @@ class Files:
     def open(self, path: str, patience: Patience, known: Known | None = None) -> Store:
         """A file there."""
         raise NotImplementedError
+
+    def begin(
+        self, path: str, patience: Patience, known: Known | None, needed: Needed
+    ) -> Begun | None:
+        """Ask for a file, with as many bytes of its end as are `needed`, and do not wait; None where that cannot be."""
+        return None
+
+    def believed(self, path: str, patience: Patience, known: Known) -> RemoteStore | None:
+        """A file there as it was known, for which nothing is asked: its first read says whether it is still that one.
+        None where reads are not tied to a version.
+        """
+        return None
 
     def find(self, prefix: str, patience: Patience) -> list[str]:
         """The paths of all files below a folder."""

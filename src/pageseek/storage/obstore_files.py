@@ -19,10 +19,10 @@ from urllib.parse import unquote, urlsplit
 from pageseek.errors import UnsupportedError
 from pageseek.storage.base import Known, Version
 from pageseek.storage.endpoint import Endpoint, endpoint
-from pageseek.storage.files import Files
+from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.redact import cleaned, secrets_of, shown
 from pageseek.storage.remote import Answer, RemoteStore
-from pageseek.storage.requests import issue
+from pageseek.storage.requests import Wave, begin, issue
 from pageseek.storage.retry import Fault, Patience, code_in, of_status, status_in
 
 HTTP = ("http", "https")
@@ -137,7 +137,19 @@ class ObstoreFiles(Files):
         return "/".join(part for part in (self.base.rstrip("/"), prefix, path) if part)
 
     def open(self, path: str, patience: Patience, known: Known | None = None) -> ObstoreStore:
-        return ObstoreStore(self, path, patience, known)
+        return _Opening(ObstoreStore(self, path, patience), known, None)()
+
+    def begin(
+        self, path: str, patience: Patience, known: Known | None, needed: Needed
+    ) -> Begun | None:
+        return _Opening(ObstoreStore(self, path, patience), known, needed)
+
+    def believed(self, path: str, patience: Patience, known: Known) -> ObstoreStore | None:
+        if not known.version.strong:
+            return None
+        store = ObstoreStore(self, path, patience)
+        store.opened(known.version, known, None)
+        return store
 
     def store(self, patience: Patience) -> Any:
         """The store of obstore, one for all files and scans with the same options, so that connections are kept."""
@@ -250,9 +262,7 @@ _asked_range = re.compile(r"Requested (\d+)\.\.(\d+), got (\d+)\.\.(\d+)")
 class ObstoreStore(RemoteStore):
     """An object, of one version. Where the store gives no ETag that may be asked for, the version is weak."""
 
-    def __init__(
-        self, files: ObstoreFiles, path: str, patience: Patience, known: Known | None = None
-    ) -> None:
+    def __init__(self, files: ObstoreFiles, path: str, patience: Patience) -> None:
         super().__init__(files.name(path), path, files.endpoint, patience)
         self._files, self._path = files, path
         self._secrets = secrets_of(dict(files.options)) | {
@@ -260,12 +270,36 @@ class ObstoreStore(RemoteStore):
         }
         self._match: str | None = None
         files.store(patience)  # options that it does not take are no fault of a request
-        (found,) = issue(self._endpoint, [self._asked(partial(self._first, known), "its end")])
-        version, tail = found
+
+    # ---- opening
+
+    def begin(self, known: Known | None, needed: Needed | None) -> Wave[tuple[Version, Any]]:
+        """Ask for version and last bytes, where it is said for as many as are `needed`; both are for `opened`."""
+        attempt = partial(self._first, known)
+        if needed is not None:
+            attempt = partial(self._end, known, needed)
+        # of files that are opened ahead the reads of others may be wanted sooner
+        return begin(self._endpoint, [self._asked(attempt, "its end")], hurry=needed is None)
+
+    def opened(self, version: Version, known: Known | None, tail: Any) -> None:
+        """It is of this version, to which reads are tied from here on."""
         self._match = _etag(version)
         self._opened(version, known, tail)
 
-    # ---- opening
+    def _end(self, known: Known | None, needed: Needed) -> tuple[Version, Any]:
+        version, tail = self._first(known)
+        if known is not None and version == known.version:
+            return version, tail
+        self.version, self._match, size = version, _etag(version), version.size
+        if tail is None:
+            n = min(self.tail_bytes, size)
+            tail = self._checked(size - n, n) if n else b""
+            self.requests += 1
+        more = needed(tail, size) - len(tail)
+        if more > 0:
+            self.requests += 1
+            tail = b"".join((self._checked(size - len(tail) - more, more), tail))
+        return version, tail
 
     def _first(self, known: Known | None) -> tuple[Version, Any]:
         """Version and last bytes, in one request where the store can; no bytes where the version is the known one."""
@@ -313,8 +347,36 @@ class ObstoreStore(RemoteStore):
 
         return _version(obstore.head(self._files.store(self._patience), self._path))
 
+    def _confirm(self) -> None:
+        """By a range, which a URL that is signed allows: as a rule it is not sent."""
+        from obstore import exceptions
+
+        try:
+            answer, _ = self._ask((0, 1), if_none_match=self._match)
+        except exceptions.NotModifiedError:
+            return
+        now = _version(answer.meta)
+        if now != self.version:
+            raise self._changed(now)
+
     def _fault(self, error: Exception) -> Fault:
         return fault_of(error, self._secrets)
+
+
+class _Opening:
+    """A file that was asked for."""
+
+    def __init__(self, store: ObstoreStore, known: Known | None, needed: Needed | None) -> None:
+        self._store, self._known = store, known
+        self._wave = store.begin(known, needed)
+
+    def __call__(self) -> ObstoreStore:
+        ((version, tail),) = self._wave.wait()
+        self._store.opened(version, self._known, tail)
+        return self._store
+
+    def give_up(self) -> None:
+        self._wave.stop.set()
 
 
 class _Listing(RemoteStore):

@@ -13,7 +13,7 @@ from typing import TypeVar
 from pageseek.errors import FileChangedError
 from pageseek.storage.base import Buffer, Known, Version
 from pageseek.storage.endpoint import Endpoint
-from pageseek.storage.requests import issue
+from pageseek.storage.requests import Wave, begin, issue
 from pageseek.storage.retry import Fault, OddAnswerError, Patience, Retries, persist
 
 T = TypeVar("T")
@@ -122,6 +122,18 @@ class RemoteStore:
         if self.version.strong:
             return
         (now,) = issue(self._endpoint, [self._asked(self._look, "its version")])
+        if now != self.version:
+            raise self._changed(now)
+
+    def begin_to_confirm(self, retries: Retries) -> Wave[None]:
+        """Ask for the version, which reads may overtake; FileChangedError where it is another one. `retries` is told of those
+        that there are.
+        """
+        task = self._asked(self._confirm, "its version", retries)
+        return begin(self._endpoint, [task], hurry=False)
+
+    def _confirm(self) -> None:
+        now = self._look()
         if now != self.version:
             raise self._changed(now)
 

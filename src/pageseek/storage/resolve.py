@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from pageseek.storage.base import Known, Store, Version
-from pageseek.storage.files import Files, is_local
+from pageseek.storage.files import Begun, Files, Needed, is_local
 from pageseek.storage.hive import Partitions, partitions_of
 from pageseek.storage.local import LocalStore, version_at
 from pageseek.storage.memory import MemoryStore
+from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Patience
 
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -51,6 +52,20 @@ class Source:
         from pageseek.storage.arrow import ArrowStore
 
         return ArrowStore(self.filesystem, self.path, self.patience, known)
+
+    def begin(self, known: Known | None, needed: Needed) -> Begun | None:
+        """Ask for the file, with as many bytes of its end as are `needed`, and do not wait; None where that cannot be."""
+        if self.data is not None or not isinstance(self.filesystem, Files):
+            return None
+        return self.filesystem.begin(self.path, self.patience, known, needed)
+
+    def believed(self, known: Known) -> RemoteStore | None:
+        """The file as it was known, for which nothing is asked, where its first read tells whether it is still that
+        one; else None.
+        """
+        if self.data is not None or not isinstance(self.filesystem, Files):
+            return None
+        return self.filesystem.believed(self.path, self.patience, known)
 
     def version(self) -> Version | None:
         """The version that lies there now, where asking costs less than to open it."""
