@@ -119,7 +119,9 @@ class FooterFile:
         self._chunk_tables: dict[int, bytes] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
-        self._single: dict[int, bytes] = {}  # of a leaf, for each row group: whether it has one page
+        self._single: dict[
+            int, bytes
+        ] = {}  # of a leaf, for each row group: whether it has one page
         self._parsed = 0  # bytes of indexes and tables that were added since
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output
@@ -425,7 +427,7 @@ class FooterFile:
             except CorruptFileError:
                 return False
             self._single[leaf.index] = single_pages(table).tobytes()
-        return all([self.has_one_page(group, leaf) for group in row_groups])
+        return all(self.has_one_page(group, leaf) for group in row_groups)
 
     # -- statistics of row groups ---------------------------------------------------------------
 
