@@ -6,7 +6,7 @@ import heapq
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from pageseek.fetch import Fetcher
 from pageseek.judge import Steps, judge, last_proof, load_offsets
 from pageseek.ordering import Learned
 from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS
+from pageseek.records import dataclass
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope, Scopes
 from pageseek.schema import Leaf

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import Bound, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, mechanisms, prune_groups
+from pageseek.records import dataclass
 from pageseek.schema import Leaf, Schema
 from pageseek.shape import Filling, Path, Shape, tested_paths
 from pageseek.storage import Source, Version
