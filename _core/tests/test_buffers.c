@@ -3,6 +3,7 @@
 
 #if defined(__linux__)
 #include <pthread.h>
+#include <stdatomic.h>
 #endif
 
 #define LONG_AGO 1e6 /* seconds: nothing has been kept for as long */
@@ -87,6 +88,27 @@ static void test_limit(void) {
     CHECK_INT(ps_pool_trim(0), 0);
 }
 
+/* Of a pool that stays taken, as by a thread that a fork left behind, nothing is had, and nothing waited for. */
+static void test_taken(void) {
+    const size_t size = (size_t)1 << 20;
+    ps_pool_open(60, SIZE_MAX);
+    uint8_t *before = ps_buffer_new(size);
+    ps_buffer_free(before, size);
+    CHECK_INT(ps_pool_trim(LONG_AGO), size);
+    atomic_flag *busy = (atomic_flag *)ps_pool_own(); /* its first member */
+    CHECK(!atomic_flag_test_and_set(busy));
+    uint8_t *p = ps_buffer_new(size);
+    CHECK(p != NULL && p != before);
+    if (p) memset(p, 1, size);
+    ps_buffer_free(p, size);
+    CHECK(ps_pool_trim(0) == SIZE_MAX);
+    ps_pool_forked(); /* a child begins anew */
+    CHECK(!atomic_flag_test_and_set(busy));
+    atomic_flag_clear(busy);
+    ps_pool_open(0, 0);
+    CHECK_INT(ps_pool_trim(0), 0);
+}
+
 static void *hammer(void *seed) {
     uint64_t state = (uint64_t)(uintptr_t)seed * 0x9e3779b97f4a7c15u + 1;
     uint8_t *held[8] = {0};
@@ -133,6 +155,7 @@ int main(void) {
     test_kept();
     test_never_larger();
     test_limit();
+    test_taken();
     test_threads();
 #endif
     return check_report();

@@ -6,13 +6,13 @@ Sources: parquet.thrift (Statistics, ColumnIndex, ColumnOrder).
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pageseek._core import convert, rows
+from pageseek.records import dataclass
 from pageseek.schema import Leaf
 from pageseek.types import (
     BYTE_ARRAY,

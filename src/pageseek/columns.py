@@ -6,7 +6,7 @@ A name is that of a top-level field, or else a dotted path to something inside o
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from pageseek.codecs import decompressor
 from pageseek.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
 from pageseek.metadata import ParquetFile
 from pageseek.nesting import REPEATED, Node, Rung, project, rungs, select
+from pageseek.records import dataclass
 from pageseek.schema import Leaf
 from pageseek.types import BOOLEAN, K_BOOL, Form, Options
 

@@ -9,12 +9,12 @@ neighbouring rows, half and half: rows that pass side by side leave whole pages 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from pageseek._core import rows
 from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, BoundOr
+from pageseek.records import dataclass
 
 ENOUGH = 1024  # rows from which a measurement says something
 BLOCK = 1024  # rows: less than a page has

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext, suppress
+from dataclasses import field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.cache import cache
 from pageseek.chunks import stated_pages
+from pageseek.coalesce import PARALLEL, SENDING
 from pageseek.decode import IndexMismatch, places_wanted
 from pageseek.errors import FileChangedError, PageseekError
 from pageseek.execute import GroupScan, Held
@@ -21,6 +22,7 @@ from pageseek.fetch import Fetcher
 from pageseek.judge import Steps, judge, last_proof, load_offsets
 from pageseek.ordering import Learned
 from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS
+from pageseek.records import dataclass
 from pageseek.report import Report
 from pageseek.request import Early, FilePlan, GroupPlan, Opened, Request, Scope, Scopes
 from pageseek.schema import Leaf
@@ -32,9 +34,8 @@ from pageseek.workers import Crew, Job, cores
 
 SMALL = 1 << 18  # values that one thread has read before another is ready
 FAR_AHEAD = 16  # row groups that may wait for a distant store at a time
-AT_ONCE = 4  # requests that a file is worth before row groups share one
-USED = 0.75  # of the bytes of such a request, at least
-UNKNOWN = 8 << 20  # bytes that a row group of a file may take that is not open yet
+AT_ONCE = 4  # requests that a file is worth before row groups share one, unless it is tiny
+UNKNOWN = 8 << 20  # bytes that a job in a file may take that is not open yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +164,8 @@ class ScanPlan:
             for i, file_plan in enumerate(self.files):
                 reading = Reading(self, file_plan, learned, scopes, crew)
                 given = opened[i] if opened else None
-                for run in reading.runs(given):
-                    work = partial(reading.beside, run, report, given)
-                    yield Job(work, sum(reading.weight(group, given) for group in run))
+                for number, weight in reading.jobs(given):
+                    yield Job(partial(reading.beside, number, report, given), weight)
 
         for tables, failed, part, lane in crew.in_order(jobs()):
             report.join(part, lane)
@@ -215,8 +215,15 @@ def checked(store: Store, report: Report) -> None:
 def _places(opened: Opened, group: GroupPlan) -> dict[Leaf, list[tuple[int, int]]]:
     """The (offset, length) of what is read of the leaves of a row group where nothing is tested."""
     file, number = opened.file, group.row_group
-    leaves = opened.scope.touched(file)(number)
-    return {leaf: places_wanted(file, number, leaf, group.ranges, False) for leaf in leaves}
+    leaves = {
+        part.leaf.index: part.leaf for column in opened.scope.columns for part in column.parts
+    }
+    return {
+        leaf: places_wanted(file, number, leaf, group.ranges, False) for leaf in leaves.values()
+    }
+
+
+Run = tuple[Sequence[GroupPlan], int]  # that are read in one go; about the bytes that they take
 
 
 class Reading:
@@ -238,6 +245,10 @@ class Reading:
         self._begun, self._unchecked = False, True
         self._filling: Filling | None = None
         self._planned_here = self._ready = False
+        # pieces of work, as far as they are known, and those that follow
+        self._runs: list[Run] = []
+        self._further: Iterator[Run] | None = None
+        self._grouping = threading.Lock()
         self._before: dict[str, int] = {}
 
     @property
@@ -273,11 +284,8 @@ class Reading:
             made = judge(self.opened, [group for group in groups if not group.judged], fetcher)
         return sorted([*done, *made], key=lambda group: group.row_group)
 
-    def weight(self, group: GroupPlan, opened: Opened | None) -> int:
+    def weight(self, group: GroupPlan, found: Opened) -> int:
         """About the bytes of memory that a row group takes while it is read: what it has decompressed, and decoded."""
-        found = self._opened or opened
-        if found is None:  # it is not even open
-            return max(4 * group.cost, UNKNOWN)
         file, number = found.file, group.row_group
         try:
             chunks = [file.chunk(number, leaf) for leaf in found.scope.touched(file)(number)]
@@ -286,50 +294,81 @@ class Reading:
         size: int = sum(max(chunk.total_uncompressed_size, 0) for chunk in chunks)
         return 2 * size * group.ranges.num_rows // max(file.group_rows[number], 1)
 
-    def runs(self, opened: Opened | None) -> Iterator[Sequence[GroupPlan]]:
-        """The row groups, each by itself; of a distant file without a filter those together that one request brings
-        sooner than another could be waited for, as long as others go on beside it.
+    def jobs(self, opened: Opened | None) -> Iterator[tuple[int, int]]:
+        """The pieces of work that the row groups make: the number of each, and about the bytes that it takes. As long
+        as the file is not open there is one for each row group, and the last may find that nothing is left.
         """
-        groups, found = self._file_plan.groups, self._opened or opened
-        most = len(groups) // AT_ONCE
-        if found is None or most < 2 or found.scope.bound is not None:
-            yield from ((group,) for group in groups)
-            return
-        store, budget = found.file.store, self._plan.request.max_ahead_bytes // AT_ONCE
-        room = store.latency * store.bandwidth if store.latency >= SLOW_STORE else 0
+        for number, group in enumerate(self._file_plan.groups):
+            if opened is None and not self._ready:
+                yield number, max(4 * group.cost, UNKNOWN)
+                continue
+            run, weight = self._run(number, opened)
+            if not run:
+                return
+            yield number, weight
+
+    def _run(self, number: int, opened: Opened | None) -> Run:
+        """A piece of work; nothing where those before have taken all."""
+        with self._grouping:
+            if self._further is None:
+                budget = self._plan.request.max_ahead_bytes // AT_ONCE
+                if opened is None:  # nobody has reckoned with more
+                    budget = min(budget, UNKNOWN)
+                self._further = self._shared(opened or self.opened, budget)
+            while len(self._runs) <= number:
+                further = next(self._further, None)
+                if further is None:
+                    return (), 0
+                self._runs.append(further)
+            return self._runs[number]
+
+    def _shared(self, found: Opened, budget: int) -> Iterator[Run]:
+        """The row groups, each by itself; of a distant file those together of which nothing is tested and that one
+        request brings sooner than another could be waited for, as long as others go on beside it.
+
+        Bytes between two of them are read over where that costs less than the request: as many are under way at a time
+        as PARALLEL, so that each costs a part of a wait, and where one of them takes the whole line already, the bytes
+        cost what they would cost it.
+        """
+        groups, store, scope = self._file_plan.groups, found.file.store, found.scope
+        wait = int(store.latency * store.bandwidth) if store.latency >= SLOW_STORE else 0
+        most = max(len(groups) // AT_ONCE, 1)
         run: list[GroupPlan] = []
-        size = weight = start = 0  # of the run, and where its bytes begin
+        weight = start = stop = 0  # of the run
         for group in groups:
-            try:
-                places = [at for ats in _places(found, group).values() for at in ats]
-            except PageseekError:  # who reads it will say so, in its turn
-                places = []
-            more, heavy = sum(length for _, length in places), self.weight(group, found)
-            least = min([at for at, _ in places], default=0)
-            span = max([sum(at) for at in places], default=0) - start
+            heavy, places = self.weight(group, found), []
+            if wait and (scope.bound is None or group.proven):
+                with suppress(PageseekError):  # who reads it will say so, in its turn
+                    places = [at for ats in _places(found, group).values() for at in ats]
+            first = min([at for at, _ in places], default=-1)
+            last = max([sum(at) for at in places], default=0)
             if run and not (
-                len(run) < most
-                and weight + heavy <= budget
-                and least >= start
-                and USED * span <= size + more
-                and span <= room
+                0 <= first - stop <= wait // PARALLEL
+                and (len(run) < most or last - start <= wait // SENDING)
+                and last - start <= wait
+                and weight + heavy + last - start <= budget
             ):
-                yield run
-                run, size, weight = [], 0, 0
-            start = start if run else least
+                yield run, weight + (stop - start if len(run) > 1 else 0)
+                run, weight = [], 0
+            start = start if run else first
+            stop = last if places else store.size  # else nothing joins it
             run.append(group)
-            size, weight = size + more, weight + heavy
-        yield run
+            weight += heavy
+        if run:
+            yield run, weight + (stop - start if len(run) > 1 else 0)
 
     def beside(
-        self, run: Sequence[GroupPlan], report: Report, opened: Opened | None
+        self, number: int, report: Report, opened: Opened | None
     ) -> tuple[list[pa.Table], Exception | None, Report, int]:
-        """The rows of row groups, read beside others of the file, up to the first that fails: with what was counted,
-        and by which thread.
+        """The rows of a piece of work, read beside others of the file, up to the first row group that fails: with what
+        was counted, and by which thread.
         """
         part = report.part()
         if not self._ready:
             self._open_once(part, opened)
+        run, _ = self._run(number, opened)
+        if not run:
+            return [], None, part, threading.get_ident()
         fetcher = self.open(part, opened)
         held = self._fetched(run, fetcher) if len(run) > 1 else ()
         tables: list[pa.Table] = []

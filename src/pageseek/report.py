@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
+
+from pageseek.records import dataclass
 
 __all__ = ["MECHANISMS", "Count", "LeafReport", "Report", "format_size"]
 

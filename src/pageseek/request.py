@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import Bound, leaves_of
 from pageseek.predicate.expression import Expression
 from pageseek.prune import STATISTICS, GroupProof, mechanisms, prune_groups
+from pageseek.records import dataclass
 from pageseek.report import Report
 from pageseek.schema import Leaf, Schema
 from pageseek.shape import Filling, Path, Shape, tested_paths

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,8 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek.aggregate import aggregate
-from pageseek.aggregate import explain as explain_aggregate
 from pageseek.cache import CacheInfo, cache
 from pageseek.doubts import Doubts, trusting
 from pageseek.errors import PredicateError
@@ -25,10 +23,11 @@ from pageseek.planning import make_plan, prepare
 from pageseek.predicate.expression import And, Expression, flatten, to_expression
 from pageseek.progress import Progress, Watch, watched
 from pageseek.prune import mechanisms
+from pageseek.records import dataclass
 from pageseek.report import Report
 from pageseek.request import Opened, Request
 from pageseek.shape import Shape
-from pageseek.storage import Patience, Source, Types, resolve, table_of_lake, typed
+from pageseek.storage import Patience, Source, Types, resolve, typed
 from pageseek.tables import batches_of, table_of
 from pageseek.types import Options
 
@@ -257,6 +256,8 @@ class Scan:
         pyarrow.Table
             Columns `count` and `column_function`, in the order asked.
         """
+        from pageseek.aggregate import aggregate
+
         return aggregate(self._sources, self._request, figures)
 
     def explain(self, analyze: bool = False, aggregate: Iterable[Any] | None = None) -> Report:
@@ -273,7 +274,9 @@ class Scan:
             which the footer has them, `bounds` what is not read because it holds nothing less, or greater.
         """
         if aggregate is not None:
-            return explain_aggregate(self._sources, self._request, aggregate, analyze)
+            from pageseek.aggregate import explain
+
+            return explain(self._sources, self._request, aggregate, analyze)
         if not analyze:
             report = prepare(self._sources, self._request)[0].report
             report.note_unknown()
@@ -465,7 +468,11 @@ def scan(
     given_limits = max_page_bytes, max_output_bytes, max_metadata_bytes
     if given_limits != _LIMITS:
         limits = Limits(*given_limits)
-    table = table_of_lake(source, storage_options, patience(retries, timeout))
+    table = None
+    if type(source).__module__.partition(".")[0] in ("deltalake", "pyiceberg"):
+        from pageseek.storage.lake import table_of_lake
+
+        table = table_of_lake(source, storage_options, patience(retries, timeout))
     shape: Shape | None
     if table is None:
         found = resolve(source, storage_options, patience(retries, timeout))

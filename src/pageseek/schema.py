@@ -9,7 +9,7 @@ import base64
 import binascii
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -23,6 +23,7 @@ from pageseek.errors import (
     PredicateError,
     UnsupportedError,
 )
+from pageseek.records import dataclass
 from pageseek.types import (
     ABSENT,
     BOOLEAN,

@@ -7,7 +7,7 @@ is the same in all of them, and what is narrower than in other files is widened.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from pageseek.errors import UnsupportedError
 from pageseek.predicate import arrow
 from pageseek.predicate import expression as ex
 from pageseek.predicate.literal import Number
+from pageseek.records import dataclass
 from pageseek.widening import holds, joined_fields, keyed, widened
 
 Path = tuple[str, ...]

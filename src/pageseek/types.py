@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
 from pageseek.errors import CORRUPT, LIMIT, CoreError
+from pageseek.records import dataclass
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 PHYSICAL_NAMES = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import Self
+
+from pageseek.records import dataclass
 
 __all__ = ["Writer", "writer_of"]
 

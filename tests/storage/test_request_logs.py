@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Model:
         monkeypatch.setattr(endpoints, "LATENCY", figures[0])
         monkeypatch.setattr(endpoints, "BANDWIDTH", figures[1])
         monkeypatch.setattr(endpoints.Endpoint, "measured", lambda *_: None)
+        monkeypatch.setattr(endpoints, "_known", {})  # of a server that was asked before
+        ps.clear_cache()
 
     return set_to
 
@@ -325,7 +328,7 @@ def arrow(server: ObjectServer, columns: list[str] | None) -> pa.Table:
 
 
 @pytest.mark.parametrize("columns", [None, ["c1"], ["c0", "c2"]], ids=str)
-@pytest.mark.parametrize("groups", [1, 4, 20])
+@pytest.mark.parametrize("groups", [1, 4, 20, 200, 800])
 def test_no_filter_takes_no_more_requests_than_pyarrow(
     server: ObjectServer, known: Model, groups: int, columns: list[str] | None
 ) -> None:
@@ -360,12 +363,128 @@ def test_row_groups_next_to_each_other_share_requests(
         assert at + length == following
     assert asked.size - asked.tails[0].sent <= sum(asked.places[-1])
     assert asked.depth == 2
-    # of one column in four they would bring more than is wanted
-    found, asked = read(server, way, columns=["c1"])
-    assert max(length for _, length in asked.places) < 2_000 * 8 + 200
     # nor where there is no room for what they hold
     found, asked = read(server, way, max_ahead_bytes=len(data) // 10)
     assert len(asked.places) > 30
+
+
+def of_columns(data: bytes, columns: list[str]) -> list[list[Place]]:
+    """Where the chunks of columns lie, row group by row group."""
+    metadata = pq.read_metadata(io.BytesIO(data))
+    made = []
+    for i in range(metadata.num_row_groups):
+        chunks = [metadata.row_group(i).column(at) for at in range(metadata.num_columns)]
+        wanted = [chunk for chunk in chunks if chunk.path_in_schema in columns]
+        made.append([(c.data_page_offset, c.total_compressed_size) for c in wanted])
+    return made
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("columns", [["c1"], ["c0", "c2"], ["c3", "c0"]], ids=str)
+def test_what_lies_between_the_chunks_of_some_columns_is_read_over_where_a_request_costs_more(
+    server: ObjectServer, way: Way, known: Model, columns: list[str]
+) -> None:
+    data = plain(40)
+    server.put(PATH, data)
+    groups = of_columns(data, columns)
+    chunks = [at for places in groups for at in places]
+    size, wait = sum(length for _, length in chunks), 0.02 * 1e8
+    wanted = pq.read_table(io.BytesIO(data), columns=columns)
+
+    known((0.02, 1e8))  # a hole of 48 kB is worth less than a sixteenth of a wait
+    found, asked = read(server, way, columns=columns)
+    assert found == wanted
+    assert len(asked.places) == 4 and asked.depth == 2
+    assert asked.covers(chunks)
+    assert max(length for _, length in asked.places) <= wait
+    assert {at for at, _ in asked.places} <= {at for at, _ in chunks}
+    assert {sum(at) for at in asked.places} <= {sum(at) for at in chunks}
+    # of a single file the bytes of a wait for each request, at most
+    assert asked.beside(chunks) <= min(4 * wait, 40 * wait / 16)
+
+    found, asked = read(server, way, columns=columns, max_ahead_bytes=4 * size // 10)
+    assert found == wanted
+    assert len(asked.places) > 30  # no room for what they hold, and the holes
+
+    known((0.02, 1e6))  # a hole takes longer than a wait
+    found, asked = read(server, way, columns=columns)
+    assert found == wanted
+    kept = asked.size - asked.tails[0].sent  # what came with the tail may have been let go of
+    due = [at for places in groups for at in merged(places) if sum(at) <= kept]
+    assert [at for at in asked.places if sum(at) <= kept] == due
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_hole_between_row_groups_is_read_over_up_to_a_sixteenth_of_a_wait(
+    server: ObjectServer, way: Way, known: Model
+) -> None:
+    data = plain(40)
+    server.put(PATH, data)
+    places = [at for (at,) in of_columns(data, ["c1"])]
+    hole = max(at - sum(before) for before, (at, _) in itertools.pairwise(places))
+    for gap, shared in ((16 * hole, True), (16 * hole - 32, False)):
+        known((0.02, gap / 0.02 + 1))
+        _, asked = read(server, way, columns=["c1"])
+        assert (len(asked.places) < 10) == shared
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_tiny_row_groups_are_one_request(server: ObjectServer, way: Way, known: Model) -> None:
+    """To go on with one while others are under way would save less than a further request costs."""
+    known((0.02, 1e8))
+    data = plain(40, 8_000)
+    server.put(PATH, data)
+    read(server, way)  # which shows how long a tail is
+    server.put(PATH, data)
+    _, asked = read(server, way, columns=["c1"])
+    kept = asked.size - asked.tails[0].sent
+    assert len(asked.places) == (kept > of_columns(data, ["c1"])[0][0][0])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("columns", [None, ["c1"]], ids=str)
+def test_a_plan_that_is_executed_elsewhere_shares_requests_as_well(
+    server: ObjectServer, way: Way, known: Model, columns: list[str] | None
+) -> None:
+    known((0.02, 1e8))
+    data = plain(40)
+    server.put(PATH, data)
+    wanted = pq.read_table(io.BytesIO(data), columns=columns)
+    _, asked = read(server, way, columns=columns)
+    there, scan = asked.places, ps.scan(**way(server))
+    shipped = pickle.dumps((scan if columns is None else scan.select(*columns)).plan())
+    for parts in (1, 2):
+        tables = []
+        for part in pickle.loads(shipped).split(parts):
+            ps.clear_cache()
+            server.log.reset()
+            tables.append(pa.Table.from_batches(part.execute()))
+            asked = Asked(server, PATH)
+            assert len(asked.tails) == 1 and asked.depth == 2
+            if parts == 1:
+                assert asked.places == there
+            else:
+                assert len(asked.places) <= 10
+        assert pa.concat_tables(tables).sort_by("c1") == wanted.sort_by("c1")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_row_groups_of_which_nothing_is_tested_share_requests_beside_others(
+    server: ObjectServer, way: Way, known: Model
+) -> None:
+    """By the footer every row of them passes; of the last, of which that is not so, the key is read as well."""
+    known((0.02, 1e8))
+    n = 80_000
+    made = pa.table({"id": np.arange(n), "v": np.random.default_rng(0).integers(0, 1 << 60, n)})
+    file = io.BytesIO()
+    pq.write_table(
+        made, file, row_group_size=n // 40, compression="none", use_dictionary=False,
+    )  # fmt: skip
+    server.put(PATH, file.getvalue())
+    condition = ps.col("id") < n - 1_000
+    found, asked = read(server, way, columns=["v"], filter=condition)
+    assert found == made.select(["v"]).slice(0, n - 1_000)
+    assert len(asked.places) <= 6
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -110,7 +110,8 @@ def test_a_scan_without_a_filter_asks_no_more_often_than_pyarrow(
     found = read(given)
     assert found == table()
     asked = shape(server)
-    assert asked == ["GET bytes=tail"] + ["GET bytes=range"] * GROUPS
+    assert asked[0] == "GET bytes=tail"
+    assert set(asked[1:]) == {"GET bytes=range"} and len(asked) <= 1 + GROUPS
     server.log.reset()
     fs = WEAK[1](server)["source"][0]
     assert pq.read_table(PATH, filesystem=fs) == table()

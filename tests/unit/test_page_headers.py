@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ import pytest
 
 import pageseek as ps
 from pageseek import page_headers as headers
+from pageseek.asking import answered
 from pageseek.prune import driver
+from pageseek.types import Options
 from support.writer import BYTE_ARRAY, DOUBLE, I32, I64, INT64, STRING, Column, Struct, write
 
 N = 6_000
@@ -195,6 +197,26 @@ def test_the_walk_costs_nothing_on_far_stores() -> None:
         assert headers.walking_bytes(file, 0, leaf, 1.0) is not None
         file.store.latency = 0.02
         assert headers.walking_bytes(file, 0, leaf, 1.0) is None
+
+
+def test_what_a_walk_finds_is_not_taken_after_the_headers_have_shown_to_lie(tmp_path: Path) -> None:
+    """Two scans of a file: one has dropped what headers say of a chunk while the other was still reading them."""
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(table(), path, row_group_size=2_000, max_rows_per_page=100)
+    file = ps.open(path)
+    leaf = file.schema_tree.leaves[0]
+    data = memoryview(Path(path).read_bytes())
+    for drops in (False, True):
+
+        def read(wanted: Sequence[tuple[int, int]], drops: bool = drops) -> list[memoryview]:
+            if drops:
+                file.drop_index(1, leaf)
+            return [data[at : at + n] for at, n in wanted]
+
+        answered(headers.walk(file, int(drops), leaf, tested=False), read)
+        assert file.was_walked(int(drops), leaf)
+        assert (file.cached_offset_index(int(drops), leaf)[1] is None) == drops
+        assert (file.header_index(int(drops), leaf, Options()) is None) == drops
 
 
 def test_what_was_found_serves_every_option(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from pageseek.errors import CorruptFileError, LimitError, UnsupportedError
 from pageseek.nesting.tree import Node
+from pageseek.records import dataclass
 from pageseek.schema import Leaf
 
 MAX_PIECES = 1 << 12  # joined one by one

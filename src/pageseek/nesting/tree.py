@@ -8,13 +8,14 @@ writers). Types are those that pyarrow's own reader gives for the file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from pageseek.errors import CorruptFileError, LimitError, UnsupportedError
+from pageseek.records import dataclass
 from pageseek.schema import Leaf, Schema
 from pageseek.types import (
     ABSENT,

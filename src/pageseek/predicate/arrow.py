@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from pageseek.errors import PredicateError
 from pageseek.predicate import expression as ex
+from pageseek.records import dataclass
 from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_F16, K_F32, K_F64, K_U64, Form
 
 KNOWN_VERSIONS = range(19, 28)  # of pyarrow, whose serialized form is as below

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.predicate import expression as ex
 from pageseek.predicate.listed import Listed, Literals
+from pageseek.records import dataclass
 from pageseek.schema import Leaf
 from pageseek.types import Form
 

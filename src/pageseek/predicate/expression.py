@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pageseek.errors import PredicateError
 from pageseek.predicate.show import bare, show
+from pageseek.records import dataclass
 
 __all__ = [
     "OPERATORS",

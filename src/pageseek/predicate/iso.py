@@ -12,9 +12,10 @@ _ZONE = r"(?P<zone>Z|UTC|[+-]\d{2}(?::?\d{2})?)"
 _TIME = r"(?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?)?"
 _DATE = r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})"
 _FLAGS = re.ASCII | re.IGNORECASE
-_DATE_TEXT = re.compile(rf"\s*{_DATE}\s*", _FLAGS)
-_TIME_TEXT = re.compile(rf"\s*{_TIME}\s*", _FLAGS)
-_STAMP_TEXT = re.compile(rf"\s*{_DATE}(?:(?:T|\s+){_TIME}(?:\s*{_ZONE})?)?\s*", _FLAGS)
+# compiled when first needed
+_DATE_TEXT = rf"\s*{_DATE}\s*"
+_TIME_TEXT = rf"\s*{_TIME}\s*"
+_STAMP_TEXT = rf"\s*{_DATE}(?:(?:T|\s+){_TIME}(?:\s*{_ZONE})?)?\s*"
 _EPOCH = dt.datetime(1970, 1, 1)
 DATE_FORM = "'2024-01-31'"
 TIME_FORM = "'12:30:00.123456789'"
@@ -57,8 +58,8 @@ def timestamp(text: str) -> Any:
     return pa.scalar(ticks, pa.timestamp("ns", None if zone is None else "UTC"))
 
 
-def _matched(form: re.Pattern[str], text: str, shown: str) -> re.Match[str]:
-    found = form.fullmatch(text)
+def _matched(form: str, text: str, shown: str) -> re.Match[str]:
+    found = re.fullmatch(form, text, _FLAGS)
     if found is None:
         raise ValueError(f"{text!r} is not of the form {shown}")
     return found

@@ -12,9 +12,7 @@ row groups are parsed leaf by leaf in one go, where a generator for each row gro
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -29,6 +27,7 @@ from pageseek.prune.groups import GroupProof
 from pageseek.prune.pages import Touched, load_indexes, missing_bytes, page_proof
 from pageseek.prune.protocol import Proof, Pruner, Site
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, pruners
+from pageseek.records import dataclass
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.storage.base import SLOW_STORE
@@ -315,6 +314,8 @@ def _probed(items: Sequence[T]) -> Iterator[list[T]]:
     if len(items) < 2 * PROBE:
         yield list(items)
         return
+    import random  # which few scans need, and which takes a while
+
     drawn = random.Random(len(items)).sample(items, len(items))
     at, size = 0, PROBE
     while at < len(drawn):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from pageseek.predicate.bound import (
     BoundNot,
     BoundOr,
 )
+from pageseek.records import dataclass
 from pageseek.schema import Leaf
 from pageseek.types import Options
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from pageseek.fetch import Kept
 from pageseek.masks import compared
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bound import BoundLeaf
+from pageseek.records import dataclass
 from pageseek.report import Report
 from pageseek.types import Options
 

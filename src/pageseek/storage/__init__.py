@@ -11,7 +11,6 @@ behind, `urls` chooses among them, `resolve` goes from what the user gives to fi
 from pageseek.storage.base import Known, Store, Version
 from pageseek.storage.files import Begun
 from pageseek.storage.hive import Types, typed
-from pageseek.storage.lake import table_of_lake
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import Source, resolve
 from pageseek.storage.retry import Patience
@@ -26,6 +25,5 @@ __all__ = [
     "Types",
     "Version",
     "resolve",
-    "table_of_lake",
     "typed",
 ]

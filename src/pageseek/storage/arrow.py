@@ -15,7 +15,15 @@ from pageseek.storage.files import is_local
 from pageseek.storage.redact import cleaned
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
-from pageseek.storage.retry import DENIED, MISSING, Fault, Patience, Retries, of_status, status_in
+from pageseek.storage.retry import (
+    Fault,
+    Patience,
+    Retries,
+    of_status,
+    says_denied,
+    says_missing,
+    status_in,
+)
 
 
 class ArrowStore(RemoteStore):
@@ -98,9 +106,9 @@ class ArrowStore(RemoteStore):
 
     def _fault(self, error: Exception) -> Fault:
         text = str(error)
-        if isinstance(error, FileNotFoundError) or MISSING.search(text):
+        if isinstance(error, FileNotFoundError) or says_missing(text):
             return Fault("missing", "the filesystem does not find it")
-        if isinstance(error, PermissionError) or DENIED.search(text):
+        if isinstance(error, PermissionError) or says_denied(text):
             return Fault("denied", "the filesystem is not let in")
         status = status_in(text)
         if status is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from pageseek.records import dataclass
 
 Buffer = bytes | bytearray | memoryview
 # seconds of latency from which another wave of requests costs more than bytes that may prove useless

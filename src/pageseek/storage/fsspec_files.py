@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
 from pageseek.errors import UnsupportedError
+from pageseek.records import dataclass
 from pageseek.storage.base import Known, Version
 from pageseek.storage.endpoint import IN_FLIGHT, Endpoint, endpoint
 from pageseek.storage.files import Files
 from pageseek.storage.redact import cleaned, secrets_of, shown
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
-from pageseek.storage.retry import DENIED, MISSING, Fault, Patience, of_status, status_in
+from pageseek.storage.retry import Fault, Patience, of_status, says_denied, says_missing, status_in
 
 # of the names by which filesystems call them, the first that is there
 TAGS = (
@@ -198,9 +199,9 @@ def fault_of(error: Exception, secrets: set[str]) -> Fault:
     ):
         return Fault("again", said)
     if isinstance(error, OSError):
-        if MISSING.search(text):
+        if says_missing(text):
             return Fault("missing", "the filesystem does not find it")
-        if DENIED.search(text):
+        if says_denied(text):
             return Fault("denied", "the filesystem is not let in")
         return Fault("again" if error.errno is not None else "odd", said)
     return Fault("odd" if module in ("botocore", "google", "azure") else "final", said)

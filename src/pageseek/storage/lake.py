@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -16,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from pageseek.errors import UnsupportedError
+from pageseek.records import dataclass
 from pageseek.storage.hive import Partitions
 from pageseek.storage.lake_places import Places, delta_options, iceberg_options
 from pageseek.storage.resolve import PATIENCE, Source

@@ -6,11 +6,11 @@ import posixpath
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from pageseek.errors import FileChangedError
+from pageseek.records import dataclass
 from pageseek.storage.base import Buffer, Known, Version
 from pageseek.storage.endpoint import Endpoint
 from pageseek.storage.requests import Wave, begin, issue

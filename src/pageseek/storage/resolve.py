@@ -7,13 +7,14 @@ import os
 import posixpath
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from pageseek.records import dataclass
 from pageseek.storage.base import Known, Store, Version
 from pageseek.storage.files import Begun, Files, Needed, is_local
 from pageseek.storage.hive import Partitions, partitions_of

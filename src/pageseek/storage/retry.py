@@ -6,10 +6,10 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from pageseek.errors import PageseekError, StoreError
+from pageseek.records import dataclass
 
 T = TypeVar("T")
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0  # seconds
@@ -74,13 +74,21 @@ class OddAnswerError(Exception):
     """An answer that is not to what was asked."""
 
 
-_status = re.compile(r"(?:status(?: code)?|response code)\W{0,3}([45]\d\d)\b", re.IGNORECASE)
-_code = re.compile(r"<Code>\s*([^<]{1,80}?)\s*</Code>")
-DENIED = re.compile(
-    r"access[ _]?denied|forbidden|unauthori[sz]ed|invalid[ _]?access[ _]?key|signature",
-    re.IGNORECASE,
-)
-MISSING = re.compile(r"no[ _]?such[ _]?(?:key|bucket)|not[ _]found|does not exist", re.IGNORECASE)
+# compiled when first needed
+_STATUS = r"(?:status(?: code)?|response code)\W{0,3}([45]\d\d)\b"
+_CODE = r"<Code>\s*([^<]{1,80}?)\s*</Code>"
+_DENIED = r"access[ _]?denied|forbidden|unauthori[sz]ed|invalid[ _]?access[ _]?key|signature"
+_MISSING = r"no[ _]?such[ _]?(?:key|bucket)|not[ _]found|does not exist"
+
+
+def says_denied(text: str) -> bool:
+    """Whether an error tells that one is not let in."""
+    return re.search(_DENIED, text, re.IGNORECASE) is not None
+
+
+def says_missing(text: str) -> bool:
+    """Whether an error tells that nothing is there."""
+    return re.search(_MISSING, text, re.IGNORECASE) is not None
 
 
 def of_status(status: int, why: str, after: float = 0.0) -> Fault:
@@ -99,13 +107,13 @@ def of_status(status: int, why: str, after: float = 0.0) -> Fault:
 
 def status_in(text: str) -> int | None:
     """The status of an error answer that a message tells of."""
-    found = _status.search(text)
+    found = re.search(_STATUS, text, re.IGNORECASE)
     return int(found[1]) if found else None
 
 
 def code_in(text: str) -> str:
     """The word of S3 for an error, in brackets, where a message has one."""
-    found = _code.search(text)
+    found = re.search(_CODE, text)
     return f" ({found[1]})" if found else ""
 
 
