@@ -6,7 +6,6 @@ The form is that of docs/format.md.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from pageseek._core import convert
 from pageseek.embedded import DoubtError
+from pageseek.records import dataclass
 from pageseek.types import Form, to_arrow
 
 KIND, VERSION = "distinct", 1

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from pageseek._core.bloom import xxh64
 from pageseek.chunks import Chunk
 from pageseek.footer_file import FooterFile
 from pageseek.page_index import int64s
+from pageseek.records import dataclass
 from pageseek.schema import Leaf
 from pageseek.types import PHYSICAL_NAMES, logical_name
 

@@ -10,15 +10,16 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import (  # not later: as the interpreter ends, it cannot be
+    Future,
+    ThreadPoolExecutor,
+)
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from pageseek.memory import keep_warm
 from pageseek.records import dataclass
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
 
 T = TypeVar("T")
 
@@ -199,8 +200,6 @@ class Crew:
 
     def _submit(self, work: Callable[[], T]) -> Future[T]:
         """Have it done by a thread; here and now where none can be started, as when the interpreter ends."""
-        from concurrent.futures import Future, ThreadPoolExecutor  # by the first scan with threads
-
         done: Future[T] = Future()
         begun = threading.Lock()
 

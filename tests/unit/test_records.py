@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import field
@@ -174,14 +175,19 @@ def test_without_slots_is_refused() -> None:
 
 def test_none_of_a_plain_import_is_made_the_slow_way() -> None:
     """A class of ours that hashes by a compiled function was made by the standard library."""
-    slow = {
-        f"{name}.{kind.__name__}"
-        for name, module in list(sys.modules.items())
-        if name.startswith("pageseek.") and not name.startswith("pageseek.storage.obstore")
-        for kind in vars(module).values()
-        if isinstance(kind, type)
-        and kind.__module__ == name
-        and "__dataclass_fields__" in vars(kind)
-        and kind.__dataclass_params__.init  # type: ignore[attr-defined]
-    }
+    code = """
+import sys, pageseek
+print(*{
+    f"{name}.{kind.__name__}"
+    for name, module in list(sys.modules.items())
+    if name.startswith("pageseek.") and not name.startswith("pageseek.storage.obstore")
+    for kind in vars(module).values()
+    if isinstance(kind, type)
+    and kind.__module__ == name
+    and "__dataclass_fields__" in vars(kind)
+    and kind.__dataclass_params__.init
+})
+"""
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    slow = set(run.stdout.split())
     assert slow <= {"pageseek.cache.CacheInfo"}

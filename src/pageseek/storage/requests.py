@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import (
+    ThreadPoolExecutor,  # not later: as the interpreter ends, it cannot be
+)
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from pageseek.storage.endpoint import Endpoint
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
 THREADS = 64  # requests in flight, to all endpoints together
@@ -76,8 +76,6 @@ class _Threads:
     ) -> None:
         with self._lock:
             if self._pool is None:
-                from concurrent.futures import ThreadPoolExecutor
-
                 self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="pageseek-io")
             (endpoint.waiting if hurry else endpoint.idle).extend(works)
             more = min(len(works), endpoint.in_flight - endpoint.running)
