@@ -137,7 +137,8 @@ def attach(
         _refuse(file)
         before = directory_of(file, report)
         wishes = _wishes(file, page_index, bloom, distinct, distinct_index, replace, before)
-        order_given = not file.has_orders and not _has_bounds(file)
+        paged = any(wish.page_index for wish in wishes)  # only bounds of pages need an order
+        order_given = paged and not file.has_orders and not _has_bounds(file)
         with closing(LocalTarget(path, one.path if in_place else None)) as target:
             made = _Writing(file, target, before, order_given, replace)
             target.copy(file.store, file.footer_start)
