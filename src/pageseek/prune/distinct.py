@@ -79,7 +79,7 @@ class DistinctPruner:
     """Rules out row groups, and proves them, by the different values of their column."""
 
     name = "distinct"
-    cheap = True
+    cheap = whole = True
 
     def cost(self, site: Site, test: BoundLeaf) -> int | None:
         """Bytes of the list; None where the file has none of the column."""

@@ -117,7 +117,7 @@ class Task:
         kinds = list({(test.leaf.key, test.op, test.negate): test for test in tests}.values())
         for pruner in pruners():
             if pruner.name in self.use:
-                cost = _priced(found, partial(_cost, pruner, kinds))
+                cost = _priced(found[:1] if pruner.whole else found, partial(_cost, pruner, kinds))
                 if cost is not None:
                     stages.append((cost, pruner.name, self._judged(pruner, found, tests)))
         if PAGE_HEADERS in self.use and paged:

@@ -59,6 +59,8 @@ class Pruner(Protocol):
 
     name: str  # as `explain` and `prune=[...]` know it
     cheap: bool  # so that it is put to every row group, whatever it proved of others
+    # so that what it reads of a file is the same for every row group, and is read once
+    whole: bool
 
     def cost(self, site: Site, test: BoundLeaf) -> int | None:
         """About the bytes that it would read for this test; None where it can prove nothing."""
