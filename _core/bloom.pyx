@@ -4,10 +4,9 @@ from pageseek._core.convert import KIND_WIDTH
 from pageseek.errors import CoreError
 
 from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_leaf_spec, ps_status
+from pageseek._core.held cimport Held
 from pageseek._core.status cimport check as checked
 
-cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
@@ -31,22 +30,6 @@ cdef extern from "pageseek.h" nogil:
 BLOCK = PS_BLOOM_BLOCK
 
 
-@cython.no_gc  # as LeafDecoder of decode.pyx
-cdef class _Held:
-    """A buffer of the caller's."""
-
-    cdef Py_buffer view
-    cdef const uint8_t *data
-    cdef size_t size
-
-    def __cinit__(self, data):
-        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
-        self.data, self.size = <const uint8_t *>self.view.buf, <size_t>self.view.len
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self.view)
-
-
 cdef int fill_spec(ps_leaf_spec *spec, tuple form) except -1:
     memset(spec, 0, sizeof(ps_leaf_spec))
     spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8, spec.range = form
@@ -67,7 +50,7 @@ def header(data):
         TRUNCATED: come again with more bytes. UNSUPPORTED: another algorithm, hash or compression. CORRUPT: not
         of whole blocks, or no header.
     """
-    cdef _Held held = _Held(data)
+    cdef Held held = Held(data)
     cdef size_t length = 0, size = 0
     cdef ps_error err
     cdef ps_status status
@@ -103,18 +86,18 @@ def hashes(tuple form, literals):
     cdef ps_error err
     cdef ps_status status
     cdef size_t kept = 0
-    cdef _Held values, offsets
+    cdef Held values, offsets
     cdef uint64_t *out
     fill_spec(&spec, form)
     n, data, ends = literals
-    values = _Held(data)
+    values = Held(data)
     if not 0 <= n <= 1 << 56:
         raise CoreError(<int>PS_INVALID, None, f"a count of {n}")
     memset(&v, 0, sizeof(v))
     v.kind, v.width, v.n = spec.kind, spec.width, n
     v.values, v.values_size = values.data, values.size
     if ends is not None:
-        offsets = _Held(ends)
+        offsets = Held(ends)
         if KIND_WIDTH[v.kind] >= 0:
             v.kind = 14  # PS_BYTES: literals of a fixed width that have offsets
         if offsets.size // -KIND_WIDTH[v.kind] <= v.n:
@@ -130,7 +113,7 @@ def hashes(tuple form, literals):
 
 def places(hashes, int64_t num_bytes):
     """Where the block of each hash (uint64) begins in a bitset of so many bytes: uint64 each, as bytes."""
-    cdef _Held held = _Held(hashes)
+    cdef Held held = Held(hashes)
     cdef size_t n = held.size // 8
     cdef uint64_t n_blocks = <uint64_t>num_bytes // PS_BLOOM_BLOCK
     cdef uint64_t *out
@@ -151,7 +134,7 @@ def check(data, at, hashes):
     CoreError
         A block that does not lie in `data`: INVALID.
     """
-    cdef _Held held = _Held(data), begins = _Held(at), keys = _Held(hashes)
+    cdef Held held = Held(data), begins = Held(at), keys = Held(hashes)
     cdef size_t n = keys.size // 8, found = 0
     cdef ps_error err
     cdef ps_status status
@@ -166,7 +149,7 @@ def check(data, at, hashes):
 
 def xxh64(data):
     """XXH64 with seed 0 of some bytes."""
-    cdef _Held held = _Held(data)
+    cdef Held held = Held(data)
     cdef uint64_t found
     with nogil:
         found = ps_xxh64(held.data, held.size)

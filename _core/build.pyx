@@ -4,10 +4,10 @@ from pageseek._core.convert import KIND_WIDTH
 from pageseek.errors import CoreError
 
 from pageseek._core.header cimport PS_INVALID, PS_NOMEM, ps_buffer_free, ps_buffer_new, ps_error, ps_status
+from pageseek._core.held cimport Held
 from pageseek._core.status cimport check
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
@@ -61,45 +61,17 @@ BLOCK = PS_BLOOM_BLOCK
 PLACES = PS_CHUNK_PLACES
 
 
-@cython.no_gc  # as LeafDecoder of decode.pyx
-cdef class _Held:
-    """A buffer of the caller's."""
-
-    cdef Py_buffer view
-    cdef const uint8_t *data
-    cdef size_t size
-    cdef bint there
-
-    def __cinit__(self, data):
-        if data is None:
-            return
-        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
-        self.data, self.size, self.there = <const uint8_t *>self.view.buf, <size_t>self.view.len, True
-
-    def __dealloc__(self):
-        if self.there:
-            PyBuffer_Release(&self.view)
-
-    cdef const int64_t *int64s(self, size_t n) except? NULL:
-        """The n integers that it has."""
-        if not self.there:
-            return NULL
-        if self.size // 8 < n:
-            raise CoreError(<int>PS_INVALID, None, f"{self.size} bytes for {n} integers")
-        return <const int64_t *>self.data
-
-
 @cython.no_gc
 cdef class _Values:
     """Values of a kind, in buffers of the caller's."""
 
     cdef ps_values v
-    cdef _Held validity, values, offsets
+    cdef Held validity, values, offsets
 
     def __cinit__(self, int kind, int width, values):
         n, validity, offsets, data = values
         memset(&self.v, 0, sizeof(self.v))
-        self.validity, self.values, self.offsets = _Held(validity), _Held(data), _Held(offsets)
+        self.validity, self.values, self.offsets = Held(validity), Held(data), Held(offsets)
         if not 0 <= n <= 1 << 56:
             raise CoreError(<int>PS_INVALID, None, f"a count of {n}")
         self.v.kind, self.v.width, self.v.n = kind, width, n
@@ -154,12 +126,12 @@ def footer_edited(data, places, list dropped, list added, int64_t orders=0, *, s
         A footer that is damaged: CORRUPT, TRUNCATED. Chunks with encrypted metadata: UNSUPPORTED. Places that
         are not those of so many chunks: INVALID.
     """
-    cdef _Held held = _Held(data), at = _Held(places)
+    cdef Held held = Held(data), at = Held(places)
     cdef ps_footer_edit edit
     cdef ps_writer w
     cdef ps_error err
     cdef ps_status status
-    cdef _Held text, gone, new
+    cdef Held text, gone, new
     memset(&edit, 0, sizeof(edit))
     memset(&w, 0, sizeof(w))
     w.cap = max_size
@@ -167,8 +139,8 @@ def footer_edited(data, places, list dropped, list added, int64_t orders=0, *, s
         raise CoreError(<int>PS_INVALID, None, f"{at.size} bytes of places")
     pieces = dropped + [part for pair in added for part in pair]
     joined, found = _text(pieces)
-    text = _Held(joined)
-    gone, new = _Held(found[:2 * len(dropped)]), _Held(found[2 * len(dropped):])
+    text = Held(joined)
+    gone, new = Held(found[:2 * len(dropped)]), Held(found[2 * len(dropped):])
     edit.places, edit.n_chunks = <const int64_t *>at.data, at.size // (8 * <size_t>PS_CHUNK_PLACES)
     edit.text, edit.text_length = text.data, text.size
     edit.dropped, edit.n_dropped = <const int64_t *>gone.data, <size_t>len(dropped)
@@ -181,7 +153,7 @@ def footer_edited(data, places, list dropped, list added, int64_t orders=0, *, s
 
 def offset_index(offset, size, first_row):
     """An OffsetIndex (PageIndex.md): int64 each, one a page; `size` counts the page header."""
-    cdef _Held at = _Held(offset), sizes = _Held(size), rows = _Held(first_row)
+    cdef Held at = Held(offset), sizes = Held(size), rows = Held(first_row)
     cdef size_t n = at.size // 8
     cdef ps_writer w
     cdef ps_error err
@@ -200,20 +172,20 @@ def column_index(null_pages, list least, list most, int64_t boundary_order, null
     each, or None. `boundary_order`: 0 unordered, 1 ascending, 2 descending.
     """
     import array
-    cdef _Held nulls = _Held(null_pages), of_nulls = _Held(null_counts), of_nans = _Held(nan_counts)
+    cdef Held nulls = Held(null_pages), of_nulls = Held(null_counts), of_nans = Held(nan_counts)
     cdef size_t n = nulls.size
     cdef ps_page_bounds bounds
     cdef ps_writer w
     cdef ps_error err
-    cdef _Held text, lows, highs
+    cdef Held text, lows, highs
     if <size_t>len(least) != n or <size_t>len(most) != n:
         raise CoreError(<int>PS_INVALID, None, f"{len(least)} and {len(most)} bounds for {n} pages")
     ends, at = array.array("q", [0]), 0
     for piece in least + most:
         at += len(piece)
         ends.append(at)
-    text = _Held(b"".join(least + most))
-    lows, highs = _Held(ends[:n + 1]), _Held(ends[n:])
+    text = Held(b"".join(least + most))
+    lows, highs = Held(ends[:n + 1]), Held(ends[n:])
     memset(&w, 0, sizeof(w))
     w.cap = <size_t>1 << 31
     bounds.n, bounds.null_pages, bounds.text, bounds.text_length = n, nulls.data, text.data, text.size

@@ -37,6 +37,7 @@ def footers(
     like: tuple[Buffer, Buffer, Buffer, Buffer | None],
     leaves: Buffer,
     most: int,
+    keys: Sequence[bytes] = ...,
     *,
     max_arena: int = ...,
 ) -> tuple[

@@ -53,6 +53,8 @@ cdef extern from "pageseek.h" nogil:
         const uint8_t *created_by
         Data schema, orders
         size_t names_length, created_by_length, schema_size, orders_size
+        const char *const *keys
+        size_t n_keys
     ps_status ps_footers_read(const uint8_t *, size_t, const uint64_t *, size_t, const ps_alike *,
                               const uint64_t *, size_t, size_t, size_t, size_t *, int64_t *,
                               int64_t *, int64_t *, ps_chunk *, ps_error *)
@@ -180,7 +182,7 @@ def footer(data, *, size_t max_arena=1 << 30):
         ps_footer_clear(&f)
 
 
-def footers(data, at, like, leaves, size_t most, *, size_t max_arena=1 << 30):
+def footers(data, at, like, leaves, size_t most, keys=(b"ARROW:schema",), *, size_t max_arena=1 << 30):
     """Read footers of files that have the same columns and the same writer.
 
     Parameters
@@ -194,13 +196,15 @@ def footers(data, at, like, leaves, size_t most, *, size_t max_arena=1 << 30):
         Whose chunks are read.
     most : int
         Row groups there is room for.
+    keys : sequence of bytes
+        Of the key-value pairs whose values are wanted.
 
     Returns
     -------
     tuple
         ``(groups, stored, rows, chunks)``: int64 for each footer that was looked at, the first of
         the n: the number of its row groups, or -1 where it has to be read by itself; int64[2] for
-        each of the others where in `data` the value of its first key ARROW:schema lies, and its
+        each of the others and each key where in `data` the value of the first pair lies that has it, and its
         length, or ABSENT; int64 rows of each row group; records of CHUNK_FIELDS, for each row group
         those of the leaves, whose byte strings lie in `data`.
     """
@@ -213,6 +217,10 @@ def footers(data, at, like, leaves, size_t most, *, size_t max_arena=1 << 30):
     cdef int64_t *at_stored
     cdef int64_t *counts
     cdef ps_chunk *out
+    cdef const char *named[8]
+    cdef size_t n_keys = len(keys)
+    if n_keys > 8:
+        raise CoreError(<int>PS_INVALID, None, "footers: more than 8 keys")
     if places.size % 16 or wanted.size % 8 or most > <size_t>-1 // sizeof(ps_chunk) // (n_leaves + 1):
         raise CoreError(<int>PS_INVALID, None, "footers: places, leaves or room make no sense")
     model.names, model.names_length = names.data, names.size
@@ -221,7 +229,10 @@ def footers(data, at, like, leaves, size_t most, *, size_t max_arena=1 << 30):
     model.created_by, model.created_by_length = created_by.data, created_by.size
     if like[3] is None:
         model.created_by = NULL
-    groups, stored, rows = empty(n * 8), empty(n * 16), empty(most * 8)
+    for i in range(n_keys):
+        named[i] = PyBytes_AsString(keys[i])
+    model.keys, model.n_keys = named, n_keys
+    groups, stored, rows = empty(n * 8), empty(n * n_keys * 16), empty(most * 8)
     chunks = empty(most * n_leaves * sizeof(ps_chunk))
     found, at_stored, counts = int64s(groups), int64s(stored), int64s(rows)
     out = <ps_chunk *>PyBytes_AsString(chunks)
@@ -232,7 +243,7 @@ def footers(data, at, like, leaves, size_t most, *, size_t max_arena=1 << 30):
         for i in range(done):
             used += <size_t>found[i] if found[i] > 0 else 0
     call.check()
-    return (memoryview(groups)[:done * 8], memoryview(stored)[:done * 16], memoryview(rows)[:used * 8],
+    return (memoryview(groups)[:done * 8], memoryview(stored)[:done * n_keys * 16], memoryview(rows)[:used * 8],
             memoryview(chunks)[:used * n_leaves * sizeof(ps_chunk)])
 
 

@@ -147,16 +147,19 @@ bool ps_chunks_bounds(const ps_chunk *chunks, size_t n, bool ordered, bool depre
                       int64_t *places, int64_t *null_counts, int64_t *nan_counts);
 
 /* What footers share that ps_footers_read reads together: the bytes up to the end of the last name of the
- * schema, its records, ColumnOrders as ps_footer has them, and created_by, which is NULL where they have none. */
+ * schema, its records, ColumnOrders as ps_footer has them, and created_by, which is NULL where they have none.
+ * `keys`: of the key-value pairs whose values are wanted. */
 typedef struct ps_alike {
     const uint8_t *names, *created_by;
     const void *schema, *orders;
     size_t names_length, created_by_length, schema_size, orders_size;
+    const char *const *keys;
+    size_t n_keys;
 } ps_alike;
 /* Reads n footers, the i-th of at[2 i + 1] bytes at data[at[2 i]], as ps_footer_read and ps_chunks_read do.
  * groups[i]: the number of its row groups, or -1 where it has to be read by itself: it is damaged, encrypted,
  * counts other rows than its row groups have, has more than `most` of these, or is not `like` the others. If not,
- * stored[2 i] and [2 i + 1] are place in `data` and length of the value of its first key "ARROW:schema", or absent.
+ * stored[i][k][0] and [1] are place in `data` and length of the value of the first pair with keys[k], or absent.
  * rows[g], and the chunks[g][k] of the `leaves`, are those of row group g through all footers; byte strings of
  * chunks are places in `data`. It stops before a footer for whose row groups there is no room behind those
  * before: rows and chunks are for `most`. *done is how many it has looked at. */
@@ -598,6 +601,23 @@ void ps_bloom_places(const uint64_t *hashes, size_t n, uint64_t n_blocks, uint64
 /* How many of the hashes have all their bits in the block that begins at at[i] in the data. */
 ps_status ps_bloom_check(const uint8_t *data, size_t length, const uint64_t *at,
                          const uint64_t *hashes, size_t n, size_t *found, ps_error *err);
+
+/* ---- lists of different values (docs/format.md) ---------------------------------------------- */
+
+/* A list, its parts where they lie. `has` and `ends` are NULL where it has none. */
+typedef struct ps_list {
+    size_t n_groups, n_values, width, values_size;
+    const uint8_t *flags, *has, *ends, *values;
+} ps_list;
+/* The payload of an index of kind "distinct", of a file of so many row groups; else PS_CORRUPT. */
+ps_status ps_list_read(const uint8_t *data, size_t length, size_t n_groups, ps_list *out,
+                       ps_error *err);
+/* Where each value lies, from `base` on as list->values is 0, and its bytes. */
+void ps_list_places(const ps_list *list, int64_t base, int64_t *offsets, int64_t *lengths);
+/* Of each row group: whether some row may pass a test, and whether all do. passes[i]: the i-th value does. Only of
+ * `floats` there is NaN. `bits`: room for n_values bits. */
+void ps_list_judge(const ps_list *list, const uint8_t *passes, bool null_passes, bool floats,
+                   bool nan_passes, uint8_t *bits, uint8_t *may, uint8_t *must);
 
 /* ---- writing metadata -------------------------------------------------------------------- */
 

@@ -13,13 +13,13 @@ static bool same_string(const uint8_t *footer, int64_t offset, int64_t length,
 }
 
 /* Where the value of the first pair lies that has this key. */
-static void find_stored(const uint8_t *footer, const ps_footer *f, int64_t base,
-                        int64_t place[2]) {
-    static const char key[] = "ARROW:schema";
+static void find_stored(const uint8_t *footer, const ps_footer *f, const char *key,
+                        int64_t base, int64_t place[2]) {
+    size_t length = strlen(key);
     place[0] = place[1] = PS_ABSENT;
     for (size_t i = 0; i < f->n_key_values; i++) {
         const int64_t *pair = f->key_values + 4 * i;
-        if (!same(footer + pair[0], (size_t)pair[1], key, sizeof key - 1)) continue;
+        if (!same(footer + pair[0], (size_t)pair[1], key, length)) continue;
         place[0] = pair[2], place[1] = pair[3];
         if (place[0] != PS_ABSENT) place[0] += base;
         return;
@@ -92,7 +92,9 @@ ps_status ps_footers_read(const uint8_t *data, size_t length, const uint64_t *at
             for (size_t g = 0; g < f.n_row_groups; g++)
                 rows[used + g] = f.row_groups[g].num_rows;
             used += f.n_row_groups;
-            find_stored(footer, &f, (int64_t)start, stored + 2 * *done);
+            for (size_t k = 0; k < like->n_keys; k++)
+                find_stored(footer, &f, like->keys[k], (int64_t)start,
+                            stored + 2 * (*done * like->n_keys + k));
             *found = (int64_t)f.n_row_groups;
         }
         ps_footer_clear(&f);

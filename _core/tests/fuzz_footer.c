@@ -1,27 +1,19 @@
 /* Any bytes as a footer: read it, read all its chunks, touch every range that came out. */
+#include "alike.h"
 #include "touch.h"
 
 /* Footers are like themselves, and what is read of them together is what is read of each. */
 static void read_alike(const uint8_t *data, size_t length, const ps_footer *f) {
     uint64_t at[] = {0, length}, leaf[] = {0};
     size_t done, failed;
-    int64_t groups[1], stored[2], rows[4];
+    int64_t groups[1], stored[2 * KEYS], rows[4];
     ps_chunk chunks[4], c;
-    const ps_schema_element *last = &f->schema[f->n_schema - 1];
-    ps_alike like = {.names = data,
-                     .names_length = (size_t)(last->name_offset + last->name_length),
-                     .schema = f->schema,
-                     .schema_size = f->n_schema * sizeof *f->schema,
-                     .orders = f->column_orders,
-                     .orders_size = f->n_column_orders * sizeof *f->column_orders};
-    if (f->created_by_offset != PS_ABSENT) {
-        like.created_by = data + f->created_by_offset;
-        like.created_by_length = (size_t)f->created_by_length;
-    }
+    ps_alike like = alike(data, f);
     require(ps_footers_read(data, length, at, 1, &like, leaf, 1, 1 << 24, 4, &done, groups,
                             stored, rows, chunks, NULL) == PS_OK);
     require(done == 1 && groups[0] >= -1 && groups[0] <= 4);
-    if (groups[0] >= 0) touch(data, length, stored[0], stored[1]);
+    for (size_t k = 0; groups[0] >= 0 && k < KEYS; k++)
+        touch(data, length, stored[2 * k], stored[2 * k + 1]);
     for (int64_t i = 0; i < groups[0]; i++) {
         require(ps_chunks_read(data, length, &f->chunk_offsets[(size_t)i * f->n_leaves], 1, &c,
                                &failed, NULL) == PS_OK);

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pageseek._core.bloom import xxh64
 from pageseek.chunks import Chunk
@@ -31,6 +32,7 @@ _CHUNK = [
         "data_page_offset", "dictionary_page_offset", "total_compressed_size", "num_values"
     )
 ]  # fmt: skip
+FIGURES = 8 * (1 + len(_CHUNK))
 
 
 class DoubtError(Exception):
@@ -105,13 +107,15 @@ def directory(file: FooterFile) -> Directory | None:
         It is there, and is not what this version knows.
     """
     pairs = file.key_value_metadata
-    if KEY not in pairs:
-        return None
-    value = pairs[KEY]
+    return directory_of(pairs[KEY], file.footer_start) if KEY in pairs else None
+
+
+def directory_of(value: bytes | memoryview | None, end: int) -> Directory:
+    """The same by what stands under KEY in a file whose footer begins at `end`."""
     if value is None or len(value) > LONGEST:
         raise DoubtError(f"{KEY.decode()} has no value, or a very long one")
     try:
-        found = json.loads(value)
+        found = json.loads(bytes(value))
         version, base, listed = found["version"], found["base"], found["indexes"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DoubtError(f"{KEY.decode()} is damaged: {error}") from error
@@ -120,7 +124,7 @@ def directory(file: FooterFile) -> Directory | None:
     if type(base) is not int or not isinstance(listed, list):
         raise DoubtError(f"{KEY.decode()} is damaged")
     orders = found.get("orders") is True
-    return Directory(base, tuple(_pointers(listed, file.footer_start)), orders)
+    return Directory(base, tuple(_pointers(listed, end)), orders)
 
 
 def _pointers(listed: Sequence[Any], end: int) -> Iterator[Pointer]:
@@ -144,7 +148,7 @@ def _pointers(listed: Sequence[Any], end: int) -> Iterator[Pointer]:
             yield pointer
 
 
-def of_leaf(file: FooterFile, leaf: Leaf, kind: str, found: Directory | None) -> Pointer | None:
+def of_leaf(leaf: Leaf, kind: str, found: Directory | None) -> Pointer | None:
     """The index of a kind that a column has, if it was built for a column of such a type; the last of several."""
     if found is None:
         return None
@@ -171,8 +175,13 @@ def fingerprint(file: FooterFile, leaf: Leaf) -> int:
     Who writes a file anew, or puts several together, lays them elsewhere.
     """
     table = int64s(file.stated_chunks(leaf)).reshape(-1, len(Chunk._fields))
-    counts = np.array(file.group_rows, np.int64).reshape(-1, 1)
-    return xxh64(np.concatenate([counts, table[:, _CHUNK]], axis=1).astype("<i8").tobytes())
+    return xxh64(figures(file.group_rows, table))
+
+
+def figures(counts: Sequence[int], table: npt.NDArray[np.int64]) -> bytes:
+    """What a fingerprint is of, FIGURES bytes a row group: its rows, and some of the record of its chunk."""
+    rows = np.array(counts, np.int64).reshape(-1, 1)
+    return np.concatenate([rows, table[:, _CHUNK]], axis=1).astype("<i8").tobytes()
 
 
 def sealed(payload: bytes, chunks: int) -> bytes:

@@ -119,7 +119,7 @@ def _lists(
 ) -> Iterator[tuple[int, Distinct]]:
     """The lists of values, by leaf."""
     for leaf in file.leaves:
-        pointer = of_leaf(file, leaf, DISTINCT, found)
+        pointer = of_leaf(leaf, DISTINCT, found)
         if pointer is None:
             continue
         try:

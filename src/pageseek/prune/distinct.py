@@ -3,77 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.asking import Wanted
-from pageseek.distinct import COMPLETE, KIND, NANS, NULLS, Distinct
+from pageseek.distinct import KIND
 from pageseek.embedded import DoubtError, Pointer, directory, fingerprint, of_leaf, opened
 from pageseek.errors import CoreError, PageseekError
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune.protocol import Proof, Site, passing
+from pageseek.prune.protocol import Proof, Site
 from pageseek.prune.stake import ignored
 from pageseek.report import Report
 from pageseek.schema import Leaf
-from pageseek.types import FLOAT_KINDS, Form
-
-ASKED = 64  # tests whose answers are kept with a file
-_Flags = npt.NDArray[np.bool_]
-
-
-class _Answer(NamedTuple):
-    """Of each row group: whether some row may pass a test, and whether all do. `test` is kept so that its id is no other's."""
-
-    test: BoundLeaf
-    may: _Flags
-    must: _Flags
-
-
-class Listed:
-    """The values of one column of one file."""
-
-    def __init__(self, found: Distinct, form: Form) -> None:
-        self._found, self._floats = found, form.kind in FLOAT_KINDS
-        self._values = found.array(form)
-        self._answers: dict[int, _Answer] = {}
-
-    def answer(self, test: BoundLeaf) -> _Answer:
-        """What the values say of a test."""
-        made = self._answers.get(id(test))
-        if made is None:
-            if len(self._answers) >= ASKED:
-                self._answers.clear()
-            made = self._answers[id(test)] = self._judge(test)
-        return made
-
-    def _judge(self, test: BoundLeaf) -> _Answer:
-        found = self._found
-        passes = passing(test, self._values)
-        flags = found.flags
-        if found.has is None:
-            may: _Flags = np.full(len(flags), passes.any())
-            must: _Flags = np.full(len(flags), passes.all())
-        else:
-            bits = np.packbits(passes, bitorder="little")
-            may = np.asarray((found.has & bits).any(axis=1))
-            must = np.asarray(~(found.has & ~bits).any(axis=1))
-        nulls = (flags & NULLS) != 0
-        null_passes = test.op == rows.OP_IS_NULL and not test.negate
-        may = may | (nulls & null_passes)
-        must = must & (~nulls | null_passes)
-        if self._floats:
-            nans = (flags & NANS) != 0
-            nan_passes = bool(passing(test, pa.array([float("nan")], self._values.type))[0])
-            may = may | (nans & nan_passes)
-            must = must & (~nans | nan_passes)
-        known = (flags & COMPLETE) != 0
-        return _Answer(test, may | ~known, must & known)
-
+from pageseek.types import Form
+from pageseek.value_lists import ValueLists
 
 class DistinctPruner:
     """Rules out row groups, and proves them, by the different values of their column."""
@@ -112,7 +58,7 @@ class DistinctPruner:
         return [self._proof(site, test) for test in tests]
 
     def _proof(self, site: Site, test: BoundLeaf) -> Proof | None:
-        found: Listed | None = site.file.indexes.get((test.leaf.index, test.form))
+        found: ValueLists | None = site.file.indexes.get((test.leaf.index, test.form))
         if found is None:
             return None
         answer, group = found.answer(test), site.row_group
@@ -127,7 +73,7 @@ def _pointer(file: ParquetFile, leaf: Leaf, report: Report) -> Pointer | None:
     known: dict[Any, Any] = file.indexes
     if key not in known:
         try:
-            known[key] = of_leaf(file, leaf, KIND, directory(file))
+            known[key] = of_leaf(leaf, KIND, directory(file))
         except DoubtError as doubt:
             report.note(f"{file.name}: embedded indexes ignored: {doubt}")
             known[key] = None
@@ -139,8 +85,7 @@ def _listed(site: Site, leaf: Leaf, form: Form, pointer: Pointer, data: memoryvi
     file = site.file
     try:
         payload = opened(pointer, data, fingerprint(file, leaf))
-        found = Distinct.of(payload, file.num_row_groups)
-        return Listed(found, form)
+        return ValueLists.of_file(payload, file.num_row_groups, form)
     except (DoubtError, CoreError, PageseekError, pa.ArrowException) as doubt:
         site.report.note(ignored(file, site.row_group, leaf, "list of distinct values", doubt))
         return None

@@ -1,0 +1,9 @@
+from typing import Self, final
+
+from typing_extensions import Buffer
+
+from pageseek.errors import CoreError as CoreError
+
+@final
+class Held:
+    def __new__(cls, data: Buffer | None) -> Self: ...

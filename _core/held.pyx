@@ -1,0 +1,31 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
+"""Buffers of the caller's, held while the core looks at them."""
+from pageseek._core.header cimport PS_INVALID
+from pageseek.errors import CoreError
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t, uint8_t
+
+
+@cython.no_gc  # as LeafDecoder of decode.pyx
+cdef class Held:
+    """The bytes of a buffer; none of None. A temporary of another module of the core."""
+
+    def __cinit__(self, data):
+        if data is None:
+            return
+        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        self.data, self.size, self.there = <const uint8_t *>self.view.buf, <size_t>self.view.len, True
+
+    def __dealloc__(self):
+        if self.there:
+            PyBuffer_Release(&self.view)
+
+    cdef const int64_t *int64s(self, size_t n) except? NULL:
+        """The n integers that it has."""
+        if not self.there:
+            return NULL
+        if self.size // 8 < n:
+            raise CoreError(<int>PS_INVALID, None, f"{self.size} bytes for {n} integers")
+        return <const int64_t *>self.data

@@ -1,0 +1,144 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
+"""Lists of different values, one or many at a time (docs/format.md, kind "distinct")."""
+from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_status
+from pageseek._core.held cimport Held
+from pageseek._core.status cimport check
+from pageseek.errors import CoreError
+
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t
+
+cdef extern from "pageseek.h" nogil:
+    ctypedef struct ps_list:
+        size_t n_groups, n_values, width, values_size
+        const uint8_t *flags
+        const uint8_t *has
+        const uint8_t *ends
+        const uint8_t *values
+    ps_status ps_list_read(const uint8_t *, size_t, size_t, ps_list *, ps_error *)
+    void ps_list_places(const ps_list *, int64_t, int64_t *, int64_t *)
+    void ps_list_judge(const ps_list *, const uint8_t *, bint, bint, bint, uint8_t *, uint8_t *, uint8_t *)
+
+cdef size_t FIELDS = 3
+
+
+cdef class Lists:
+    """The lists that lie in `data`, which is held.
+
+    Parameters
+    ----------
+    places : buffer of int64[n, 3]
+        Where each begins, its bytes, and the row groups of the file that it is of.
+
+    Attributes
+    ----------
+    counts : memoryview of int64[n]
+        The values of each; -1 of one that makes no sense.
+    """
+
+    cdef Held data
+    cdef bytes places
+    cdef readonly object counts
+    cdef const int64_t *at
+    cdef const int64_t *known
+    cdef size_t n, n_values, n_groups, most
+
+    def __cinit__(self, data, places):
+        self.data, self.places = Held(data), bytes(places)
+        self.n = len(self.places) // 8 // FIELDS
+        if len(self.places) != <Py_ssize_t>(self.n * FIELDS * 8):
+            raise CoreError(<int>PS_INVALID, None, f"{len(self.places)} bytes of places")
+        self.at = <const int64_t *>PyBytes_AsString(self.places)
+        cdef bytes made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self.n * 8)
+        cdef int64_t *counts = <int64_t *>PyBytes_AsString(made)
+        cdef size_t i
+        cdef ps_list one
+        for i in range(self.n):
+            self._check_place(i)
+        with nogil:
+            for i in range(self.n):
+                counts[i] = -1
+                if self._read(i, &one, NULL) == PS_OK:
+                    counts[i] = <int64_t>one.n_values
+                    self.n_values += one.n_values
+                    self.most = one.n_values if one.n_values > self.most else self.most
+        self.counts, self.known = memoryview(made).cast("q"), counts
+
+    cdef int _check_place(self, size_t i) except -1:
+        cdef const int64_t *at = self.at + FIELDS * i
+        if at[0] < 0 or at[1] < 0 or at[2] < 0 or <size_t>at[0] > self.data.size \
+                or <size_t>at[1] > self.data.size - <size_t>at[0]:
+            raise CoreError(<int>PS_INVALID, None, f"a list of {at[1]} bytes at {at[0]}, of {at[2]} row groups")
+        self.n_groups += <size_t>at[2]
+        return 0
+
+    cdef ps_status _read(self, size_t i, ps_list *out, ps_error *err) noexcept nogil:
+        cdef const int64_t *at = self.at + FIELDS * i
+        return ps_list_read(self.data.data + at[0], <size_t>at[1], <size_t>at[2], out, err)
+
+    cdef bint _read_again(self, size_t i, ps_list *out) noexcept nogil:
+        """Whether a list makes sense, and is as long as it was, for which there is room."""
+        return self.known[i] >= 0 and self._read(i, out, NULL) == PS_OK and out.n_values == <size_t>self.known[i]
+
+    def check(self, size_t i):
+        """Raise the CoreError that says why the i-th list makes no sense, if it does not."""
+        cdef ps_list one
+        cdef ps_error err
+        if i >= self.n:
+            raise IndexError(i)
+        check(self._read(i, &one, &err), &err)
+
+    def values(self):
+        """Where the values of all lists lie in `data`, and their lengths: int64[2, n_values], those that make sense."""
+        made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self.n_values * 16)
+        cdef int64_t *offsets = <int64_t *>PyBytes_AsString(made)
+        cdef int64_t *lengths = offsets + self.n_values
+        cdef size_t i, at = 0
+        cdef ps_list one
+        with nogil:
+            for i in range(self.n):
+                if self._read_again(i, &one):
+                    ps_list_places(&one, one.values - self.data.data, offsets + at, lengths + at)
+                at += <size_t>self.known[i] if self.known[i] > 0 else 0
+        return made
+
+    def judge(self, passes, bint null_passes, bint floats, bint nan_passes):
+        """What the lists say of a test, of the row groups of the first file, of the second, and so on.
+
+        Parameters
+        ----------
+        passes : buffer of uint8[n_values]
+            Whether each value does, in the order of `values`.
+        floats : bool
+            Whether there can be NaN.
+
+        Returns
+        -------
+        tuple of (bytes, bytes)
+            0 or 1 for each row group: some row may pass; every row does.
+        """
+        cdef Held held = Held(passes)
+        if held.size < self.n_values:
+            raise CoreError(<int>PS_INVALID, None, f"{held.size} verdicts on {self.n_values} values")
+        may = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self.n_groups)
+        must = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self.n_groups)
+        room = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(self.most + 7) // 8)
+        cdef uint8_t *some = <uint8_t *>PyBytes_AsString(may)
+        cdef uint8_t *every = <uint8_t *>PyBytes_AsString(must)
+        cdef uint8_t *bits = <uint8_t *>PyBytes_AsString(room)
+        cdef const uint8_t *verdicts = held.data
+        cdef size_t i, k, groups
+        cdef ps_list one
+        with nogil:
+            for i in range(self.n):
+                groups = <size_t>self.at[FIELDS * i + 2]
+                if self._read_again(i, &one):
+                    ps_list_judge(&one, verdicts, null_passes, floats, nan_passes, bits, some, every)
+                    verdicts += one.n_values
+                else:
+                    verdicts += self.known[i] if self.known[i] > 0 else 0
+                    for k in range(groups):
+                        some[k], every[k] = 1, 0
+                some += groups
+                every += groups
+        return may, must

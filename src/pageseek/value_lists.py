@@ -1,0 +1,91 @@
+"""The different values of a column put to tests: of one file that has a list of them (docs/format.md), or of several."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pageseek._core import convert, rows
+from pageseek._core.lists import Lists
+from pageseek.embedded import DoubtError
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.prune.protocol import passing
+from pageseek.types import FLOAT_KINDS, Form, to_arrow
+
+ASKED = 64  # tests whose answers are kept
+
+
+class Answer(NamedTuple):
+    """Of each row group a byte, 0 or 1: whether some row may pass a test, and whether all do. `test` is kept so that
+    its id is no other's.
+    """
+
+    test: BoundLeaf
+    may: bytes
+    must: bytes
+
+
+class ValueLists:
+    """Lists of values of one form.
+
+    Parameters
+    ----------
+    data : bytes
+        In which they lie; it is kept.
+    places : int64 array of shape (n, 3)
+        Where each begins, its bytes, and the row groups of its file.
+
+    Attributes
+    ----------
+    sound : bool array of shape (n,)
+        Of which lists something can be said: they make sense, and all their values are such as the column has.
+    """
+
+    def __init__(self, data: bytes, places: npt.NDArray[np.int64], form: Form) -> None:
+        self._lists = Lists(data, places.tobytes())
+        counts = np.asarray(self._lists.counts)
+        n, at = int(counts[counts > 0].sum()), self._lists.values()
+        values, ends, _, _, known = convert.convert_bounds(form.core, data, at + at, n)
+        self._values = to_arrow(form, n, 0, None, ends, values)
+        self._floats = form.kind in FLOAT_KINDS
+        self._groups = places[:, 2]
+        self.sound: npt.NDArray[np.bool_] = counts >= 0
+        wrong = np.flatnonzero(np.frombuffer(known, np.uint8) == 0)
+        if len(wrong):
+            owner = np.repeat(np.arange(len(counts)), np.maximum(counts, 0))
+            self.sound[owner[wrong]] = False
+        self._answers: dict[int, Answer] = {}
+
+    @classmethod
+    def of_file(cls, payload: bytes | memoryview, row_groups: int, form: Form) -> ValueLists:
+        """That of one file. CoreError: it makes no sense; DoubtError: it has values that are none of the column's."""
+        data = bytes(payload)
+        made = cls(data, np.array([[0, len(data), row_groups]], np.int64), form)
+        if not made.sound[0]:
+            made._lists.check(0)
+            raise DoubtError("not all of its values are such as the column has")
+        return made
+
+    def answer(self, test: BoundLeaf) -> Answer:
+        """What the values say of a test, of the row groups of all files; of a list that is not sound, nothing."""
+        made = self._answers.get(id(test))
+        if made is None:
+            if len(self._answers) >= ASKED:
+                self._answers.clear()
+            made = self._answers[id(test)] = self._judge(test)
+        return made
+
+    def _judge(self, test: BoundLeaf) -> Answer:
+        nan = False
+        if self._floats:
+            nan = bool(passing(test, pa.array([float("nan")], self._values.type))[0])
+        null = test.op == rows.OP_IS_NULL and not test.negate
+        may, must = self._lists.judge(passing(test, self._values), null, self._floats, nan)
+        if not self.sound.all():
+            sound = np.repeat(self.sound, self._groups)
+            may = (np.frombuffer(may, np.uint8) | ~sound).tobytes()
+            must = (np.frombuffer(must, np.uint8) & sound).tobytes()
+        return Answer(test, may, must)
