@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TypeGuard
 
 from pageseek.doubts import Doubts
+from pageseek.ends import Batch
 from pageseek.footer import needed
 from pageseek.limits import DEFAULT
 from pageseek.metadata import ParquetFile
@@ -80,6 +81,8 @@ class FileCache:
         self._files: OrderedDict[str, ParquetFile] = OrderedDict()
         self._sizes: dict[str, int] = {}  # of these, as last taken
         self._ends: OrderedDict[str, Known] = OrderedDict()
+        self._batches: OrderedDict[tuple[str, ...], Batch] = OrderedDict()
+        self._batch_sizes: dict[tuple[str, ...], int] = {}
         self._lock = threading.Lock()
         self.capacity = capacity
         self.max_bytes = max_bytes
@@ -183,6 +186,32 @@ class FileCache:
                 self._drop(len(self._files) - self._most())
             self._shrink()
 
+    def batch(self, paths: tuple[str, ...]) -> Batch | None:
+        """The ends of these local files, if they were read together and all lie there as they were."""
+        with self._lock:
+            batch = self._batches.get(paths)
+        if batch is None or not batch.is_current():
+            return None
+        with self._lock:
+            if paths in self._batches:
+                self._batches.move_to_end(paths)
+        return batch
+
+    def add_batch(self, batch: Batch) -> None:
+        """Keep the ends of files that were read."""
+        with self._lock:
+            self._forget_batch(batch.paths)
+            self._batches[batch.paths] = batch
+
+    def measure_batch(self, batch: Batch) -> None:
+        """More was made of a batch that may be held."""
+        with self._lock:
+            if self._batches.get(batch.paths) is batch:
+                size = batch.nbytes
+                self._bytes += size - self._batch_sizes.get(batch.paths, 0)
+                self._batch_sizes[batch.paths] = size
+                self._shrink()
+
     def info(self) -> CacheInfo:
         """What is held, and how it has served."""
         with self._lock:
@@ -190,6 +219,7 @@ class FileCache:
                 self._measure(key)
             self._shrink()
             files = len(self._files.keys() | self._ends.keys())
+            files += sum([len(batch.ends) for batch in self._batches.values()])
             return CacheInfo(
                 files, self._bytes, self.max_bytes, self._hits, self._misses, self._evictions
             )
@@ -274,6 +304,12 @@ class FileCache:
         self._ends[key] = known
         self._bytes += RECORD + len(known.tail)
 
+    def _forget_batch(self, paths: tuple[str, ...]) -> int:
+        """Let go of files whose ends are held together; how many they were."""
+        self._bytes -= self._batch_sizes.pop(paths, 0)
+        batch = self._batches.pop(paths, None)
+        return 0 if batch is None else len(batch.ends)
+
     def _drop(self, n: int) -> int:
         """Forget the n least recently used files: they close when no scan holds them any more."""
         n = max(n, 0)
@@ -289,6 +325,8 @@ class FileCache:
     def _shrink(self) -> None:
         for key in islice(reversed(self._files), GROWING):
             self._measure(key)
+        while self._bytes > self.max_bytes and self._batches:  # what is read again most quickly
+            self._evictions += self._forget_batch(next(iter(self._batches)))
         while self._bytes > self.max_bytes and len(self._files) > 1:
             self._drop(1)
         while self._bytes > self.max_bytes and self._ends:
@@ -304,6 +342,8 @@ class FileCache:
             self._files.clear()
             self._sizes.clear()
             self._ends.clear()
+            self._batches.clear()
+            self._batch_sizes.clear()
             self._bytes = self._hits = self._misses = self._evictions = 0
 
 

@@ -28,7 +28,7 @@ class CodesDecoder:
         self._decoder = core.LeafDecoder(CODES.core, max_def, 0, codes_only=True, **how)
         self._texts = core.LeafDecoder(form.core, 0, 0, **how)
         self._data: tuple[Any, int] = b"", 0
-        self.entries = pa.array([], form.storage)
+        self.entries = pa.nulls(0, form.storage)  # pa.array would import pandas, where it is there
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._decoder, name)

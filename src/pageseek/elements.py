@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pageseek.arrays import of_numpy
 from pageseek.nesting import Decoded
 
 Bitmap: TypeAlias = npt.NDArray[np.uint8]
@@ -62,7 +63,7 @@ def taken(decoded: Decoded, mask: Bitmap) -> Decoded:
             nulls = len(places) - int(np.count_nonzero(kept))
             bits = pa.py_buffer(np.packbits(kept, bitorder="little").tobytes())
         ladder.append((len(places), nulls, bits if nulls else None))
-    return Decoded(rows, decoded.array.take(pa.array(places)), ladder)
+    return Decoded(rows, decoded.array.take(of_numpy(places)), ladder)
 
 
 __all__ = ["passing", "taken"]

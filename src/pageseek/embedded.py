@@ -110,12 +110,12 @@ def directory(file: FooterFile) -> Directory | None:
     return directory_of(pairs[KEY], file.footer_start) if KEY in pairs else None
 
 
-def directory_of(value: bytes | memoryview | None, end: int) -> Directory:
-    """The same by what stands under KEY in a file whose footer begins at `end`."""
+def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = None) -> Directory:
+    """The same by what stands under KEY in a file whose footer begins at `end`; of one `kind` of index only, if given."""
     if value is None or len(value) > LONGEST:
         raise DoubtError(f"{KEY.decode()} has no value, or a very long one")
     try:
-        found = json.loads(bytes(value))
+        found = json.loads(str(value, "utf-8"))
         version, base, listed = found["version"], found["base"], found["indexes"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DoubtError(f"{KEY.decode()} is damaged: {error}") from error
@@ -124,6 +124,8 @@ def directory_of(value: bytes | memoryview | None, end: int) -> Directory:
     if type(base) is not int or not isinstance(listed, list):
         raise DoubtError(f"{KEY.decode()} is damaged")
     orders = found.get("orders") is True
+    if kind is not None:
+        listed = [one for one in listed if isinstance(one, dict) and one.get("kind") == kind]
     return Directory(base, tuple(_pointers(listed, end)), orders)
 
 
@@ -131,37 +133,36 @@ def _pointers(listed: Sequence[Any], end: int) -> Iterator[Pointer]:
     """Those that make sense; an entry that does not is of no use, nor does it spoil the others."""
     for one in listed:
         try:
-            made: tuple[Any, ...] = one["kind"], one["version"], one["offset"], one["length"]
-            if "leaf" in one:
-                leaf = tuple(one["leaf"])
+            kind, version, offset, length = (
+                one["kind"], one["version"], one["offset"], one["length"],
+            )  # fmt: skip
+            if type(kind) is not str or not type(version) is type(offset) is type(length) is int:
+                continue
+            if offset < 4 or not 0 < length <= end - offset:
+                continue
+            if "leaf" not in one:
+                yield Pointer(kind, version, offset, length)
+                continue
+            leaf = tuple(one["leaf"])
+            if all(type(name) is str for name in leaf):
                 sums = int(one["xxh64"], 16), int(one["chunks"], 16)
-                made = (*made, leaf, one["physical"], one["logical"], *sums)
-                if not all(isinstance(name, str) for name in leaf):
-                    continue
-            pointer = Pointer(*made)
+                types = one["physical"], one["logical"]
+                yield Pointer(kind, version, offset, length, leaf, *types, *sums)
         except (KeyError, TypeError, ValueError):
             continue
-        numbers = pointer.version, pointer.offset, pointer.length
-        if any(type(number) is not int for number in numbers) or not isinstance(pointer.kind, str):
-            continue
-        if pointer.offset >= 4 and 0 < pointer.length <= end - pointer.offset:
-            yield pointer
 
 
-def of_leaf(leaf: Leaf, kind: str, found: Directory | None) -> Pointer | None:
-    """The index of a kind that a column has, if it was built for a column of such a type; the last of several."""
+def of_leaf(
+    leaf: Leaf, kind: str, found: Directory | None, types: tuple[str, str] | None = None
+) -> Pointer | None:
+    """The index of a kind that a column has, if it was built for a column of such `types`; the last of several."""
     if found is None:
         return None
-    physical, logical = types_of(leaf)
-    mine = [
-        pointer
-        for pointer in found.pointers
-        if pointer.kind == kind
-        and pointer.leaf == leaf.path
-        and pointer.physical == physical
-        and pointer.logical == logical
-    ]
-    return mine[-1] if mine else None
+    types = types_of(leaf) if types is None else types
+    for one in reversed(found.pointers):
+        if one.leaf == leaf.path and one.kind == kind and (one.physical, one.logical) == types:
+            return one
+    return None
 
 
 def types_of(leaf: Leaf) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from functools import partial
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.arrays import of_numpy
 from pageseek.cache import cache
 from pageseek.chunks import stated_pages
 from pageseek.coalesce import PARALLEL, SENDING
@@ -445,7 +446,7 @@ class Reading:
             arrays = self._filling(arrays, n)
         if self._plan.request.row_number is not None:
             first = self._file_plan.first_row + file.first_row(group.row_group)
-            arrays = [[pa.array(found.rows() + first)], *arrays]
+            arrays = [[of_numpy(found.rows() + first)], *arrays]
         return table_of(schema, n, arrays)
 
     def ahead(self, group: GroupPlan, opened: Opened, part: Report) -> Early:

@@ -10,7 +10,7 @@ from itertools import accumulate, compress
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek.briefs import FEW, Brief, Briefs
+from pageseek.briefs import FEW, Brief, Briefs, Gone
 from pageseek.cache import cache
 from pageseek.doubts import Doubts
 from pageseek.evolution import Folders, View
@@ -21,7 +21,7 @@ from pageseek.opening import opened_in_order
 from pageseek.plan import Ahead, ScanPlan, checked
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.expression import Expression
-from pageseek.prune import STATISTICS, GroupProof, prune_groups
+from pageseek.prune import DISTINCT, STATISTICS, GroupProof, prune_groups
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope, Scopes
 from pageseek.shape import Shape, Union, hangs_on_types, tested_paths
@@ -80,11 +80,19 @@ def prepare(
     first_row = 0  # of the file, counted through all
     counted = request.take is not None or request.row_number is not None
     report.files.total = len(sources)
-    for at, source in enumerate(sources):
-        may = survey.may(source)
+    behind = 0
+    while behind < len(sources):
         if left == 0 and survey.begun:
-            report.files.prune(LIMIT, len(sources) - at)
+            report.files.prune(LIMIT, len(sources) - behind)
             break
+        gone = None if counted else survey.gone(behind)
+        if gone is not None:
+            _count_gone(gone, report)
+            behind, first_row = behind + gone.files, first_row + gone.rows
+            continue
+        at, source = behind, sources[behind]
+        behind += 1
+        may = survey.may(source)
         if not may and not counted:  # what a folder says is so: the file is not even opened
             report.files.prune(PARTITION, 1)
             continue
@@ -253,6 +261,10 @@ class _Survey:
         """What the footer of a file says, if it was read with others."""
         return None if self._briefs is None else self._briefs.of(at)
 
+    def gone(self, at: int) -> Gone | None:
+        """The files from a position on of which nothing is left, if that is known of several at once."""
+        return None if self._briefs is None else self._briefs.gone(at)
+
     def close(self) -> None:
         """No more files are planned."""
         if self._briefs is not None:
@@ -354,18 +366,24 @@ def _by_footer(
     report: Report,
     first_row: int,
     by_folders: bool,
+    said: bytes | None = None,
 ) -> dict[int, rows.RowRanges]:
     """The rows to look at of each row group that the footer leaves. `counts`: the rows of each; `may` and `must`: what
-    its footer proves of them; `by_folders`: whether some may pass by these.
+    is proved of them; `said`: of `may` what the footer alone proves, if that is not all; `by_folders`: whether some may pass
+    by these.
     """
     report.row_groups.total += len(counts)
     report.rows.total += sum(counts)
-    denied = may.count(0)
+    denied, said = may.count(0), may if said is None else said
     if denied:
         never = FILTER if isinstance(scope.bound, BoundConst) else STATISTICS
         never = never if by_folders else PARTITION
-        report.row_groups.prune(never, denied)
-        report.rows.prune(never, sum(counts) - sum(compress(counts, may)))
+        by_footer = said.count(0)
+        rows_left, rows_said = sum(compress(counts, may)), sum(compress(counts, said))
+        report.row_groups.prune(never, by_footer)
+        report.rows.prune(never, sum(counts) - rows_said)
+        report.row_groups.prune(DISTINCT, denied - by_footer)
+        report.rows.prune(DISTINCT, rows_said - rows_left)
     kept = [i for i in compress(range(len(counts)), may) if counts[i]]
     report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - denied)
     request = scope.request
@@ -414,7 +432,7 @@ def _settled(
         return None
     before = dict(report.row_groups.pruned_by)
     scope = alike.kind.scope
-    ranges = _by_footer(counts, passes, must, scope, limit, report, first_row, may)
+    ranges = _by_footer(counts, passes, must, scope, limit, report, first_row, may, brief.said)
     if not ranges:
         return (), last_proof(before, report)
     made = []
@@ -427,6 +445,18 @@ def _settled(
         report.row_groups.read += 1
         report.rows.read += found.num_rows
     return tuple(made), ""
+
+
+def _count_gone(gone: Gone, report: Report) -> None:
+    """Count files of which nothing is left."""
+    report.file_bytes += gone.bytes
+    report.row_groups.total += gone.row_groups
+    report.rows.total += gone.rows
+    for mechanism, (files, row_groups, num_rows) in gone.by.items():
+        report.files.prune(mechanism, files)
+        report.row_groups.prune(mechanism, row_groups)
+        report.rows.prune(mechanism, num_rows)
+    report.step()
 
 
 def _cut(

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pageseek.arrays import of_numpy
+
 _UNITS = ("s", "ms", "us", "ns")
 _DIGITS = {
     8: 3,
@@ -269,7 +271,7 @@ def _widened_list(array: pa.Array, kind: pa.DataType) -> pa.Array:
         first, size = int(ends[0]), int(ends[-1] - ends[0])
         keys = widened(array.keys.slice(first, size), kind.key_type)
         items = widened(array.items.slice(first, size), kind.item_type)
-        offsets = pa.array((ends - first).astype(np.int32))
+        offsets = of_numpy((ends - first).astype(np.int32))
         return pa.MapArray.from_arrays(offsets, keys, items, type=kind, mask=missing)
     if t.is_fixed_size_list(given):
         lengths = np.where(np.asarray(array.is_valid()), given.list_size, 0)
@@ -279,7 +281,7 @@ def _widened_list(array: pa.Array, kind: pa.DataType) -> pa.Array:
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64 if wide else np.int32)
     values = widened(array.flatten(), kind.value_type)
     make = pa.LargeListArray if wide else pa.ListArray
-    return make.from_arrays(pa.array(ends), values, type=kind, mask=missing)
+    return make.from_arrays(of_numpy(ends), values, type=kind, mask=missing)
 
 
 __all__ = ["holds", "joined_field", "joined_fields", "joined_type", "keyed", "widened"]

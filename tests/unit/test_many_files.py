@@ -17,7 +17,7 @@ import pytest
 from pageseek._core import metadata as core
 
 import pageseek as ps
-from pageseek import briefs, planning
+from pageseek import alike, briefs, planning
 from support.bloom import bitset, bloomed, header
 from support.bounds import NAN, exact, i32, stats
 from support.writer import BYTE_ARRAY, DOUBLE, I32, I64, INT32, Column, Struct, write
@@ -633,7 +633,7 @@ def test_more_row_groups_than_there_is_room_for(
             tmp_path / f"{i:02}.parquet",
             row_group_size=10 if i % 5 else 1,
         )
-    monkeypatch.setattr(briefs, "RECORDS", 22)
+    monkeypatch.setattr(alike, "RECORDS", 22)
     scan = ps.scan(str(tmp_path))
     check(scan)
     check(scan.filter("id = 12"))

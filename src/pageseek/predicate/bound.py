@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.arrays import booleans
 from pageseek.predicate import expression as ex
 from pageseek.predicate.listed import Listed, Literals
 from pageseek.records import dataclass
@@ -103,9 +104,10 @@ class BoundResidual:
             found = pa.chunked_array([found]) if isinstance(found, pa.Array) else found
             found = found.take(codes)
         if isinstance(found, pa.ChunkedArray):
-            found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], pa.bool_())
-        passed = np.asarray(found.fill_null(self.negate).to_numpy(zero_copy_only=False), dtype=bool)
-        passed = ~passed if self.negate else passed
+            found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, pa.bool_())
+        passed = booleans(found) != self.negate
+        if found.null_count:
+            passed &= booleans(found.is_valid())
         return np.packbits(passed, bitorder="little"), int(np.count_nonzero(passed))
 
 

@@ -17,16 +17,21 @@ from pageseek.prune.pages import load_indexes
 from pageseek.prune.protocol import Proof, Pruner, Site, passing
 from pageseek.prune.registry import (
     COLUMN_INDEX,
+    DISTINCT,
     PAGE_HEADERS,
+    PUBLISHED,
     STATISTICS,
     mechanisms,
     register_pruner,
     unregister_pruner,
 )
+from pageseek.prune.value_lists import ValueLists
 
 __all__ = [
     "COLUMN_INDEX",
+    "DISTINCT",
     "PAGE_HEADERS",
+    "PUBLISHED",
     "STATISTICS",
     "Figures",
     "GroupProof",
@@ -35,6 +40,7 @@ __all__ = [
     "Pruner",
     "Site",
     "Task",
+    "ValueLists",
     "Wanted",
     "final",
     "load_indexes",

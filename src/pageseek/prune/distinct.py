@@ -16,10 +16,11 @@ from pageseek.metadata import ParquetFile
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import Proof, Site
 from pageseek.prune.stake import ignored
+from pageseek.prune.value_lists import ValueLists
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import Form
-from pageseek.value_lists import ValueLists
+
 
 class DistinctPruner:
     """Rules out row groups, and proves them, by the different values of their column."""
@@ -28,13 +29,16 @@ class DistinctPruner:
     cheap = whole = True
 
     def cost(self, site: Site, test: BoundLeaf) -> int | None:
-        """Bytes of the list; None where the file has none of the column."""
+        """Bytes of the list, those that are not at hand; None where the file has none of the column."""
         if test.leaf.group or test.leaf.max_rep or test.form.is_null:
             return None
         if (test.leaf.index, test.form) in site.file.indexes:
             return 0 if site.file.indexes[test.leaf.index, test.form] is not None else None
         pointer = _pointer(site.file, test.leaf, site.report)
-        return None if pointer is None else pointer.length
+        if pointer is None:
+            return None
+        at_hand = site.file.store.size - site.file.tail.nbytes <= pointer.offset
+        return 0 if at_hand else pointer.length
 
     def judge(
         self, site: Site, tests: Sequence[BoundLeaf]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Protocol
 
@@ -61,9 +62,15 @@ def surely(verdict: bytes, bit: int) -> bytes:
 
 
 def prune_groups(
-    file: Groups, bound: Bound, options: Options, statistics: bool = True
+    file: Groups,
+    bound: Bound,
+    options: Options,
+    statistics: bool = True,
+    told: Mapping[int, tuple[bytes, bytes]] | None = None,
 ) -> GroupProof:
-    """What the footer alone proves of each row group; without its `statistics`, what the filter itself says."""
+    """What the footer alone proves of each row group; without its `statistics`, what the filter itself says. `told`: what
+    is known of tests besides, by their ids.
+    """
     tests: dict[int, tuple[bytes, bytes]] = {}
 
     def proved(part: Bound) -> tuple[bytes, bytes]:
@@ -74,6 +81,12 @@ def prune_groups(
             return proved(part.test)[0], bytes(file.num_row_groups)
         if not isinstance(part, (BoundAnd, BoundOr)):
             found = _proved(file, part, options, statistics)
+            if told is not None and id(part) in told:
+                may, must = told[id(part)]
+                found = (
+                    _joined(np.bitwise_and, (found[0], may)),
+                    _joined(np.bitwise_or, (found[1], must)),
+                )
             tests[id(part)] = found
             return found
         parts = [proved(arg) for arg in part.args]

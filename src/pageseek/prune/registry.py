@@ -20,6 +20,7 @@ from pageseek.report import MECHANISMS
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
+DISTINCT, PUBLISHED = DistinctPruner.name, PublishedPruner.name
 _OURS: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner(), DistinctPruner(), PublishedPruner())
 
 

@@ -31,11 +31,20 @@ TICK = int(1e9 * (0.016 if os.name == "nt" else _tick()))  # nanoseconds
 SHARE_ALL = 0x1 | 0x2 | 0x4  # FILE_SHARE_READ, FILE_SHARE_WRITE, FILE_SHARE_DELETE
 
 
+def _tag(now: os.stat_result) -> str:
+    return f"{now.st_ino}:{now.st_size}:{now.st_mtime_ns}"
+
+
 def _version(now: os.stat_result, name: str, dated: bool = True) -> Version:
     if not stat.S_ISREG(now.st_mode):
         raise OSError(f"{name}: not a regular file")
     # not the device: a network mount has another number on every node, and plans travel
-    return Version(now.st_size, f"{now.st_ino}:{now.st_size}:{now.st_mtime_ns}", True, dated)
+    return Version(now.st_size, _tag(now), True, dated)
+
+
+def is_version(now: os.stat_result, version: Version) -> bool:
+    """Whether a file is one that was seen before."""
+    return _tag(now) == version.tag
 
 
 def version_at(path: str) -> Version:
@@ -96,6 +105,24 @@ def read_end(path: str, length: int) -> tuple[Version, bytes]:
         return _version(now, path, settled), data
     finally:
         os.close(fd)
+
+
+def read_part(path: str, version: Version, offset: int, length: int) -> bytes:
+    """Some bytes of a file. OSError: it is none of this version, or they are not to be had."""
+    fd = _open(path)
+    try:
+        if not is_version(os.fstat(fd), version):
+            raise OSError(f"{path}: it was replaced")
+        if hasattr(os, "pread"):
+            data = os.pread(fd, length, offset)
+        else:
+            os.lseek(fd, offset, os.SEEK_SET)
+            data = os.read(fd, length)
+    finally:
+        os.close(fd)
+    if len(data) != length:
+        raise OSError(f"{path}: {len(data)} of {length} bytes at {offset}")
+    return data
 
 
 class LocalStore:

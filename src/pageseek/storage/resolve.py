@@ -161,20 +161,20 @@ def _visible(found: Iterable[tuple[str, str]]) -> list[tuple[str, Partitions]]:
     return kept
 
 
-def _walk(root: str) -> Iterator[tuple[str, str]]:
+def _walk(root: str, below: str = "") -> Iterator[tuple[str, str]]:
     """The .parquet files below a directory; hidden folders are not entered, links to folders neither."""
-
-    def refuse(error: OSError) -> None:
-        raise error  # a folder left out would be rows left out
-
-    for folder, folders, names in os.walk(root, onerror=refuse):
-        folders[:] = [name for name in folders if not _hidden(name)]
-        below = os.path.relpath(folder, root).replace(os.sep, "/")
-        below = "" if below == "." else f"{below}/"
-        for name in names:
-            path = os.path.join(folder, name)
-            if name.endswith(SUFFIXES) and os.path.isfile(path):
-                yield path, below + name
+    folders = []
+    with os.scandir(
+        root
+    ) as found:  # a folder left out would be rows left out: errors go to the caller
+        for entry in found:
+            name = entry.name
+            if name.endswith(SUFFIXES) and entry.is_file():
+                yield entry.path, below + name
+            elif entry.is_dir(follow_symlinks=False) and not _hidden(name):
+                folders.append((entry.path, f"{below}{name}/"))
+    for path, inside in folders:
+        yield from _walk(path, inside)
 
 
 def _match(pattern: str) -> list[tuple[str, Partitions]]:
@@ -212,10 +212,10 @@ def _local(path: str) -> list[Source]:
     if stat.S_ISREG(mode):
         return [Source(os.path.abspath(path))]
     if stat.S_ISDIR(mode):
-        found = _visible(_walk(path))
+        found = _visible(_walk(os.path.abspath(path)))
         if not found:
             raise FileNotFoundError(f"{path}: no .parquet file in this directory")
-        return _sources(found)
+        return [Source(one, partitions=said) for one, said in found]
     if not mode and glob.has_magic(path):
         found = _match(path)
         if not found:

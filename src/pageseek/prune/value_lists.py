@@ -6,16 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from pageseek._core import convert, rows
 from pageseek._core.lists import Lists
+from pageseek.arrays import of_numpy
 from pageseek.embedded import DoubtError
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import passing
 from pageseek.types import FLOAT_KINDS, Form, to_arrow
 
 ASKED = 64  # tests whose answers are kept
+_NAN = of_numpy(np.array([np.nan]))
 
 
 class Answer(NamedTuple):
@@ -81,7 +82,7 @@ class ValueLists:
     def _judge(self, test: BoundLeaf) -> Answer:
         nan = False
         if self._floats:
-            nan = bool(passing(test, pa.array([float("nan")], self._values.type))[0])
+            nan = bool(passing(test, _NAN)[0])
         null = test.op == rows.OP_IS_NULL and not test.negate
         may, must = self._lists.judge(passing(test, self._values), null, self._floats, nan)
         if not self.sound.all():

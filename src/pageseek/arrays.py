@@ -1,0 +1,29 @@
+"""Arrow arrays from numpy and back, without pandas, which pyarrow's own ways would import where it is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+
+def of_numpy(values: npt.NDArray[Any]) -> pa.Array:
+    """Numbers as an Arrow array over the same memory."""
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(
+        kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))], 0
+    )
+
+
+def booleans(values: pa.Array) -> npt.NDArray[np.bool_]:
+    """Arrow booleans without nulls for numpy."""
+    if values.offset:
+        values = pa.concat_arrays([values.slice(0, 0), values])  # bits cannot be pointed into
+    bits = values.buffers()[1]
+    if bits is None or not len(values):
+        return np.zeros(0, np.bool_)
+    return np.unpackbits(np.frombuffer(bits, np.uint8), count=len(values), bitorder="little").view(
+        np.bool_
+    )
