@@ -17,6 +17,7 @@ cdef extern from "pageseek.h" nogil:
         const uint8_t *values
     ps_status ps_list_read(const uint8_t *, size_t, size_t, ps_list *, ps_error *)
     void ps_list_places(const ps_list *, int64_t, int64_t *, int64_t *)
+    void ps_list_exact(const ps_list *, uint8_t *)
     void ps_list_judge(const ps_list *, const uint8_t *, bint, bint, bint, uint8_t *, uint8_t *, uint8_t *)
 
 cdef size_t FIELDS = 3
@@ -100,6 +101,23 @@ cdef class Lists:
                 if self._read_again(i, &one):
                     ps_list_places(&one, one.values - self.data.data, offsets + at, lengths + at)
                 at += <size_t>self.known[i] if self.known[i] > 0 else 0
+        return made
+
+    def exact(self):
+        """Of each row group of the first file, of the second, and so on, a byte: whether all its values are known, and no
+        others.
+        """
+        made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self.n_groups)
+        cdef uint8_t *out = <uint8_t *>PyBytes_AsString(made)
+        cdef size_t i, k
+        cdef ps_list one
+        with nogil:
+            for i in range(self.n):
+                for k in range(<size_t>self.at[FIELDS * i + 2]):
+                    out[k] = 0
+                if self._read_again(i, &one):
+                    ps_list_exact(&one, out)
+                out += self.at[FIELDS * i + 2]
         return made
 
     def judge(self, passes, bint null_passes, bint floats, bint nan_passes):

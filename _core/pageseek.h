@@ -614,6 +614,8 @@ ps_status ps_list_read(const uint8_t *data, size_t length, size_t n_groups, ps_l
                        ps_error *err);
 /* Where each value lies, from `base` on as list->values is 0, and its bytes. */
 void ps_list_places(const ps_list *list, int64_t base, int64_t *offsets, int64_t *lengths);
+/* Of each row group: whether all its values are known, and no others: what is said of it is then exact. */
+void ps_list_exact(const ps_list *list, uint8_t *exact);
 /* Of each row group: whether some row may pass a test, and whether all do. passes[i]: the i-th value does. Only of
  * `floats` there is NaN. `bits`: room for n_values bits. */
 void ps_list_judge(const ps_list *list, const uint8_t *passes, bool null_passes, bool floats,

@@ -54,6 +54,11 @@ void ps_list_places(const ps_list *list, int64_t base, int64_t *offsets, int64_t
     }
 }
 
+void ps_list_exact(const ps_list *list, uint8_t *exact) {
+    for (size_t g = 0; g < list->n_groups; g++)
+        exact[g] = list->flags[g] & COMPLETE && (list->has || list->n_groups == 1);
+}
+
 /* Of the values of a row group: whether any passes, and whether all do. */
 static void of_values(const uint8_t *has, const uint8_t *bits, size_t row, bool *any,
                       bool *all) {

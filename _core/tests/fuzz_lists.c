@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     size_t n = list.n_values, room = n ? n : 1;
     require(list.n_groups == groups && n <= length && list.values_size <= length);
     int64_t *places = malloc(2 * room * sizeof *places);
-    uint8_t *passes = malloc(room), *bits = malloc(room), *verdicts = malloc(2 * groups + 1);
+    uint8_t *passes = malloc(room + groups), *bits = malloc(room),
+            *verdicts = malloc(2 * groups + 1);
     int64_t base = list.values - data;
     ps_list_places(&list, base, places, places + n);
     for (size_t i = 0; i < n; i++) {
@@ -21,6 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     }
     ps_list_judge(&list, passes, groups & 1, groups & 2, groups & 4, bits, verdicts,
                   verdicts + groups);
+    ps_list_exact(&list, passes);
     for (size_t g = 0; g < groups; g++) /* who has no value at all is in both */
         require(verdicts[g] <= 1 && verdicts[groups + g] <= 1);
     free(places), free(passes), free(bits), free(verdicts);

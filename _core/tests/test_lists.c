@@ -50,7 +50,9 @@ static uint32_t draw(uint32_t n) {
 /* What the verdict on a row group is, value by value. */
 static void check_verdicts(const ps_list *l, uint32_t n, const uint8_t *flags,
                            uint8_t has[][(MOST + 7) / 8], bool per_group) {
-    uint8_t bits[(MOST + 7) / 8], may[GROUPS], must[GROUPS], passes[MOST];
+    uint8_t bits[(MOST + 7) / 8], may[GROUPS], must[GROUPS], passes[MOST], exact[GROUPS];
+    ps_list_exact(l, exact);
+    for (uint32_t g = 0; g < GROUPS; g++) CHECK_INT(exact[g], per_group && flags[g] & COMPLETE);
     for (int round = 0; round < 16; round++) {
         bool null_passes = round & 1, floats = round & 2, nan_passes = round & 4;
         for (uint32_t i = 0; i < n; i++) passes[i] = round & 8 ? draw(8) == 0 : draw(8) != 0;
@@ -112,6 +114,13 @@ static void test_lists_that_contradict_themselves(void) {
     uint8_t flags[] = {COMPLETE}, has[1][(MOST + 7) / 8] = {{7}};
     list(&m, 1, 3, 0, true, flags, has);
     CHECK_INT(read_it(&m, m.n, 1), PS_OK);
+    ps_list only;
+    uint8_t exact = 0;
+    list(&m, 1, 3, 0, false, flags, has); /* of one row group it need not be said */
+    CHECK_INT(ps_list_read(m.at, m.n, 1, &only, &err), PS_OK);
+    ps_list_exact(&only, &exact);
+    CHECK_INT(exact, 1);
+    list(&m, 1, 3, 0, true, flags, has);
     CHECK_INT(with(&m, 0, 2), PS_CORRUPT);         /* row groups */
     CHECK_INT(with(&m, 4, 4), PS_CORRUPT);         /* values */
     CHECK_INT(with(&m, 8, 2), PS_CORRUPT);         /* layout */

@@ -21,16 +21,15 @@ from pageseek._core import rows
 from pageseek._core.bloom import xxh64
 from pageseek.bounds import Bounds
 from pageseek.distinct import KIND as DISTINCT_KIND
+from pageseek.distinct import VERSION
 from pageseek.embedded import (
     FIGURES,
     KEY,
     DoubtError,
+    Likely,
     Pointer,
-    directory_of,
     figures,
-    of_leaf,
     opened,
-    types_of,
 )
 from pageseek.ends import Batch
 from pageseek.errors import CoreError, PageseekError, placed
@@ -138,6 +137,8 @@ class Records:
     ----------
     members : list of int
         The places of the files in their batch.
+    sizes : int64 array
+        Of the files.
     first, n : int64 array
         The first row group of each file among all of these, and how many it has.
     pairs : int64 array of shape (files, KEYS, 2)
@@ -158,9 +159,11 @@ class Records:
         counts: memoryview,
         chunks: memoryview,
         leaves: int,
+        sizes: Sequence[int],
     ) -> None:
         own = [i for i, n in enumerate(groups) if n >= 0]
         self.members = [members[i] for i in own]
+        self.sizes = np.array([sizes[i] for i in own], np.int64)
         self.n = np.array([groups[i] for i in own], np.int64)
         self.first = np.cumsum(self.n) - self.n
         self.pairs = int64s(pairs).reshape(-1, len(KEYS), 2)[own]
@@ -190,29 +193,27 @@ class Records:
     @classmethod
     def of(cls, kind: Kind, batch: Batch, places: Sequence[int], limit: int) -> list[Records]:
         """Those of the files at some places of a batch that are like a kind."""
-        feet = [batch.ends[i].foot for i in places]
+        names, ends = kind.like[0], batch.ends
+        places = [i for i in places if ends[i].tail.startswith(names, ends[i].start)]
+        feet = [ends[i].foot for i in places]
         begins = accumulate(map(len, feet), initial=0)
         at = np.array([(begin, len(foot)) for begin, foot in zip(begins, feet)], np.uint64)  # noqa: B905
         most = max(RECORDS // max(len(kind.leaves), 1), 1)
         data, made, done = b"".join(feet), [], 0
         while done < len(places):
-            groups, *found = core.footers(
+            groups, pairs, counts, chunks = core.footers(
                 data, at[done:], kind.like, kind.leaves, most, KEYS, max_arena=limit
             )
             of_each = groups.cast("q").tolist()
             members = places[done : done + len(of_each)]
-            made.append(cls(data, members, of_each, *found, len(kind.leaves)))
+            sizes = [ends[i].size for i in members]
+            made.append(cls(data, members, of_each, pairs, counts, chunks, len(kind.leaves), sizes))
             done += len(of_each)
         return made
 
     def has(self, key: bytes) -> Flags:
         """Which files have a key-value pair."""
         return np.asarray(self.pairs[:, KEYS.index(key), 0] != ABSENT)
-
-    def pair(self, i: int, key: bytes) -> memoryview | None:
-        """The value of one of the i-th file."""
-        start, length = self.pairs[i, KEYS.index(key)].tolist()
-        return None if start == ABSENT else self.data[start : start + length]
 
     def of_files(self, flags: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """The sum over the row groups of each file."""
@@ -258,13 +259,14 @@ class Records:
         doubtful = np.zeros(len(self.members), np.bool_)
         found: list[int] = []
         bodies: list[memoryview] = []
-        held, types = 0, types_of(leaf)
+        held, likely = 0, Likely(leaf, DISTINCT_KIND, VERSION)
+        pairs = self.pairs[:, KEYS.index(KEY)].tolist()
+        first, n = self.first.tolist(), self.n.tolist()
         for i in np.flatnonzero(self.has(KEY)).tolist():
             end = batch.ends[self.members[i]]
             try:
-                value = self.pair(i, KEY)
-                known = directory_of(value, end.footer_start, DISTINCT_KIND)
-                pointer = of_leaf(leaf, DISTINCT_KIND, known, types)
+                value = self.data[pairs[i][0] : sum(pairs[i])]
+                pointer = likely.find(value, end.footer_start)
                 if pointer is None:
                     continue
                 data = end.part(pointer.offset, pointer.length)
@@ -273,8 +275,7 @@ class Records:
                     if held > LISTS:
                         raise DoubtError("too many")
                     data = _read(batch, self.members[i], pointer, report)
-                first, n = int(self.first[i]), int(self.n[i])
-                own = of_chunks[FIGURES * first : FIGURES * (first + n)]
+                own = of_chunks[FIGURES * first[i] : FIGURES * (first[i] + n[i])]
                 bodies.append(opened(pointer, data, xxh64(own)))
                 found.append(i)
             except (DoubtError, OSError):  # who opens the file will say what is wrong
@@ -300,8 +301,7 @@ class Records:
 
 def _read(batch: Batch, place: int, pointer: Pointer, report: Report) -> memoryview:
     """An index that does not lie in the end of its file."""
-    version = batch.ends[place].version
-    data = read_part(batch.paths[place], version, pointer.offset, pointer.length)
+    data = read_part(batch.paths[place], batch.ends[place].seen, pointer.offset, pointer.length)
     report.requests += 1
     report.waves += 1
     report.bytes["index"] += len(data)
@@ -327,6 +327,9 @@ class Alike:
         self.kind, self.records, self.counts = kind, records, records.counts
         self.alone = np.zeros(len(records.members), np.bool_)
         self.final = [False] * len(self.counts)
+        self._exact: dict[
+            int, Flags
+        ] = {}  # by the id of a test: row groups whose values were asked
         self._taken: tuple[list[int], list[int]] = [], []  # to be counted: in doubt, and proven
         bound = kind.scope.bound
         if bound is None:
@@ -391,13 +394,15 @@ class Alike:
                 may[listed.groups] = np.frombuffer(answer.may, np.uint8)
                 must[listed.groups] = np.frombuffer(answer.must, np.uint8)
                 told[id(test)] = may.tobytes(), must.tobytes()
+                exact = self._exact[id(test)] = np.zeros(len(self.counts), np.bool_)
+                exact[listed.groups] = np.frombuffer(listed.values.exact, np.bool_)
         if told:
             proof = prune_groups(self, bound, options, STATISTICS in use, told)
             self.may, self.must = proof.may, proof.must
         self.alone &= self._open_files()
 
-    def gone(self, sizes: Sequence[int]) -> npt.NDArray[np.int64]:
-        """Of each file the columns of GONE, zero of one of which something is left. `sizes`: of the files."""
+    def gone(self) -> npt.NDArray[np.int64]:
+        """Of each file the columns of GONE, zero of one of which something is left."""
         records = self.records
         may, said = (np.frombuffer(one, np.bool_) for one in (self.may, self.said))
         counts = np.array(self.counts, np.int64)
@@ -408,19 +413,19 @@ class Alike:
         by_list = of_files(listed)
         found = [
             gone,
-            np.array(sizes, np.int64),
+            records.sizes,
             records.n,
             of_files(counts),
             by_list > 0,
             by_list,
             of_files(counts * listed),
         ]
-        return np.stack(found, axis=1).astype(np.int64) * gone[:, None]
+        return np.asarray(np.stack(found, axis=1).astype(np.int64) * gone[:, None])
 
     # -- what is known of those that are read -----------------------------------------------------
 
-    def look(self, sizes: Sequence[int]) -> None:
-        """Look at the chunks that may be read: `sizes` of the files.
+    def look(self) -> None:
+        """Look at the chunks that may be read.
 
         Of each row group is then known whether all chunks are `sound`, as FooterFile.placed_chunk has it, whether the
         footer has the last word (`final`), and the bytes that are read where it is proven, and where not (`costs`).
@@ -430,7 +435,7 @@ class Alike:
         def of(name: str) -> Figures:
             return self.records.table[:, : len(kind.read), AT[name]]
 
-        ends = np.repeat(np.array(sizes, np.int64), self.records.n)[:, None]
+        ends = np.repeat(self.records.sizes, self.records.n)[:, None]
         counts = np.array(self.counts, np.int64)[:, None]
         types = np.array([leaf.element.type for leaf in kind.read], np.int64)
         repeated = np.array([leaf.max_rep > 0 for leaf in kind.read], bool)
@@ -464,6 +469,7 @@ class Alike:
                     lambda leaf: start[:, kind.column[leaf.index]],
                     lambda leaf: self.group_zones(leaf, options),
                     lambda leaf: kind.forms[leaf.index][2],
+                    lambda test: self._exact.get(id(test), False),
                 )
             ).tolist()
 

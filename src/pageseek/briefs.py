@@ -26,7 +26,8 @@ from pageseek.storage import Known, Source
 from pageseek.storage.local import read_end
 
 FEW = 8  # files that are as quickly opened one by one
-FIRST, FIRST_LIMITED, MOST = 64, 8, 512  # files at a time; at first, then twice as many
+FIRST, FIRST_LIMITED, MOST = 64, 8, 1024  # files at a time; at first, then more
+GROWTH = 4  # times as many
 HELD = 8 << 20  # bytes of their ends together
 TAIL, LONGEST = 4 << 10, 256 << 10  # bytes read of an end, until longer footers are seen
 KINDS = 16  # of files in the same folders, and as many of such folders
@@ -81,9 +82,10 @@ class Briefs:
         self._sources, self._request, self._report = sources, request, report
         self._asked, self._folders = asked, folders
         self._account = report.chunks is not None
+        self._plain = not any(source.partitions for source in sources)  # all lie in one folder
         self._kinds: dict[Hashable, list[Kind]] = {}
         self._batch: Batch | None = None
-        self._places: dict[int, int] = {}  # in the batch, by position
+        self._positions: list[int] = []  # of the files of the batch
         self._ends: dict[int, End] = {}  # by position, of files that are like none so far
         self._found: dict[int, tuple[Alike, int, int]] = {}
         self._alike: list[Alike] = []
@@ -92,6 +94,7 @@ class Briefs:
         self._gone = _nothing(0)
         self._next_left: npt.NDArray[np.int64] | None = None
         self._size = FIRST if request.limit is None else FIRST_LIMITED
+        self._reads = self._bytes = 0  # of the ends of one batch
         self._tail, self._pause, self._paused = TAIL, 1, False
         self._seen = self._matched = 0  # files of these
 
@@ -169,7 +172,7 @@ class Briefs:
         """Read the ends of the next files, more at a time as long as they are alike."""
         self.close()
         if self._seen and 2 * self._matched >= self._seen:
-            self._size, self._pause = min(2 * self._size, MOST), 1
+            self._size, self._pause = min(GROWTH * self._size, MOST), 1
         elif self._seen:
             self._size = max(self._size // 4, 1)
         self._paused = self._seen > 0 and not self._matched
@@ -182,24 +185,24 @@ class Briefs:
             self._seen = 0
             return
         with self._report.timed("open"):
-            self._batch, self._places = self._fetch(at)
-            self._ends = {
-                i: self._batch.ends[place]
-                for i, place in self._places.items()
-                if place in self._batch.ends
-            }
+            self._batch, positions = self._fetch(at)
+            self._positions = positions
+            self._ends = {positions[place]: end for place, end in self._batch.ends.items()}
         self._gone = _nothing(self._stop - at)
         self._seen, self._matched = len(self._ends), 0
         with self._report.timed("prune"):
             alike: dict[Hashable, list[int]] = {}
-            for i in self._ends:
-                alike.setdefault(self._folders(self._sources[i]), []).append(i)
+            if self._plain:
+                alike[self._folders(self._sources[at])] = list(self._ends)
+            else:
+                for i in self._ends:
+                    alike.setdefault(self._folders(self._sources[i]), []).append(i)
             for folders, members in alike.items():
                 for kind in self._kinds.get(folders, ()):
                     members = self._judge(kind, members)
 
-    def _fetch(self, at: int) -> tuple[Batch, dict[int, int]]:
-        """The ends of the next files, and the place of each among them by its position."""
+    def _fetch(self, at: int) -> tuple[Batch, list[int]]:
+        """The ends of the next files, and the position of each."""
         asked = []
         for i in range(at, min(at + self._size, len(self._sources))):
             source = self._sources[i]
@@ -209,7 +212,7 @@ class Briefs:
         batch = cache.batch(paths)
         if batch is None:
             ends: dict[int, End] = {}
-            held = 0
+            held = self._reads = self._bytes = 0
             for place, path in enumerate(paths):
                 end = self._read(path)
                 if end is not None:
@@ -218,6 +221,9 @@ class Briefs:
                     if held > HELD:
                         asked = asked[: place + 1]
                         break
+            self._report.requests += self._reads
+            self._report.waves += self._reads
+            self._report.bytes["metadata"] += self._bytes
             batch = Batch(paths, len(asked), ends)
             cache.add_batch(batch)
         asked = asked[: batch.looked_at]
@@ -225,63 +231,61 @@ class Briefs:
             self._stop = asked[-1] + 1
         else:
             self._stop = min(at + self._size, len(self._sources))
-        return batch, {i: place for place, i in enumerate(asked)}
+        return batch, asked
 
-    def _read(self, path: str, again: bool = False) -> End | None:
+    def _read(self, path: str) -> End | None:
         """The end of a file with its footer; None where that is not to be had in the usual way."""
-        report = self._report
-        try:
-            version, tail = read_end(path, self._tail)
+        most = min(LONGEST, self._request.limits.max_metadata_bytes)
+        for again in (False, True):
+            try:
+                found = read_end(path, self._tail)
+            except (OSError, ValueError):  # who opens it will say what is wrong
+                return None
+            if found is None:
+                return None
+            told, tail = found
             size = len(tail)
-            report.requests += 1
-            report.waves += 1
-            report.bytes["metadata"] += size
-            if size < 12 or tail[-4:] != b"PAR1" or not version.dated:
+            self._reads, self._bytes = self._reads + 1, self._bytes + size
+            if size < 12 or tail[-4:] != b"PAR1":
                 return None
             length = int.from_bytes(tail[-8:-4], "little")
-            if length > min(LONGEST, self._request.limits.max_metadata_bytes, version.size - 12):
+            if length > most or length > told[1] - 12:
                 return None
-            if length + 8 > size:
-                if again:
-                    return None
+            if length + 8 <= size:
+                if 4 * length < self._tail and not again:  # that was an exception
+                    self._tail = max(self._tail // 2, TAIL)
+                return End(tail, size - 8 - length, length, told)
+            if not again:
                 self._tail = length + length // 8 + 64  # the next ones may be a little longer
-                return self._read(path, again=True)
-            if 4 * length < self._tail and not again:  # that was an exception
-                self._tail = max(self._tail // 2, TAIL)
-        except (OSError, ValueError):  # who opens it will say what is wrong
-            return None
-        return End(version, tail, size - 8 - length, length)
+        return None
 
     def _judge(self, kind: Kind, members: Sequence[int]) -> list[int]:
         """Of the files at some positions keep those of a kind; the others are returned."""
         assert self._batch is not None
-        names, batch = kind.like[0], self._batch
-        places = tuple(
-            [
-                self._places[at]
-                for at in members
-                if self._ends[at].tail.startswith(names, self._ends[at].start)
-            ]
-        )
+        batch = self._batch
+        whole = len(members) == len(batch.ends)
+        places = None
+        if not whole:
+            place_of = {at: place for place, at in enumerate(self._positions)}
+            places = tuple([place_of[at] for at in members])
         key = kind.like, kind.leaves.tobytes(), places
         made: list[Records] | None = batch.made.get(key)
         if made is None:
+            places = tuple(batch.ends) if places is None else places
             made = Records.of(kind, batch, places, self._request.limits.max_metadata_bytes)
             batch.keep(key, made)
-        positions = {place: at for at, place in self._places.items()}
         for records in made:
-            self._keep(kind, records, [positions[place] for place in records.members])
+            self._keep(kind, records)
         cache.measure_batch(batch)
         return [at for at in members if at in self._ends and at not in self._found]
 
-    def _keep(self, kind: Kind, records: Records, members: Sequence[int]) -> None:
-        """Judge the row groups of files of one kind, at some positions."""
+    def _keep(self, kind: Kind, records: Records) -> None:
+        """Judge the row groups of files of one kind."""
         assert self._batch is not None
         try:
             alike = Alike(kind, records, self._batch, self._request.prune, self._report)
-            sizes = [self._ends[at].version.size for at in members]
             if self._account or kind.may_be_final:
-                alike.look(sizes)
+                alike.look()
         except PageseekError:  # who opens the file will say so, and of which it is
             return
         self._alike.append(alike)
@@ -293,11 +297,12 @@ class Briefs:
             records.n[own].tolist(),
             strict=True,
         ):
-            self._found[members[i]] = alike, first, n
+            self._found[self._positions[records.members[i]]] = alike, first, n
         self._matched += int(own.sum())
         if not isinstance(kind.scope.bound, BoundConst):
-            found = alike.gone(sizes) * own[:, None]
-            self._gone[np.array(members, np.intp) - self._begin] = found
+            found = alike.gone() * own[:, None]
+            positions = np.array(self._positions, np.intp)[records.members]
+            self._gone[positions - self._begin] = found
             self._next_left = None
 
 

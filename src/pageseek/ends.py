@@ -7,19 +7,29 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 from pageseek.storage import Known, Version
-from pageseek.storage.local import is_version
+from pageseek.storage.local import Seen, seen, version_of
 
 RECORD = 600  # bytes of an end that is kept, beside its own
 KINDS = 8  # of files in one batch, and of leaves that are asked for, whose records are kept
 
 
 class End(NamedTuple):
-    """The last bytes of a file, and where in them the footer begins, and its length."""
+    """The last bytes of a file, where in them the footer begins, and its length. `seen`: what tells its version."""
 
-    version: Version
     tail: bytes
     start: int
     length: int
+    seen: Seen
+
+    @property
+    def version(self) -> Version:
+        """The version that was read."""
+        return version_of(self.seen)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.seen[1]
 
     @property
     def known(self) -> Known:
@@ -34,11 +44,11 @@ class End(NamedTuple):
     @property
     def footer_start(self) -> int:
         """Where in the file the footer begins."""
-        return self.version.size - 8 - self.length
+        return self.seen[1] - 8 - self.length
 
     def part(self, offset: int, length: int) -> memoryview | None:
         """Bytes of the file, if they are among these."""
-        at = offset - (self.version.size - len(self.tail))
+        at = offset - (self.seen[1] - len(self.tail))
         return memoryview(self.tail)[at : at + length] if at >= 0 else None
 
 
@@ -66,7 +76,7 @@ class Batch:
     @property
     def nbytes(self) -> int:
         """About the memory that it takes."""
-        made = sum([one.nbytes for several in tuple(self.made.values()) for one in several])
+        made: int = sum([one.nbytes for several in tuple(self.made.values()) for one in several])
         return sum([RECORD + len(end.tail) for end in self.ends.values()]) + made
 
     def keep(self, key: Hashable, made: Any) -> None:
@@ -78,8 +88,9 @@ class Batch:
     def is_current(self) -> bool:
         """Whether all files lie there as they were."""
         try:
-            return all(
-                is_version(os.stat(self.paths[i]), end.version) for i, end in self.ends.items()
-            )
+            for i, end in self.ends.items():
+                if seen(os.stat(self.paths[i])) != end.seen:
+                    return False
         except OSError:
             return False
+        return True

@@ -12,6 +12,8 @@ import numpy as np
 
 from pageseek.bounds import Bounds
 from pageseek.chunks import chunk_range, may_have_dictionary
+from pageseek.distinct import KIND as LIST
+from pageseek.embedded import DoubtError, directory
 from pageseek.errors import CoreError
 from pageseek.fetch import Fetcher
 from pageseek.footer_file import FooterFile
@@ -53,6 +55,16 @@ class ParquetFile(FooterFile):
         """Keep what a pruner made of an embedded index, of so many bytes; None where it cannot be trusted."""
         self._parsed += nbytes
         self.indexes[key] = found
+
+    def _index_start(self) -> int:
+        """Lists of values lie before the footer, too."""
+        start: int = super()._index_start()
+        try:
+            found = directory(self)
+        except DoubtError:  # who asks for an index will say so
+            return start
+        lists = () if found is None else [one.offset for one in found.pointers if one.kind == LIST]
+        return int(min((start, *lists)))
 
     def index_range(self, which: str, row_group: int, leaf: Leaf) -> tuple[int, int] | None:
         """Where the "column" or "offset" index of a chunk lies; None where the file has none."""

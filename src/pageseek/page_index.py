@@ -127,7 +127,7 @@ class ColumnIndex:
         return self.bounds.upper
 
 
-def int64s(data: bytes) -> npt.NDArray[np.int64]:
+def int64s(data: bytes | memoryview) -> npt.NDArray[np.int64]:
     """Integers of the core, as an array."""
     return np.frombuffer(data, np.int64)
 

@@ -369,16 +369,18 @@ class _Writing:
         self._places[at], self._places[at + 1] = offset, length
 
     def finish(self, wishes: Sequence[Wish]) -> None:
-        """What is known only when all chunks are: lists of values, the page index, the footer."""
+        """What is known only when all chunks are: the page index; lists of values, which come with the footer where few
+        bytes are read to pass a file over; the footer.
+        """
         if self._filters:  # they lie one behind the other
             start = self._target.size - self._filters
             self._regions.append(Pointer(BLOOM, 1, start, self._filters))
+        self._write_page_indexes()
         for wish in wishes:
             if wish.lists:
                 self._write_values(wish.leaf)
             if wish.published:
                 self._write_published(wish.leaf)
-        self._write_page_indexes()
         file, before = self._file, self._before
         kept = () if before is None else before.pointers
         new = {(one.kind, one.leaf) for one in self._regions if one.kind == DISTINCT}

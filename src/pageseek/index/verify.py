@@ -20,7 +20,7 @@ from pageseek._core import build
 from pageseek._core import metadata as core
 from pageseek.bounds import IEEE754_ORDER, TYPE_ORDER
 from pageseek.chunks import chunk_range
-from pageseek.distinct import COMPLETE, NANS, NULLS, Distinct
+from pageseek.distinct import COMPLETE, NANS, NULLS, VERSION, Distinct
 from pageseek.distinct import KIND as DISTINCT
 from pageseek.embedded import Directory, DoubtError, directory, fingerprint, of_leaf, opened
 from pageseek.errors import CoreError, PageseekError
@@ -119,7 +119,7 @@ def _lists(
 ) -> Iterator[tuple[int, Distinct]]:
     """The lists of values, by leaf."""
     for leaf in file.leaves:
-        pointer = of_leaf(leaf, DISTINCT, found)
+        pointer = of_leaf(leaf, DISTINCT, VERSION, found)
         if pointer is None:
             continue
         try:

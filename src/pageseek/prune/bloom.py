@@ -39,7 +39,7 @@ class BloomPruner:
     """Rules out row groups, for `=` and IN, by their Bloom filters."""
 
     name = "bloom_filter"
-    cheap, whole = True, False
+    cheap, whole, coarse = True, False, True
 
     def cost(self, site: Site, test: BoundLeaf) -> int | None:
         """Bytes of the filter that would be read, or None where that proves nothing or is more than it can spare."""

@@ -37,7 +37,7 @@ class DictionaryPruner:
     """Rules out row groups, and proves them, by the dictionaries of their column chunks."""
 
     name = "dictionary"
-    cheap = whole = False
+    cheap, whole, coarse = False, False, True
 
     def cost(self, site: Site, test: BoundLeaf) -> int | None:
         """Bytes of the dictionary page, or None where it proves nothing or is no less than what it can spare."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.asking import Wanted
-from pageseek.distinct import KIND
+from pageseek.distinct import KIND, VERSION
 from pageseek.embedded import DoubtError, Pointer, directory, fingerprint, of_leaf, opened
 from pageseek.errors import CoreError, PageseekError
 from pageseek.metadata import ParquetFile
@@ -26,7 +26,7 @@ class DistinctPruner:
     """Rules out row groups, and proves them, by the different values of their column."""
 
     name = "distinct"
-    cheap = whole = True
+    cheap = whole = coarse = True
 
     def cost(self, site: Site, test: BoundLeaf) -> int | None:
         """Bytes of the list, those that are not at hand; None where the file has none of the column."""
@@ -68,7 +68,8 @@ class DistinctPruner:
         answer, group = found.answer(test), site.row_group
         every = rows.RowRanges.all(site.file.group_rows[group])
         none = rows.RowRanges.empty()
-        return Proof(every if answer.may[group] else none, every if answer.must[group] else none)
+        may, must = every if answer.may[group] else none, every if answer.must[group] else none
+        return Proof(may, must, bool(found.exact[group]))
 
 
 def _pointer(file: ParquetFile, leaf: Leaf, report: Report) -> Pointer | None:
@@ -77,7 +78,7 @@ def _pointer(file: ParquetFile, leaf: Leaf, report: Report) -> Pointer | None:
     known: dict[Any, Any] = file.indexes
     if key not in known:
         try:
-            known[key] = of_leaf(leaf, KIND, directory(file))
+            known[key] = of_leaf(leaf, KIND, VERSION, directory(file))
         except DoubtError as doubt:
             report.note(f"{file.name}: embedded indexes ignored: {doubt}")
             known[key] = None

@@ -146,7 +146,8 @@ class Task:
             asked: list[tuple[Evidence, list[BoundLeaf]]] = []
             for evidence in some:
                 costs = {id(test): pruner.cost(evidence.site, test) for test in tests}
-                wanted = evidence.open([test for test in tests if costs[id(test)] is not None])
+                able = [test for test in tests if costs[id(test)] is not None]
+                wanted = evidence.open(able, pruner.coarse)
                 cost = sum(costs[id(test)] or 0 for test in wanted)
                 if wanted and self._pays(cost, evidence.site):
                     asked.append((evidence, wanted))

@@ -28,7 +28,7 @@ class Evidence:
     another the second.
     """
 
-    __slots__ = ("_all", "_asked", "_bound", "_proofs", "site", "sure")
+    __slots__ = ("_all", "_asked", "_bound", "_exact", "_proofs", "site", "sure")
 
     def __init__(self, site: Site, bound: Bound, footer: GroupProof) -> None:
         self.site = site
@@ -36,6 +36,9 @@ class Evidence:
         self._asked = site.ranges
         self._all = rows.RowRanges.all(site.file.group_rows[site.row_group])
         self._proofs: dict[int, Proof] = {}
+        self._exact: set[int] = (
+            set()
+        )  # tests of which no more can be said of the row group as a whole
         self.sure = _NONE
         for test, (may, must) in footer.tests.items():
             if not may[site.row_group]:
@@ -43,12 +46,14 @@ class Evidence:
             elif must[site.row_group]:
                 self._proofs[test] = Proof(self._all, self._all)
 
-    def open(self, tests: Sequence[BoundLeaf]) -> list[BoundLeaf]:
+    def open(self, tests: Sequence[BoundLeaf], coarse: bool = False) -> list[BoundLeaf]:
         """Those tests that some row in question may pass and another may not; none, if denying all of them
-        would leave as many rows as there are.
+        would leave as many rows as there are. `coarse`: for who judges row groups as a whole.
         """
         found = []
         for test in tests:
+            if coarse and id(test) in self._exact:
+                continue
             proof = self._proofs.get(id(test))
             if proof is None or (proof.may and proof.must.num_rows < self._all.num_rows):
                 found.append(test)
@@ -73,6 +78,8 @@ class Evidence:
         for test, proof in zip(tests, proofs, strict=True):
             if proof is None:
                 continue
+            if proof.exact:
+                self._exact.add(id(test))
             before = self._proofs.get(id(test))
             joined = proof
             if before is not None:

@@ -25,7 +25,7 @@ from pageseek.types import ABSENT
 
 Figures: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-# of these the footer tells where they have nothing to say; files with lists of values come here not at all
+# of these the footer tells where they have nothing to say; lists of values were asked before, where a file has some
 _KNOWN = {
     STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DistinctPruner.name,
     PublishedPruner.name,
@@ -49,6 +49,7 @@ def final(
     start: Callable[[Leaf], Figures],
     zones: Callable[[Leaf], rows.Zones | None],
     counts_nulls: Callable[[Leaf], bool],
+    exact: Callable[[BoundLeaf], Flags | bool],
 ) -> Flags:
     """Which row groups the footer has the last word of; all their chunks are sound.
 
@@ -59,23 +60,24 @@ def final(
     figure, start, zones, counts_nulls : callable
         Of a tested leaf in each row group: a field of CHUNK_FIELDS, the first byte, the statistics, and whether counts of nulls
         are believed.
+    exact : callable
+        Of a test in each row group: its values are known, and it was put to them.
     """
     # of one page there is none to leave out, and its bounds say no more than those of the chunk
     last: Flags = pages == 1
     for test in tests:
         leaf = test.leaf
-        if test.op == rows.OP_IS_NULL:
-            if leaf.max_def:
-                nulls = figure(leaf, "statistics_null_count")
-                there = (nulls >= 0) & (nulls <= figure(leaf, "num_values"))
-                last &= there & (figure(leaf, "statistics_present") == 1) & counts_nulls(leaf)
-        else:
+        settled: Flags | bool = True
+        if test.op != rows.OP_IS_NULL:
             said = zones(leaf)
-            if said is None:
-                return np.zeros(len(last), np.bool_)
-            last &= np.frombuffer(said.known, np.uint8) != 0
-        last &= figure(leaf, "bloom_filter_offset") == ABSENT
-        last &= ~_dictionary_pays(leaf, read, figure, start)
+            settled = False if said is None else np.frombuffer(said.known, np.uint8) != 0
+        elif leaf.max_def:
+            nulls = figure(leaf, "statistics_null_count")
+            there = (nulls >= 0) & (nulls <= figure(leaf, "num_values"))
+            settled = there & (figure(leaf, "statistics_present") == 1) & counts_nulls(leaf)
+        settled &= figure(leaf, "bloom_filter_offset") == ABSENT
+        settled &= ~_dictionary_pays(leaf, read, figure, start)
+        last &= settled | exact(test)
     return last
 
 

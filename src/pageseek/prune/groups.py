@@ -82,10 +82,10 @@ def prune_groups(
         if not isinstance(part, (BoundAnd, BoundOr)):
             found = _proved(file, part, options, statistics)
             if told is not None and id(part) in told:
-                may, must = told[id(part)]
+                known = told[id(part)]
                 found = (
-                    _joined(np.bitwise_and, (found[0], may)),
-                    _joined(np.bitwise_or, (found[1], must)),
+                    _joined(np.bitwise_and, (found[0], known[0])),
+                    _joined(np.bitwise_or, (found[1], known[1])),
                 )
             tests[id(part)] = found
             return found

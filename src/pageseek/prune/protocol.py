@@ -26,11 +26,13 @@ __all__ = ["Proof", "Pruner", "Site", "passing"]
 class Proof:
     """Of one test in one row group: the rows that `may` pass it, and those that surely do, the `must`.
 
-    To pass is to be TRUE; of a negated test, that the comparison is FALSE.
+    To pass is to be TRUE; of a negated test, that the comparison is FALSE. `exact`: it is known which values the row group
+    has, so that who judges it as a whole can add nothing.
     """
 
     may: rows.RowRanges
     must: rows.RowRanges
+    exact: bool = False
 
 
 @dataclass(slots=True)
@@ -61,6 +63,7 @@ class Pruner(Protocol):
     cheap: bool  # so that it is put to every row group, whatever it proved of others
     # so that what it reads of a file is the same for every row group, and is read once
     whole: bool
+    coarse: bool  # so that it says something of all rows of a row group, or nothing
 
     def cost(self, site: Site, test: BoundLeaf) -> int | None:
         """About the bytes that it would read for this test; None where it can prove nothing."""

@@ -22,7 +22,7 @@ class PublishedPruner:
     """Rules out the row groups of a file whose list lacks what is asked for."""
 
     name = "distinct_index"
-    cheap = whole = True
+    cheap = whole = coarse = True
 
     def cost(self, site: Site, test: BoundLeaf) -> int | None:
         """About the bytes of the list; None where the file has none of the column, or that says nothing of the test."""

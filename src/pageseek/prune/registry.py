@@ -71,7 +71,7 @@ def register_pruner(pruner: Pruner) -> None:
     ----------
     pruner : pageseek.prune.Pruner
         `name` (str), `cheap` (bool), `cost(site, test)` and `judge(site, tests)`, as that protocol says; `whole`
-        may be missing, which is False.
+        and `coarse` may be missing, which is False.
         `pageseek.prune` also has what a pruner is made with: `Proof`, `Site`, `passing`.
 
     Raises
@@ -133,6 +133,7 @@ class _Checked:
         self.pruner = pruner
         self.name, self.cheap = pruner.name, pruner.cheap  # as they were when they were looked at
         self.whole = getattr(pruner, "whole", False) is True
+        self.coarse = getattr(pruner, "coarse", False) is True
 
     def cost(self, site: Site, test: BoundLeaf) -> int | None:
         found = self._call(site, "cost", lambda: self.pruner.cost(replace(site), test))

@@ -43,6 +43,8 @@ class ValueLists:
     ----------
     sound : bool array of shape (n,)
         Of which lists something can be said: they make sense, and all their values are such as the column has.
+    exact : bytes
+        Of each row group of these files: all its values are known, and no others.
     """
 
     def __init__(self, data: bytes, places: npt.NDArray[np.int64], form: Form) -> None:
@@ -58,6 +60,11 @@ class ValueLists:
         if len(wrong):
             owner = np.repeat(np.arange(len(counts)), np.maximum(counts, 0))
             self.sound[owner[wrong]] = False
+        self.exact = self._lists.exact()
+        if not self.sound.all():
+            self.exact = bytes(
+                np.frombuffer(self.exact, np.uint8) & np.repeat(self.sound, self._groups)
+            )
         self._answers: dict[int, Answer] = {}
 
     @classmethod

@@ -31,20 +31,24 @@ TICK = int(1e9 * (0.016 if os.name == "nt" else _tick()))  # nanoseconds
 SHARE_ALL = 0x1 | 0x2 | 0x4  # FILE_SHARE_READ, FILE_SHARE_WRITE, FILE_SHARE_DELETE
 
 
-def _tag(now: os.stat_result) -> str:
-    return f"{now.st_ino}:{now.st_size}:{now.st_mtime_ns}"
+Seen = tuple[int, int, int]
+
+
+def seen(now: os.stat_result) -> Seen:
+    """What tells a version of a file from another."""
+    return now.st_ino, now.st_size, now.st_mtime_ns
+
+
+def version_of(told: Seen, dated: bool = True) -> Version:
+    """The version that is told by this."""
+    # not the device: a network mount has another number on every node, and plans travel
+    return Version(told[1], ":".join(map(str, told)), True, dated)
 
 
 def _version(now: os.stat_result, name: str, dated: bool = True) -> Version:
     if not stat.S_ISREG(now.st_mode):
         raise OSError(f"{name}: not a regular file")
-    # not the device: a network mount has another number on every node, and plans travel
-    return Version(now.st_size, _tag(now), True, dated)
-
-
-def is_version(now: os.stat_result, version: Version) -> bool:
-    """Whether a file is one that was seen before."""
-    return _tag(now) == version.tag
+    return version_of(seen(now), dated)
 
 
 def version_at(path: str) -> Version:
@@ -89,29 +93,30 @@ def _settled(fd: int) -> tuple[os.stat_result, bool]:
     return os.fstat(fd), False
 
 
-def read_end(path: str, length: int) -> tuple[Version, bytes]:
-    """The version of a file and its last bytes, at most so many; nothing stays open. Bytes that were written since go
-    by a version that nobody will find again.
+def read_end(path: str, length: int) -> tuple[Seen, bytes] | None:
+    """What tells the version of a file, and its last bytes, at most so many; nothing stays open. None of one that was
+    written just now, so that bytes that are written next may go by the same version.
     """
     fd = _open(path)
     try:
         now, settled = _settled(fd)
-        at = max(now.st_size - length, 0)
+        if not settled or not stat.S_ISREG(now.st_mode):
+            return None
+        told = seen(now)
+        at = max(told[1] - length, 0)
         if hasattr(os, "pread"):
-            data = os.pread(fd, length, at)
-        else:
-            os.lseek(fd, at, os.SEEK_SET)
-            data = os.read(fd, length)
-        return _version(now, path, settled), data
+            return told, os.pread(fd, length, at)
+        os.lseek(fd, at, os.SEEK_SET)
+        return told, os.read(fd, length)
     finally:
         os.close(fd)
 
 
-def read_part(path: str, version: Version, offset: int, length: int) -> bytes:
-    """Some bytes of a file. OSError: it is none of this version, or they are not to be had."""
+def read_part(path: str, version: Seen, offset: int, length: int) -> bytes:
+    """Some bytes of a file. OSError: it is not of this version, or they are not to be had."""
     fd = _open(path)
     try:
-        if not is_version(os.fstat(fd), version):
+        if seen(os.fstat(fd)) != version:
             raise OSError(f"{path}: it was replaced")
         if hasattr(os, "pread"):
             data = os.pread(fd, length, offset)
@@ -142,7 +147,7 @@ class LocalStore:
             self.close()
             raise
         self.size = self.version.size
-        self._seen = now.st_ino, now.st_size, now.st_mtime_ns
+        self._seen = seen(now)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         return [self._read(offset, length) for offset, length in ranges]

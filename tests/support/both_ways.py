@@ -1,0 +1,79 @@
+"""Many files planned by footers that are read together, and one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pageseek as ps
+from pageseek import planning
+
+HUGE = 1 << 62
+
+
+@contextmanager
+def one_by_one() -> Iterator[None]:
+    """Every file is opened by itself."""
+    before, planning.FEW = planning.FEW, HUGE
+    try:
+        ps.clear_cache()
+        yield
+    finally:
+        planning.FEW = before
+        ps.clear_cache()
+
+
+def outcome(work: Callable[[], Any]) -> Any:
+    """What comes of it, or the error that does."""
+    try:
+        return work()
+    except (ps.PageseekError, OSError, IndexError) as error:
+        return type(error), str(error)
+
+
+def planned(scan: ps.Scan) -> Any:
+    """All that a plan says but how it came about."""
+
+    def work() -> Any:
+        plan = scan.plan()
+        return plan.files, plan.schema, reported(plan.report), plan.num_rows, plan.cost
+
+    return outcome(work)
+
+
+def explained(scan: ps.Scan, analyze: bool = False) -> Any:
+    return outcome(lambda: reported(scan.explain(analyze=analyze)))
+
+
+def reported(report: Any) -> dict[str, Any]:
+    found: dict[str, Any] = report.to_dict()
+    # what is at hand since it came with the end of a file is not fetched again
+    for name in ("seconds", "requests", "waves", "bytes"):
+        del found[name]
+    if found["analyzed"]:
+        for leaf in found["leaves"].values():
+            del leaf["bytes"]
+    return found
+
+
+def check(scan: ps.Scan) -> None:
+    """Both ways plan, explain and read the same."""
+    ways: tuple[Callable[[ps.Scan], Any], ...] = (
+        planned,
+        explained,
+        lambda scan: explained(scan, analyze=True),
+        lambda scan: outcome(scan.to_table),
+        lambda scan: outcome(scan.count_rows),
+    )
+    for way in ways:
+        ps.clear_cache()
+        found = way(scan)
+        with one_by_one():
+            wanted = way(scan)
+        assert found == wanted
+
+
+def opened() -> int:
+    """Files that were opened by themselves since the cache was cleared."""
+    return ps.cache_info().misses
