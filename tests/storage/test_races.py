@@ -31,6 +31,7 @@ FILES, IN_FILE, IN_GROUP = 3, 40_000, 4_000
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads are given what is too small to be worth one, too."""
     monkeypatch.setattr(plan, "SMALL", 0)
+    monkeypatch.setattr(plan, "PIECE", 0)
     monkeypatch.setattr(execute, "SHARED", 0)
 
 
@@ -202,7 +203,7 @@ import atexit, sys, threading, time
 import pageseek as ps
 from pageseek import execute, plan
 
-plan.SMALL = execute.SHARED = 0
+plan.SMALL = plan.PIECE = execute.SHARED = 0
 
 def count(**options):
     return ps.read_table(sys.argv[1], ["row", "share", "odd"], threads=2, **options).num_rows

@@ -56,6 +56,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """However small the work is, it is shared."""
     monkeypatch.setattr(plan, "SMALL", 0)
+    monkeypatch.setattr(plan, "PIECE", 0)
     monkeypatch.setattr(execute, "SHARED", 0)
 
 

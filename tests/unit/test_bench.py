@@ -211,6 +211,7 @@ def test_pageseek_is_measured_on_one_thread(files: Files, monkeypatch: pytest.Mo
         return Crew(threads, *limits)
 
     monkeypatch.setattr(plan, "SMALL", 0)
+    monkeypatch.setattr(plan, "PIECE", 0)
     monkeypatch.setattr(plan, "Crew", crew)
     monkeypatch.setattr(plan, "cores", lambda: 2)
     path = str(files.path("lookup"))

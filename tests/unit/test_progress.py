@@ -41,6 +41,7 @@ def test_every_step_is_told(
     run: Callable[[ps.Scan], int], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan, "SMALL", 0)
+    monkeypatch.setattr(plan, "PIECE", 0)
     told: list[ps.Progress] = []
     scan = ps.scan(SOURCES, threads=threads, filter=ps.col("id") >= ROWS, progress=told.append)
     assert run(scan) == (FILES * GROUPS - 1) * ROWS

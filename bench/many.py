@@ -1,0 +1,259 @@
+"""`python -m pageseek.bench.many`: a value in few of a thousand files, which have lists of their values attached.
+
+Each engine answers in processes of its own, with all cores: cold is the first answer of a process that has imported the
+engine and nothing else, warm the median of those that follow, with whatever the engine keeps. Processes take turns.
+What pageseek reads is counted from outside, by strace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pageseek.bench.run import machine
+
+import pageseek as ps
+
+FILES, ROWS = 1000, 5000
+CATEGORIES, IN_EACH = 200, 12
+RARE, IN_FILES = "category-0993", 5
+ROUNDS, WARM = 5, 7
+CASES = {
+    "rare": (RARE, f"a category of {IN_FILES} of the files"),
+    "none": ("category-0500x", "one of none of them, between the least and the greatest"),
+    "usual": ("category-0100", "one of some 60 of them"),
+}
+
+
+def files(folder: Path) -> Path:
+    """The files, made if they are not there."""
+    made = folder / "many"
+    if (made / "done").exists():
+        return made
+    made.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(7)
+    names = np.array([f"category-{10 * i:04}" for i in range(CATEGORIES)])
+    for i in range(FILES):
+        mine = random.choice(names, IN_EACH, replace=False).tolist()
+        if i % (FILES // IN_FILES) == 37:
+            mine.append(RARE)
+        table = pa.table(
+            {
+                "id": np.arange(i * ROWS, (i + 1) * ROWS),
+                "category": random.choice(mine, ROWS),
+                "value": random.normal(size=ROWS),
+                "note": np.char.add("note ", random.integers(0, 1 << 30, ROWS).astype(str)),
+            }
+        )
+        path = made / f"part-{i:04}.parquet"
+        pq.write_table(table, path, compression="zstd", write_page_index=True)
+        ps.index.attach(path, page_index=False, distinct=["category"], in_place=True)
+    (made / "done").touch()
+    return made
+
+
+def by_pageseek(folder: str) -> Callable[[str], int]:
+    base = ps.scan(folder)
+    return lambda value: base.filter(ps.col("category") == value).to_table().num_rows
+
+
+def by_pyarrow(folder: str) -> Callable[[str], int]:
+    import pyarrow.dataset as ds
+
+    given = ds.dataset(sorted(map(str, Path(folder).glob("*.parquet"))))
+    return lambda value: given.to_table(filter=ds.field("category") == value).num_rows
+
+
+def by_datafusion(folder: str) -> Callable[[str], int]:
+    import datafusion
+
+    names = ("pushdown_filters", "reorder_filters", "bloom_filter_on_read", "enable_page_index")
+    wanted = {f"datafusion.execution.parquet.{name}": "true" for name in names}
+    context = datafusion.SessionContext(datafusion.SessionConfig(wanted))
+    context.register_parquet("t", folder)
+    asked = "SELECT * FROM t WHERE category = '{}'"
+    return lambda value: sum(b.num_rows for b in context.sql(asked.format(value)).collect())
+
+
+def by_duckdb(folder: str) -> Callable[[str], int]:
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET parquet_metadata_cache = true")
+    asked = f"SELECT * FROM '{folder}/*.parquet' WHERE category = '{{}}'"
+    return lambda value: connection.sql(asked.format(value)).to_arrow_table().num_rows
+
+
+def by_polars(folder: str) -> Callable[[str], int]:
+    import polars
+
+    def rows(value: str) -> int:
+        frame = polars.scan_parquet(f"{folder}/*.parquet")
+        return frame.filter(polars.col("category") == value).collect().height
+
+    return rows
+
+
+ENGINES: dict[str, Callable[[str], Callable[[str], int]]] = {
+    "pageseek": by_pageseek,
+    "pyarrow": by_pyarrow,
+    "datafusion": by_datafusion,
+    "duckdb": by_duckdb,
+    "polars": by_polars,
+}
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Answers of one process: seconds of the first, and the median of the others; the rows of each."""
+
+    cold: float
+    warm: float
+    rows: int
+
+
+def child(engine: str, folder: str, value: str, warm: int) -> Timed:
+    """What runs in a process of its own."""
+    if engine != "pageseek":
+        __import__(engine)
+    start = time.perf_counter()
+    answer = ENGINES[engine](folder)
+    rows = answer(value)
+    cold = time.perf_counter() - start
+    times = []
+    for _ in range(warm):
+        start = time.perf_counter()
+        if answer(value) != rows:
+            raise RuntimeError(f"{engine}: another answer")
+        times.append(time.perf_counter() - start)
+    return Timed(cold, statistics.median(times or [cold]), rows)
+
+
+def ask(engine: str, folder: Path, value: str, warm: int, before: Sequence[str] = ()) -> Timed:
+    command = [*before, sys.executable, "-m", "pageseek.bench.many", "--child", engine, str(folder), value, str(warm)]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{engine}: {done.stderr.strip()[-1000:]}")
+    return Timed(**json.loads(done.stdout))
+
+
+def bytes_read(folder: Path, value: str) -> dict[str, int]:
+    """Bytes that pageseek reads of each file, cold, as the system sees it."""
+    with tempfile.TemporaryDirectory() as held:
+        log = Path(held) / "calls"
+        calls = "trace=pread64,preadv,preadv2,read,readv"
+        before = ["strace", "-f", "--seccomp-bpf", "-y", "-s", "0", "-e", calls, "-o", str(log)]
+        ask("pageseek", folder, value, 0, before)
+        found: dict[str, int] = {}
+        for name, size in re.findall(
+            rf"<{re.escape(str(folder))}/([^>]+)>.*= (\d+)$", log.read_text(), re.M
+        ):
+            found[name] = found.get(name, 0) + int(size)
+    return found
+
+
+def lines(seconds: dict[str, dict[str, list[Timed]]], read: dict[str, dict[str, int]]) -> list[str]:
+    table = [
+        "| case | engine | cold | against pageseek | warm | against pageseek |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for case, found in seconds.items():
+        ours = found["pageseek"]
+        for engine, times in found.items():
+            row = [case, engine]
+            for kind in ("cold", "warm"):
+                mine = [getattr(one, kind) for one in times]
+                ratio = statistics.median(
+                    a / getattr(b, kind) for a, b in zip(mine, ours, strict=True)
+                )
+                row += [f"{statistics.median(mine) * 1e3:,.0f} ms", f"{ratio:.1f}"]
+            table.append("| " + " | ".join(row) + " |")
+    table += [
+        "",
+        "| case | rows | files that have them | bytes read of each of these | most bytes read of another |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for case, sizes in read.items():
+        rows = seconds[case]["pageseek"][0].rows
+        many = [size for size in sizes.values() if size > 16 << 10]
+        other = [size for size in sizes.values() if size <= 16 << 10]
+        mean = f"{statistics.mean(many):,.0f}" if many else "-"
+        table.append(f"| {case} | {rows:,} | {len(many):,} | {mean} | {max(other, default=0):,} |")
+    return table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="pageseek.bench.many", description=__doc__)
+    parser.add_argument(
+        "--folder", type=Path, default=Path("bench-data"), help="where the files are kept"
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--table", type=Path, metavar="FILE", help="write the table (Markdown)")
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.child:
+        engine, folder, value, warm = options.child
+        print(json.dumps(vars(child(engine, folder, value, int(warm)))))
+        return 0
+    folder = files(options.folder)
+    engines = []
+    for engine in ENGINES:
+        try:
+            version(engine)
+            engines.append(engine)
+        except ImportError:
+            print(f"{engine} is not installed")
+    seconds: dict[str, dict[str, list[Timed]]] = {}
+    for case, (value, _) in CASES.items():
+        seconds[case] = {engine: [] for engine in engines}
+        for turn in range(options.rounds):
+            for i in range(len(engines)):
+                engine = engines[(turn + i) % len(engines)]
+                seconds[case][engine].append(ask(engine, folder, value, WARM))
+        if len({times[0].rows for times in seconds[case].values()}) > 1:
+            raise RuntimeError(f"{case}: the engines read other rows")
+        print(f"{case}: done")
+    table = lines(seconds, {case: bytes_read(folder, value) for case, (value, _) in CASES.items()})
+    print("\n".join(table))
+    if options.table:
+        options.table.write_text("\n".join([*head(engines), *table]) + "\n")
+    return 0
+
+
+def head(engines: Sequence[str]) -> list[str]:
+    where = machine()
+    return [
+        "# A value in few of a thousand files",
+        "",
+        f"{FILES:,} files of {ROWS:,} rows and four columns, zstd, with a page index; {IN_EACH} of {CATEGORIES} categories in each, which statistics do",
+        "not tell apart. To each file the list of its categories was attached (`ps.index.attach(path, distinct=[\"category\"])`). All columns where",
+        "`category = ...`. Cold: the first answer of a process, nothing known of the files, which lie in the system's page cache. Warm: the median of",
+        "those that follow, with all that the engine keeps between two answers. All engines with all cores, in turns, medians of",
+        f"{ROUNDS} rounds. Made by `python -m pageseek.bench.many --table docs/many-files.md`.",
+        "",
+        f"{dt.date.today()}, {where['system']}, {where['cpu']}, {where['cores']} cores, Python {where['python']}; "
+        + ", ".join(f"{engine} {version(engine)}" for engine in engines) + ".",
+        "",
+        "| case | |",
+        "|---|---|",
+        *(f"| {case} | {what} |" for case, (_, what) in CASES.items()),
+        "",
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
