@@ -20,6 +20,7 @@ from pageseek._core import metadata as core
 from pageseek._core import rows
 from pageseek._core.bloom import xxh64
 from pageseek.bounds import Bounds
+from pageseek.chunks import sound_chunks
 from pageseek.distinct import KIND as DISTINCT_KIND
 from pageseek.distinct import VERSION
 from pageseek.embedded import (
@@ -439,17 +440,8 @@ class Alike:
         counts = np.array(self.counts, np.int64)[:, None]
         types = np.array([leaf.element.type for leaf in kind.read], np.int64)
         repeated = np.array([leaf.max_rep > 0 for leaf in kind.read], bool)
-        start, other = of("data_page_offset"), of("dictionary_page_offset")
-        start = np.where((other > 0) & (other < start), other, start)
-        path, size = of("file_path_length"), of("total_compressed_size")
-        sound = (
-            (of("crypto") == ABSENT)
-            & (of("has_metadata") != 0)
-            & ((path == ABSENT) | (path == 0))
-            & (of("type") == types)
-            & (repeated | (of("num_values") == counts))
-            & (start >= 4) & (start <= ends) & (size >= 0) & (size <= ends - start)
-        )  # fmt: skip
+        table = self.records.table[:, : len(kind.read)]
+        sound, start, size = sound_chunks(table, types, repeated, counts, ends)
         sounds = sound.all(axis=1)
         self.sound = sounds.tolist()
         self._sizes = np.where(sound, size, 0)

@@ -97,3 +97,36 @@ def single_pages(table: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         for name in ("encoding_stats", "dictionary_data_pages", "other_data_pages")
     )
     return np.asarray((stated == 1) & (coded + others == 1))
+
+
+class Sound(NamedTuple):
+    """Of chunks: whether each can be read, its first byte, and how many bytes it takes."""
+
+    sound: npt.NDArray[np.bool_]
+    start: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+
+
+def sound_chunks(
+    table: npt.NDArray[np.int64], types: Any, repeated: Any, rows: Any, ends: Any
+) -> Sound:
+    """What FooterFile.placed_chunk says of one, of many: `table` has the fields of Chunk in its last dimension, and the other
+    arguments are for what lies before. `types`, and whether leaves are `repeated`, by the schema; `rows` of the row groups;
+    `ends`: the byte up to which each chunk may reach.
+    """
+
+    def of(name: str) -> npt.NDArray[np.int64]:
+        return np.asarray(table[..., Chunk._fields.index(name)])
+
+    start, other = of("data_page_offset"), of("dictionary_page_offset")
+    start = np.where((other > 0) & (other < start), other, start)
+    path, size = of("file_path_length"), of("total_compressed_size")
+    sound = (
+        (of("crypto") == ABSENT)
+        & (of("has_metadata") != 0)
+        & ((path == ABSENT) | (path == 0))
+        & (of("type") == types)
+        & (repeated | (of("num_values") == rows))
+        & (start >= 4) & (start <= ends) & (size >= 0) & (size <= ends - start)
+    )  # fmt: skip
+    return Sound(sound, start, size)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import metadata as core
@@ -25,6 +26,7 @@ from pageseek.chunks import (
     records,
     refusal,
     single_pages,
+    sound_chunks,
     stated_pages,
 )
 from pageseek.errors import CoreError, CorruptFileError, PageseekError, from_core, placed
@@ -423,6 +425,16 @@ class FooterFile:
         made = self._checked[row_group, leaf.index] = chunk, start, stop
         return made
 
+    def figures(self, leaf: Leaf) -> npt.NDArray[np.int64]:
+        """The column chunks of a leaf, a row each, with the fields of Chunk."""
+        return int64s(self.chunk_table(leaf)).reshape(-1, len(Chunk._fields))
+
+    def lie_before(self, leaf: Leaf, end: int) -> bool:
+        """Whether all chunks of a leaf that have rows can be read, and end before some byte."""
+        rows = np.array(self.group_rows, np.int64)
+        found = sound_chunks(self.figures(leaf), leaf.element.type, leaf.max_rep > 0, rows, end)
+        return bool((found.sound | (rows == 0)).all())
+
     def has_one_page(self, row_group: int, leaf: Leaf) -> bool:
         """Whether the footer says that a chunk has a single data page: there is none to leave out."""
         known = self._single.get(leaf.index)
@@ -438,10 +450,9 @@ class FooterFile:
         """The same of all chunks of a leaf in these row groups."""
         if len(row_groups) >= MANY and leaf.index not in self._single:
             try:
-                table = int64s(self.chunk_table(leaf)).reshape(-1, len(Chunk._fields))
+                self._single[leaf.index] = single_pages(self.figures(leaf)).tobytes()
             except CorruptFileError:
                 return False
-            self._single[leaf.index] = single_pages(table).tobytes()
         return all(self.has_one_page(group, leaf) for group in row_groups)
 
     # -- statistics of row groups ---------------------------------------------------------------

@@ -12,6 +12,8 @@ import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pageseek
@@ -82,3 +84,35 @@ def test_archives_hold_what_they_should(root: Path, tmp_path: Path) -> None:
     for module in modules:
         assert f"pageseek/_core/{module}.pyi" in installed
         assert [name for name in installed if name.startswith(f"pageseek/_core/{module}.")][1:]
+
+
+QUERIES = """
+import sys
+import pageseek as ps
+
+path, c = sys.argv[1], ps.col
+for condition in (
+    None, c("id") == 5, c("word") == "w3", c("real") < 0.5, c("id").isin([1, 2, 3]), c("word").starts_with("w1"),
+    c("word").is_null(), [("id", ">", 7)], "id = 5 and real > 0.5", "word like '%w_%'", "not (word = 'w3' or real < 0)",
+):
+    scan = ps.scan(path, filter=condition)
+    scan.to_table(), scan.count_rows(), scan.limit(2).to_table(), scan.explain(analyze=True)
+    scan.with_row_number("n").to_table()
+ps.read_table([path] * 20, filter="word = 'w3'")
+sys.exit("pandas" in sys.modules and "pandas was imported")
+"""
+
+
+def test_no_query_imports_pandas(tmp_path: Path) -> None:
+    """Many ways of pyarrow do, where it is installed, which takes longer than a query."""
+    path = tmp_path / "a.parquet"
+    n = range(4000)
+    table = pa.table(
+        {"id": n, "real": [i / 7 for i in n], "word": [f"w{i % 9}" if i % 5 else None for i in n]}
+    )
+    pq.write_table(table, path, row_group_size=1000)
+    pageseek.index.attach(path, distinct=["word"], in_place=True)
+    done = subprocess.run(
+        [sys.executable, "-c", QUERIES, str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ from typing import Any
 from pageseek import published
 from pageseek._core import build as core
 from pageseek._core.bloom import xxh64
+from pageseek.chunks import Chunk as Record
 from pageseek.distinct import KIND as DISTINCT
 from pageseek.distinct import VERSION as DISTINCT_VERSION
 from pageseek.embedded import (
@@ -197,14 +198,14 @@ def target_of(source: Source, output: str | os.PathLike[str] | None, in_place: b
 
 
 def _refuse(file: ParquetFile) -> None:
-    encrypted = file.is_encrypted or any(
-        chunk.crypto != ABSENT for leaf in file.leaves for chunk in file.chunks(leaf)
-    )
+    encrypted = file.is_encrypted or _has_any(file, "crypto")
     if encrypted:
         raise UnsupportedError(
             f"{file.name}: the file is encrypted, and an index in the clear would tell what it hides"
         )
     for leaf in file.leaves:
+        if file.lie_before(leaf, file.footer_start):
+            continue
         for group, rows in enumerate(file.group_rows):
             if not rows:  # of no place
                 continue
@@ -226,14 +227,13 @@ def directory_of(file: ParquetFile, report: Report) -> Directory | None:
 
 def _has_bounds(file: ParquetFile) -> bool:
     """Whether some chunk has min_value or max_value, which mean something only by column_orders."""
-    for leaf in file.leaves:
-        for chunk in file.chunks(leaf):
-            if (
-                chunk.statistics_min_value_offset != ABSENT
-                or chunk.statistics_max_value_offset != ABSENT
-            ):
-                return True
-    return False
+    return _has_any(file, "statistics_min_value_offset", "statistics_max_value_offset")
+
+
+def _has_any(file: ParquetFile, *fields: str) -> bool:
+    """Whether the record of some chunk has one of these fields."""
+    at = [Record._fields.index(field) for field in fields]
+    return any((file.figures(leaf)[:, at] != ABSENT).any() for leaf in file.leaves)
 
 
 def _wishes(
