@@ -51,6 +51,7 @@ def make(folder: Path) -> list[Case]:
              61 * FILE_ROWS + 4_321, None, 1, tuple(path.relative_to(lake).as_posix() for path in many)),
         Case("scan", "three columns whole, no filter", "key", -1, -1, ("key", "price", "quantity"),
              ROWS, ("lookup.parquet",)),
+        Case("whole", "eight columns whole, no filter", "key", -1, -1, None, ROWS, ("lookup.parquet",)),
     ]  # fmt: skip
 
 

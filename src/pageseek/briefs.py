@@ -273,7 +273,7 @@ class Briefs:
         if made is None:
             places = tuple(batch.ends) if places is None else places
             made = Records.of(kind, batch, places, self._request.limits.max_metadata_bytes)
-            batch.keep(key, made)
+            cache.keep_made(batch, key, made)
         for records in made:
             self._keep(kind, records)
         cache.measure_batch(batch)

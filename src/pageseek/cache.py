@@ -7,12 +7,12 @@ import importlib
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import ModuleType
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from pageseek.doubts import Doubts
 from pageseek.ends import Batch
@@ -31,6 +31,7 @@ except ImportError:  # Windows has no such limit
 SHARE = 4  # the cache holds at most one in so many of the descriptors that the process may have
 MAX_BYTES = 256 << 20
 RECORD = 400  # bytes of an end that is kept, beside its own
+KINDS = 8  # of files in one batch, and of leaves that are asked for, of which is kept what was made
 GROWING = 8  # files are opened until the size of those opened last is taken anew: indexes are parsed as they are touched
 
 
@@ -202,15 +203,20 @@ class FileCache:
         with self._lock:
             self._forget_batch(batch.paths)
             self._batches[batch.paths] = batch
+            self._measure_batch(batch)
+
+    def keep_made(self, batch: Batch, key: Hashable, made: Any) -> None:
+        """Keep what was made of a batch with it."""
+        with self._lock:
+            while len(batch.made) >= KINDS:
+                del batch.made[next(iter(batch.made))]
+            batch.made[key] = made
+            self._measure_batch(batch)
 
     def measure_batch(self, batch: Batch) -> None:
-        """More was made of a batch that may be held."""
+        """What was made of a batch has grown."""
         with self._lock:
-            if self._batches.get(batch.paths) is batch:
-                size = batch.nbytes
-                self._bytes += size - self._batch_sizes.get(batch.paths, 0)
-                self._batch_sizes[batch.paths] = size
-                self._shrink()
+            self._measure_batch(batch)
 
     def info(self) -> CacheInfo:
         """What is held, and how it has served."""
@@ -303,6 +309,13 @@ class FileCache:
         self._forget(key)
         self._ends[key] = known
         self._bytes += RECORD + len(known.tail)
+
+    def _measure_batch(self, batch: Batch) -> None:
+        if self._batches.get(batch.paths) is batch:
+            size = batch.nbytes
+            self._bytes += size - self._batch_sizes.get(batch.paths, 0)
+            self._batch_sizes[batch.paths] = size
+            self._shrink()
 
     def _forget_batch(self, paths: tuple[str, ...]) -> int:
         """Let go of files whose ends are held together; how many they were."""

@@ -10,7 +10,6 @@ from pageseek.storage import Known, Version
 from pageseek.storage.local import Seen, seen, version_of
 
 RECORD = 600  # bytes of an end that is kept, beside its own
-KINDS = 8  # of files in one batch, and of leaves that are asked for, whose records are kept
 
 
 class End(NamedTuple):
@@ -64,7 +63,7 @@ class Batch:
     ends : dict
         By place among these, the ends that could be had in the usual way.
     made : dict
-        What was read of footers, for those who look at them again.
+        What was read of footers, lists of what has `nbytes`, for those who look at them again.
     """
 
     __slots__ = ("ends", "looked_at", "made", "paths")
@@ -78,12 +77,6 @@ class Batch:
         """About the memory that it takes."""
         made: int = sum([one.nbytes for several in tuple(self.made.values()) for one in several])
         return sum([RECORD + len(end.tail) for end in self.ends.values()]) + made
-
-    def keep(self, key: Hashable, made: Any) -> None:
-        """Keep what was made of the ends, a list of what has `nbytes`."""
-        while len(self.made) >= KINDS:
-            self.made.pop(next(iter(self.made)), None)
-        self.made[key] = made
 
     def is_current(self) -> bool:
         """Whether all files lie there as they were."""
