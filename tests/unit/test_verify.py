@@ -343,3 +343,24 @@ def test_a_page_that_cannot_be_read_is_a_finding(whole: Path, tmp_path: Path) ->
     found = ps.index.verify(path)
     assert [one.column for one in found.findings] == ["text"]
     assert found.findings[0].kind == "data"
+
+
+def test_lists_in_the_published_form_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    words = ["alpha", "beta", "gam\nma", None, "alpha"]
+    plain = pa.table({"s": ["alpha", "beta", "gamma", None, "alpha"], "t": words[::-1]})
+    pq.write_table(plain, path, row_group_size=2)
+    ps.index.attach(path, page_index=False, distinct_index="s", in_place=True)
+    assert ps.index.verify(path).ok  # of two columns of strings nobody knows whose list it is
+    found = ps.index.verify(path, distinct_index="s")
+    assert found.ok and found.checked["distinct_index"] == 3
+    (wrong, *_) = ps.index.verify(path, distinct_index="t").findings
+    assert (wrong.kind, wrong.column) == ("distinct_index", "t") and "gam" in wrong.what
+    data = path.read_bytes()
+    at = data.index(b"IDX1")
+    path.write_bytes(data[:at] + data[at:].replace(b"gamma", b"gomma", 1))
+    (wrong,) = ps.index.verify(path, distinct_index="s").findings
+    assert wrong.row_group == 1 and "b'gamma'" in wrong.what
+    path.write_bytes(data[:at] + b"IDX2" + data[at + 4 :])
+    (wrong,) = ps.index.verify(path, distinct_index="s").findings
+    assert "IDX1" in wrong.what

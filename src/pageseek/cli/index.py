@@ -27,6 +27,7 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     one.add_argument("--bloom", type=_rates, default={}, metavar="A,B=0.001", help="columns that get Bloom filters, with their rate of false positives (default: 0.01)")  # fmt: skip
     one.add_argument("--distinct", type=names, default=[], metavar="A,B", help="columns whose different values are listed")  # fmt: skip
+    one.add_argument("--distinct-index", metavar="A", help="a column of strings whose values are listed in the form that DataFusion published")  # fmt: skip
     one.add_argument("--replace", action="store_true", help="build anew what is there")
     one.set_defaults(run=_attach)
     two = actions.add_parser("detach", help="remove what was attached")
@@ -43,6 +44,8 @@ def add_parser(commands: Any) -> None:
         made = actions.add_parser(name, help=what)
         made.add_argument("file")
         made.set_defaults(run=run)
+        if run is _verify:
+            made.add_argument("--distinct-index", metavar="A", help="the column that a list in the published form is of")  # fmt: skip
     for action in actions.choices.values():
         action.add_argument("--json", action="store_true", help="as JSON")
 
@@ -72,6 +75,7 @@ def _attach(options: argparse.Namespace) -> int:
         page_index=options.page_index,
         bloom=options.bloom,
         distinct=options.distinct,
+        distinct_index=options.distinct_index,
         output=options.output,
         in_place=options.in_place,
         replace=options.replace,
@@ -113,7 +117,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    found = verify(options.file, progress=_watched())
+    found = verify(options.file, distinct_index=options.distinct_index, progress=_watched())
     if options.json:
         print(json.dumps({"path": found.path, "checked": found.checked, "findings": [one._asdict() for one in found.findings]}))  # fmt: skip
     else:

@@ -25,13 +25,14 @@ from pageseek.distinct import KIND as DISTINCT
 from pageseek.embedded import Directory, DoubtError, directory, fingerprint, of_leaf, opened
 from pageseek.errors import CoreError, PageseekError
 from pageseek.index import distinct
-from pageseek.index.attach import BLOOM, PAGE_INDEX, one_file
+from pageseek.index.attach import BLOOM, PAGE_INDEX, PUBLISHED, one_file
 from pageseek.index.bounds import Order
 from pageseek.index.each import each_chunk
 from pageseek.index.pages import Chunk, Page, SpansError, Values
 from pageseek.metadata import ParquetFile
 from pageseek.page_index import int64s
 from pageseek.progress import Watch
+from pageseek.published import HEAD, column, length_of, place, values_of
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import ABSENT, K_F32, K_F64
@@ -79,8 +80,17 @@ class Verified:
         return "\n".join([*lines, *(f"  {one}" for one in self.findings)])
 
 
-def verify(source: Any, *, threads: int | None = None, progress: bool | Watch = False) -> Verified:
+def verify(
+    source: Any,
+    *,
+    distinct_index: str | None = None,
+    threads: int | None = None,
+    progress: bool | Watch = False,
+) -> Verified:
     """Read a file whole, and hold every index against what was read. `threads`, `progress`: as of `attach`.
+
+    `distinct_index`: the column that a list in the published form is of, which its file does not say; else that of the only
+    column of strings.
 
     Raises
     ------
@@ -97,6 +107,7 @@ def verify(source: Any, *, threads: int | None = None, progress: bool | Watch = 
         except DoubtError as doubt:
             result.findings.append(Finding("embedded", "", None, None, str(doubt)))
         lists = dict(_lists(file, found, result))
+        published = _published(file, distinct_index, result)
         chunks = [
             (group, leaf)
             for group in range(file.num_row_groups)
@@ -105,7 +116,8 @@ def verify(source: Any, *, threads: int | None = None, progress: bool | Watch = 
         ]
 
         def work(chunk: Chunk) -> tuple[list[str], list[Finding]]:
-            return _Checking(file, chunk, lists.get(chunk.leaf.index)).run()
+            texts = published[1] if chunk.leaf.index == published[0] else None
+            return _Checking(file, chunk, lists.get(chunk.leaf.index), texts).run()
 
         for kinds, findings in each_chunk(file, chunks, work, report, threads, progress):
             result.findings += findings
@@ -132,15 +144,39 @@ def _lists(
             result.findings.append(Finding(DISTINCT, leaf.name, None, None, str(doubt)))
 
 
+def _published(
+    file: ParquetFile, named: str | None, result: Verified
+) -> tuple[int, frozenset[bytes] | None]:
+    """The leaf that a list in the published form is of, and its values; -1 where there is none."""
+    try:
+        offset, leaf = place(file), column(file, named)
+        if offset is None or leaf is None:
+            return -1, None
+        (head,) = file.store.read([(offset, HEAD)])
+        length = length_of(memoryview(head), file.footer_start - offset)
+        (data,) = file.store.read([(offset + HEAD, length)])
+        return leaf.index, values_of(memoryview(data))
+    except DoubtError as doubt:
+        result.findings.append(Finding(PUBLISHED, named or "", None, None, str(doubt)))
+        return -1, None
+
+
 class _Checking:
     """One chunk."""
 
-    def __init__(self, file: ParquetFile, chunk: Chunk, values: Distinct | None) -> None:
+    def __init__(
+        self,
+        file: ParquetFile,
+        chunk: Chunk,
+        values: Distinct | None,
+        texts: frozenset[bytes] | None = None,
+    ) -> None:
+        """`values`: the list of its column; `texts`: the same in the published form."""
         self._file, self._chunk, self._leaf = file, chunk, chunk.leaf
         self._metadata = chunk.metadata
         self._findings: list[Finding] = []
         self._kinds: list[str] = []
-        self._values = values
+        self._values, self._texts = values, texts
         self._order: Order | None = None
         if chunk.kind is not None:
             self._order = Order(self._leaf, chunk.kind, chunk.width)
@@ -150,7 +186,8 @@ class _Checking:
 
     def run(self) -> tuple[list[str], list[Finding]]:
         offsets, column, filter_ = self._offsets(), self._column(), self._filter()
-        seen = distinct.DistinctBuilder(self._chunk, 1 << 62, 1 << 62) if self._values else None
+        listed = self._values is not None or self._texts is not None
+        seen = distinct.DistinctBuilder(self._chunk, 1 << 62, 1 << 62) if listed else None
         pages: list[Page] = []
         bounds: list[tuple[bytes, bytes, int] | None] = []
         try:
@@ -178,6 +215,9 @@ class _Checking:
         if seen is not None and self._values is not None:
             self._kinds.append(DISTINCT)
             self._check_list(self._values, seen.done())
+        if seen is not None and self._texts is not None:
+            self._kinds.append(PUBLISHED)
+            self._check_texts(self._texts, seen.done())
         return self._kinds, self._findings
 
     # -- page index -----------------------------------------------------------------------------
@@ -418,7 +458,7 @@ class _Checking:
             kept &= np.unpackbits(valid, count=values.n, bitorder="little").view(bool)
         return values._replace(validity=np.packbits(kept, bitorder="little"))
 
-    # -- list of values ---------------------------------------------------------------------------
+    # -- lists of values --------------------------------------------------------------------------
 
     def _check_list(self, found: Distinct, real: distinct.GroupValues) -> None:
         group = self._chunk.row_group
@@ -445,6 +485,18 @@ class _Checking:
             )
         if found.has is not None and len(values) - (len(real.values) - missing):
             self._wrong(DISTINCT, None, "values are listed that it has not")
+
+    def _check_texts(self, listed: frozenset[bytes], real: distinct.GroupValues) -> None:
+        assert real.values is not None
+        missing = [
+            one for one in real.values.to_pylist() if not listed.issuperset(one.split(b"\n"))
+        ]
+        if missing:
+            self._wrong(
+                PUBLISHED,
+                None,
+                f"{len(missing)} of its {len(real.values)} values are not listed: {_shown(missing[0])}",
+            )
 
 
 def _values(found: Distinct, leaf: Leaf) -> pa.Array:
