@@ -187,28 +187,26 @@ class Records:
 
     @property
     def nbytes(self) -> int:
-        """About the memory that it takes."""
+        """About the memory that it takes, beside the footers, which the batch has."""
         table = 2 * self.table.nbytes + self.pairs.nbytes + 200 * len(self.members)
-        return int(table + self.data.nbytes + 4 * self._lists)
+        return int(table + 4 * self._lists)
 
     @classmethod
     def of(cls, kind: Kind, batch: Batch, places: Sequence[int], limit: int) -> list[Records]:
         """Those of the files at some places of a batch that are like a kind."""
-        names, ends = kind.like[0], batch.ends
-        places = [i for i in places if ends[i].tail.startswith(names, ends[i].start)]
-        feet = [ends[i].foot for i in places]
-        begins = accumulate(map(len, feet), initial=0)
-        at = np.array([(begin, len(foot)) for begin, foot in zip(begins, feet)], np.uint64)  # noqa: B905
+        names, feet = kind.like[0], batch.feet
+        places = [i for i in places if feet.startswith(names, batch.at[i][0])]
+        at = np.array([batch.at[i] for i in places], np.uint64).reshape(-1, 2)
         most = max(RECORDS // max(len(kind.leaves), 1), 1)
-        data, made, done = b"".join(feet), [], 0
+        made, done = [], 0
         while done < len(places):
             groups, pairs, counts, chunks = core.footers(
-                data, at[done:], kind.like, kind.leaves, most, KEYS, max_arena=limit
+                feet, at[done:], kind.like, kind.leaves, most, KEYS, max_arena=limit
             )
             of_each = groups.cast("q").tolist()
             members = places[done : done + len(of_each)]
-            sizes = [ends[i].size for i in members]
-            made.append(cls(data, members, of_each, pairs, counts, chunks, len(kind.leaves), sizes))
+            sizes = [batch.seen[i][1] for i in members]
+            made.append(cls(feet, members, of_each, pairs, counts, chunks, len(kind.leaves), sizes))
             done += len(of_each)
         return made
 
@@ -264,18 +262,18 @@ class Records:
         pairs = self.pairs[:, KEYS.index(KEY)].tolist()
         first, n = self.first.tolist(), self.n.tolist()
         for i in np.flatnonzero(self.has(KEY)).tolist():
-            end = batch.ends[self.members[i]]
+            place = self.members[i]
             try:
                 value = self.data[pairs[i][0] : sum(pairs[i])]
-                pointer = likely.find(value, end.footer_start)
+                pointer = likely.find(value, batch.footer_start(place))
                 if pointer is None:
                     continue
-                data = end.part(pointer.offset, pointer.length)
+                data = batch.part(place, pointer.offset, pointer.length)
                 if data is None:
                     held += pointer.length
                     if held > LISTS:
                         raise DoubtError("too many")
-                    data = _read(batch, self.members[i], pointer, report)
+                    data = _read(batch, place, pointer, report)
                 own = of_chunks[FIGURES * first[i] : FIGURES * (first[i] + n[i])]
                 bodies.append(opened(pointer, data, xxh64(own)))
                 found.append(i)
@@ -302,7 +300,7 @@ class Records:
 
 def _read(batch: Batch, place: int, pointer: Pointer, report: Report) -> memoryview:
     """An index that does not lie in the end of its file."""
-    data = read_part(batch.paths[place], batch.ends[place].seen, pointer.offset, pointer.length)
+    data = read_part(batch.paths[place], batch.seen[place], pointer.offset, pointer.length)
     report.requests += 1
     report.waves += 1
     report.bytes["index"] += len(data)

@@ -86,7 +86,9 @@ class Briefs:
         self._kinds: dict[Hashable, list[Kind]] = {}
         self._batch: Batch | None = None
         self._positions: list[int] = []  # of the files of the batch
-        self._ends: dict[int, End] = {}  # by position, of files that are like none so far
+        self._ends: dict[
+            int, int
+        ] = {}  # places in the batch by position, of files that are like none so far
         self._found: dict[int, tuple[Alike, int, int]] = {}
         self._alike: list[Alike] = []
         self._begin = self._stop = 0  # positions of the files that were looked at
@@ -102,7 +104,7 @@ class Briefs:
         """What is known of the file at a position; None where it has to be opened."""
         self._look(at)
         found = self._found.pop(at, None)
-        return None if found is None else Brief(*found, self._ends.pop(at))
+        return None if found is None else Brief(*found, self._end(self._ends.pop(at)))
 
     def gone(self, at: int) -> Gone | None:
         """The files from a position on of which nothing is left, if that is one of them."""
@@ -131,8 +133,12 @@ class Briefs:
 
     def end(self, at: int) -> Known | None:
         """The last bytes of a file that has to be opened, if they were read."""
-        end = self._ends.pop(at, None)
-        return None if end is None else end.known
+        place = self._ends.pop(at, None)
+        return None if place is None else self._end(place).known
+
+    def _end(self, place: int) -> End:
+        assert self._batch is not None
+        return self._batch.end(place)
 
     def learn(self, file: ParquetFile, scope: Scope, source: Source, at: int | None) -> None:
         """A file had to be opened, at this position: others may be of its kind."""
@@ -163,10 +169,12 @@ class Briefs:
                 self._judge(kind, alike)
 
     def close(self) -> None:
-        """No more files: what is left to count is counted."""
+        """No more files: what is left to count is counted, and what need not be kept let go of."""
         for alike in self._alike:
             alike.fold(self._report)
         self._alike.clear()
+        if self._batch is not None:
+            self._batch.forget_tails()
 
     def _next(self, at: int) -> None:
         """Read the ends of the next files, more at a time as long as they are alike."""
@@ -187,7 +195,7 @@ class Briefs:
         with self._report.timed("open"):
             self._batch, positions = self._fetch(at)
             self._positions = positions
-            self._ends = {positions[place]: end for place, end in self._batch.ends.items()}
+            self._ends = {positions[place]: place for place in self._batch.seen}
         self._gone = _nothing(self._stop - at)
         self._seen, self._matched = len(self._ends), 0
         with self._report.timed("prune"):
@@ -263,15 +271,14 @@ class Briefs:
         """Of the files at some positions keep those of a kind; the others are returned."""
         assert self._batch is not None
         batch = self._batch
-        whole = len(members) == len(batch.ends)
+        whole = len(members) == len(batch.seen)
         places = None
         if not whole:
-            place_of = {at: place for place, at in enumerate(self._positions)}
-            places = tuple([place_of[at] for at in members])
+            places = tuple([self._ends[at] for at in members])
         key = kind.like, kind.leaves.tobytes(), places
         made: list[Records] | None = batch.made.get(key)
         if made is None:
-            places = tuple(batch.ends) if places is None else places
+            places = tuple(batch.seen) if places is None else places
             made = Records.of(kind, batch, places, self._request.limits.max_metadata_bytes)
             cache.keep_made(batch, key, made)
         for records in made:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from pageseek.storage import Known, Version
@@ -26,24 +27,9 @@ class End(NamedTuple):
         return version_of(self.seen)
 
     @property
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self.seen[1]
-
-    @property
     def known(self) -> Known:
         """The same for who opens the file."""
         return Known(self.version, self.tail)
-
-    @property
-    def foot(self) -> bytes:
-        """The footer."""
-        return self.tail[self.start : self.start + self.length]
-
-    @property
-    def footer_start(self) -> int:
-        """Where in the file the footer begins."""
-        return self.seen[1] - 8 - self.length
 
     def part(self, offset: int, length: int) -> memoryview | None:
         """Bytes of the file, if they are among these."""
@@ -60,29 +46,59 @@ class Batch:
         The files, in their order.
     looked_at : int
         How many of them were; the others would have been too much.
-    ends : dict
-        By place among these, the ends that could be had in the usual way.
+    seen : dict
+        By place among these, of the ends that could be had in the usual way: what tells the version.
+    feet : bytes
+        Their footers, each with its length and the magic number behind it.
+    at : dict
+        Where in these each footer begins, and its length.
     made : dict
         What was read of footers, lists of what has `nbytes`, for those who look at them again.
     """
 
-    __slots__ = ("ends", "looked_at", "made", "paths")
+    __slots__ = ("_tails", "at", "feet", "looked_at", "made", "paths", "seen")
 
     def __init__(self, paths: tuple[str, ...], looked_at: int, ends: dict[int, End]) -> None:
-        self.paths, self.looked_at, self.ends = paths, looked_at, ends
+        self.paths, self.looked_at = paths, looked_at
+        self.seen = {i: end.seen for i, end in ends.items()}
+        self.feet = b"".join([end.tail[end.start :] for end in ends.values()])
+        starts = accumulate([end.length + 8 for end in ends.values()], initial=0)
+        self.at = {i: (at, end.length) for at, (i, end) in zip(starts, ends.items(), strict=False)}
         self.made: dict[Hashable, Any] = {}
+        self._tails = ends
 
     @property
     def nbytes(self) -> int:
         """About the memory that it takes."""
         made: int = sum([one.nbytes for several in tuple(self.made.values()) for one in several])
-        return sum([RECORD + len(end.tail) for end in self.ends.values()]) + made
+        return len(self.feet) + RECORD * len(self.seen) + made
+
+    def end(self, place: int) -> End:
+        """The last bytes of a file; as many as were read, until they are forgotten."""
+        end = self._tails.get(place)
+        if end is None:
+            start, length = self.at[place]
+            end = End(self.feet[start : start + length + 8], 0, length, self.seen[place])
+        return end
+
+    def part(self, place: int, offset: int, length: int) -> memoryview | None:
+        """Bytes of a file, if they were read with its end."""
+        end = self._tails.get(place)
+        return None if end is None else end.part(offset, length)
+
+    def forget_tails(self) -> None:
+        """What lies before the footers is looked at no more."""
+        self._tails = {}
+
+    def footer_start(self, place: int) -> int:
+        """Where in a file the footer begins."""
+        return self.seen[place][1] - 8 - self.at[place][1]
 
     def is_current(self) -> bool:
         """Whether all files lie there as they were."""
         try:
-            for i, end in self.ends.items():
-                if seen(os.stat(self.paths[i])) != end.seen:
+            for i, told in self.seen.items():
+                if seen(os.stat(self.paths[i])) != told:
                     return False
         except OSError:
             return False

@@ -283,7 +283,7 @@ def test_an_odd_file_among_many(folder: Path, odd: str, at: int) -> None:
 def test_lists_that_do_not_lie_in_the_ends(
     kept: Path, tail: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ends.End, "part", lambda *_: None)
+    monkeypatch.setattr(ends.Batch, "part", lambda *_: None)
     for condition in CONDITIONS[:8]:
         check(ps.scan(str(kept), filter=condition))
     report = ps.scan(str(kept), filter="s = 'nowhere'").plan().report
@@ -297,7 +297,7 @@ def test_a_file_that_is_replaced_before_its_list_is_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     victim = folder / "005.parquet"
-    monkeypatch.setattr(ends.End, "part", lambda *_: None)
+    monkeypatch.setattr(ends.Batch, "part", lambda *_: None)
     read = alike.read_part
 
     def replaced(path: str, *rest: object) -> bytes:
