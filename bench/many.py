@@ -103,7 +103,7 @@ def by_polars(folder: str) -> Callable[[str], int]:
 
     def rows(value: str) -> int:
         frame = polars.scan_parquet(f"{folder}/*.parquet")
-        return frame.filter(polars.col("category") == value).collect().height
+        return int(frame.filter(polars.col("category") == value).collect().height)
 
     return rows
 

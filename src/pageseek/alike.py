@@ -325,7 +325,7 @@ class Alike:
     ) -> None:
         self.kind, self.records, self.counts = kind, records, records.counts
         self.alone = np.zeros(len(records.members), np.bool_)
-        self.final = [False] * len(self.counts)
+        self.final: list[bool] = [False] * len(self.counts)
         self._exact: dict[
             int, Flags
         ] = {}  # by the id of a test: row groups whose values were asked
@@ -440,8 +440,8 @@ class Alike:
         repeated = np.array([leaf.max_rep > 0 for leaf in kind.read], bool)
         table = self.records.table[:, : len(kind.read)]
         sound, start, size = sound_chunks(table, types, repeated, counts, ends)
-        sounds = sound.all(axis=1)
-        self.sound = sounds.tolist()
+        sounds = np.asarray(sound.all(axis=1))
+        self.sound: list[bool] = sounds.tolist()
         self._sizes = np.where(sound, size, 0)
         every = self._sizes.sum(axis=1)
         self.costs = (every.tolist(), (self._sizes * kind.wanted).sum(axis=1).tolist())
