@@ -42,6 +42,7 @@ def others(
     index = knobs.get("magic", b"IDX1") + struct.pack("<Q", knobs.get("length", len(body))) + body
     # the writer lays the list between the pages and the footer, which tells where
     from pageseek._core import build
+
     from pageseek.index.attach import new_footer
 
     with ps.open(plain) as file:
