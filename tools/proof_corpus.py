@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ import pyarrow.parquet as pq
 
 import nan_files
 import pageseek as ps
+import proof_attach
 from oracle import CONFORMANCE, refusals
 from pageseek import errors
 from steps import PYTHON, ROOT
@@ -45,7 +47,8 @@ What `python tools/proof_corpus.py` found. The corpus has {valid} valid files of
 come from five writers. *right*: rows and values equal those of pyarrow's full read with the filter after it, with
 DuckDB as a second opinion. A refused file is one of `tools/refusals.tsv`, which says why, and the error names the option
 that reads it. Of flipped bits, *wrong* are those that change values and that nothing in the file gives away;
-pyarrow 26 has 515 in 4,000 without checksums of pages.
+pyarrow 26 has 515 in 4,000 without checksums of pages. `attach` and `attach-flips` are those of
+`proof_attach.py`, on every file of the corpus, the hostile ones too.
 
 | proof | date | what was run | found |
 |---|---|---|---|
@@ -207,6 +210,14 @@ def floats() -> tuple[str, str]:
     )
 
 
+def attached(prove: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """Indexes put into every file, and damaged there."""
+    try:
+        return prove()
+    except AssertionError as error:
+        raise Failed(str(error)) from error
+
+
 PROOFS: dict[str, Callable[[], tuple[str, str]]] = {
     "oracle": oracle_valid,
     "generated": oracle_generated,
@@ -214,6 +225,8 @@ PROOFS: dict[str, Callable[[], tuple[str, str]]] = {
     "mutation": mutation,
     "checksums": mutation_checksums,
     "floats": floats,
+    "attach": partial(attached, proof_attach.prove),
+    "attach-flips": partial(attached, proof_attach.prove_flips),
 }
 
 

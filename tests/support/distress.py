@@ -105,11 +105,8 @@ def wide_file(groups: int, rows: int = 1 << 16) -> bytes:
     return file.getvalue()
 
 
-def peak(url: str, max_ahead_bytes: int, pause: float) -> dict[str, int]:
-    """Of a process that reads slowly: resident memory before and at the peak, rows, bytes of the largest batch.
-
-    Memory that is freed is given back at once, so that what is resident is in use.
-    """
+def measured(module: str, *arguments: str) -> dict[str, int]:
+    """What a module prints as JSON, in a process that gives back at once what it frees."""
     paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     plain = {
         "PYTHONPATH": os.pathsep.join(paths),
@@ -118,13 +115,21 @@ def peak(url: str, max_ahead_bytes: int, pause: float) -> dict[str, int]:
         "ARROW_DEFAULT_MEMORY_POOL": "system",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "support.peak", url, str(max_ahead_bytes), str(pause)],
+        [sys.executable, "-m", module, *arguments],
         env=os.environ | plain, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(done.stderr)
     said: dict[str, int] = json.loads(done.stdout)
     return said
+
+
+def peak(url: str, max_ahead_bytes: int, pause: float) -> dict[str, int]:
+    """Of a process that reads slowly: resident memory before and at the peak, rows, bytes of the largest batch.
+
+    Memory that is freed is given back at once, so that what is resident is in use.
+    """
+    return measured("support.peak", url, str(max_ahead_bytes), str(pause))
 
 
 def peaks(groups: int, budgets: list[int], pause: float) -> dict[int, dict[str, int]]:

@@ -16,7 +16,8 @@ import pageseek as ps
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
-def _of(name: str) -> int:
+def of(name: str) -> int:
+    """A figure of this process, in bytes: VmRSS, VmHWM."""
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith(name))
     return int(line.split()[1]) * 1024
 
@@ -27,14 +28,14 @@ def main() -> None:
     batches = ps.scan(url, max_ahead_bytes=1, threads=1).to_batches()
     next(batches)
     batches.close()  # type: ignore[attr-defined]
-    before = _of("VmRSS")
+    before = of("VmRSS")
     CLEAR.write_text("5")
     n = largest = 0
     for batch in ps.scan(url, max_ahead_bytes=ahead, threads=2).to_batches():
         n += batch.num_rows
         largest = max(largest, batch.nbytes)
         time.sleep(pause)
-    said = {"before": before, "peak": _of("VmHWM"), "rows": n, "batch": largest}
+    said = {"before": before, "peak": of("VmHWM"), "rows": n, "batch": largest}
     sys.stdout.write(json.dumps(said) + "\n")
 
 

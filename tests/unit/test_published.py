@@ -188,3 +188,72 @@ def test_what_the_form_cannot_say_is_refused(tmp_path: Path, value: str) -> None
     with pytest.raises(ps.UnsupportedError, match="of strings"):
         ps.index.attach(path, distinct_index="n", in_place=True)
     assert path.read_bytes() == before
+
+
+EXAMPLE = {"a": ["foo", "bar", "foo"], "b": ["baz", "qux"], "c": ["foo", "quux", "quux"]}
+
+
+def example(folder: Path, moved: dict[str, bytes] | None = None) -> Path:
+    """Files as the published example writes them: while the writer is open, the list goes behind the pages, and its offset
+    into the footer.
+
+    `moved`: by file, what stands in the footer instead.
+    """
+    folder.mkdir()
+    for name, values in EXAMPLE.items():
+        table = pa.table({"category": values})
+        with (folder / f"{name}.parquet").open("wb") as sink:
+            writer = pq.ParquetWriter(sink, table.schema)
+            writer.write_table(table)
+            offset = sink.tell()
+            payload = "\n".join(dict.fromkeys(values)).encode()
+            sink.write(b"IDX1" + len(payload).to_bytes(8, "little") + payload)
+            said = (moved or {}).get(name, b"%d" % offset)
+            writer.add_key_value_metadata({b"distinct_index_offset": said})
+            writer.close()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("condition", "read", "rows"),
+    [
+        (CATEGORY == "foo", ["a", "c"], 3),
+        (CATEGORY == "qux", ["b"], 1),
+        (CATEGORY == "quux", ["c"], 2),
+        (CATEGORY.isin(["bar", "baz"]), ["a", "b"], 2),
+        (CATEGORY == "corge", [], 0),
+    ],
+    ids=str,
+)
+def test_the_published_example(tmp_path: Path, condition: Any, read: list[str], rows: int) -> None:
+    """Whole files are passed over, and of them nothing but the list is read."""
+    folder = example(tmp_path / "lake")
+    assert pq.read_table(folder)["category"].to_pylist() == [
+        value for values in EXAMPLE.values() for value in values
+    ]
+    scan = ps.scan(folder, filter=condition, prune=["distinct_index"])
+    report = scan.explain(analyze=True)
+    found = report.to_dict()
+    out = len(EXAMPLE) - len(read)
+    assert found["files"] == {
+        "total": 3, "read": len(read), "pruned_by": {"distinct_index": out} if out else {},
+    }  # fmt: skip
+    assert not report.notes
+    if not read:
+        assert found["bytes"]["data"] == 0
+    answer = scan.to_table()
+    assert answer.num_rows == rows
+    assert answer.equals(ps.read_table(folder, filter=condition, prune=False))
+
+
+@pytest.mark.parametrize("moved", [b"", b"-1", b"0", b"3", b"4", b"63", b"61", b"100", b"1000000000000", b"99999999999999999999", b"0x3e", b"62.0", b" 62"])  # fmt: skip
+def test_the_published_example_with_offsets_that_dangle(tmp_path: Path, moved: bytes) -> None:
+    """A list that is not where the footer says is ignored, in its file only."""
+    folder = example(tmp_path / "lake", {"b": moved})
+    for value, others in (("foo", 2), ("qux", 0), ("corge", 0)):
+        ps.clear_cache()
+        scan = ps.scan(folder, filter=value == CATEGORY, prune=["distinct_index"])
+        report = scan.explain(analyze=True)
+        assert report.to_dict()["files"]["read"] == 1 + others
+        assert [note for note in report.notes if "b.parquet" in note and "IDX1" in note]
+        assert scan.to_table().equals(ps.read_table(folder, filter=value == CATEGORY, prune=False))

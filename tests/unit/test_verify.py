@@ -20,10 +20,20 @@ from pageseek._core.bloom import xxh64
 
 import pageseek as ps
 from pageseek.distinct import Distinct
-from pageseek.embedded import KEY, Directory, directory, fingerprint, opened, sealed
+from pageseek.embedded import (
+    KEY,
+    Directory,
+    Pointer,
+    directory,
+    fingerprint,
+    opened,
+    sealed,
+    types_of,
+)
 from pageseek.index.attach import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
 from pageseek.metadata import ParquetFile
 from pageseek.types import ABSENT
+from support.writer import FIXED, I32, INT32, Column, Struct, write
 
 ROWS, GROUP = 6_000, 1
 
@@ -364,3 +374,48 @@ def test_lists_in_the_published_form_are_checked(tmp_path: Path) -> None:
     path.write_bytes(data[:at] + b"IDX2" + data[at + 4 :])
     (wrong,) = ps.index.verify(path, distinct_index="s").findings
     assert "IDX1" in wrong.what
+
+
+@pytest.mark.parametrize("width", [0, -1, None, 1 << 30])
+def test_values_of_a_width_that_none_can_have(tmp_path: Path, width: int | None) -> None:
+    """No reader reads them; their pages can still be told apart."""
+
+    def claim(element: Struct) -> None:
+        element[2] = None if width is None else I32(width)
+
+    values = [b"%02d" % i for i in range(8)]
+    columns = [
+        Column("x", FIXED, values, [4, 4], type_length=2, edit_element=claim, statistics=False),
+        Column("id", INT32, list(range(8)), [4, 4]),
+    ]
+    path = tmp_path / "x.parquet"
+    path.write_bytes(write(columns))
+    found = ps.index.verify(path)
+    assert found.checked["page_index"] == 2
+    out = tmp_path / "out.parquet"
+    made = ps.index.attach(path, replace=True, output=out)
+    assert made.added == {("page_index", "x"): 1, ("page_index", "id"): 1}
+    assert ps.index.verify(out).ok
+    with pytest.raises(ps.UnsupportedError, match="values of"):
+        ps.index.attach(path, bloom=["x"], output=out)
+
+
+def test_a_list_of_a_column_that_has_none(tmp_path: Path) -> None:
+    """A list may claim to be of a column whose values are not listed."""
+    path = tmp_path / "x.parquet"
+    data = pa.table({"when": pa.array([1, 2, 3], pa.timestamp("ns")), "id": [1, 2, 3]})
+    pq.write_table(data, path, use_deprecated_int96_timestamps=True)
+    with ps.open(path) as file:
+        leaf = file.schema_tree.find("when")
+        chunks = fingerprint(file, leaf)
+        values = b"".join(struct.pack("<qi", i, 2_440_588) for i in (1, 2, 3))
+        made = Distinct(3, 12, values, None, np.array([1], np.uint8), None)
+        body = sealed(made.to_bytes(), chunks)
+        pointer = Pointer(
+            "distinct", 1, file.footer_start, len(body), leaf.path, *types_of(leaf), xxh64(body), chunks
+        )  # fmt: skip
+        put(path, file, path.read_bytes()[: file.footer_start] + body, Directory(4, (pointer,)))
+    found = ps.index.verify(path)
+    assert [one.kind for one in found.findings] == ["distinct"]
+    assert "not listed" in found.findings[0].what
+    assert ps.read_table(path, filter=ps.col("id") == 2).num_rows == 1

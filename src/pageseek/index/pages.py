@@ -35,6 +35,7 @@ from pageseek.types import (
     K_FIXED,
     K_I32,
     K_I64,
+    MAX_FIXED,
     Options,
 )
 
@@ -90,7 +91,9 @@ class Chunk:
         self.num_rows = file.group_rows[row_group]
         physical = leaf.element.type
         length = leaf.element.type_length if physical == FIXED else 0
-        self.kind: int | None = KINDS.get(physical)  # None: of INT96, whose values are not needed
+        # None: of INT96, whose values are not needed, and of a width that none can have
+        known = physical != FIXED or 0 < length <= MAX_FIXED
+        self.kind: int | None = KINDS.get(physical) if known else None
         self.width = length if physical == FIXED else 0
         self._form = physical, length, self.kind or 0, self.width, 0, 0, 0
         self._at = 0  # of the page at hand, for errors

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from pageseek.storage import Store
 
-STEP = 32 << 20  # bytes copied at a time
+STEP = 8 << 20  # bytes copied at a time; two such are held
 
 
 class LocalTarget:

@@ -135,6 +135,7 @@ def _lists(
         if pointer is None:
             continue
         try:
+            distinct.check(leaf)
             (data,) = file.store.read([(pointer.offset, pointer.length)])
             body = opened(pointer, memoryview(data), fingerprint(file, leaf))
             made = Distinct.of(body, file.num_row_groups)

@@ -1,0 +1,29 @@
+"""`python -m support.attach_peak FILE OUTPUT`: attaches indexes, and prints what memory that took at its peak, beyond what
+the process had before. Linux only, as `support.peak`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pyarrow as pa
+
+import pageseek as ps
+from support.peak import CLEAR, of
+
+
+def main() -> None:
+    """What has to be imported is, before it is measured."""
+    pa.array([1])  # imports pandas where it is installed
+    with ps.open(sys.argv[1]) as file:
+        groups = file.num_row_groups
+    before = of("VmRSS")
+    CLEAR.write_text("5")
+    ps.index.attach(sys.argv[1], bloom=["id"], distinct=["text"], output=sys.argv[2], threads=2)
+    said = {"before": before, "peak": of("VmHWM"), "groups": groups}
+    sys.stdout.write(json.dumps(said) + "\n")
+
+
+if __name__ == "__main__":
+    main()
