@@ -5,7 +5,7 @@ Sources: parquet.thrift (ColumnIndex, OffsetIndex, Statistics), PageIndex.md, Bl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,9 +25,10 @@ from pageseek.distinct import KIND as DISTINCT
 from pageseek.embedded import Directory, DoubtError, directory, fingerprint, of_leaf, opened
 from pageseek.errors import CoreError, PageseekError
 from pageseek.index import distinct
-from pageseek.index.attach import BLOOM, PAGE_INDEX, one_file
+from pageseek.index.attach import BLOOM, PAGE_INDEX
 from pageseek.index.bounds import Order
 from pageseek.index.each import each_chunk
+from pageseek.index.ends import one_file
 from pageseek.index.pages import Chunk, Page, SpansError, Values
 from pageseek.metadata import ParquetFile
 from pageseek.page_index import int64s
@@ -79,15 +80,22 @@ class Verified:
         return "\n".join([*lines, *(f"  {one}" for one in self.findings)])
 
 
-def verify(source: Any, *, threads: int | None = None, progress: bool | Watch = False) -> Verified:
-    """Read a file whole, and hold every index against what was read. `threads`, `progress`: as of `attach`.
+def verify(
+    source: Any,
+    *,
+    threads: int | None = None,
+    progress: bool | Watch = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Verified:
+    """Read a file whole, and hold every index against what was read. `source`, `threads`, `progress`, `storage_options`: as of
+    `attach`.
 
     Raises
     ------
     PageseekError
         The file cannot be opened. A page that cannot be read is a finding.
     """
-    one = one_file(source)
+    one = one_file(source, storage_options)
     result = Verified(one.name)
     report = Report()
     with closing(ParquetFile(one, one.open(), report)) as file:
