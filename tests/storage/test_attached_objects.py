@@ -434,3 +434,37 @@ def test_filesystems_of_pyarrow_on_this_machine(tmp_path: Path) -> None:
     below = pafs.SubTreeFileSystem(str(tmp_path), local)
     ps.index.detach((below, "a.parquet"), output=(below, "b.parquet"))
     assert (tmp_path / "b.parquet").read_bytes() == PLAIN
+
+
+def test_a_table_on_a_store(bucket: Bucket) -> None:
+    """Committed through the table; where the commit fails the new object goes."""
+    deltalake = pytest.importorskip("deltalake", "1.6")
+    options = {
+        "AWS_ENDPOINT_URL": bucket.endpoint, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "any",
+        "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ALLOW_HTTP": "true",
+    }  # fmt: skip
+    rows = pa.table({"id": range(1000), "k": ["a b", "c"] * 500})
+    url = "s3://bucket/table"
+    deltalake.write_deltalake(url, rows, partition_by=["k"], storage_options=options)
+    table = deltalake.DeltaTable(url, storage_options=options)
+    path = next(name for name in names(bucket) if name.startswith("table/k=a"))
+    where = bucket.over_obstore(path)
+    with pytest.raises(ps.UnsupportedError, match="table=DeltaTable"):
+        ps.index.attach(**where, in_place=True)
+    made = ps.index.attach(**where, distinct=["id"], table=table)
+    assert made.path.startswith("s3://bucket/table/k=a") and made.path != f"s3://bucket/{path}"
+    assert table.version() == 1
+    assert table.to_pyarrow_table().sort_by("id").equals(rows)
+    assert {one.kind for one in ps.index.list(made.path, storage_options=bucket.options)} >= {"distinct"}  # fmt: skip
+    before = names(bucket)
+    where = bucket.over_obstore(made.path.removeprefix("s3://bucket/"))
+    stale = deltalake.DeltaTable(url, storage_options=options)
+
+    def gone(_: Any) -> None:
+        if stale.version() == 1 and len(names(bucket)) == len(before):
+            deltalake.DeltaTable(url, storage_options=options).delete("k = 'a b'")
+
+    with pytest.raises(ps.FileChangedError, match="taken"):
+        ps.index.attach(**where, bloom=["id"], table=stale, progress=gone)
+    log = [name for name in names(bucket) if name not in before]
+    assert log == ["table/_delta_log/00000000000000000002.json"]

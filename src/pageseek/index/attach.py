@@ -84,6 +84,7 @@ def attach(
     output: Any = None,
     in_place: bool = False,
     overwrite: bool = False,
+    table: Any = None,
     replace: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     threads: int | None = None,
@@ -114,6 +115,9 @@ def attach(
         step, once it is complete. What goes to a store is put together in the folder for temporary files.
     overwrite : bool
         Let `output` replace what is there, whatever it is.
+    table : deltalake.DeltaTable
+        That the file belongs to, in place of `output` and `in_place`. The new file goes beside the old one, and one commit exchanges
+        them, with partition values and statistics as they were; the object is of that version then.
     replace : bool
         Build what is there anew.
     storage_options : mapping
@@ -132,7 +136,7 @@ def attach(
     ------
     UnsupportedError
         The file is encrypted, a column cannot have such an index, the store cannot replace a file on the condition that it is the
-        one that was read, or the new file would lie in a Delta Lake or Iceberg table, which records the sizes of its files.
+        one that was read, or the new file would lie in a Delta Lake or Iceberg table, which records the sizes of its files (`table`).
     CorruptFileError
         A page cannot be read. Nothing was written.
     FileChangedError
@@ -141,7 +145,7 @@ def attach(
         Something lies where `output` says. Nothing was written.
     """
     one = one_file(source, storage_options)
-    end = end_of(one, output, in_place, overwrite, storage_options)
+    end = end_of(one, output, in_place, overwrite, storage_options, table)
     report = Report()
     with closing(ParquetFile(one, one.open(), report)) as file:
         _refuse(file)
@@ -156,6 +160,7 @@ def attach(
                 made.take(chunk)
             made.finish(wishes)
             target.commit(file.store.check)
+            end.done(target.size)
     made.result.skipped[:0] = report.notes
     return made.result
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from pageseek.errors import UnsupportedError
+from pageseek.index.delta import DeltaEnd
 from pageseek.index.store_target import StoreTarget
 from pageseek.index.tables import refuse_inside
 from pageseek.index.target import LocalTarget, Target
@@ -54,6 +55,9 @@ class End:
         path, replaces = self.to.path, self.in_place or self.overwrite
         return LocalTarget(path, path if self.in_place else None, replaces)
 
+    def done(self, size: int) -> None:
+        """The new file of so many bytes is there; nobody has to be told."""
+
 
 def end_of(
     source: Source,
@@ -61,8 +65,15 @@ def end_of(
     in_place: bool,
     overwrite: bool = False,
     storage_options: Mapping[str, Any] | None = None,
-) -> End:
+    table: Any = None,
+) -> End | DeltaEnd:
     """Where the new file goes. What can be known to fail later fails here."""
+    if table is not None:
+        if in_place or overwrite or output is not None:
+            raise ValueError(
+                "with table= the new file goes beside the old one: neither output=, in_place= nor overwrite="
+            )
+        return DeltaEnd(source, table, storage_options)
     if in_place == (output is not None):
         raise ValueError("one of output=PATH and in_place=True is required, and not both")
     if in_place:

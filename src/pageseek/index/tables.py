@@ -34,7 +34,7 @@ def refuse_inside(place: Source) -> None:
         if there:
             raise UnsupportedError(
                 f"{place.name}: it lies in a {kind} table ({folder}), which records the size of each of its files, and would not "
-                "read one that has grown; attach to a copy elsewhere (output=...), and add that through the table"
+                "read one that has grown; commit it through the table (Delta Lake: table=DeltaTable(...)), or attach to a copy elsewhere (output=...)"
             )
 
 

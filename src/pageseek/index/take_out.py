@@ -101,6 +101,7 @@ def detach(
     output: Any = None,
     in_place: bool = False,
     overwrite: bool = False,
+    table: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Attached:
     """Take out what was attached: everything, or indexes of some kinds. What the writer of the file put there stays.
@@ -109,7 +110,7 @@ def detach(
     Else the bytes of what goes stay behind, until nothing is left. Parameters and errors as those of `attach`.
     """
     one = one_file(source, storage_options)
-    end = end_of(one, output, in_place, overwrite, storage_options)
+    end = end_of(one, output, in_place, overwrite, storage_options, table)
     report = Report()
     with closing(ParquetFile(one, one.open(), report)) as file:
         found = directory_of(file, report)
@@ -138,6 +139,7 @@ def detach(
             target.write(len(footer).to_bytes(4, "little") + b"PAR1")
             result.bytes_after = target.size
             target.commit(file.store.check)
+            end.done(target.size)
     result.skipped[:0] = report.notes
     return result
 

@@ -79,7 +79,14 @@ class Writer(RemoteStore):
                 f"{self.name}: the file was replaced or deleted by somebody else meanwhile, and is left as it is; begin anew"
             )
 
+    def delete(self) -> None:
+        """Take away what lies there."""
+        issue(self._endpoint, [self._asked(self._delete, "to be deleted")])
+
     def _exists(self) -> bool:
+        raise NotImplementedError
+
+    def _delete(self) -> None:
         raise NotImplementedError
 
     def _prepared(
@@ -123,6 +130,11 @@ class ObstoreWriter(Writer):
         except FileNotFoundError:
             return False
         return True
+
+    def _delete(self) -> None:
+        import obstore
+
+        obstore.delete(self._files.store(self._patience), self._path)
 
     def _prepared(
         self,
@@ -248,6 +260,9 @@ class FilesystemWriter(Writer):
 
     def _exists(self) -> bool:
         return self._on.size(self._path) is not None
+
+    def _delete(self) -> None:
+        self._on.delete(self._path)
 
     def _prepared(
         self,
