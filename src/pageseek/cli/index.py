@@ -1,4 +1,4 @@
-"""`pageseek index attach|list|verify|detach FILE`: indexes inside a Parquet file."""
+"""`pageseek index attach|list|verify|detach FILE`: indexes inside a Parquet file, which is a path or a URL."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def add_parser(commands: Any) -> None:
     for adding in (one, two):
         adding.add_argument("--output", metavar="FILE", help="where the new file goes")
         adding.add_argument("--in-place", action="store_true", help="replace the file")
+        adding.add_argument("--overwrite", action="store_true", help="let --output replace what is there")
     for name, run, what in (
         ("list", _list, "the indexes that a file has"),
         ("verify", _verify, "hold every index against the data; exit code 1 where one is wrong"),
@@ -78,6 +79,7 @@ def _attach(options: argparse.Namespace) -> int:
         distinct_index=options.distinct_index,
         output=options.output,
         in_place=options.in_place,
+        overwrite=options.overwrite,
         replace=options.replace,
         progress=_watched(),
     )
@@ -85,7 +87,13 @@ def _attach(options: argparse.Namespace) -> int:
 
 
 def _detach(options: argparse.Namespace) -> int:
-    made = detach(options.file, options.kinds, output=options.output, in_place=options.in_place)
+    made = detach(
+        options.file,
+        options.kinds,
+        output=options.output,
+        in_place=options.in_place,
+        overwrite=options.overwrite,
+    )
     return _said(made, options.json)
 
 

@@ -6,7 +6,6 @@ footer, in which whatever else the old one had is as it was. The form is that of
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -34,15 +33,15 @@ from pageseek.index import bloom, distinct
 from pageseek.index.build import Built, Wish, build
 from pageseek.index.distinct import GroupValues
 from pageseek.index.each import each_chunk
+from pageseek.index.ends import end_of, one_file
 from pageseek.index.page_index import PageIndex
 from pageseek.index.pages import Chunk
-from pageseek.index.tables import refuse_inside
-from pageseek.index.target import LocalTarget
+from pageseek.index.target import Target
 from pageseek.metadata import ParquetFile
 from pageseek.progress import Watch
 from pageseek.report import Report, format_size
 from pageseek.schema import Leaf
-from pageseek.storage import Source, resolve
+from pageseek.storage import Store
 from pageseek.types import ABSENT
 
 PAGE_INDEX, BLOOM, PUBLISHED = "page_index", "bloom", "distinct_index"
@@ -83,9 +82,12 @@ def attach(
     bloom: Sequence[str] | Mapping[str, float] = (),
     distinct: Sequence[str] = (),
     distinct_index: str | None = None,
-    output: str | os.PathLike[str] | None = None,
+    output: Any = None,
     in_place: bool = False,
+    overwrite: bool = False,
+    table: Any = None,
     replace: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
     threads: int | None = None,
     progress: bool | Watch = False,
 ) -> Attached:
@@ -93,8 +95,8 @@ def attach(
 
     Parameters
     ----------
-    source : path
-        One file.
+    source : path, URL, (filesystem, path), or bytes
+        One file: whatever `scan` takes for one.
     page_index : bool or list of str
         ColumnIndex and OffsetIndex (PageIndex.md), of every column or of some, where chunks have none. All readers that know
         page indexes profit.
@@ -107,10 +109,20 @@ def attach(
     distinct_index : str
         A column of strings whose different values are also written in the form that DataFusion published: `IDX1`, a length,
         values with newlines between them, and its place under the key `distinct_index_offset`.
-    output : path
-        Where the new file goes. `in_place=True` replaces the old one instead. Either way it appears in one step, once it is on disk.
+    output : path, URL, or (filesystem, path)
+        Where the new file goes, which has what the store of the old one says of it (Content-Type, user metadata), where that of
+        the new one takes it. `in_place=True` replaces the old one instead, if it is still the version that was read: on S3, GCS
+        and Azure by a write on that condition, which obstore has and other filesystems have not. Either way it appears in one
+        step, once it is complete. What goes to a store is put together in the folder for temporary files.
+    overwrite : bool
+        Let `output` replace what is there, whatever it is.
+    table : deltalake.DeltaTable
+        That the file belongs to, in place of `output` and `in_place`. The new file goes beside the old one, and one commit exchanges
+        them, with partition values and statistics as they were; the object is of that version then.
     replace : bool
         Build what is there anew.
+    storage_options : mapping
+        Of the stores that `source` and `output` name by URLs, as of `scan`.
     threads : int
         That decode; as many as there are cores if not given.
     progress : bool or callable
@@ -124,15 +136,17 @@ def attach(
     Raises
     ------
     UnsupportedError
-        The file is encrypted, a column cannot have such an index, or the new file would lie in a Delta Lake or Iceberg table,
-        which records the sizes of its files.
+        The file is encrypted, a column cannot have such an index, the store cannot replace a file on the condition that it is the
+        one that was read, or the new file would lie in a Delta Lake or Iceberg table, which records the sizes of its files (`table`).
     CorruptFileError
         A page cannot be read. Nothing was written.
     FileChangedError
-        The file became another one meanwhile. Nothing was written.
+        The file became another one meanwhile, and that one is left as it is. Nothing was written.
+    FileExistsError
+        Something lies where `output` says. Nothing was written.
     """
-    one = one_file(source)
-    path = target_of(one, output, in_place)
+    one = one_file(source, storage_options)
+    end = end_of(one, output, in_place, overwrite, storage_options, table)
     report = Report()
     with closing(ParquetFile(one, one.open(), report)) as file:
         _refuse(file)
@@ -140,19 +154,21 @@ def attach(
         wishes = _wishes(file, page_index, bloom, distinct, distinct_index, replace, before)
         paged = any(wish.page_index for wish in wishes)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not _has_bounds(file)
-        with closing(LocalTarget(path, one.path if in_place else None)) as target:
+        with closing(end.target(file.store)) as target:
             made = _Writing(file, target, before, order_given, replace)
-            target.copy(file.store, file.footer_start)
-            for chunk in _built(file, wishes, report, order_given, threads, progress):
+            near = target.copy(file.store, file.footer_start)
+            for chunk in _built(file, near, wishes, report, order_given, threads, progress):
                 made.take(chunk)
             made.finish(wishes)
             target.commit(file.store.check)
+            end.done(target.size)
     made.result.skipped[:0] = report.notes
     return made.result
 
 
 def _built(
     file: ParquetFile,
+    store: Store,
     wishes: Sequence[Wish],
     report: Report,
     order_given: bool,
@@ -171,30 +187,7 @@ def _built(
     def work(chunk: Chunk) -> Built:
         return build(file, chunk, of[chunk.leaf.index], order_given)
 
-    return each_chunk(file, chunks, work, report, threads, progress)
-
-
-def one_file(source: Any) -> Source:
-    found = resolve(source)
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} files: indexes are attached to one at a time")
-    one = found[0]
-    if one.filesystem is not None or one.data is not None:
-        raise UnsupportedError(f"{one.name}: indexes are attached to local files")
-    return one
-
-
-def target_of(source: Source, output: str | os.PathLike[str] | None, in_place: bool) -> str:
-    if in_place == (output is not None):
-        raise ValueError("one of output=PATH and in_place=True is required, and not both")
-    if output is None:
-        refuse_inside(source.path)
-        return source.path
-    path = os.fspath(output)
-    refuse_inside(path)
-    if os.path.exists(path) and os.path.samefile(path, source.path):
-        raise ValueError(f"output={path!r} is the file itself: say in_place=True for that")
-    return path
+    return each_chunk(file, chunks, work, report, threads, progress, store)
 
 
 def _refuse(file: ParquetFile) -> None:
@@ -307,7 +300,7 @@ class _Writing:
     def __init__(
         self,
         file: ParquetFile,
-        target: LocalTarget,
+        target: Target,
         before: Directory | None,
         order_given: bool,
         replace: bool,

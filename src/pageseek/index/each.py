@@ -13,6 +13,7 @@ from pageseek.metadata import ParquetFile
 from pageseek.progress import Watch, counted
 from pageseek.report import Report
 from pageseek.schema import Leaf
+from pageseek.storage import Store
 from pageseek.workers import Crew, Job, cores
 
 T = TypeVar("T")
@@ -26,10 +27,13 @@ def each_chunk(
     report: Report,
     threads: int | None = None,
     progress: bool | Watch = False,
+    store: Store | None = None,
 ) -> Iterator[T]:
-    """What `work` makes of each chunk, (row group, leaf), by several threads where that is of use."""
+    """What `work` makes of each chunk, (row group, leaf), by several threads where that is of use. `store`: where its
+    pages are read, if not in the file itself.
+    """
     with counted("column chunks", len(chunks), progress, report) as step:
-        for found in _worked(file, chunks, work, report, threads):
+        for found in _worked(file, chunks, work, report, threads, store):
             step()
             yield found
 
@@ -40,9 +44,11 @@ def _worked(
     work: Callable[[Chunk], T],
     report: Report,
     threads: int | None,
+    store: Store | None,
 ) -> Iterator[T]:
     lock = threading.Lock()
-    fetcher = Fetcher(file.store, report, file.tail)
+    own = store is None or store is file.store
+    fetcher = Fetcher(file.store if store is None else store, report, file.tail if own else None)
 
     def read(offset: int, length: int) -> memoryview:
         with lock:

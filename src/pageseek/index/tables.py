@@ -3,37 +3,64 @@
 from __future__ import annotations
 
 import os
+import posixpath
 
 from pageseek.errors import UnsupportedError
+from pageseek.storage import Source
+from pageseek.storage.files import Files
+from pageseek.storage.folders import have
+from pageseek.storage.obstore_files import ObstoreFiles
 
-DELTA, ICEBERG = "_delta_log", "metadata"
+# of each kind of table the folder beside its files, and how the name of a file there ends
+TABLES = (("Delta Lake", "_delta_log", ""), ("Iceberg", "metadata", ".metadata.json"))
 
 
-def refuse_inside(path: str) -> None:
+def refuse_inside(place: Source) -> None:
     """Raise UnsupportedError where a path lies inside a Delta Lake or Iceberg table, which records the size of each file."""
-    folder = os.path.dirname(os.path.realpath(path))
-    while True:
-        found = _table_at(folder)
-        if found is not None:
-            kind, log = found
+    far = place.filesystem
+    if isinstance(far, Files) and far.looks_like_file(""):  # a plain web server tells of no folders
+        return
+    folders = _above_here(place.path)
+    if far is not None:
+        folders = _above(place.path, rooted=isinstance(far, ObstoreFiles))
+    asked = [
+        (kind, f"{folder.rstrip('/')}/{name}" if folder else name, ending)
+        for folder in folders
+        for kind, name, ending in TABLES
+    ]
+    pairs = [(folder, ending) for _, folder, ending in asked]
+    found = have(place, pairs) if far is not None else (_has(*pair) for pair in pairs)
+    for (kind, folder, _), there in zip(asked, found, strict=True):
+        if there:
             raise UnsupportedError(
-                f"{path}: it lies in a {kind} table ({log}), which records the size of each of its files, and would not "
-                "read one that has grown; attach to a copy elsewhere (output=...), and add that through the table"
+                f"{place.name}: it lies in a {kind} table ({folder}), which records the size of each of its files, and would not "
+                "read one that has grown; commit it through the table (Delta Lake: table=DeltaTable(...)), or attach to a copy elsewhere (output=...)"
             )
-        above = os.path.dirname(folder)
-        if above == folder:
-            return
-        folder = above
 
 
-def _table_at(folder: str) -> tuple[str, str] | None:
-    """The kind of table whose folder this is, and what shows that."""
-    log = os.path.join(folder, DELTA)
-    if os.path.isdir(log):
-        return "Delta Lake", log
-    log = os.path.join(folder, ICEBERG)
+def _above(path: str, rooted: bool) -> list[str]:
+    """The folders that a path on a store lies in, the nearest first. `rooted`: paths begin in a bucket, not with its name."""
+    scheme, colon, rest = path.rpartition("://")
+    folders = []
+    while (above := posixpath.dirname(rest)) != rest:
+        if above or rooted:
+            folders.append(scheme + colon + above)
+        rest = above
+    return folders
+
+
+def _above_here(path: str) -> list[str]:
+    folder = os.path.dirname(os.path.realpath(path))
+    folders = [folder]
+    while (above := os.path.dirname(folder)) != folder:
+        folders.append(folder := above)
+    return folders
+
+
+def _has(folder: str, ending: str) -> bool:
+    """Of a table that was just made the log may be empty."""
     try:
-        names = os.listdir(log)
+        names = os.listdir(folder)
     except OSError:
-        return None
-    return ("Iceberg", log) if any(name.endswith(".metadata.json") for name in names) else None
+        return False
+    return not ending or any(name.endswith(ending) for name in names)

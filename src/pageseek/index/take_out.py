@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from array import array
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +23,8 @@ from pageseek.index.attach import (
     Attached,
     directory_of,
     new_footer,
-    one_file,
-    target_of,
 )
-from pageseek.index.target import LocalTarget
+from pageseek.index.ends import end_of, one_file
 from pageseek.metadata import ParquetFile
 from pageseek.report import Report, format_size
 from pageseek.types import ABSENT
@@ -50,15 +47,16 @@ class Entry:
         return f"{self.kind:<10}  {self.column or '-':<24}  {self.chunks:>6,} chunks  {format_size(self.bytes):>10}  {by}"
 
 
-def listed(source: Any) -> list[Entry]:
-    """The indexes that a file has: page indexes and Bloom filters by column, and those of pageseek's own.
+def listed(source: Any, *, storage_options: Mapping[str, Any] | None = None) -> list[Entry]:
+    """The indexes that a file has: page indexes and Bloom filters by column, and those of pageseek's own. `source` and
+    `storage_options`: as of `attach`.
 
     Raises
     ------
     PageseekError
         The file cannot be opened.
     """
-    one = one_file(source)
+    one = one_file(source, storage_options)
     with closing(ParquetFile(one, one.open())) as file:
         found = directory_of(file, Report()) or Directory(0)
         made: list[Entry] = []
@@ -100,16 +98,19 @@ def detach(
     source: Any,
     kinds: Collection[str] | None = None,
     *,
-    output: str | os.PathLike[str] | None = None,
+    output: Any = None,
     in_place: bool = False,
+    overwrite: bool = False,
+    table: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Attached:
     """Take out what was attached: everything, or indexes of some kinds. What the writer of the file put there stays.
 
     Where everything goes, the file is as it was, to the byte, if its footer was written as the writers of today do.
     Else the bytes of what goes stay behind, until nothing is left. Parameters and errors as those of `attach`.
     """
-    one = one_file(source)
-    path = target_of(one, output, in_place)
+    one = one_file(source, storage_options)
+    end = end_of(one, output, in_place, overwrite, storage_options, table)
     report = Report()
     with closing(ParquetFile(one, one.open(), report)) as file:
         found = directory_of(file, report)
@@ -122,7 +123,7 @@ def detach(
         base = found.base if found is not None and not stays else file.footer_start
         if not _is_prefix(file, base, goes):
             base = file.footer_start
-        result = Attached(path, file.store.size, 0)
+        result = Attached(end.shown, file.store.size, 0)
         places = _without(file, goes, result)
         added = []
         if found is not None and stays:
@@ -132,12 +133,13 @@ def detach(
             dropped.append(published.KEY)
         orders = GONE if found is not None and found.orders and not stays else 0
         footer = new_footer(file, places, dropped, added, orders)
-        with closing(LocalTarget(path, one.path if in_place else None)) as target:
+        with closing(end.target(file.store)) as target:
             target.copy(file.store, base)
             target.write(footer)
             target.write(len(footer).to_bytes(4, "little") + b"PAR1")
             result.bytes_after = target.size
             target.commit(file.store.check)
+            end.done(target.size)
     result.skipped[:0] = report.notes
     return result
 

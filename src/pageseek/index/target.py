@@ -1,4 +1,4 @@
-"""Where a file with indexes is written to: beside the place that it takes at the end, in one step."""
+"""Where a file with indexes is written to: all of it is put together first, then it appears in one step."""
 
 from __future__ import annotations
 
@@ -7,36 +7,62 @@ import secrets
 import stat
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
-from pageseek.storage import Store
+from pageseek.storage import RemoteStore, Store
+from pageseek.storage.local import LocalStore
+from pageseek.storage.writing import EXISTS
 
-STEP = 8 << 20  # bytes copied at a time; two such are held
+STEP = 32 << 20  # bytes copied at a time from a distant store
+PIECE = 8 << 20  # of them in one request, and at a time from a near one; two such are held
 
 
-class LocalTarget:
-    """A file under a temporary name in the folder of its last one; readers of folders pass over names with a dot."""
+class Target(Protocol):
+    """A file that comes to be. `path`: as it may be shown; `size`: the bytes that are there so far."""
 
-    def __init__(self, path: str, like: str | None) -> None:
-        """`like`: a file whose permissions it takes over."""
-        self.path = os.path.realpath(path)
-        folder, name = os.path.split(self.path)
-        self._temporary = os.path.join(folder, f".{name}.{secrets.token_hex(6)}.tmp")
+    path: str
+    size: int
+
+    def copy(self, source: Store, length: int) -> Store:
+        """Begin with the first bytes of an open store. What is returned has them too, and nearer where the store is far."""
+        ...
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        """Put bytes behind those that are there; the place where they begin."""
+        ...
+
+    def commit(self, check: Callable[[], None]) -> None:
+        """All bytes are there: let the file appear. `check` has the last word before."""
+        ...
+
+    def close(self) -> None:
+        """Leave nothing behind, unless it was committed."""
+        ...
+
+
+class Draft:
+    """A new file on this machine, in which another one is put together."""
+
+    def __init__(self, temporary: str, mode: int) -> None:
+        """`mode`: who may read it."""
+        self._temporary = temporary
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        self._fd = os.open(self._temporary, flags, 0o666)
+        self._fd = os.open(temporary, flags, mode)
+        self._near: LocalStore | None = None
         self.size = 0
-        if like is not None:
-            known = os.stat(like)
-            with suppress(OSError, AttributeError):
-                os.fchmod(self._fd, stat.S_IMODE(known.st_mode))
-            with suppress(OSError, AttributeError):
-                os.fchown(self._fd, known.st_uid, known.st_gid)
 
-    def copy(self, source: Store, length: int) -> None:
+    def copy(self, source: Store, length: int) -> Store:
         """The first bytes of an open store."""
+        step = STEP if isinstance(source, RemoteStore) else PIECE
         while self.size < length:
-            size = min(STEP, length - self.size)
-            (data,) = source.read([(self.size, size)])
-            self.write(data)
+            stop = min(self.size + step, length)
+            ranges = [(at, min(PIECE, stop - at)) for at in range(self.size, stop, PIECE)]
+            for data in source.read(ranges):
+                self.write(data)
+        if not isinstance(source, RemoteStore):
+            return source
+        self._near = LocalStore(self._temporary, source.name)
+        return self._near
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Put bytes behind those that are there; the place where they begin."""
@@ -47,14 +73,46 @@ class LocalTarget:
             self.size += done
         return at
 
+    def close(self) -> None:
+        """Leave nothing behind, unless it was committed."""
+        if self._near is not None:
+            self._near.close()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        if self._temporary:
+            with suppress(OSError):
+                os.unlink(self._temporary)
+            self._temporary = ""
+
+
+class LocalTarget(Draft):
+    """A file under a temporary name in the folder of its last one; readers of folders pass over names with a dot."""
+
+    def __init__(self, path: str, like: str | None, overwrite: bool = False) -> None:
+        """`like`: a file whose permissions it takes over. `overwrite`: it replaces what has its name by then."""
+        self.path = os.path.realpath(path)
+        self._overwrite = overwrite
+        folder, name = os.path.split(self.path)
+        super().__init__(os.path.join(folder, f".{name}.{secrets.token_hex(6)}.tmp"), 0o666)
+        if like is not None:
+            known = os.stat(like)
+            with suppress(OSError, AttributeError):
+                os.fchmod(self._fd, stat.S_IMODE(known.st_mode))
+            with suppress(OSError, AttributeError):
+                os.fchown(self._fd, known.st_uid, known.st_gid)
+
     def commit(self, check: Callable[[], None]) -> None:
         """All bytes are there: to disk, then under the last name. `check` has the last word before."""
         os.fsync(self._fd)
         os.close(self._fd)
         self._fd = -1
         check()
-        os.replace(self._temporary, self.path)
-        self._temporary = ""
+        if self._overwrite:
+            os.replace(self._temporary, self.path)
+            self._temporary = ""
+        else:
+            self._create()
         if hasattr(os, "O_DIRECTORY"):
             folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_DIRECTORY)
             try:
@@ -62,12 +120,14 @@ class LocalTarget:
             finally:
                 os.close(folder)
 
-    def close(self) -> None:
-        """Leave nothing behind, unless it was committed."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-        if self._temporary:
-            with suppress(OSError):
-                os.unlink(self._temporary)
+    def _create(self) -> None:
+        """Under the last name, if nothing has it."""
+        try:
+            os.link(self._temporary, self.path)  # the temporary name goes at the end
+        except FileExistsError:
+            raise FileExistsError(f"{self.path}: {EXISTS}") from None
+        except (OSError, AttributeError):  # no hard links here
+            if os.path.lexists(self.path):
+                raise FileExistsError(f"{self.path}: {EXISTS}") from None
+            os.rename(self._temporary, self.path)
             self._temporary = ""

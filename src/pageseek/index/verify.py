@@ -5,7 +5,7 @@ Sources: parquet.thrift (ColumnIndex, OffsetIndex, Statistics), PageIndex.md, Bl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,9 +25,10 @@ from pageseek.distinct import KIND as DISTINCT
 from pageseek.embedded import Directory, DoubtError, directory, fingerprint, of_leaf, opened
 from pageseek.errors import CoreError, PageseekError
 from pageseek.index import distinct
-from pageseek.index.attach import BLOOM, PAGE_INDEX, PUBLISHED, one_file
+from pageseek.index.attach import BLOOM, PAGE_INDEX, PUBLISHED
 from pageseek.index.bounds import Order
 from pageseek.index.each import each_chunk
+from pageseek.index.ends import one_file
 from pageseek.index.pages import Chunk, Page, SpansError, Values
 from pageseek.metadata import ParquetFile
 from pageseek.page_index import int64s
@@ -86,8 +87,10 @@ def verify(
     distinct_index: str | None = None,
     threads: int | None = None,
     progress: bool | Watch = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Verified:
-    """Read a file whole, and hold every index against what was read. `threads`, `progress`: as of `attach`.
+    """Read a file whole, and hold every index against what was read. `source`, `threads`, `progress`, `storage_options`: as of
+    `attach`.
 
     `distinct_index`: the column that a list in the published form is of, which its file does not say; else that of the only
     column of strings.
@@ -97,7 +100,7 @@ def verify(
     PageseekError
         The file cannot be opened. A page that cannot be read is a finding.
     """
-    one = one_file(source)
+    one = one_file(source, storage_options)
     result = Verified(one.name)
     report = Report()
     with closing(ParquetFile(one, one.open(), report)) as file:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from pageseek.storage.base import Buffer, Known, Version
-from pageseek.storage.endpoint import endpoint
+from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import is_local
 from pageseek.storage.redact import cleaned
 from pageseek.storage.remote import Answer, RemoteStore
@@ -25,6 +25,16 @@ from pageseek.storage.retry import (
     status_in,
 )
 
+# attributes of an object that a filesystem of pyarrow tells, and takes
+WRITABLE = ("Content-Type", "Cache-Control", "Content-Language")
+
+
+def endpoint_of(filesystem: pafs.FileSystem, path: str) -> Endpoint:
+    """The far end that a path lies at: a bucket, where the filesystem has some."""
+    kind = filesystem.type_name
+    bucket = path.lstrip("/").partition("/")[0] if kind in ("s3", "gcs") else ""
+    return endpoint(f"{kind}:{bucket}")
+
 
 class ArrowStore(RemoteStore):
     """A file behind pyarrow.fs: size and modification time stand for its version, where the filesystem
@@ -38,11 +48,7 @@ class ArrowStore(RemoteStore):
         patience: Patience | None = None,
         known: Known | None = None,
     ) -> None:
-        kind = filesystem.type_name
-        place = endpoint(
-            f"{kind}:{path.lstrip('/').partition('/')[0] if kind in ('s3', 'gcs') else ''}"
-        )
-        super().__init__(path, path, place, patience or Patience())
+        super().__init__(path, path, endpoint_of(filesystem, path), patience or Patience())
         self._filesystem = filesystem
         self._path = path
         self._local = is_local(filesystem)
@@ -104,23 +110,41 @@ class ArrowStore(RemoteStore):
         dated = info.mtime_ns is not None
         return Version(info.size or 0, f"{info.size}:{info.mtime_ns}", False, dated)
 
+    def attributes(self) -> dict[str, str]:
+        """What the store says of the object beside its bytes, as far as pyarrow tells that, and could write it."""
+
+        def asked() -> dict[str, str]:
+            with self._filesystem.open_input_stream(self._path) as stream:
+                found = stream.metadata() or {}
+            return {name: found[name].decode() for name in WRITABLE if found.get(name)}
+
+        if self._local:
+            return {}
+        (found,) = issue(self._endpoint, [self._asked(asked, "its attributes")])
+        return found
+
     def _fault(self, error: Exception) -> Fault:
-        text = str(error)
-        if isinstance(error, FileNotFoundError) or says_missing(text):
-            return Fault("missing", "the filesystem does not find it")
-        if isinstance(error, PermissionError) or says_denied(text):
-            return Fault("denied", "the filesystem is not let in")
-        status = status_in(text)
-        if status is not None:
-            return of_status(status, f"the store answered {status}")
-        said = cleaned(text)
-        if isinstance(error, (OSError, pa.ArrowException)):
-            passing = ("curl", "timeout", "timed out", "network", "slow_down", "connection")
-            again = any(word in text.lower() for word in passing)
-            return Fault("again" if again else "odd", said)
-        return Fault("final", said)
+        return fault_of(error)
 
     def close(self) -> None:
         """Close the file, if it was read."""
         if self._file is not None:
             self._file.close()
+
+
+def fault_of(error: Exception) -> Fault:
+    """What an error of a filesystem of pyarrow means."""
+    text = str(error)
+    if isinstance(error, FileNotFoundError) or says_missing(text):
+        return Fault("missing", "the filesystem does not find it")
+    if isinstance(error, PermissionError) or says_denied(text):
+        return Fault("denied", "the filesystem is not let in")
+    status = status_in(text)
+    if status is not None:
+        return of_status(status, f"the store answered {status}")
+    said = cleaned(text)
+    if isinstance(error, (OSError, pa.ArrowException)):
+        passing = ("curl", "timeout", "timed out", "network", "slow_down", "connection")
+        again = any(word in text.lower() for word in passing)
+        return Fault("again" if again else "odd", said)
+    return Fault("final", said)

@@ -151,23 +151,25 @@ class ObstoreFiles(Files):
         store.opened(known.version, known, None)
         return store
 
-    def store(self, patience: Patience) -> Any:
-        """The store of obstore, one for all files and scans with the same options, so that connections are kept."""
+    def store(self, patience: Patience, tries_again: bool = False) -> Any:
+        """The store of obstore, one for all files and scans with the same options, so that connections are kept.
+        `tries_again`: it does that itself, for what is many requests.
+        """
         _guard()
         if self.given is not None:
             return self.given
-        what = (self.url, _frozen(self.options), patience)
+        what = (self.url, _frozen(self.options), patience, tries_again)
         with _lock:
             found = _stores.pop(what, None)
         if found is None:
-            found = self._make(patience)
+            found = self._make(patience, patience.retries if tries_again else 0)
         with _lock:
             _stores[what] = found
             if len(_stores) > STORES:
                 _stores.popitem(last=False)
         return found
 
-    def _make(self, patience: Patience) -> Any:
+    def _make(self, patience: Patience, retries: int) -> Any:
         from obstore import store
         from obstore.exceptions import BaseError
 
@@ -189,8 +191,8 @@ class ObstoreFiles(Files):
             client.setdefault("allow_http", True)
         client.setdefault("read_timeout", timedelta(seconds=patience.timeout))
         client.setdefault("connect_timeout", timedelta(seconds=min(patience.timeout, CONNECT)))
-        client.setdefault("timeout", LONGEST_BODY)
-        more.setdefault("retry_config", {"max_retries": 0})  # one place tries again: ours
+        client.setdefault("timeout", max(LONGEST_BODY, timedelta(seconds=patience.timeout)))
+        more.setdefault("retry_config", {"max_retries": retries})  # 0: one place tries again: ours
         try:
             if parts.scheme in HTTP:
                 if config:
@@ -283,14 +285,14 @@ class ObstoreStore(RemoteStore):
 
     def opened(self, version: Version, known: Known | None, tail: Any) -> None:
         """It is of this version, to which reads are tied from here on."""
-        self._match = _etag(version)
+        self._match = etag_of(version)
         self._opened(version, known, tail)
 
     def _end(self, known: Known | None, needed: Needed) -> tuple[Version, Any]:
         version, tail = self._first(known)
         if known is not None and version == known.version:
             return version, tail
-        self.version, self._match, size = version, _etag(version), version.size
+        self.version, self._match, size = version, etag_of(version), version.size
         if tail is None:
             n = min(self.tail_bytes, size)
             tail = self._checked(size - n, n) if n else b""
@@ -306,7 +308,7 @@ class ObstoreStore(RemoteStore):
         from obstore import exceptions
 
         wanted = self.tail_bytes
-        unless = _etag(known.version) if known is not None else None
+        unless = etag_of(known.version) if known is not None else None
         begun = time.monotonic()
         self.requests = 1  # what was asked before is counted as tried again
         try:
@@ -316,7 +318,7 @@ class ObstoreStore(RemoteStore):
                 assert known is not None
                 return known.version, None
             data = answer.bytes()
-            version, (start, stop) = _version(answer.meta), answer.range
+            version, (start, stop) = version_of(answer.meta), answer.range
             if stop == version.size and stop - start == len(data) == min(wanted, version.size):
                 self._endpoint.measured(len(data), time.monotonic() - begun, first)
                 return version, data
@@ -340,12 +342,12 @@ class ObstoreStore(RemoteStore):
 
     def _get(self, offset: int, length: int) -> Answer:
         answer, first = self._ask((offset, offset + length), if_match=self._match)
-        return Answer(answer.bytes(), answer.range[0], _version(answer.meta), first)
+        return Answer(answer.bytes(), answer.range[0], version_of(answer.meta), first)
 
     def _look(self) -> Version:
         import obstore
 
-        return _version(obstore.head(self._files.store(self._patience), self._path))
+        return version_of(obstore.head(self._files.store(self._patience), self._path))
 
     def _confirm(self) -> None:
         """By a range, which a URL that is signed allows: as a rule it is not sent."""
@@ -355,9 +357,30 @@ class ObstoreStore(RemoteStore):
             answer, _ = self._ask((0, 1), if_none_match=self._match)
         except exceptions.NotModifiedError:
             return
-        now = _version(answer.meta)
+        now = version_of(answer.meta)
         if now != self.version:
             raise self._changed(now)
+
+    def attributes(self) -> dict[str, str]:
+        """Content-Type and the like, and what users have said of the object."""
+        (answer,) = issue(self._endpoint, [self._asked(self._described, "its attributes")])
+        return {str(name): str(value) for name, value in answer.attributes.items()}
+
+    def revision(self) -> dict[str, str]:
+        """By what a store tells that an object is still of this version when it is to be replaced (obstore.UpdateVersion).
+
+        Raises FileChangedError where it is of another one now.
+        """
+        (answer,) = issue(self._endpoint, [self._asked(self._described, "its version")])
+        now = version_of(answer.meta)
+        if now != self.version:
+            raise self._changed(now)
+        found = {"e_tag": answer.meta["e_tag"], "version": answer.meta["version"]}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _described(self) -> Any:
+        answer, _ = self._ask((0, 1), if_match=self._match)
+        return answer
 
     def _fault(self, error: Exception) -> Fault:
         return fault_of(error, self._secrets)
@@ -399,7 +422,7 @@ class _Listing(RemoteStore):
         return fault_of(error, self._secrets)
 
 
-def _version(meta: Any) -> Version:
+def version_of(meta: Any) -> Version:
     size, etag, when = meta["size"], meta["e_tag"], meta["last_modified"]
     if etag is not None:
         return Version(size, etag, not etag.startswith("W/"))
@@ -407,7 +430,7 @@ def _version(meta: Any) -> Version:
     return Version(size, f"{size}:{when.timestamp() if dated else ''}", False, dated)
 
 
-def _etag(version: Version) -> str | None:
+def etag_of(version: Version) -> str | None:
     """The ETag that a version was proven by, if it was."""
     return version.tag if version.strong else None
 

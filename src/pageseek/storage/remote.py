@@ -74,6 +74,10 @@ class RemoteStore:
         """What a failure of these two means."""
         raise NotImplementedError
 
+    def attributes(self) -> dict[str, str]:
+        """What the store keeps of the object beside its bytes, such as Content-Type; nothing where that is not told."""
+        return {}
+
     def close(self) -> None:
         """Nothing is held."""
 

@@ -107,38 +107,59 @@ def resolve(
     is no data, unless the name has a `=`. Below a directory, or below the part of a glob that has no magic, the
     names of folders such as `k=1` are partitions of the files in them.
     """
-    if isinstance(source, str):
-        scheme = urlsplit(source).scheme if ":" in source else ""
-        if scheme == "file":
-            return _local(unquote(urlsplit(source).path))
-        if len(scheme) > 1 and not os.path.exists(source):  # a local name may have a colon
-            from pageseek.storage.urls import from_url
-
-            return _on_filesystem(*from_url(source, scheme, storage_options or {}), patience)
-        return _local(source)
+    named = _named(source, storage_options)
+    if named is not None:
+        filesystem, path = named
+        return _local(path) if filesystem is None else _on_filesystem(filesystem, path, patience)
     if isinstance(source, Source):
         return [source]
     if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
         return [Source("<memory>", data=bytes(source))]
+    if isinstance(source, Sequence):
+        return [one for item in source for one in resolve(item, storage_options, patience)]
+    raise TypeError(
+        f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes"
+    )
+
+
+def place(
+    target: Any, storage_options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE
+) -> Source:
+    """Where one file is to be written: a path, a URL or (filesystem, path). Nothing need be there, and nothing is asked."""
+    named = _named(target, storage_options)
+    if named is None:
+        raise TypeError(f"output {type(target).__name__}: a path, URL or (filesystem, path)")
+    filesystem, path = named
+    if filesystem is None:
+        return Source(path)
+    return Source(path, filesystem, patience=patience)
+
+
+def _named(
+    source: Any, storage_options: Mapping[str, Any] | None
+) -> tuple[pafs.FileSystem | Files | None, str] | None:
+    """What opens the files of a path, a URL or a pair, None for this machine, and the path there; None of other things."""
+    if isinstance(source, str):
+        scheme = urlsplit(source).scheme if ":" in source else ""
+        if scheme == "file":
+            return None, unquote(urlsplit(source).path)
+        if len(scheme) > 1 and not os.path.exists(source):  # a local name may have a colon
+            from pageseek.storage.urls import from_url
+
+            return from_url(source, scheme, storage_options or {})
+        return None, source
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
         files, path = source
         if isinstance(files, (pafs.FileSystem, Files)):
-            return _on_filesystem(files, path, patience)
+            return files, path
         if not isinstance(files, (str, os.PathLike)):
             from pageseek.storage.urls import of_pair
 
             found = of_pair(files, path)
-            if isinstance(found, str):
-                return _local(found)
-            if found is not None:
-                return _on_filesystem(*found, patience)
-    if isinstance(source, Sequence):
-        return [one for item in source for one in resolve(item, storage_options, patience)]
+            return (None, found) if isinstance(found, str) else found
     if isinstance(source, os.PathLike):
-        return _local(os.fspath(source))
-    raise TypeError(
-        f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes"
-    )
+        return None, os.fspath(source)
+    return None
 
 
 def _hidden(name: str) -> bool:

@@ -89,6 +89,9 @@ class Connection(socketserver.StreamRequestHandler):
             if fault and fault.kind in ("close", "reset", "hang"):
                 return self._leave(fault)
             reply = self._reply(request, fault)
+            if fault and fault.kind == "lost":
+                reply.content.close()
+                return False
             if not self.owner.etags:
                 reply.headers.pop("ETag", None)
             try:

@@ -17,6 +17,7 @@ Kind = Literal[
     "close",  # the connection ends before the answer
     "reset",  # so, by RST in place of FIN
     "hang",  # no answer, ever
+    "lost",  # what was asked is done, and the connection ends before the answer
     "cut",  # the connection ends after `after` bytes of the body
     "stall",  # nothing more comes after `after` bytes of the body
     "wrong_range",  # Content-Range names the bytes one further on

@@ -1,0 +1,102 @@
+"""What indexes are attached to, and where the new file goes: from what the user gives to one file and a target."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from pageseek.errors import UnsupportedError
+from pageseek.index.delta import DeltaEnd
+from pageseek.index.store_target import StoreTarget
+from pageseek.index.tables import refuse_inside
+from pageseek.index.target import LocalTarget, Target
+from pageseek.records import dataclass
+from pageseek.storage import Source, Store, resolve
+from pageseek.storage.resolve import place
+from pageseek.storage.writing import EXISTS
+
+
+def one_file(source: Any, storage_options: Mapping[str, Any] | None = None) -> Source:
+    """The file that somebody names."""
+    found = resolve(source, storage_options)
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} files: indexes are attached to one at a time")
+    return _here(found[0])
+
+
+def _here(one: Source) -> Source:
+    """On this machine's disk a path says all."""
+    files, path = one.filesystem, one.path
+    while isinstance(files, pafs.SubTreeFileSystem):
+        path, files = os.path.join(files.base_path, path.lstrip("/")), files.base_fs
+    return Source(path) if isinstance(files, pafs.LocalFileSystem) else one
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where the new file goes. `in_place`: to where the old one is."""
+
+    to: Source
+    in_place: bool
+    overwrite: bool
+
+    @property
+    def shown(self) -> str:
+        """The place, without secrets."""
+        return self.to.name
+
+    def target(self, source: Store) -> Target:
+        """What the file that is made from an open one is written to."""
+        if self.to.filesystem is not None:
+            return StoreTarget(self.to, source, self.in_place, self.overwrite)
+        path, replaces = self.to.path, self.in_place or self.overwrite
+        return LocalTarget(path, path if self.in_place else None, replaces)
+
+    def done(self, size: int) -> None:
+        """The new file of so many bytes is there; nobody has to be told."""
+
+
+def end_of(
+    source: Source,
+    output: Any,
+    in_place: bool,
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    table: Any = None,
+) -> End | DeltaEnd:
+    """Where the new file goes. What can be known to fail later fails here."""
+    if table is not None:
+        if in_place or overwrite or output is not None:
+            raise ValueError(
+                "with table= the new file goes beside the old one: neither output=, in_place= nor overwrite="
+            )
+        return DeltaEnd(source, table, storage_options)
+    if in_place == (output is not None):
+        raise ValueError("one of output=PATH and in_place=True is required, and not both")
+    if in_place:
+        if overwrite:
+            raise ValueError("overwrite=True goes with output=PATH")
+        if source.data is not None:
+            raise UnsupportedError(
+                f"{source.name}: bytes at hand are not changed in_place: give output=PATH"
+            )
+        refuse_inside(source)
+        return End(source, True, False)
+    to = _here(place(output, storage_options))
+    refuse_inside(to)
+    if _same(to, source):
+        raise ValueError(f"output={to.name!r} is the file itself: say in_place=True for that")
+    if to.filesystem is None and not overwrite and os.path.lexists(to.path):
+        raise FileExistsError(f"{to.path}: {EXISTS}")
+    return End(to, False, overwrite)
+
+
+def _same(one: Source, other: Source) -> bool:
+    if one.data is not None or other.data is not None:
+        return False
+    if one.filesystem is None and other.filesystem is None:
+        return os.path.exists(one.path) and os.path.samefile(one.path, other.path)
+    return one.key == other.key

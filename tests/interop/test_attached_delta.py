@@ -1,0 +1,188 @@
+"""Indexes attached to files of Delta Lake tables, through the table: its rows, partitions and statistics stay."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.index import delta as room
+
+deltalake = pytest.importorskip("deltalake", "1.6")
+N = 4_000
+ROWS = pa.table(
+    {
+        "id": pa.array(range(N)),
+        "k": pa.array([("x y/%=ü", "b", None)[i % 3] for i in range(N)]),
+        "d": pa.array([dt.date(2024, 1, 1 + i % 2) for i in range(N)]),
+        "on": pa.array([True] * N),
+        "t": pa.array([dt.datetime(2024, 1, 1, 12, 0, 0, 1000 * (i % 900)) for i in range(N)], pa.timestamp("us", "UTC")),
+        "n": pa.array([dt.datetime(2024, 1, 1, 12)] * N, pa.timestamp("us")),
+        "day": pa.array([dt.date(1960, 1, 1) + dt.timedelta(days=i) for i in range(N)]),
+        "price": pa.array([Decimal(i) / 100 for i in range(N)], pa.decimal128(12, 2)),
+        "real": pa.array([i / 7 for i in range(N)]),
+        "text": pa.array([f'"{i % 50:04d}\\' for i in range(N)]),
+        "s": pa.array([{"u": i if i % 5 else None} for i in range(N)]),
+    }
+)  # fmt: skip
+
+
+KEYS = ["k", "d", "on"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    made = str(tmp_path / "a table")
+    deltalake.write_deltalake(made, ROWS, partition_by=KEYS)
+    return made
+
+
+def opened(root: str) -> Any:
+    return deltalake.DeltaTable(root)
+
+
+def sorted_rows(table: Any) -> pa.Table:
+    return table.to_pyarrow_table().sort_by("id")
+
+
+def said(table: Any) -> list[dict[str, Any]]:
+    """What the log says of the files, without their names, sizes and times."""
+    found = pa.table(table.get_add_actions()).to_pylist()
+    for one in found:
+        for name in ("path", "size_bytes", "modification_time"):
+            del one[name]
+    return sorted(found, key=repr)
+
+
+def files(table: Any) -> list[str]:
+    root = os.path.realpath(unquote(table.table_uri.removeprefix("file://")))
+    paths = pa.table(table.get_add_actions())["path"].to_pylist()
+    return [os.path.join(root, unquote(path)) for path in paths]
+
+
+def test_all_files_of_a_table(root: str) -> None:
+    table = opened(root)
+    before, wanted, names = said(table), sorted_rows(table), files(table)
+    assert len(names) == 6
+    for path in names:
+        made = ps.index.attach(path, bloom=["text"], distinct=["text"], table=table)
+        assert made.path != path and os.path.dirname(made.path) == os.path.dirname(path)
+        assert os.path.getsize(made.path) == made.bytes_after
+    for now in (table, opened(root)):
+        assert now.version() == 6
+        assert sorted_rows(now).equals(wanted)
+        assert said(now) == before
+        assert ps.read_table(now).sort_by("id")["price"].equals(wanted["price"])
+        assert len(files(now)) == 6
+    found = ps.scan(opened(root), filter="text = 'none'", prune=["distinct"])
+    report = found.explain(analyze=True).to_dict()
+    assert report["row_groups"]["pruned_by"] == {"distinct": 6} and report["rows"]["read"] == 0
+    # of the partitions, too
+    only = opened(root).to_pyarrow_table(filters=[("k", "=", "x y/%=ü")])
+    assert only.num_rows == sum(one == "x y/%=ü" for one in ROWS["k"].to_pylist())
+    # the older version is still there
+    assert deltalake.DeltaTable(root, version=0).to_pyarrow_table().num_rows == N
+
+
+def test_and_taken_out_again(root: str) -> None:
+    table = opened(root)
+    path = files(table)[0]
+    before = Path(path).read_bytes()
+    made = ps.index.attach(path, table=table)
+    back = ps.index.detach(made.path, table=table)
+    assert Path(back.path).read_bytes() == before
+    assert sorted_rows(opened(root)).num_rows == N
+
+
+@pytest.mark.parametrize("how", ["compact", "delete", "attach"])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_file_that_others_take_out_meanwhile(
+    root: str, how: str, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the commit, or in the moment of it: rows are never there twice, nor do they come back."""
+    deltalake.write_deltalake(root, ROWS, mode="append", partition_by=KEYS)
+    table = opened(root)
+    path = files(table)[0]
+    done: list[str] = []
+
+    def others() -> None:
+        if not done:
+            done.append(how)
+            if how == "compact":
+                assert opened(root).optimize.compact()["numFilesRemoved"] == 12
+            elif how == "delete":
+                opened(root).delete()
+            else:
+                ps.index.attach(path, page_index=["id"], table=opened(root))
+
+    real = room._stats
+
+    def stats(action: Any) -> str:
+        others()
+        return real(action)
+
+    if late:
+        monkeypatch.setattr(room, "_stats", stats)
+    with pytest.raises(ps.FileChangedError, match="taken"):
+        ps.index.attach(
+            path, bloom=["text"], table=table, progress=lambda _: None if late else others()
+        )
+    assert done
+    named = files(opened(root))
+    assert opened(root).version() == 2  # nothing but theirs
+    assert opened(root).to_pyarrow_table().num_rows == (0 if how == "delete" else 2 * N)
+    written = {str(one) for one in Path(root).rglob("*.parquet")}
+    assert written == set(files(deltalake.DeltaTable(root, version=1))) | set(
+        named
+    )  # ours was deleted
+
+
+def test_commits_of_others_that_do_no_harm(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = opened(root)
+    path = files(table)[0]
+    real, times = room._stats, [0]
+
+    def stats(action: Any) -> str:
+        times[0] += 1
+        if times[0] < 3:
+            deltalake.write_deltalake(root, ROWS.slice(0, 1), mode="append", partition_by=KEYS)  # fmt: skip
+        return real(action)
+
+    monkeypatch.setattr(room, "_stats", stats)
+    ps.index.attach(path, table=table)
+    assert times[0] == 3 and opened(root).to_pyarrow_table().num_rows == N + 2
+
+
+def test_what_is_refused(root: str, tmp_path: Path) -> None:
+    table = opened(root)
+    path = files(table)[0]
+    alone = tmp_path / "x.parquet"
+    pq.write_table(ROWS, alone)
+    with pytest.raises(ValueError, match="no such file"):
+        ps.index.attach(alone, table=table)
+    with pytest.raises(ValueError, match="beside the old one"):
+        ps.index.attach(path, table=table, in_place=True)
+    with pytest.raises(ps.UnsupportedError, match=r"table=DeltaTable"):
+        ps.index.attach(path, in_place=True)
+    assert opened(root).version() == 0
+    tracked = str(tmp_path / "tracked")
+    deltalake.write_deltalake(tracked, ROWS.select(["id"]))
+    log = Path(tracked, "_delta_log", "00000000000000000000.json")
+    text = log.read_text().replace('"writerFeatures":["timestampNtz"]', '"writerFeatures":["rowTracking"]')  # fmt: skip
+    if "rowTracking" not in text:
+        text = text.replace(
+            '"minReaderVersion":1,"minWriterVersion":2',
+            '"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["rowTracking","domainMetadata"]',
+        )
+    log.write_text(text)
+    tracking = opened(tracked)
+    with pytest.raises(ps.UnsupportedError, match="rowTracking"):
+        ps.index.attach(files(tracking)[0], table=tracking)
