@@ -302,6 +302,35 @@ def test_where_to_has_to_be_said(plain: Path) -> None:
         ps.index.attach(plain, output=plain)
 
 
+def test_what_is_there_is_replaced_only_if_told(
+    plain: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    out = tmp_path / "out.parquet"
+    out.write_bytes(b"others")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        ps.index.attach(plain, output=out)
+    with pytest.raises(ValueError, match="overwrite=True goes with output"):
+        ps.index.attach(plain, in_place=True, overwrite=True)
+    assert out.read_bytes() == b"others"
+    ps.index.attach(plain, output=out, overwrite=True)
+    assert same(ps.read_table(out), ps.read_table(plain))
+
+    def late(_: Any) -> None:  # it comes while the new file is written
+        new.write_bytes(b"others")
+
+    for links in (True, False):  # not every disk has them
+        new = tmp_path / f"new-{links}.parquet"
+        if not links:
+            monkeypatch.setattr(os, "link", lambda *_: os.stat("/nowhere/at/all"))
+        with pytest.raises(FileExistsError, match="overwrite=True"):
+            ps.index.attach(plain, page_index=["id"], output=new, progress=late)
+        assert new.read_bytes() == b"others"
+        new.unlink()
+        ps.index.attach(plain, page_index=["id"], output=new)
+        assert same(ps.read_table(new), ps.read_table(plain))
+    assert sorted(os.listdir(tmp_path)) == ["new-False.parquet", "new-True.parquet", "out.parquet"]
+
+
 @pytest.mark.parametrize(
     ("knobs", "message"),
     [

@@ -25,6 +25,7 @@ from pageseek.index.store_target import StoreTarget
 from pageseek.index.target import LocalTarget, Target
 from pageseek.storage import Source, Store
 from pageseek.storage.lake import table_of_lake
+from pageseek.storage.redact import cleaned, secrets_of
 from pageseek.storage.writing import writer
 
 # what a writer has to know, and is kept where a file is exchanged for one with the same rows
@@ -45,6 +46,7 @@ class DeltaEnd:
         """UnsupportedError where the table asks more of writers than is known here; ValueError where it has no such file."""
         self._table = table
         self._name = f"Delta table {table.table_uri}"
+        self._secrets = secrets_of(dict(getattr(table, "_storage_options", None) or {}))
         try:
             from deltalake.transaction import AddAction, RemoveAction
         except ImportError:
@@ -96,8 +98,14 @@ class DeltaEnd:
         StoreError
             The commit failed.
         """
+        from deltalake.exceptions import DeltaError
+
         try:
             self._commit(size)
+        except DeltaError as error:
+            said = cleaned(str(error), self._secrets)
+            self._delete()
+            raise StoreError(f"{self._name}: the commit failed: {said}") from None
         except BaseException:
             self._delete()
             raise
@@ -129,7 +137,7 @@ class DeltaEnd:
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )  # fmt: skip
             except CommitFailedError as error:
-                why = str(error).partition("\n")[0]
+                why = cleaned(str(error), self._secrets)
                 continue
             self._table.update_incremental()
             return
