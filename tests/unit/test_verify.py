@@ -397,7 +397,7 @@ def test_values_of_a_width_that_none_can_have(tmp_path: Path, width: int | None)
     assert made.added == {("page_index", "x"): 1, ("page_index", "id"): 1}
     assert ps.index.verify(out).ok
     with pytest.raises(ps.UnsupportedError, match="values of"):
-        ps.index.attach(path, bloom=["x"], output=out)
+        ps.index.attach(path, bloom=["x"], output=out, overwrite=True)
 
 
 def test_a_list_of_a_column_that_has_none(tmp_path: Path) -> None:
