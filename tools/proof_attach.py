@@ -137,9 +137,9 @@ def attach_all(path: Path, out: Path) -> dict[tuple[str, str], int]:
     """Attach what the file takes; chunks by kind and column. PageseekError: it takes nothing."""
     knobs = accepted(path)
     try:
-        made = ps.index.attach(path, **knobs, output=out)
+        made = ps.index.attach(path, **knobs, output=out, overwrite=True)
     except ps.PageseekError:
-        made = ps.index.attach(path, **taken(path, out, knobs), output=out)
+        made = ps.index.attach(path, **taken(path, out, knobs), output=out, overwrite=True)
     return made.added
 
 
@@ -148,7 +148,7 @@ def taken(path: Path, out: Path, knobs: dict[str, Any]) -> dict[str, Any]:
 
     def goes(**one: Any) -> bool:
         try:
-            ps.index.attach(path, page_index=False, **one, output=out)
+            ps.index.attach(path, page_index=False, **one, output=out, overwrite=True)
         except ps.PageseekError:
             return False
         out.unlink()
@@ -227,7 +227,7 @@ def try_file(path: Path, folder: Path) -> Outcome:
     whole = path.read_bytes()
     if after.read_bytes()[:end] != whole[:end]:
         made.wrong.append("the data is not where it was")
-    ps.index.detach(after, output=back)
+    ps.index.detach(after, output=back, overwrite=True)
     gone = back.read_bytes()
     if gone[:end] != whole[:end]:
         made.wrong.append("the data is not there again")
@@ -454,7 +454,7 @@ def try_rest(path: Path) -> None:
             continue
     out = path.with_name("rest.parquet")
     try:
-        ps.index.detach(path, output=out)
+        ps.index.detach(path, output=out, overwrite=True)
         out.unlink()
     except ps.PageseekError:
         pass
