@@ -20,7 +20,9 @@ def main() -> None:
         groups = file.num_row_groups
     before = of("VmRSS")
     CLEAR.write_text("5")
-    ps.index.attach(sys.argv[1], bloom=["id"], distinct=["text"], output=sys.argv[2], overwrite=True, threads=2)
+    ps.index.attach(
+        sys.argv[1], bloom=["id"], distinct=["text"], output=sys.argv[2], overwrite=True, threads=2
+    )
     said = {"before": before, "peak": of("VmHWM"), "groups": groups}
     sys.stdout.write(json.dumps(said) + "\n")
 

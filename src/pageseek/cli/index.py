@@ -37,7 +37,9 @@ def add_parser(commands: Any) -> None:
     for adding in (one, two):
         adding.add_argument("--output", metavar="FILE", help="where the new file goes")
         adding.add_argument("--in-place", action="store_true", help="replace the file")
-        adding.add_argument("--overwrite", action="store_true", help="let --output replace what is there")
+        adding.add_argument(
+            "--overwrite", action="store_true", help="let --output replace what is there"
+        )
     for name, run, what in (
         ("list", _list, "the indexes that a file has"),
         ("verify", _verify, "hold every index against the data; exit code 1 where one is wrong"),
