@@ -54,9 +54,18 @@ void ps_list_places(const ps_list *list, int64_t base, int64_t *offsets, int64_t
     }
 }
 
+/* Whether all values of a row group are known. One that has neither value nor null nor NaN contradicts itself, or
+ * has no rows. */
+static bool is_known(const ps_list *list, size_t g) {
+    size_t row = (list->n_values + 7) / 8;
+    uint8_t flags = list->flags[g], some = flags & (NULLS | NANS);
+    for (size_t i = 0; list->has && i < row; i++) some |= list->has[g * row + i];
+    return flags & COMPLETE && (some || (!list->has && list->n_values));
+}
+
 void ps_list_exact(const ps_list *list, uint8_t *exact) {
     for (size_t g = 0; g < list->n_groups; g++)
-        exact[g] = list->flags[g] & COMPLETE && (list->has || list->n_groups == 1);
+        exact[g] = is_known(list, g) && (list->has || list->n_groups == 1);
 }
 
 /* Of the values of a row group: whether any passes, and whether all do. */
@@ -84,7 +93,7 @@ void ps_list_judge(const ps_list *list, const uint8_t *passes, bool null_passes,
         uint8_t flags = list->flags[g];
         bool nulls = flags & NULLS, nans = floats && flags & NANS, some = any, every = all;
         if (list->has) of_values(list->has + g * row, bits, row, &some, &every);
-        bool known = flags & COMPLETE;
+        bool known = is_known(list, g);
         may[g] = !known || some || (nulls && null_passes) || (nans && nan_passes);
         must[g] = known && every && (!nulls || null_passes) && (!nans || nan_passes);
     }

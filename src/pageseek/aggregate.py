@@ -11,16 +11,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek._core import rows
+from pageseek.arrays import of_numpy
 from pageseek.asking import answered
 from pageseek.bounds import ChunkValues
 from pageseek.cache import cache
 from pageseek.columns import output, tested
 from pageseek.doubts import Doubts, trusting
-from pageseek.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
+from pageseek.errors import (
+    CorruptFileError,
+    NoColumnError,
+    PageseekError,
+    PredicateError,
+    UnsupportedError,
+)
 from pageseek.evolution import View
 from pageseek.fetch import Fetcher
 from pageseek.judge import account
@@ -40,6 +48,7 @@ from pageseek.types import FLOAT_KINDS, Form, Options
 FUNCTIONS = ("count", "min", "max")
 ANSWERED, BOUNDS = "answered", "bounds"
 HELD = 16  # files that are kept open from planning to reading
+MOST_ROWS = (1 << 63) - 1
 
 
 class Wanted(NamedTuple):
@@ -356,7 +365,11 @@ class _Work:
         made = {}
         for one in self._wanted:
             if not one.path:
-                made[one.name] = pa.array([self._num_rows], pa.int64())
+                if self._num_rows > MOST_ROWS:
+                    raise CorruptFileError(
+                        f"{self._num_rows:,} rows, as the files claim: more than a count holds"
+                    )
+                made[one.name] = of_numpy(np.array([self._num_rows], np.int64))
             else:
                 column = self._columns[one.path]
                 kind = _type_at(self._plan.schema, column.name, column.below)

@@ -60,6 +60,7 @@ SCHEMAS = 64  # stored by files of one kind
 RECORDS = 1 << 14  # column chunks at a time
 SHARE = 4  # one of so many files that have lists is enough to look at the lists of all
 LISTS = 8 << 20  # bytes of lists that do not lie in the ends of the files
+MOST_ROWS = 1 << 40  # of a row group
 SCHEMA = b"ARROW:schema"
 KEYS = SCHEMA, KEY, PUBLISHED_KEY
 AT: dict[str, int] = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
@@ -324,7 +325,8 @@ class Alike:
         self, kind: Kind, records: Records, batch: Batch, use: frozenset[str], report: Report
     ) -> None:
         self.kind, self.records, self.counts = kind, records, records.counts
-        self.alone = np.zeros(len(records.members), np.bool_)
+        # one that claims so many rows is left out of sums
+        self.alone = records.of_files(np.array(records.counts, np.int64) > MOST_ROWS) > 0
         self.final: list[bool] = [False] * len(self.counts)
         self._exact: dict[
             int, Flags
@@ -385,7 +387,7 @@ class Alike:
             listed = records.listed(kind, test.leaf, test.form, batch, report)
             self.alone |= listed.doubtful
             if listed.values is not None:
-                answer = listed.values.answer(test)
+                answer = listed.values.judge(test)
                 may, must = (
                     np.ones(len(self.counts), np.uint8),
                     np.zeros(len(self.counts), np.uint8),

@@ -217,7 +217,8 @@ class Briefs:
             if source.filesystem is None and source.data is None and self._asked(source):
                 asked.append(i)
         paths = tuple([self._sources[i].path for i in asked])
-        batch = cache.batch(paths)
+        limit = self._request.limits.max_metadata_bytes
+        batch = cache.batch(paths, limit)
         if batch is None:
             ends: dict[int, End] = {}
             held = self._reads = self._bytes = 0
@@ -232,7 +233,7 @@ class Briefs:
             self._report.requests += self._reads
             self._report.waves += self._reads
             self._report.bytes["metadata"] += self._bytes
-            batch = Batch(paths, len(asked), ends)
+            batch = Batch(paths, len(asked), ends, limit)
             cache.add_batch(batch)
         asked = asked[: batch.looked_at]
         if batch.looked_at < len(paths):

@@ -187,11 +187,11 @@ class FileCache:
                 self._drop(len(self._files) - self._most())
             self._shrink()
 
-    def batch(self, paths: tuple[str, ...]) -> Batch | None:
-        """The ends of these local files, if they were read together and all lie there as they were."""
+    def batch(self, paths: tuple[str, ...], limit: int) -> Batch | None:
+        """The ends of these local files, if they were read together, with this limit, and all lie there as they were."""
         with self._lock:
             batch = self._batches.get(paths)
-        if batch is None or not batch.is_current():
+        if batch is None or batch.limit != limit or not batch.is_current():
             return None
         with self._lock:
             if paths in self._batches:

@@ -52,14 +52,18 @@ class Batch:
         Their footers, each with its length and the magic number behind it.
     at : dict
         Where in these each footer begins, and its length.
+    limit : int
+        Bytes that a footer might have.
     made : dict
         What was read of footers, lists of what has `nbytes`, for those who look at them again.
     """
 
-    __slots__ = ("_tails", "at", "feet", "looked_at", "made", "paths", "seen")
+    __slots__ = ("_tails", "at", "feet", "limit", "looked_at", "made", "paths", "seen")
 
-    def __init__(self, paths: tuple[str, ...], looked_at: int, ends: dict[int, End]) -> None:
-        self.paths, self.looked_at = paths, looked_at
+    def __init__(
+        self, paths: tuple[str, ...], looked_at: int, ends: dict[int, End], limit: int
+    ) -> None:
+        self.paths, self.looked_at, self.limit = paths, looked_at, limit
         self.seen = {i: end.seen for i, end in ends.items()}
         self.feet = b"".join([end.tail[end.start :] for end in ends.values()])
         starts = accumulate([end.length + 8 for end in ends.values()], initial=0)

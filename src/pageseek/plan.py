@@ -37,6 +37,7 @@ SMALL = 1 << 18  # values that one thread has read before another is ready
 # values of a row group below which threads wait for each other, for the interpreter's lock, rather than work: by two
 # threads files of 5,000 rows and 4 columns took 1.8 times as long, of 20,000 rows and 16 columns as long
 PIECE = 1 << 17
+HEAVY = 1 << 20  # bytes of a row group that are work for a thread, however few values they are
 FAR_AHEAD = 16  # row groups that may wait for a distant store at a time
 AT_ONCE = 4  # requests that a file is worth before row groups share one, unless it is tiny
 UNKNOWN = 8 << 20  # bytes that a job in a file may take that is not open yet
@@ -130,7 +131,9 @@ class ScanPlan:
             rows_left * max(len(self.schema), 1),
             sum(len(f.groups) for f in self.files),
         )
-        if not far and (threads == 1 or values < SMALL or values < PIECE * pieces):
+        size = sum(file.version.size for file in self.files)
+        light = values < PIECE * pieces and size < HEAVY * pieces
+        if not far and (threads == 1 or values < SMALL or light):
             return None
         return Crew(threads, FAR_AHEAD if far else threads + 1, self.request.max_ahead_bytes)
 

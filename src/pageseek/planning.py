@@ -456,7 +456,7 @@ def _count_gone(gone: Gone, report: Report) -> None:
         report.files.prune(mechanism, files)
         report.row_groups.prune(mechanism, row_groups)
         report.rows.prune(mechanism, num_rows)
-    report.step()
+    report.step(gone.files)
 
 
 def _cut(

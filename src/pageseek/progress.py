@@ -67,12 +67,12 @@ def watched(progress: bool | Watch, report: Report) -> Iterator[None]:
 
     stage, done = "", 0
 
-    def tell(now: Report) -> None:
+    def tell(now: Report, n: int) -> None:
         nonlocal stage, done
         name, count = ("row groups", now.row_groups) if now.analyzed else ("files", now.files)
         if name != stage:
             stage, done = name, 0
-        done += 1
+        done += n
         total = count.total - (sum(count.pruned_by.values()) if now.analyzed else 0)
         watch(Progress(stage, done, max(total, done), now.rows_out, sum(now.bytes.values())))
 

@@ -144,14 +144,14 @@ class Report:
     executed: dict[tuple[str, int], int] = field(default_factory=dict)  # row group -> its rows
     notes: list[str] = field(default_factory=list)
     lanes: dict[int, int] = field(default_factory=dict)  # waves of what went on side by side
-    watch: Callable[[Report], None] | None = field(
+    watch: Callable[[Report, int], None] | None = field(
         default=None, compare=False
     )  # is told of each step
 
-    def step(self) -> None:
-        """A file was planned, or a row group read."""
+    def step(self, n: int = 1) -> None:
+        """Files were planned, or row groups read: so many."""
         if self.watch is not None:
-            self.watch(self)
+            self.watch(self, n)
 
     def chunk(self, file: str, row_group: int, path: str, num_pages: int | None) -> LeafReport:
         """The counts of a column chunk that is going to be read; `num_pages` where an offset index tells."""

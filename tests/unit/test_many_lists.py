@@ -379,3 +379,59 @@ def _bytes() -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"s": ["a"]}), sink)
     return sink.getvalue().to_pybytes()
+
+
+# ---- what is kept, and told -------------------------------------------------------------------------
+
+
+def test_long_tests_are_not_kept_with_lists(kept: Path) -> None:
+    scan = ps.scan(str(kept), filter=ps.col("s").isin([f"x{i}" for i in range(3000)]))
+    for _ in range(3):
+        scan.plan()
+    (held,) = cache._batches.values()
+    for several in held.made.values():
+        for records in several:
+            for listed in records._listed.values():
+                assert listed.values is None or not listed.values._answers
+
+
+def test_what_is_kept_of_folders_in_turn_is_counted(kept: Path, tmp_path: Path) -> None:
+    for i, path in enumerate(sorted(kept.iterdir())):
+        folder = tmp_path / f"k={i % 10}"
+        folder.mkdir(exist_ok=True)
+        shutil.copy(path, folder)
+    before = ps.cache_info().max_bytes
+    try:
+        ps.resize_cache(60_000)
+        for i in range(1, 10):
+            ps.scan(str(tmp_path), filter=f"k >= {i} and s = 'w07'").count_rows()
+            taken = sum(batch.nbytes for batch in cache._batches.values())
+            assert taken <= ps.cache_info().bytes <= 60_000
+    finally:
+        ps.resize_cache(before)
+
+
+def test_a_limit_on_footers_is_asked_again(kept: Path) -> None:
+    ps.scan(str(kept), filter="s = 'w07'").plan()
+    for _ in range(2):
+        with pytest.raises(ps.PageseekError, match=r"00\d\.parquet"):
+            ps.scan(str(kept), filter="s = 'w07'", max_metadata_bytes=300).plan()
+
+
+def test_progress_counts_files_that_are_passed_over(kept: Path) -> None:
+    told: list[ps.Progress] = []
+    ps.scan(str(kept), filter="s = 'nowhere'", progress=told.append).to_table()
+    files = [one for one in told if one.stage == "files"]
+    assert (files[-1].done, files[-1].total) == (N, N)
+
+
+def test_links_that_lead_nowhere_are_no_files(folder: Path) -> None:
+    (folder / "circle.parquet").symlink_to(folder / "circle.parquet")
+    (folder / "gone.parquet").symlink_to(folder / "nothing")
+    (folder / "long.parquet").symlink_to("x" * 300)
+    deep = folder
+    for _ in range(3):
+        deep = deep / "d"
+        deep.mkdir()
+    shutil.copy(folder / "007.parquet", deep / "z.parquet")
+    assert ps.scan(str(folder)).count_rows() == 12 * (N + 1)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pageseek.arrays import booleans
 from pageseek.types import (
     BYTES_KINDS,
     K_BOOL,
@@ -101,7 +102,7 @@ def _cast(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
 
 def _flags(values: pa.ChunkedArray) -> Flags:
-    return np.asarray(values.combine_chunks().to_numpy(zero_copy_only=False), dtype=bool)
+    return booleans(pa.concat_arrays(values.chunks)) if values.num_chunks else np.zeros(0, np.bool_)
 
 
 def _numbers(values: pa.ChunkedArray) -> npt.NDArray[Any]:

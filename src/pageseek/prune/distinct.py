@@ -65,7 +65,7 @@ class DistinctPruner:
         found: ValueLists | None = site.file.indexes.get((test.leaf.index, test.form))
         if found is None:
             return None
-        answer, group = found.answer(test), site.row_group
+        answer, group = found.answer(test, site.report), site.row_group
         every = rows.RowRanges.all(site.file.group_rows[group])
         none = rows.RowRanges.empty()
         may, must = every if answer.may[group] else none, every if answer.must[group] else none

@@ -15,7 +15,6 @@ from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import passing
 from pageseek.types import FLOAT_KINDS, Form, to_arrow
 
-ASKED = 64  # tests whose answers are kept
 _NAN = of_numpy(np.array([np.nan]))
 
 
@@ -65,7 +64,7 @@ class ValueLists:
             self.exact = bytes(
                 np.frombuffer(self.exact, np.uint8) & np.repeat(self.sound, self._groups)
             )
-        self._answers: dict[int, Answer] = {}
+        self._asker, self._answers = 0, dict[int, Answer]()
 
     @classmethod
     def of_file(cls, payload: bytes | memoryview, row_groups: int, form: Form) -> ValueLists:
@@ -77,16 +76,19 @@ class ValueLists:
             raise DoubtError("not all of its values are such as the column has")
         return made
 
-    def answer(self, test: BoundLeaf) -> Answer:
-        """What the values say of a test, of the row groups of all files; of a list that is not sound, nothing."""
+    def answer(self, test: BoundLeaf, asker: object) -> Answer:
+        """What the values say of a test, of the row groups of all files; of a list that is not sound, nothing. It is kept
+        until somebody else asks: tests may hold a million values.
+        """
+        if self._asker != id(asker):
+            self._asker, self._answers = id(asker), {}
         made = self._answers.get(id(test))
-        if made is None:
-            if len(self._answers) >= ASKED:
-                self._answers.clear()
-            made = self._answers[id(test)] = self._judge(test)
+        if made is None or made.test is not test:
+            made = self._answers[id(test)] = self.judge(test)
         return made
 
-    def _judge(self, test: BoundLeaf) -> Answer:
+    def judge(self, test: BoundLeaf) -> Answer:
+        """The same, not kept."""
         nan = False
         if self._floats:
             nan = bool(passing(test, _NAN)[0])

@@ -182,20 +182,27 @@ def _visible(found: Iterable[tuple[str, str]]) -> list[tuple[str, Partitions]]:
     return kept
 
 
-def _walk(root: str, below: str = "") -> Iterator[tuple[str, str]]:
+def _walk(root: str) -> Iterator[tuple[str, str]]:
     """The .parquet files below a directory; hidden folders are not entered, links to folders neither."""
-    folders = []
-    with os.scandir(
-        root
-    ) as found:  # a folder left out would be rows left out: errors go to the caller
-        for entry in found:
-            name = entry.name
-            if name.endswith(SUFFIXES) and entry.is_file():
-                yield entry.path, below + name
-            elif entry.is_dir(follow_symlinks=False) and not _hidden(name):
-                folders.append((entry.path, f"{below}{name}/"))
-    for path, inside in folders:
-        yield from _walk(path, inside)
+    folders = [(root, "")]
+    while folders:
+        folder, below = folders.pop()
+        with os.scandir(
+            folder
+        ) as found:  # a folder left out would be rows left out: errors go to the caller
+            for entry in found:
+                name = entry.name
+                if name.endswith(SUFFIXES) and _is_file(entry):
+                    yield entry.path, below + name
+                elif entry.is_dir(follow_symlinks=False) and not _hidden(name):
+                    folders.append((entry.path, f"{below}{name}/"))
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link in a circle, say
+        return False
 
 
 def _match(pattern: str) -> list[tuple[str, Partitions]]:
