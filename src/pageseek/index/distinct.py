@@ -74,7 +74,7 @@ class GroupValues(NamedTuple):
 
 def nothing(leaf: Leaf) -> GroupValues:
     """Those of a row group without rows."""
-    return GroupValues(pa.array([], type_of(leaf)), nulls=False, nans=False)
+    return GroupValues(pa.nulls(0, type_of(leaf)), nulls=False, nans=False)
 
 
 class DistinctBuilder:
@@ -86,7 +86,7 @@ class DistinctBuilder:
         self._half = (
             chunk.leaf.element.type == FIXED and logical_of(chunk.leaf.element)[0] == L_FLOAT16
         )
-        self._values: pa.Array | None = pa.array([], self._type)
+        self._values: pa.Array | None = pa.nulls(0, self._type)
         self._nulls = self._nans = False
 
     def take(self, page: Page) -> None:
