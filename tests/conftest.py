@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pageseek.storage import endpoint as endpoints
 from support.object_server.server import ObjectServer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,8 +34,20 @@ def conformance() -> Path:
 
 
 @pytest.fixture
-def object_server() -> Iterator[ObjectServer]:
-    """An object server with its objects in memory: at once and faultless, until told otherwise."""
+def object_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
+    """An object server with its objects in memory: at once and faultless, until told otherwise. Its requests are
+    those of the distance that is assumed of any server, however busy this machine is.
+    """
+    monkeypatch.setattr(endpoints, "_known", {})  # a port or a bucket may have been another server's
+    monkeypatch.setattr(endpoints.Endpoint, "measured", lambda *_: None)
+    with ObjectServer() as server:
+        yield server
+
+
+@pytest.fixture
+def measured_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
+    """The same, of which the distance is learned from its answers."""
+    monkeypatch.setattr(endpoints, "_known", {})
     with ObjectServer() as server:
         yield server
 

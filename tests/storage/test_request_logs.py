@@ -43,13 +43,12 @@ def server(object_server: ObjectServer) -> ObjectServer:
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> Model:
-    """A server of which latency and bandwidth are known, so that measuring changes nothing."""
+    """Other figures of latency and bandwidth than those that are assumed."""
 
     def set_to(figures: tuple[float, float]) -> None:
         monkeypatch.setattr(endpoints, "LATENCY", figures[0])
         monkeypatch.setattr(endpoints, "BANDWIDTH", figures[1])
-        monkeypatch.setattr(endpoints.Endpoint, "measured", lambda *_: None)
-        monkeypatch.setattr(endpoints, "_known", {})  # of a server that was asked before
+        monkeypatch.setattr(endpoints, "_known", {})
         ps.clear_cache()
 
     return set_to
@@ -332,7 +331,7 @@ def arrow(server: ObjectServer, columns: list[str] | None) -> pa.Table:
 def test_no_filter_takes_no_more_requests_than_pyarrow(
     server: ObjectServer, known: Model, groups: int, columns: list[str] | None
 ) -> None:
-    known((0.02, 1e8))  # as long as nothing is measured
+    known((0.02, 1e8))
     server.latency = 0.0
     server.put(PATH, plain(groups))
     server.log.reset()

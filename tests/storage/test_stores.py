@@ -293,7 +293,10 @@ def test_an_endpoint_learns_how_far_and_how_fast() -> None:
     assert place.latency == endpoints.LEAST_LATENCY
 
 
-def test_files_of_one_server_share_what_is_measured(server: ObjectServer) -> None:
+def test_files_of_one_server_share_what_is_measured(measured_server: ObjectServer) -> None:
+    server = measured_server
+    server.put(PATH, content())
+    ps.clear_cache()
     server.latency = 0.06
     given = STRONG[1](server)
     for _ in range(6):

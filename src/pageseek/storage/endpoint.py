@@ -7,10 +7,8 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-LATENCY, BANDWIDTH = (
-    0.02,
-    1e8,
-)  # seconds, and bytes a second of a connection, until they are measured
+# seconds, and bytes a second of a connection, until they are measured
+LATENCY, BANDWIDTH = 0.02, 1e8
 LEAST_LATENCY, MOST_LATENCY = 2e-3, 5.0
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 1e6, 2e9
 SMALL, LARGE = 64 << 10, 128 << 10  # bytes of answers that tell of latency, and of bandwidth
