@@ -1,8 +1,26 @@
+from collections.abc import Sequence
 from typing import Self, final
 
 from typing_extensions import Buffer
 
 from pageseek.errors import CoreError as CoreError
+
+ENTRY_FIELDS: tuple[str, ...]
+NONE: int
+SOUND: int
+FAR: int
+DOUBTFUL: int
+UNREAD: int
+
+def find(
+    values: Buffer,
+    tails: Buffer,
+    figures: Buffer,
+    figure_size: int,
+    parts: Sequence[Buffer],
+    longest: int,
+    files: Buffer,
+) -> bytes: ...
 
 @final
 class Lists:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""Lists of different values, one or many at a time (docs/format.md, kind "distinct")."""
+"""Where the indexes of many files lie, and lists of different values, one or many at a time (docs/format.md)."""
 from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_status
 from pageseek._core.held cimport Held
 from pageseek._core.status cimport check
@@ -9,6 +9,19 @@ from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 
 cdef extern from "pageseek.h" nogil:
+    enum: PS_ENTRY_PARTS
+    ctypedef struct ps_entry_form:
+        const uint8_t *parts[6]
+        size_t lengths[6]
+        size_t longest
+    ctypedef struct ps_entry_file:
+        int64_t value, value_length, tail, tail_length, size, footer_start, first_group, num_groups
+    ctypedef struct ps_entry:
+        int64_t state, offset, length
+    ctypedef enum:
+        PS_ENTRY_NONE, PS_ENTRY_SOUND, PS_ENTRY_FAR, PS_ENTRY_DOUBTFUL, PS_ENTRY_UNREAD
+    ps_status ps_entries_find(const uint8_t *, size_t, const uint8_t *, size_t, const uint8_t *, size_t, size_t,
+                              const ps_entry_form *, const ps_entry_file *, size_t, ps_entry *, ps_error *)
     ctypedef struct ps_list:
         size_t n_groups, n_values, width, values_size
         const uint8_t *flags
@@ -21,6 +34,52 @@ cdef extern from "pageseek.h" nogil:
     void ps_list_judge(const ps_list *, const uint8_t *, bint, bint, bint, uint8_t *, uint8_t *, uint8_t *)
 
 cdef size_t FIELDS = 3
+ENTRY_FIELDS = "state", "offset", "length", "checksum", "chunks"
+NONE, SOUND, FAR, DOUBTFUL, UNREAD = PS_ENTRY_NONE, PS_ENTRY_SOUND, PS_ENTRY_FAR, PS_ENTRY_DOUBTFUL, PS_ENTRY_UNREAD
+if sizeof(ps_entry) != 8 * len(ENTRY_FIELDS):
+    raise ImportError("pageseek._core.lists disagrees with embedded.h")
+
+
+def find(values, tails, figures, size_t figure_size, parts, size_t longest, files):
+    """The entry of one index in the directory of each of several files, and whether its bytes are sound.
+
+    Parameters
+    ----------
+    values, tails : buffer
+        In which the directories lie, and the last bytes of the files.
+    figures : buffer
+        `figure_size` bytes for each row group, of which fingerprints are.
+    parts : sequence of bytes
+        What stands between the numbers of an entry.
+    longest : int
+        Bytes of a directory that is looked at.
+    files : buffer of int64[n, 8]
+        Where the directory lies in `values`, or ABSENT, and its length; where the last bytes lie in `tails`, and
+        how many; the size of the file, and where in it the footer begins; the first of its row groups, and how many.
+
+    Returns
+    -------
+    bytes
+        int64[n, ENTRY_FIELDS]
+    """
+    cdef Held v = Held(values), t = Held(tails), f = Held(figures), at = Held(files)
+    cdef list held = [Held(part) for part in parts]
+    cdef size_t n = at.size // sizeof(ps_entry_file), i
+    cdef ps_entry_form form
+    cdef ps_error err
+    cdef ps_status status
+    if len(held) != PS_ENTRY_PARTS or at.size % sizeof(ps_entry_file):
+        raise CoreError(<int>PS_INVALID, None, f"{len(held)} parts, {at.size} bytes of files")
+    for i in range(PS_ENTRY_PARTS):
+        form.parts[i], form.lengths[i] = (<Held>held[i]).data, (<Held>held[i]).size
+    form.longest = longest
+    made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(n * sizeof(ps_entry)))
+    cdef ps_entry *out = <ps_entry *>PyBytes_AsString(made)
+    with nogil:
+        status = ps_entries_find(v.data, v.size, t.data, t.size, f.data, f.size, figure_size, &form,
+                                 <const ps_entry_file *>at.data, n, out, &err)
+    check(status, &err)
+    return made
 
 
 cdef class Lists:

@@ -602,25 +602,6 @@ void ps_bloom_places(const uint64_t *hashes, size_t n, uint64_t n_blocks, uint64
 ps_status ps_bloom_check(const uint8_t *data, size_t length, const uint64_t *at,
                          const uint64_t *hashes, size_t n, size_t *found, ps_error *err);
 
-/* ---- lists of different values (docs/format.md) ---------------------------------------------- */
-
-/* A list, its parts where they lie. `has` and `ends` are NULL where it has none. */
-typedef struct ps_list {
-    size_t n_groups, n_values, width, values_size;
-    const uint8_t *flags, *has, *ends, *values;
-} ps_list;
-/* The payload of an index of kind "distinct", of a file of so many row groups; else PS_CORRUPT. */
-ps_status ps_list_read(const uint8_t *data, size_t length, size_t n_groups, ps_list *out,
-                       ps_error *err);
-/* Where each value lies, from `base` on as list->values is 0, and its bytes. */
-void ps_list_places(const ps_list *list, int64_t base, int64_t *offsets, int64_t *lengths);
-/* Of each row group: whether all its values are known, and no others: what is said of it is then exact. */
-void ps_list_exact(const ps_list *list, uint8_t *exact);
-/* Of each row group: whether some row may pass a test, and whether all do. passes[i]: the i-th value does. Only of
- * `floats` there is NaN. `bits`: room for n_values bits. */
-void ps_list_judge(const ps_list *list, const uint8_t *passes, bool null_passes, bool floats,
-                   bool nan_passes, uint8_t *bits, uint8_t *may, uint8_t *must);
-
 /* ---- writing metadata -------------------------------------------------------------------- */
 
 /* What is written, in memory of ps_buffer_new. Zero-initialise and set cap; clear it also after a failure. */
@@ -688,5 +669,7 @@ ps_status ps_bloom_insert(const ps_values *values, uint8_t *filter, size_t n_blo
 double ps_bloom_rate(const uint8_t *filter, size_t n_blocks);
 /* Halve a filter, whose blocks are an even number, in place: it is then the one that half as many would have given. */
 void ps_bloom_fold(uint8_t *filter, size_t n_blocks);
+
+#include "embedded.h" /* indexes of pageseek's own */
 
 #endif

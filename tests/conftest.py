@@ -38,7 +38,9 @@ def object_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
     """An object server with its objects in memory: at once and faultless, until told otherwise. Its requests are
     those of the distance that is assumed of any server, however busy this machine is.
     """
-    monkeypatch.setattr(endpoints, "_known", {})  # a port or a bucket may have been another server's
+    monkeypatch.setattr(
+        endpoints, "_known", {}
+    )  # a port or a bucket may have been another server's
     monkeypatch.setattr(endpoints.Endpoint, "measured", lambda *_: None)
     with ObjectServer() as server:
         yield server

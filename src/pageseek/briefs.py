@@ -13,23 +13,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pageseek.alike import GONE, Alike, Kind, Records
+from pageseek.alike import GONE, Alike
 from pageseek.cache import cache
-from pageseek.ends import Batch, End
+from pageseek.ends import Batch, End, Reader
 from pageseek.errors import PageseekError
+from pageseek.file_kind import Kind
+from pageseek.footer_table import Records
 from pageseek.metadata import ParquetFile
 from pageseek.predicate.bound import BoundConst
 from pageseek.prune import DISTINCT, STATISTICS
 from pageseek.report import Report
 from pageseek.request import Request, Scope
 from pageseek.storage import Known, Source
-from pageseek.storage.local import read_end
 
 FEW = 8  # files that are as quickly opened one by one
 FIRST, FIRST_LIMITED, MOST = 64, 8, 1024  # files at a time; at first, then more
 GROWTH = 4  # times as many
-HELD = 8 << 20  # bytes of their ends together
-TAIL, LONGEST = 4 << 10, 256 << 10  # bytes read of an end, until longer footers are seen
 KINDS = 16  # of files in the same folders, and as many of such folders
 PATIENCE = 64  # files that are opened one by one after several that were all unlike those before
 
@@ -96,8 +95,8 @@ class Briefs:
         self._gone = _nothing(0)
         self._next_left: npt.NDArray[np.int64] | None = None
         self._size = FIRST if request.limit is None else FIRST_LIMITED
-        self._reads = self._bytes = 0  # of the ends of one batch
-        self._tail, self._pause, self._paused = TAIL, 1, False
+        self._reader = Reader(request.limits.max_metadata_bytes)
+        self._pause, self._paused = 1, False
         self._seen = self._matched = 0  # files of these
 
     def of(self, at: int) -> Brief | None:
@@ -217,23 +216,14 @@ class Briefs:
             if source.filesystem is None and source.data is None and self._asked(source):
                 asked.append(i)
         paths = tuple([self._sources[i].path for i in asked])
-        limit = self._request.limits.max_metadata_bytes
-        batch = cache.batch(paths, limit)
+        batch = cache.batch(paths, self._request.limits.max_metadata_bytes)
         if batch is None:
-            ends: dict[int, End] = {}
-            held = self._reads = self._bytes = 0
-            for place, path in enumerate(paths):
-                end = self._read(path)
-                if end is not None:
-                    ends[place] = end
-                    held += len(end.tail)
-                    if held > HELD:
-                        asked = asked[: place + 1]
-                        break
-            self._report.requests += self._reads
-            self._report.waves += self._reads
-            self._report.bytes["metadata"] += self._bytes
-            batch = Batch(paths, len(asked), ends, limit)
+            reader = self._reader
+            requests, read = reader.requests, reader.bytes
+            batch = reader.read(paths)
+            self._report.requests += reader.requests - requests
+            self._report.waves += reader.requests - requests
+            self._report.bytes["metadata"] += reader.bytes - read
             cache.add_batch(batch)
         asked = asked[: batch.looked_at]
         if batch.looked_at < len(paths):
@@ -241,32 +231,6 @@ class Briefs:
         else:
             self._stop = min(at + self._size, len(self._sources))
         return batch, asked
-
-    def _read(self, path: str) -> End | None:
-        """The end of a file with its footer; None where that is not to be had in the usual way."""
-        most = min(LONGEST, self._request.limits.max_metadata_bytes)
-        for again in (False, True):
-            try:
-                found = read_end(path, self._tail)
-            except (OSError, ValueError):  # who opens it will say what is wrong
-                return None
-            if found is None:
-                return None
-            told, tail = found
-            size = len(tail)
-            self._reads, self._bytes = self._reads + 1, self._bytes + size
-            if size < 12 or tail[-4:] != b"PAR1":
-                return None
-            length = int.from_bytes(tail[-8:-4], "little")
-            if length > most or length > told[1] - 12:
-                return None
-            if length + 8 <= size:
-                if 4 * length < self._tail and not again:  # that was an exception
-                    self._tail = max(self._tail // 2, TAIL)
-                return End(tail, size - 8 - length, length, told)
-            if not again:
-                self._tail = length + length // 8 + 64  # the next ones may be a little longer
-        return None
 
     def _judge(self, kind: Kind, members: Sequence[int]) -> list[int]:
         """Of the files at some positions keep those of a kind; the others are returned."""

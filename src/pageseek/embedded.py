@@ -6,13 +6,13 @@ The form is that of docs/format.md. Whatever does not fit it is no index: nothin
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pageseek._core import lists
 from pageseek._core.bloom import xxh64
 from pageseek.chunks import Chunk
 from pageseek.footer_file import FooterFile
@@ -173,40 +173,49 @@ def of_leaf(
     return None
 
 
-class Likely:
-    """Finds the index of a column in values of KEY as `attach` writes them, many of them, without parsing the whole.
+class EntryForm:
+    """How the entry of a column's index reads where `attach` wrote it, so that many are found without parsing JSON.
 
-    What it finds is a pointer like any other: the checksum and the fingerprint say whether it holds.
+    What is found that way is a pointer like any other: the checksum and the fingerprint say whether it holds.
     """
 
     def __init__(self, leaf: Leaf, kind: str, version: int) -> None:
-        self._leaf, self._kind, self._version = leaf, kind, version
-        self._types = types_of(leaf)
-        marks = 0x1111111111111111, 0x2222222222222222
-        shape = Pointer(kind, version, 1 << 60, 1 << 61, leaf.path, *self._types, *marks)
-        text = re.escape(Directory(1 << 59, (shape,)).to_value())
-        head, _, entry = text.partition(str(1 << 59).encode())
-        entry = entry[entry.index(rb"\{") : entry.rindex(rb"\}") - len(rb"\]")]
-        for number in (1 << 60, 1 << 61):
-            entry = entry.replace(str(number).encode(), rb"(\d{1,18})")
-        for mark in marks:
-            entry = entry.replace(f"{mark:016x}".encode(), rb"([0-9a-f]{16})")
-        self._head, self._entry = re.compile(head + rb"\d{1,18},"), re.compile(entry)
+        self.leaf, self.kind, self.version = leaf, kind, version
+        self.types = types_of(leaf)
+        base, offset, length, checksum, chunks = 1 << 57, 1 << 58, 1 << 59, 0x1 << 60, 0x2 << 60
+        entry = Pointer(kind, version, offset, length, leaf.path, *self.types, checksum, chunks)
+        head, _, rest = Directory(base, (entry,)).to_value().partition(b"%d" % base)
+        rest = rest[rest.index(b"{") : rest.rindex(b"]")]
+        # the name of the column stands between the first two and the others, and may be a number
+        before_offset, _, rest = rest.partition(b"%d" % offset)
+        before_length, _, rest = rest.partition(b"%d" % length)
+        rest, _, behind = rest.rpartition(b"%016x" % chunks)
+        before_checksum, _, before_chunks = rest.rpartition(b"%016x" % checksum)
+        self.parts = head, before_offset, before_length, before_checksum, before_chunks, behind
 
-    def find(self, value: bytes | memoryview | None, end: int) -> Pointer | None:
-        """The index of the column in a file whose footer begins at `end`. DoubtError: as of `directory_of`."""
-        found = []
-        if value is not None and len(value) <= LONGEST and self._head.match(value):
-            found = self._entry.findall(value)
-        if not found:
-            known = directory_of(value, end, self._kind)
-            return of_leaf(self._leaf, self._kind, self._version, known, self._types)
-        offset, length = int(found[-1][0]), int(found[-1][1])
-        if offset < 4 or not 0 < length <= end - offset:
-            return None
-        sums = int(found[-1][2], 16), int(found[-1][3], 16)
-        path = self._leaf.path
-        return Pointer(self._kind, self._version, offset, length, path, *self._types, *sums)
+    def find(
+        self,
+        values: memoryview,
+        tails: memoryview,
+        of_chunks: bytes,
+        files: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.int64]:
+        """Of each of several files lists.ENTRY_FIELDS. `files`: as `lists.find` takes them; `of_chunks`: `figures`."""
+        found = lists.find(
+            values, tails, of_chunks, FIGURES, self.parts, LONGEST, np.ascontiguousarray(files)
+        )
+        return np.frombuffer(found, np.int64).reshape(-1, len(lists.ENTRY_FIELDS))
+
+    def parsed(self, value: bytes | memoryview | None, end: int) -> Pointer | None:
+        """The index by the whole directory of a file whose footer begins at `end`. DoubtError: as of `directory_of`."""
+        known = directory_of(value, end, self.kind)
+        return of_leaf(self.leaf, self.kind, self.version, known, self.types)
+
+    def pointer(self, entry: Sequence[int]) -> Pointer:
+        """The same by an entry that was found."""
+        _, offset, length, checksum, chunks = entry
+        sums = checksum % (1 << 64), chunks % (1 << 64)
+        return Pointer(self.kind, self.version, offset, length, self.leaf.path, *self.types, *sums)
 
 
 def types_of(leaf: Leaf) -> tuple[str, str]:

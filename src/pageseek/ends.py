@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+import time
+from collections.abc import Hashable, Sequence
 from itertools import accumulate
+from struct import Struct
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from pageseek.storage import Known, Version
-from pageseek.storage.local import Seen, seen, version_of
+from pageseek.storage.local import Seen, read_end, seen, version_of
 
 RECORD = 600  # bytes of an end that is kept, beside its own
+HELD = 8 << 20  # bytes of ends that are read together
+TAIL, LONGEST = 4 << 10, 256 << 10  # bytes read of an end, until longer footers are seen
+SLACK = 8  # one part in so many by which the next footer may be longer, and 64 bytes
+_FOOT = Struct("<I4s")
+FOOT = _FOOT.size  # bytes behind a footer: its length, and the magic number
 
 
 class End(NamedTuple):
-    """The last bytes of a file, where in them the footer begins, and its length. `seen`: what tells its version."""
+    """The last bytes of a file. `seen`: what tells its version."""
 
     tail: bytes
-    start: int
-    length: int
     seen: Seen
 
     @property
@@ -31,10 +39,16 @@ class End(NamedTuple):
         """The same for who opens the file."""
         return Known(self.version, self.tail)
 
-    def part(self, offset: int, length: int) -> memoryview | None:
-        """Bytes of the file, if they are among these."""
-        at = offset - (self.seen[1] - len(self.tail))
-        return memoryview(self.tail)[at : at + length] if at >= 0 else None
+
+class Tail(NamedTuple):
+    """What was read of a file: `length` bytes that begin `at` a place among those of others, the last of which are the
+    footer of `foot` bytes and FOOT more. `seen`: what tells the version.
+    """
+
+    at: int
+    length: int
+    foot: int
+    seen: Seen
 
 
 class Batch:
@@ -56,20 +70,28 @@ class Batch:
         Bytes that a footer might have.
     made : dict
         What was read of footers, lists of what has `nbytes`, for those who look at them again.
+    tails : memoryview
+        The last bytes of the files, until they are forgotten; empty then.
     """
 
-    __slots__ = ("_tails", "at", "feet", "limit", "looked_at", "made", "paths", "seen")
+    __slots__ = ("_tails", "at", "feet", "limit", "looked_at", "made", "paths", "seen", "tails")
 
     def __init__(
-        self, paths: tuple[str, ...], looked_at: int, ends: dict[int, End], limit: int
+        self,
+        paths: tuple[str, ...],
+        looked_at: int,
+        tails: memoryview,
+        found: dict[int, Tail],
+        limit: int,
     ) -> None:
         self.paths, self.looked_at, self.limit = paths, looked_at, limit
-        self.seen = {i: end.seen for i, end in ends.items()}
-        self.feet = b"".join([end.tail[end.start :] for end in ends.values()])
-        starts = accumulate([end.length + 8 for end in ends.values()], initial=0)
-        self.at = {i: (at, end.length) for at, (i, end) in zip(starts, ends.items(), strict=False)}
+        self.seen = {i: tail.seen for i, tail in found.items()}
+        ends = [(tail.at + tail.length, tail.foot + FOOT) for tail in found.values()]
+        self.feet = b"".join([tails[end - length : end] for end, length in ends])
+        starts = accumulate([length for _, length in ends], initial=0)
+        self.at = {i: (at, tail.foot) for at, (i, tail) in zip(starts, found.items(), strict=False)}
         self.made: dict[Hashable, Any] = {}
-        self._tails = ends
+        self.tails, self._tails = tails, found
 
     @property
     def nbytes(self) -> int:
@@ -79,31 +101,102 @@ class Batch:
 
     def end(self, place: int) -> End:
         """The last bytes of a file; as many as were read, until they are forgotten."""
-        end = self._tails.get(place)
-        if end is None:
+        tail = self._tails.get(place)
+        if tail is None:
             start, length = self.at[place]
-            end = End(self.feet[start : start + length + 8], 0, length, self.seen[place])
-        return end
+            return End(self.feet[start : start + length + FOOT], self.seen[place])
+        return End(bytes(self.tails[tail.at : tail.at + tail.length]), tail.seen)
+
+    def places(self, members: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Where the last bytes of some files lie in `tails`, how many, the sizes of these files, and where in these their
+        footers begin: shape (n, 4). No bytes once they are forgotten.
+        """
+        rows = []
+        for place in members:
+            tail, size = self._tails.get(place), self.seen[place][1]
+            at, length = (tail.at, tail.length) if tail is not None else (0, 0)
+            rows.append((at, length, size, size - FOOT - self.at[place][1]))
+        return np.array(rows, np.int64).reshape(-1, 4)
 
     def part(self, place: int, offset: int, length: int) -> memoryview | None:
         """Bytes of a file, if they were read with its end."""
-        end = self._tails.get(place)
-        return None if end is None else end.part(offset, length)
+        tail = self._tails.get(place)
+        if tail is None:
+            return None
+        at = offset - (tail.seen[1] - tail.length)
+        return self.tails[tail.at + at : tail.at + at + length] if at >= 0 else None
 
     def forget_tails(self) -> None:
         """What lies before the footers is looked at no more."""
-        self._tails = {}
-
-    def footer_start(self, place: int) -> int:
-        """Where in a file the footer begins."""
-        return self.seen[place][1] - 8 - self.at[place][1]
+        self.tails, self._tails = memoryview(b""), {}
 
     def is_current(self) -> bool:
         """Whether all files lie there as they were."""
+        paths, stat = self.paths, os.stat
         try:
             for i, told in self.seen.items():
-                if seen(os.stat(self.paths[i])) != told:
+                if seen(stat(paths[i])) != told:
                     return False
         except OSError:
             return False
         return True
+
+
+class Reader:
+    """Reads the ends of files, many after each other, and learns how many bytes a footer takes.
+
+    Attributes
+    ----------
+    requests, bytes : int
+        What was read so far.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._length = limit, TAIL
+        self.requests = self.bytes = 0
+
+    def read(self, paths: tuple[str, ...]) -> Batch:
+        """The ends of the first of some files, no more than are to be held at once."""
+        most, now = min(LONGEST, self._limit), time.time_ns()
+        room = memoryview(bytearray(min(len(paths) * self._length, HELD)))
+        beside: list[memoryview] = []  # what did not fit
+        used, held, looked_at = 0, 0, len(paths)
+        found: dict[int, Tail] = {}
+        for place, path in enumerate(paths):
+            for again in (False, True):
+                length = self._length
+                into = room[used : used + length]
+                fits = len(into) == length
+                if not fits:
+                    into = memoryview(bytearray(length))
+                try:
+                    read = read_end(path, into, now)
+                except (OSError, ValueError):  # who opens it will say what is wrong
+                    break
+                if read is None:
+                    break
+                told, n = read
+                self.requests, self.bytes = self.requests + 1, self.bytes + n
+                if n < min(length, told[1]) or n < 4 + FOOT:
+                    break
+                foot, magic = _FOOT.unpack_from(into, n - FOOT)
+                if magic != b"PAR1" or foot > most or foot > told[1] - 4 - FOOT:
+                    break
+                if foot + FOOT <= n:
+                    if fits:
+                        found[place] = Tail(used, n, foot, told)
+                        used += n
+                    else:
+                        found[place] = Tail(len(room) + held - used, n, foot, told)
+                        beside.append(into[:n])
+                    held += n
+                    if 4 * foot < self._length and not again:  # longer ones were an exception
+                        self._length = max(self._length // 2, TAIL)
+                    break
+                if not again:
+                    self._length = foot + foot // SLACK + 64
+            if held > HELD:
+                looked_at = place + 1
+                break
+        tails = memoryview(b"".join([room, *beside])) if beside else room
+        return Batch(paths, looked_at, tails, found, self._limit)

@@ -16,7 +16,8 @@ import pytest
 from pageseek._core import metadata as core
 
 import pageseek as ps
-from pageseek import alike, briefs
+from pageseek import ends as ends_of_files
+from pageseek import footer_table
 from support.bloom import bitset, bloomed, header
 from support.both_ways import check, one_by_one, opened, outcome, planned
 from support.bounds import NAN, exact, i32, stats
@@ -547,7 +548,7 @@ def test_one_long_footer_does_not_make_all_reads_long(tmp_path: Path) -> None:
             table = table.replace_schema_metadata({"about": "x" * 30_000})
         pq.write_table(table, tmp_path / f"{i:02}.parquet")
     report = ps.scan(str(tmp_path)).explain()
-    assert report.bytes["metadata"] < 60 * briefs.TAIL + 10 * 90_000
+    assert report.bytes["metadata"] < 60 * ends_of_files.TAIL + 10 * 90_000
 
 
 def test_what_is_read_as_a_whole_and_stays_open_is_opened_once(tmp_path: Path) -> None:
@@ -565,7 +566,7 @@ def test_more_row_groups_than_there_is_room_for(
             tmp_path / f"{i:02}.parquet",
             row_group_size=10 if i % 5 else 1,
         )
-    monkeypatch.setattr(alike, "RECORDS", 22)
+    monkeypatch.setattr(footer_table, "RECORDS", 22)
     scan = ps.scan(str(tmp_path))
     check(scan)
     check(scan.filter("id = 12"))
@@ -606,15 +607,15 @@ def test_a_file_that_changes_between_its_footer_and_its_opening(
 ) -> None:
     simple(tmp_path, 100)
     path = tmp_path / "00050.parquet"
-    read = briefs.read_end
+    read = ends_of_files.read_end
 
-    def replaced(name: str, length: int) -> Any:
-        found = read(name, length)
+    def replaced(name: str, *how: Any) -> Any:
+        found = read(name, *how)
         if name == str(path):
             pq.write_table(pa.table({"id": [505, 505], "z": [1, 2]}), path)
         return found
 
-    monkeypatch.setattr(briefs, "read_end", replaced)
+    monkeypatch.setattr(ends_of_files, "read_end", replaced)
     with pytest.raises(ps.FileChangedError, match="00050"):
         ps.read_table(str(tmp_path), filter="id = 505")
     simple(tmp_path, 100)

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core import lists
+from pageseek._core.bloom import xxh64
 
 import pageseek as ps
-from pageseek import alike, briefs, ends
+from pageseek import ends, footer_table
 from pageseek.cache import cache
 from pageseek.distinct import KIND, VERSION
-from pageseek.embedded import KEY, Directory, Likely, Pointer, directory_of, of_leaf
+from pageseek.embedded import (
+    FIGURES,
+    KEY,
+    Directory,
+    DoubtError,
+    EntryForm,
+    Pointer,
+    directory_of,
+    of_leaf,
+    sealed,
+)
+from pageseek.embedded import opened as payload_of
 from pageseek.report import Report
 from pageseek.storage import resolve
 from support.both_ways import one_by_one, opened, outcome
@@ -162,7 +177,7 @@ def test_files_are_passed_over_without_being_opened(kept: Path) -> None:
     gone = report.to_dict()["files"]["pruned_by"]
     assert gone["distinct"] > N // 2
     assert report.row_groups.total == sum(1 if i % 4 != 3 else 3 for i in range(N))
-    assert report.bytes["metadata"] <= N * briefs.TAIL
+    assert report.bytes["metadata"] <= N * ends.TAIL
 
 
 def test_ends_are_kept_and_checked(kept: Path, folder: Path) -> None:
@@ -279,36 +294,53 @@ def test_an_odd_file_among_many(folder: Path, odd: str, at: int) -> None:
         check(ps.scan(str(folder), filter=condition))
 
 
-@pytest.mark.parametrize("tail", [300, 900])
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the ends of files no more is at hand than their footers."""
+    read = ends.Reader.read
+
+    def forgotten(self: ends.Reader, paths: tuple[str, ...]) -> ends.Batch:
+        batch = read(self, paths)
+        batch.forget_tails()
+        return batch
+
+    monkeypatch.setattr(ends.Reader, "read", forgotten)
+
+
+@pytest.mark.parametrize("most", [300, 1 << 20])
+@pytest.mark.usefixtures("forgetful")
 def test_lists_that_do_not_lie_in_the_ends(
-    kept: Path, tail: int, monkeypatch: pytest.MonkeyPatch
+    kept: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ends.Batch, "part", lambda *_: None)
     for condition in CONDITIONS[:8]:
         check(ps.scan(str(kept), filter=condition))
     report = ps.scan(str(kept), filter="s = 'nowhere'").plan().report
     assert report.bytes["index"] > 0 and opened() <= 1
-    monkeypatch.setattr(alike, "LISTS", tail)
+    monkeypatch.setattr(footer_table, "LISTS", most)
     for condition in CONDITIONS[:8]:
         check(ps.scan(str(kept), filter=condition))
 
 
+@pytest.mark.usefixtures("forgetful")
 def test_a_file_that_is_replaced_before_its_list_is_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     victim = folder / "005.parquet"
-    monkeypatch.setattr(ends.Batch, "part", lambda *_: None)
-    read = alike.read_part
+    read = footer_table.read_part
+    replacements = 0
 
     def replaced(path: str, *rest: object) -> bytes:
+        nonlocal replacements
         if path == str(victim):
+            replacements += 1
             pq.write_table(table(0).slice(0, 3), victim)
             os.utime(victim)
         return read(path, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(alike, "read_part", replaced)
+    monkeypatch.setattr(footer_table, "read_part", replaced)
     found = ps.scan(str(folder), filter="s = 'zz'").to_table()
     monkeypatch.undo()
+    assert replacements
     assert same(found, ps.read_table(str(folder), filter="s = 'zz'", prune=False))
 
 
@@ -340,26 +372,49 @@ def test_mechanisms_by_themselves(kept: Path, prune: list[str]) -> None:
 # ---- where an index is likely to be -----------------------------------------------------------------
 
 
-def test_what_is_found_at_once_is_what_the_whole_value_says(tmp_path: Path) -> None:
+def found(
+    form: EntryForm, value: bytes | None, tail: bytes, of_chunks: bytes, size: int, end: int
+) -> list[int]:
+    """What is found of one file, whose directory and last bytes lie among others."""
+    assert len(of_chunks) % FIGURES == 0
+    at, length = (-(1 << 63), -(1 << 63)) if value is None else (3, len(value))
+    row = [at, length, 5, len(tail), size, end, 1, len(of_chunks) // FIGURES]
+    values, tails = b"abc" + (value or b""), b"12345" + tail + b"6"
+    given = np.array([row, row], np.int64)
+    one, other = form.find(
+        memoryview(values), memoryview(tails), bytes(FIGURES) + of_chunks, given
+    ).tolist()
+    assert one == other
+    return list(one)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ['s "quoted" (and) [back\\slashed] é*+?', "1000000000000000", f"{1 << 58}", f"{1 << 59}", ""],
+)
+def test_what_is_found_at_once_is_what_the_whole_value_says(tmp_path: Path, odd: str) -> None:
     path = tmp_path / "a.parquet"
-    odd = 's "quoted" (and) [back\\slashed] é*+?'
-    pq.write_table(
-        pa.table(
-            {odd: ["a", "b"], "t": [1.5, 2.5], "u": pa.array([1, 2], pa.timestamp("us", "UTC"))}
-        ),
-        path,
-    )
+    columns = {odd: ["a", "b"], "t": [1.5, 2.5], "u": pa.array([1, 2], pa.timestamp("us", "UTC"))}
+    pq.write_table(pa.table(columns), path)
     ps.index.attach(path, distinct=[odd, "t", "u"], in_place=True)
     file = cache.open(resolve(str(path))[0], Report())
-    value, end = file.key_value_metadata[KEY], file.footer_start
+    value, end, data = file.key_value_metadata[KEY], file.footer_start, path.read_bytes()
     assert value is not None
+    figures = bytes(FIGURES)
     for leaf in file.leaves:
-        likely = Likely(leaf, KIND, VERSION)
+        form = EntryForm(leaf, KIND, VERSION)
         wanted = of_leaf(leaf, KIND, VERSION, directory_of(value, end))
-        assert wanted is not None and likely.find(value, end) == wanted
-        assert likely._entry.search(value) and likely._head.match(value)
-        assert likely.find(value.replace(b'",', b'", '), end) == wanted
-        assert likely.find(value, wanted.offset) is None  # it would lie behind the pages
+        assert wanted is not None and form.parsed(value, end) == wanted
+        entry = found(form, value, data[end:], figures, len(data), end)
+        assert entry[0] == lists.FAR and form.pointer(entry) == wanted
+        entry = found(form, value, data[-2000:], figures, len(data), end)
+        assert entry[0] == lists.DOUBTFUL  # its bytes are at hand, and of other chunks
+        spaced = value.replace(b'",', b'", ')
+        assert found(form, spaced, data, figures, len(data), end)[0] == lists.UNREAD
+        assert form.parsed(spaced, end) == wanted
+        # it would lie behind the pages
+        assert found(form, value, b"", figures, len(data), wanted.offset)[0] == lists.NONE
+        assert form.parsed(value, wanted.offset) is None
 
 
 def test_of_several_the_last_counts() -> None:
@@ -368,11 +423,75 @@ def test_of_several_the_last_counts() -> None:
         Pointer(KIND, VERSION, offset, 20, ("s",), "BYTE_ARRAY", "STRING", offset, 2)
         for offset in (100, 200)
     ]
-    value = Directory(50, tuple(of)).to_value()
+    form = EntryForm(leaf, KIND, VERSION)
     for order in itertools.permutations(of):
         value = Directory(50, order).to_value()
-        assert Likely(leaf, KIND, VERSION).find(value, 1000) == order[-1]
+        assert form.pointer(found(form, value, b"", b"", 2000, 1000)) == order[-1]
         assert of_leaf(leaf, KIND, VERSION, directory_of(value, 1000)) == order[-1]
+
+
+def test_what_is_told_of_any_directory_and_bytes_is_what_python_tells() -> None:
+    """Directories, bodies and fingerprints with something wrong in them, at random."""
+    dice = random.Random(1)
+    leaf = cache.open(resolve(_bytes())[0], Report()).leaves[0]
+    form, seen = EntryForm(leaf, KIND, VERSION), set()
+    for _ in range(4000):
+        of_chunks = dice.randbytes(FIGURES * dice.randrange(3))
+        chunks = xxh64(of_chunks)
+        body = sealed(dice.randbytes(dice.randrange(40)), dice.choice([chunks, chunks, chunks ^ 1]))
+        size, end, tail_from = 400, 300, dice.choice([0, 100, 250, 300, 400])
+        data = bytearray(dice.randbytes(size))
+        offset = dice.choice([0, 3, 4, 50, 240, 300 - len(body), 301 - len(body), 1 << 59])
+        if offset < 300:
+            data[offset : offset + len(body)] = body
+        length = len(body) if dice.random() < 0.9 else dice.choice([0, 1, 15, 16, 1 << 58])
+        sums = xxh64(body) ^ (dice.random() < 0.1), chunks ^ (dice.random() < 0.1)
+        pointer = Pointer(KIND, VERSION, offset, length, ("s",), "BYTE_ARRAY", "STRING", *sums)
+        value: bytes | None = Directory(50, (pointer,)).to_value()
+        assert value is not None
+        if dice.random() < 0.5:
+            at = dice.randrange(len(value))
+            value = value[:at] + dice.choice([b"", b"0", b'"', b"F", b"{"]) + value[at + 1 :]
+        elif dice.random() < 0.1:
+            value = dice.choice([None, b"", value[:-3], b'{"version":1,"base":', value * 9000])
+        entry = found(form, value, bytes(data[tail_from:]), of_chunks, size, end)
+        seen.add(entry[0])
+        try:
+            wanted = form.parsed(value, end)
+        except DoubtError:
+            assert entry[0] == lists.UNREAD or value is not None  # it may begin as one does
+            continue
+        if entry[0] == lists.UNREAD:
+            continue  # Python has the last word
+        if entry[0] == lists.NONE:
+            assert wanted is None
+            continue
+        assert wanted is None or form.pointer(entry) == wanted
+        pointer = form.pointer(entry)
+        if entry[0] == lists.FAR:
+            assert pointer.offset < tail_from
+            continue
+        there = memoryview(data)[pointer.offset : pointer.offset + pointer.length]
+        if entry[0] == lists.SOUND:
+            payload_of(pointer, there, chunks)
+        else:
+            with pytest.raises(DoubtError):
+                payload_of(pointer, there, chunks)
+    assert seen == {lists.NONE, lists.SOUND, lists.FAR, lists.DOUBTFUL, lists.UNREAD}
+
+
+@pytest.mark.parametrize("field", range(8))
+def test_files_that_lie_outside_of_what_is_given(field: int) -> None:
+    leaf = cache.open(resolve(_bytes())[0], Report()).leaves[0]
+    form, row = EntryForm(leaf, KIND, VERSION), [0, 4, 0, 4, 100, 90, 0, 1]
+    four, one = memoryview(b"1234"), bytes(FIGURES)
+    assert form.find(four, four, one, np.array([row], np.int64))[0, 0] == lists.UNREAD
+    for wrong in (-1, 101, -(1 << 63) + 1, (1 << 63) - 1):
+        if field == 4 and wrong >= 100:
+            continue  # a file may be of any size
+        row[field] = wrong
+        with pytest.raises(lists.CoreError, match="outside"):
+            form.find(four, four, one, np.array([row], np.int64))
 
 
 def _bytes() -> bytes:

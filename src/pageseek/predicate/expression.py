@@ -498,9 +498,6 @@ def col(*path: str) -> Column:
 
 def to_expression(value: Any) -> Expression | None:
     """A filter in any accepted form as an expression: an expression of ours or of pyarrow, SQL, or DNF lists."""
-    from pageseek.predicate.dnf import from_dnf
-    from pageseek.predicate.sql import parse
-
     if value is None:
         return None
     if isinstance(value, Expression):
@@ -508,8 +505,12 @@ def to_expression(value: Any) -> Expression | None:
     if isinstance(value, Column):
         raise PredicateError(f"{value!r} is a column; write {value!r} == True for a boolean column")
     if isinstance(value, str):
+        from pageseek.predicate.sql import parse
+
         return flatten(parse(value))
     if isinstance(value, (list, tuple)):
+        from pageseek.predicate.dnf import from_dnf
+
         found = from_dnf(value)
         return None if found is None else flatten(found)
     if isinstance(value, pc.Expression):

@@ -1,0 +1,258 @@
+"""What the footers of many files of one kind say, in one table, and the lists of values that these files have."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pageseek._core import lists, rows
+from pageseek._core import metadata as core
+from pageseek._core.bloom import xxh64
+from pageseek.bounds import Bounds
+from pageseek.distinct import KIND as DISTINCT_KIND
+from pageseek.distinct import VERSION
+from pageseek.embedded import (
+    FIGURES,
+    HEAD,
+    KEY,
+    DoubtError,
+    EntryForm,
+    Pointer,
+    figures,
+    opened,
+)
+from pageseek.ends import Batch
+from pageseek.errors import CoreError, PageseekError, placed
+from pageseek.file_kind import Kind
+from pageseek.page_index import int64s
+from pageseek.prune import ValueLists
+from pageseek.published import KEY as PUBLISHED_KEY
+from pageseek.report import Report
+from pageseek.schema import Leaf
+from pageseek.statistics import zone_figures
+from pageseek.storage.local import read_part
+from pageseek.types import ABSENT, Form
+
+RECORDS = 1 << 14  # column chunks at a time
+LISTS = 8 << 20  # bytes of lists that do not lie in the ends of the files
+SCHEMA = b"ARROW:schema"
+KEYS = SCHEMA, KEY, PUBLISHED_KEY
+AT: dict[str, int] = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+class Listed(NamedTuple):
+    """The lists of one column that some of the files have. `groups`: the row groups that these speak of; `doubtful`: of
+    each file, whether it has one, or may have, that is not among them.
+    """
+
+    values: ValueLists | None
+    groups: npt.NDArray[np.int64]
+    doubtful: Flags
+
+
+class Records:
+    """What the footers of files of one kind say of the leaves that are asked for.
+
+    Attributes
+    ----------
+    members : list of int
+        The places of the files in their batch.
+    sizes : int64 array
+        Of the files.
+    first, n : int64 array
+        The first row group of each file among all of these, and how many it has.
+    pairs : int64 array of shape (files, KEYS, 2)
+        Where in the footers the values of key-value pairs lie, and their lengths, or ABSENT.
+    counts : list of int
+        The rows of each row group.
+    table : int64 array of shape (row groups, leaves, fields of a chunk)
+    schemas, schema_of : list of bytes or None, int64 array
+        The Arrow schemas that their writers put there, and which each file has.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        members: Sequence[int],
+        groups: Sequence[int],
+        pairs: memoryview,
+        counts: memoryview,
+        chunks: memoryview,
+        leaves: int,
+        sizes: Sequence[int],
+    ) -> None:
+        own = [i for i, n in enumerate(groups) if n >= 0]
+        self.members = [members[i] for i in own]
+        self.sizes = np.array([sizes[i] for i in own], np.int64)
+        self.n = np.array([groups[i] for i in own], np.int64)
+        self.first = np.cumsum(self.n) - self.n
+        self.pairs = int64s(pairs).reshape(-1, len(KEYS), 2)[own]
+        self.counts: list[int] = counts.cast("q").tolist()
+        self.table = int64s(chunks).reshape(len(self.counts), leaves, len(AT))
+        self.data = memoryview(data)
+        self.schemas, self.schema_of = self._stored()
+        self._zones: dict[Any, rows.Zones | None] = {}
+        self._listed: dict[Any, Listed] = {}
+        self._lists = 0  # bytes of these
+
+    def _stored(self) -> tuple[list[bytes | None], npt.NDArray[np.int64]]:
+        places: list[list[int]] = self.pairs[:, KEYS.index(SCHEMA)].tolist()
+        found: dict[bytes | None, int] = {}
+        of = [
+            found.setdefault(None if at == ABSENT else bytes(self.data[at : at + n]), len(found))
+            for at, n in places
+        ]
+        return list(found), np.array(of, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """About the memory that it takes, beside the footers, which the batch has."""
+        table = 2 * self.table.nbytes + self.pairs.nbytes + 200 * len(self.members)
+        return int(table + 4 * self._lists)
+
+    @classmethod
+    def of(cls, kind: Kind, batch: Batch, places: Sequence[int], limit: int) -> list[Records]:
+        """Those of the files at some places of a batch that are like a kind."""
+        names, feet = kind.like[0], batch.feet
+        places = [i for i in places if feet.startswith(names, batch.at[i][0])]
+        at = np.array([batch.at[i] for i in places], np.uint64).reshape(-1, 2)
+        most = max(RECORDS // max(len(kind.leaves), 1), 1)
+        made, done = [], 0
+        while done < len(places):
+            groups, pairs, counts, chunks = core.footers(
+                feet, at[done:], kind.like, kind.leaves, most, KEYS, max_arena=limit
+            )
+            of_each = groups.cast("q").tolist()
+            members = places[done : done + len(of_each)]
+            sizes = [batch.seen[i][1] for i in members]
+            made.append(cls(feet, members, of_each, pairs, counts, chunks, len(kind.leaves), sizes))
+            done += len(of_each)
+        return made
+
+    def has(self, key: bytes) -> Flags:
+        """Which files have a key-value pair."""
+        return np.asarray(self.pairs[:, KEYS.index(key), 0] != ABSENT)
+
+    def of_files(self, flags: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The sum over the row groups of each file."""
+        sums = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
+        return np.asarray(sums[self.first + self.n] - sums[self.first])
+
+    def zones(self, kind: Kind, leaf: Leaf) -> rows.Zones | None:
+        """The statistics of a leaf as zones to probe, one a row group; None without any."""
+        key = leaf.index, kind.forms[leaf.index]
+        if key not in self._zones:
+            self._zones[key] = self._make_zones(kind, leaf)
+        return self._zones[key]
+
+    def _make_zones(self, kind: Kind, leaf: Leaf) -> rows.Zones | None:
+        n = len(self.counts)
+        form, bounds, counts = kind.forms[leaf.index]
+        if not bounds or form.is_null:
+            return None
+        table = self.table[:, kind.column[leaf.index]].tobytes()
+        found = zone_figures(table, self.data, leaf, form, kind.orders, kind.writer, counts)
+        if found is None:
+            return None
+        places, nulls, nans = found
+        of_rows = struct.pack(f"{n}q", *self.counts)
+        with placed(f"column {leaf.name!r}: statistics"):
+            return Bounds(form, self.data, places, n, None, nulls, nans, of_rows, 0).zones
+
+    def is_listed(self, leaf: Leaf, form: Form) -> bool:
+        """Whether the lists of a column were looked at before."""
+        return (leaf.index, form) in self._listed
+
+    def listed(self, kind: Kind, leaf: Leaf, form: Form, batch: Batch, report: Report) -> Listed:
+        """The lists of values of a column, of all files that have one."""
+        key = leaf.index, form
+        if key not in self._listed:
+            self._listed[key] = self._read_lists(kind, leaf, form, batch, report)
+        return self._listed[key]
+
+    def _read_lists(
+        self, kind: Kind, leaf: Leaf, form: Form, batch: Batch, report: Report
+    ) -> Listed:
+        found, bodies, doubtful = self._bodies(kind, leaf, batch, report)
+        if not found:
+            return Listed(None, np.zeros(0, np.int64), doubtful)
+        sizes = [body.nbytes for body in bodies]
+        self._lists += sum(sizes)
+        starts = list(accumulate(sizes, initial=0))[:-1]
+        places = np.array([starts, sizes, self.n[found]], np.int64).T.copy()
+        first, n = self.first[found], self.n[found]
+        ends = np.cumsum(n)
+        # all row groups of the first of these files, of the second, and so on
+        groups = np.arange(ends[-1]) + np.repeat(first - (ends - n), n)
+        try:
+            values = ValueLists(b"".join(bodies), places, form)
+        except (CoreError, PageseekError, pa.ArrowException):
+            doubtful[found] = True
+            return Listed(None, np.zeros(0, np.int64), doubtful)
+        doubtful[found] = ~values.sound
+        return Listed(values, groups, doubtful)
+
+    def _bodies(
+        self, kind: Kind, leaf: Leaf, batch: Batch, report: Report
+    ) -> tuple[list[int], list[memoryview], Flags]:
+        """The files that have a list of a column, and these; and which files may have one that is not to be had."""
+        have = np.flatnonzero(self.has(KEY))
+        entry_form = EntryForm(leaf, DISTINCT_KIND, VERSION)
+        of_chunks = figures(self.counts, self.table[:, kind.column[leaf.index]])
+        pairs = self.pairs[have, KEYS.index(KEY)]
+        places = batch.places([self.members[i] for i in have.tolist()])
+        spans = np.stack([self.first[have], self.n[have]], axis=1)
+        files = np.concatenate([pairs, places, spans], axis=1)
+        entries = entry_form.find(self.data, batch.tails, of_chunks, files)
+        # where a body begins among the last bytes of all files
+        starts = places[:, 0] + places[:, 1] - places[:, 2] + entries[:, 1]
+        found: list[int] = []
+        bodies: list[memoryview] = []
+        doubtful = np.zeros(len(self.members), np.bool_)
+        doubtful[have[entries[:, 0] == lists.DOUBTFUL]] = True
+        held = 0
+        for i, k, start, entry in zip(
+            range(len(have)), have.tolist(), starts.tolist(), entries.tolist(), strict=True
+        ):
+            state, _, length, *_ = entry
+            if state == lists.SOUND:
+                bodies.append(batch.tails[start + HEAD : start + length])
+                found.append(k)
+            if state not in (lists.FAR, lists.UNREAD):
+                continue
+            try:
+                if state == lists.FAR:
+                    pointer: Pointer | None = entry_form.pointer(entry)
+                else:
+                    at, size = pairs[i].tolist()
+                    pointer = entry_form.parsed(self.data[at : at + size], int(places[i, 3]))
+                if pointer is None:
+                    continue
+                data = batch.part(self.members[k], pointer.offset, pointer.length)
+                if data is None:
+                    held += pointer.length
+                    if held > LISTS:
+                        raise DoubtError("too many")
+                    data = _read(batch, self.members[k], pointer, report)
+                first, n = FIGURES * int(self.first[k]), FIGURES * int(self.n[k])
+                bodies.append(opened(pointer, data, xxh64(of_chunks[first : first + n])))
+                found.append(k)
+            except (DoubtError, OSError):  # who opens the file will say what is wrong
+                doubtful[k] = True
+        return found, bodies, doubtful
+
+
+def _read(batch: Batch, place: int, pointer: Pointer, report: Report) -> memoryview:
+    """An index that does not lie in the end of its file."""
+    data = read_part(batch.paths[place], batch.seen[place], pointer.offset, pointer.length)
+    report.requests += 1
+    report.waves += 1
+    report.bytes["index"] += len(data)
+    return memoryview(data)
