@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pageseek._core import rows
-from pageseek.chunks import sound_chunks
 from pageseek.embedded import KEY
 from pageseek.ends import Batch
 from pageseek.file_kind import Kind
@@ -158,12 +157,7 @@ class Alike:
         def of(name: str) -> Figures:
             return self.records.table[:, : len(kind.read), AT[name]]
 
-        ends = np.repeat(self.records.sizes, self.records.n)[:, None]
-        counts = np.array(self.counts, np.int64)[:, None]
-        types = np.array([leaf.element.type for leaf in kind.read], np.int64)
-        repeated = np.array([leaf.max_rep > 0 for leaf in kind.read], bool)
-        table = self.records.table[:, : len(kind.read)]
-        sound, start, size = sound_chunks(table, types, repeated, counts, ends)
+        sound, start, size = self.records.placed(kind)
         sounds = np.asarray(sound.all(axis=1))
         self.sound: list[bool] = sounds.tolist()
         self._sizes = np.where(sound, size, 0)

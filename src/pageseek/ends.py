@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pageseek.storage import Known, Version
-from pageseek.storage.local import Seen, read_end, seen, version_of
+from pageseek.storage.local import Seen, read_end, version_of
 
 RECORD = 600  # bytes of an end that is kept, beside its own
 HELD = 8 << 20  # bytes of ends that are read together
@@ -134,8 +134,9 @@ class Batch:
         """Whether all files lie there as they were."""
         paths, stat = self.paths, os.stat
         try:
-            for i, told in self.seen.items():
-                if seen(stat(paths[i])) != told:
+            for i, (node, size, time_ns) in self.seen.items():
+                now = stat(paths[i])
+                if now.st_mtime_ns != time_ns or now.st_size != size or now.st_ino != node:
                     return False
         except OSError:
             return False

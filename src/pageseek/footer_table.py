@@ -15,6 +15,7 @@ from pageseek._core import lists, rows
 from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
 from pageseek.bounds import Bounds
+from pageseek.chunks import Sound, sound_chunks
 from pageseek.distinct import KIND as DISTINCT_KIND
 from pageseek.distinct import VERSION
 from pageseek.embedded import (
@@ -100,6 +101,7 @@ class Records:
         self.schemas, self.schema_of = self._stored()
         self._zones: dict[Any, rows.Zones | None] = {}
         self._listed: dict[Any, Listed] = {}
+        self._placed: dict[int, Sound] = {}  # by how many of the leaves are read
         self._lists = 0  # bytes of these
 
     def _stored(self) -> tuple[list[bytes | None], npt.NDArray[np.int64]]:
@@ -165,6 +167,17 @@ class Records:
         of_rows = struct.pack(f"{n}q", *self.counts)
         with placed(f"column {leaf.name!r}: statistics"):
             return Bounds(form, self.data, places, n, None, nulls, nans, of_rows, 0).zones
+
+    def placed(self, kind: Kind) -> Sound:
+        """Of the chunks of the leaves that are read, as (row group, leaf): whether each is sound, where it begins, its bytes."""
+        n = len(kind.read)
+        if n not in self._placed:
+            ends = np.repeat(self.sizes, self.n)[:, None]
+            counts = np.array(self.counts, np.int64)[:, None]
+            types = np.array([leaf.element.type for leaf in kind.read], np.int64)
+            repeated = np.array([leaf.max_rep > 0 for leaf in kind.read], bool)
+            self._placed[n] = sound_chunks(self.table[:, :n], types, repeated, counts, ends)
+        return self._placed[n]
 
     def is_listed(self, leaf: Leaf, form: Form) -> bool:
         """Whether the lists of a column were looked at before."""

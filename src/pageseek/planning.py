@@ -25,7 +25,7 @@ from pageseek.prune import DISTINCT, STATISTICS, GroupProof, prune_groups
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope, Scopes
 from pageseek.shape import Shape, Union, hangs_on_types, tested_paths
-from pageseek.storage import Known, Source
+from pageseek.storage import Known, Source, any_far
 
 FILTER, PARTITION = "filter", "partition"
 # distant files that stay open from plan to reading, each of which would else be asked for its version again; and those
@@ -229,7 +229,7 @@ class _Survey:
 
     def _distant(self) -> Iterator[Source]:
         """The files that will be opened, in order, where they are far enough to be waited for side by side."""
-        if not any(source.far for source in self._sources):
+        if not any_far(self._sources):
             return
         request = self.request
         counted = request.take is not None or request.row_number is not None
@@ -247,7 +247,7 @@ class _Survey:
         if lazy and whole and n <= cache.capacity:
             return
         many = n >= FEW and self._union is not None and self._first is None
-        if many and not any(source.far for source in self._sources):
+        if many and not any_far(self._sources):
             counted = request.take is not None or request.row_number is not None
             self._briefs = Briefs(
                 self._sources,

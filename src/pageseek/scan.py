@@ -27,7 +27,7 @@ from pageseek.records import dataclass
 from pageseek.report import Report
 from pageseek.request import Opened, Request
 from pageseek.shape import Shape
-from pageseek.storage import Patience, Source, Types, resolve, typed
+from pageseek.storage import Patience, Source, Types, any_far, resolve, typed
 from pageseek.tables import batches_of, table_of
 from pageseek.types import Options
 
@@ -129,7 +129,7 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are asked for."""
-        if not any(source.far for source in self._sources):
+        if not any_far(self._sources):
             return self._batches()[1]
         doubts = Doubts()
         try:

@@ -96,6 +96,11 @@ class Source:
         return f"{self.filesystem.type_name}:{self.path}"
 
 
+def any_far(sources: Iterable[Source]) -> bool:
+    """Whether one of them is far. Of thousands of files at hand this is asked in no time."""
+    return any(source.far for source in sources if source.filesystem is not None)
+
+
 def resolve(
     source: Any,
     storage_options: Mapping[str, Any] | None = None,
