@@ -28,7 +28,8 @@ from pageseek.bench.run import machine
 
 import pageseek as ps
 
-FILES, ROWS = 1000, 5000
+FILES = 1000
+ROWS = {"narrow": 5_000, "wide": 20_000}
 CATEGORIES, IN_EACH = 200, 12
 RARE, IN_FILES = "category-0993", 5
 ROUNDS, WARM = 5, 7
@@ -39,9 +40,51 @@ CASES = {
 }
 
 
-def files(folder: Path) -> Path:
-    """The files, made if they are not there."""
-    made = folder / "many"
+SHAPES = {
+    "narrow": "5,000 rows and four columns",
+    "wide": "20,000 rows and twelve columns",
+}
+
+
+def narrow(i: int, categories: Sequence[str], random: np.random.Generator) -> pa.Table:
+    """A file of few columns: an id, the category, a number, a text."""
+    n = ROWS["narrow"]
+    return pa.table(
+        {
+            "id": np.arange(i * n, (i + 1) * n),
+            "category": random.choice(categories, n),
+            "value": random.normal(size=n),
+            "note": np.char.add("note ", random.integers(0, 1 << 30, n).astype(str)),
+        }
+    )
+
+
+def wide(i: int, categories: Sequence[str], random: np.random.Generator) -> pa.Table:
+    """A file as of a table of events."""
+    n = ROWS["wide"]
+    words = np.array([f"word{k}" for k in range(5_000)])
+    at = np.arange(i * n, (i + 1) * n)
+    return pa.table(
+        {
+            "id": at,
+            "time": pa.array(1_700_000_000_000 + at * 37, pa.timestamp("ms")),
+            "category": random.choice(categories, n),
+            "user": random.integers(0, 100_000, n),
+            "country": random.choice(words[:50], n),
+            "device": random.choice(words[:8], n),
+            "page": random.choice(words, n),
+            "value": random.normal(size=n),
+            "price": np.round(random.normal(size=n), 2),
+            "quantity": random.integers(1, 20, n, dtype=np.int32),
+            "score": random.normal(size=n).astype(np.float32),
+            "note": np.char.add("note ", random.integers(0, 1 << 30, n).astype(str)),
+        }
+    )
+
+
+def files(folder: Path, shape: str) -> Path:
+    """The files of a shape, made if they are not there."""
+    made = folder / f"many-{shape}"
     if (made / "done").exists():
         return made
     made.mkdir(parents=True, exist_ok=True)
@@ -51,14 +94,7 @@ def files(folder: Path) -> Path:
         mine = random.choice(names, IN_EACH, replace=False).tolist()
         if i % (FILES // IN_FILES) == 37:
             mine.append(RARE)
-        table = pa.table(
-            {
-                "id": np.arange(i * ROWS, (i + 1) * ROWS),
-                "category": random.choice(mine, ROWS),
-                "value": random.normal(size=ROWS),
-                "note": np.char.add("note ", random.integers(0, 1 << 30, ROWS).astype(str)),
-            }
-        )
+        table = (narrow if shape == "narrow" else wide)(i, mine, random)
         path = made / f"part-{i:04}.parquet"
         pq.write_table(table, path, compression="zstd", write_page_index=True)
         ps.index.attach(path, page_index=False, distinct=["category"], in_place=True)
@@ -168,6 +204,7 @@ def bytes_read(folder: Path, value: str) -> dict[str, int]:
 
 def lines(seconds: dict[str, dict[str, list[Timed]]], read: dict[str, dict[str, int]]) -> list[str]:
     table = [
+        "",
         "| case | engine | cold | against pageseek | warm | against pageseek |",
         "|---|---|---:|---:|---:|---:|",
     ]
@@ -209,7 +246,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         engine, folder, value, warm = options.child
         print(json.dumps(vars(child(engine, folder, value, int(warm)))))
         return 0
-    folder = files(options.folder)
     engines = []
     for engine in ENGINES:
         try:
@@ -217,21 +253,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
             engines.append(engine)
         except ImportError:
             print(f"{engine} is not installed")
-    seconds: dict[str, dict[str, list[Timed]]] = {}
-    for case, (value, _) in CASES.items():
-        seconds[case] = {engine: [] for engine in engines}
-        for turn in range(options.rounds):
-            for i in range(len(engines)):
-                engine = engines[(turn + i) % len(engines)]
-                seconds[case][engine].append(ask(engine, folder, value, WARM))
-        if len({times[0].rows for times in seconds[case].values()}) > 1:
-            raise RuntimeError(f"{case}: the engines read other rows")
-        print(f"{case}: done")
-    table = lines(seconds, {case: bytes_read(folder, value) for case, (value, _) in CASES.items()})
-    print("\n".join(table))
+    page = head(engines, options.rounds)
+    for shape, what in SHAPES.items():
+        folder = files(options.folder, shape)
+        table = lines(
+            {case: timed(engines, folder, case, options.rounds) for case in CASES},
+            {case: bytes_read(folder, value) for case, (value, _) in CASES.items()},
+        )
+        print("\n".join([shape, *table]))
+        page += [f"## Files of {what}", *table, ""]
     if options.table:
-        options.table.write_text("\n".join([*head(engines, options.rounds), *table]) + "\n")
+        options.table.write_text("\n".join(page[:-1]) + "\n")
     return 0
+
+
+def timed(engines: Sequence[str], folder: Path, case: str, rounds: int) -> dict[str, list[Timed]]:
+    """How long each engine takes, round by round."""
+    value, _ = CASES[case]
+    found: dict[str, list[Timed]] = {engine: [] for engine in engines}
+    for turn in range(rounds):
+        for i in range(len(engines)):
+            engine = engines[(turn + i) % len(engines)]
+            found[engine].append(ask(engine, folder, value, WARM))
+    if len({times[0].rows for times in found.values()}) > 1:
+        raise RuntimeError(f"{case}: the engines read other rows")
+    return found
 
 
 def head(engines: Sequence[str], rounds: int) -> list[str]:
@@ -239,8 +285,8 @@ def head(engines: Sequence[str], rounds: int) -> list[str]:
     return [
         "# A value in few of a thousand files",
         "",
-        f"{FILES:,} files of {ROWS:,} rows and four columns, zstd, with a page index; {IN_EACH} of {CATEGORIES} categories in each, which statistics do",
-        "not tell apart. To each file the list of its categories was attached (`ps.index.attach(path, distinct=[\"category\"])`). All columns where",
+        f"{FILES:,} files, zstd, with a page index; {IN_EACH} of {CATEGORIES} categories in each, which statistics do not tell apart. To each",
+        "file the list of its categories was attached (`ps.index.attach(path, distinct=[\"category\"])`). All columns where",
         "`category = ...`. Cold: the first answer of a process, nothing known of the files, which lie in the system's page cache. Warm: the median of",
         "those that follow, with all that the engine keeps between two answers. All engines with all cores, in turns, medians of",
         f"{rounds} rounds. Made by `python -m pageseek.bench.many --table docs/many-files.md`.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from typing import Any
 
 import pyarrow as pa
@@ -10,11 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.cli import main
 from pageseek.storage import endpoint as endpoints
+from pageseek.storage import obstore_files
 from support.distant import (
     GROUPS,
     PATH,
     ROWS,
+    SECRET,
     STRONG,
     WEAK,
     Way,
@@ -272,6 +276,61 @@ def test_names_of_options_that_other_libraries_use(server: ObjectServer) -> None
     }  # fmt: skip
     assert ps.read_table(f"s3://{PATH}", storage_options=in_capitals) == table()
     assert not any("authorization" in one.headers for one in server.log.records())
+
+
+# ---- what the environment says
+
+
+@pytest.fixture
+def around(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
+    """A server that environment variables name, over plain HTTP, as other tools expect them."""
+    pytest.importorskip("obstore")
+    monkeypatch.setattr(obstore_files, "_stores", OrderedDict())  # of another environment
+    said = {
+        "AWS_ENDPOINT_URL": server.endpoint, "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": SECRET,
+    }  # fmt: skip
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    return server
+
+
+def test_a_store_of_the_environment(around: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ps.read_table(f"s3://{PATH}") == table()
+    monkeypatch.setattr(obstore_files, "_stores", OrderedDict())
+    ps.clear_cache()
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "false")
+    with pytest.raises(OSError, match="allow_http"):
+        ps.read_table(f"s3://{PATH}")
+    monkeypatch.setenv("AWS_USER_AGENT", "of the environment")
+    allowed = {"allow_http": True}  # what is given counts more
+    assert ps.read_table(f"s3://{PATH}", storage_options=allowed) == table()
+    assert around.log.records()[-1].headers["user-agent"] == "of the environment"
+
+
+def test_the_command_line_on_a_store(
+    around: ObjectServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"s3://{PATH}"
+    assert main(["index", "attach", url, "--distinct", "seed", "--in-place"]) == 0
+    assert main(["index", "list", url]) == 0
+    assert "attached" in capsys.readouterr().out
+    assert main(["index", "verify", url]) == 0
+    assert "0 wrong" in capsys.readouterr().out
+    assert main(["scan", url, "--where", "id = 12345", "--columns", "id"]) == 0
+    assert "12345" in capsys.readouterr().out
+    for command, told in (
+        (["explain", url, "--where", "id = 9"], "less:"),
+        (["inspect", url], "20,000 rows"),
+    ):
+        assert main(command) == 0
+        assert told in capsys.readouterr().out
+    assert main(["index", "detach", url, "--in-place"]) == 0
+    found = around.objects.open(PATH)
+    assert found is not None and found[0].size == len(content())
+    assert ps.read_table(url) == table()
+    said = capsys.readouterr()
+    assert SECRET not in said.out + said.err
 
 
 # ---- what is measured

@@ -49,6 +49,11 @@ CLIENT = frozenset(
         "randomize_addresses", "read_timeout", "timeout", "user_agent",
     }
 )  # fmt: skip
+VARIABLES = {
+    "aws_": ("s3", "s3a"),
+    "google_": ("gs", "gcs"),
+    "azure_": ("abfs", "abfss", "az", "adl", "azure"),
+}
 LONGEST_BODY = timedelta(
     minutes=15
 )  # one answer, whole: what stalls is found by `timeout` long before
@@ -175,7 +180,10 @@ class ObstoreFiles(Files):
 
         parts = urlsplit(self.url)
         config: dict[str, Any] = {}
-        client = dict(self.options.get("client_options") or {})
+        around = _environment(parts.scheme)
+        # obstore takes those of the environment only where none are given, and some always are
+        client = {name: value for name, value in around.items() if name in CLIENT}
+        client |= dict(self.options.get("client_options") or {})
         more: dict[str, Any] = {}
         for name, value in self.options.items():
             if parts.scheme not in HTTP:  # environment variables are written in capitals
@@ -186,7 +194,8 @@ class ObstoreFiles(Files):
                 more[name] = value
             elif name != "client_options":
                 config[name] = value
-        plain = any(end.startswith("http://") for end in _endpoints(config))
+        ends = _endpoints(config) or _endpoints(around)
+        plain = any(end.startswith("http://") for end in ends)
         if parts.scheme == "http" or plain:
             client.setdefault("allow_http", True)
         client.setdefault("read_timeout", timedelta(seconds=patience.timeout))
@@ -218,6 +227,18 @@ class ObstoreFiles(Files):
     def looks_like_file(self, path: str) -> bool:
         """Over HTTP everything is, since there are no folders."""
         return self.url.startswith(HTTP)
+
+
+def _environment(scheme: str) -> dict[str, str]:
+    """What environment variables say to obstore of the stores of a scheme, by the names of its options."""
+    prefix = next((known for known, schemes in VARIABLES.items() if scheme in schemes), None)
+    if prefix is None:
+        return {}
+    return {
+        name.lower().removeprefix(prefix): value
+        for name, value in os.environ.items()
+        if name.lower().startswith(prefix)
+    }
 
 
 def _endpoints(config: Mapping[str, Any]) -> list[str]:
