@@ -311,7 +311,7 @@ class _Survey:
         if self._union.unknown:  # the first file says what it has instead
             source = self._sources[0]
             Scope.of(self._file(source), self.request, source, self._union.unknown)
-        name = self._sources[0].path if self._sources else "the table"
+        name = self._sources[0].name if self._sources else "the table"
         return self.request.numbered(self._union.schema(), name)
 
 
