@@ -1,7 +1,7 @@
 """A file of an Iceberg table, replaced through the table: the new file lies beside the old one, and one commit takes out the
 one and puts in the other, with what the manifest said of the rows.
 
-Asked of `pyiceberg` (0.10 and later) is `Transaction.update_snapshot().overwrite()` with `delete_data_file` and
+Asked of `pyiceberg` (0.10 to 0.12) is `Transaction.update_snapshot().overwrite()` with `delete_data_file` and
 `append_data_file`. What it has made of the manifests is held against the old ones before it is committed.
 """
 
@@ -34,6 +34,14 @@ ONCE = {
     "commit.retry.max-wait-ms": "0",
     "commit.retry.total-timeout-ms": str(10**9),
 }
+# errors after which it is sure that no commit was made
+REFUSALS = (
+    "AuthorizationExpiredError", "BadRequestError", "ForbiddenError", "NoSuchTableError", "UnauthorizedError",
+    "ValidationException", "WaitingForLockException",
+)  # fmt: skip
+OTHER = (
+    "this pyiceberg cannot exchange files, or does it in another way: pip install 'pyiceberg>=0.10'"
+)
 
 
 def _name(table: Any) -> str:
@@ -73,12 +81,13 @@ class IcebergEnd(TableEnd):
             from pyiceberg import exceptions
             from pyiceberg.manifest import DATA_FILE_TYPE, DEFAULT_READ_VERSION, DataFile
 
-            self._make, self._exceptions = DataFile.from_args, exceptions
+            self._make, self._failed = DataFile.from_args, exceptions.CommitFailedException
             self._fields = [field.name for field in DATA_FILE_TYPE[DEFAULT_READ_VERSION].fields]
+            self._refusals = tuple(
+                getattr(exceptions, name) for name in REFUSALS if hasattr(exceptions, name)
+            )
         except (ImportError, AttributeError):
-            raise UnsupportedError(
-                f"{self.table}: this pyiceberg cannot copy what a manifest says of a file: pip install 'pyiceberg>=0.10'"
-            ) from None
+            raise UnsupportedError(f"{self.table}: {OTHER}") from None
         self._ice = table
         self._tried: list[int] = []  # snapshots that were sent
         self._unsure = False  # whether one was, and no answer came
@@ -89,9 +98,10 @@ class IcebergEnd(TableEnd):
                 f"{self.table}: it is of version {version} of the format, of which pyiceberg writes no snapshots"
             )
         places = iceberg_places(self.table, table.io, storage_options, PATIENCE)
+        entries = self._entries(deletes=False)
         of = {
             path: place
-            for path in {entry.data_file.file_path for entry in self._entries(deletes=False)}
+            for path in {entry.data_file.file_path for entry in entries}
             if same_file(place := places.source(path, (), encoded=False), source)
         }
         if not of:
@@ -102,8 +112,7 @@ class IcebergEnd(TableEnd):
         if len(of) > 1:
             raise UnsupportedError(f"{self.table}: it spells {source.name} in {len(of)} ways")
         self._old, place = next(iter(of.items()))
-        self._seen: int | None = None
-        self._take()
+        self._take(entries)
         self._new = self.beside(self._old, place)
 
     # -- what the table says -----------------------------------------------------------------------
@@ -130,14 +139,9 @@ class IcebergEnd(TableEnd):
             for entry in manifest.fetch_manifest_entry(self._ice.io, discard_deleted=True)
         ]
 
-    def _take(self) -> None:
-        """Keep what the newest snapshot says of the old file."""
-        snapshot = self._ice.metadata.current_snapshot()
-        if snapshot is not None and snapshot.snapshot_id == self._seen:
-            return
-        found = [
-            one for one in self._entries(deletes=False) if one.data_file.file_path == self._old
-        ]
+    def _take(self, entries: list[Any]) -> None:
+        """Keep what the newest snapshot says of the old file, if it is one that can be exchanged."""
+        found = [one for one in entries if one.data_file.file_path == self._old]
         if not found:
             raise FileChangedError(
                 f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin anew"
@@ -154,7 +158,7 @@ class IcebergEnd(TableEnd):
                     f"{self.table}: rows of {self._old} are deleted by {one.data_file.file_path}, and would come back with a "
                     "newer file: rewrite its data files (rewrite_data_files)"
                 )
-        self._seen = snapshot.snapshot_id
+        self._snapshot = self._ice.metadata.current_snapshot()
 
     def _refuse_partition(self) -> None:
         """Where pyiceberg cannot write the partition of the old file anew."""
@@ -196,49 +200,37 @@ class IcebergEnd(TableEnd):
     def look(self) -> None:
         """Bring the table to its newest version."""
         self._refresh()
-        self._take()
+        if self._ice.metadata.current_snapshot() != self._snapshot:
+            self._take(self._entries(deletes=False))
 
     def exchange(self, size: int) -> None:
         """Take the old file out and put the new one in."""
-        from pageseek import __version__
-
-        failed = self._exceptions.CommitFailedException
-        old = self._entry.data_file
-        said = dict(zip(self._fields, old, strict=True))
-        new = self._make(**{**said, "file_path": self._new, "file_size_in_bytes": size})
-        new.spec_id = old.spec_id
-        metadata = self._ice.metadata
         mine = copy(self._ice)
-        # new files get the partitions that are the default: here those of the old one
-        mine.metadata = metadata.model_copy(
-            update={"properties": {**metadata.properties, **ONCE}, "default_spec_id": old.spec_id}
-        )
-        made = mine.transaction()
-        update = made.update_snapshot(
-            snapshot_properties={"engine-name": "pageseek", "engine-version": __version__}
-        ).overwrite()
-        number = update.snapshot_id
+        numbers: list[int] = []  # of the snapshot
 
         def refresh() -> Any:
             """Asked by pyiceberg when a commit has failed, before it is made anew."""
             self._ice.refresh()
-            if self._ice.metadata.snapshot_by_id(number) is None:
-                raise failed("somebody else's commit came first")
+            if self._ice.metadata.snapshot_by_id(numbers[0]) is None:
+                raise self._failed("somebody else's commit came first")
             mine.metadata = self._ice.metadata
             mine.metadata_location = self._ice.metadata_location
             return mine
 
         mine.refresh = refresh
-        update.delete_data_file(old)
-        update.append_data_file(new)
-        update.commit()  # to the transaction
-        self._check(metadata.current_snapshot(), made.table_metadata.current_snapshot())
-        self._tried.append(number)
+        try:
+            made = self._made(mine, size)
+        except (AttributeError, TypeError, LookupError) as error:
+            raise UnsupportedError(f"{self.table}: {OTHER} ({self.said(error)})") from None
+        after = made.table_metadata.current_snapshot()
+        numbers.append(after.snapshot_id)
+        self._check(self._snapshot, after)
+        self._tried.append(after.snapshot_id)
         try:
             made.commit_transaction()
-        except failed as error:
+        except self._failed as error:
             raise OvertakenError(self.said(error)) from None
-        except self._refusals():
+        except self._refusals:
             raise
         except BaseException as error:
             self._unsure = True
@@ -246,19 +238,33 @@ class IcebergEnd(TableEnd):
                 raise
             with suppress(Exception):
                 self._ice.refresh()
-            if self._ice.metadata.snapshot_by_id(number) is None:
+            if self._ice.metadata.snapshot_by_id(after.snapshot_id) is None:
                 raise StoreError(
                     f"{self.table}: nobody knows whether the commit was made ({self.said(error)}); {self.shown} stays, in case it was"
                 ) from None
-            return
-        self._ice.metadata, self._ice.metadata_location = mine.metadata, mine.metadata_location
+        else:
+            self._ice.metadata, self._ice.metadata_location = mine.metadata, mine.metadata_location
 
-    def _refusals(self) -> tuple[type[Exception], ...]:
-        """Errors after which it is sure that no commit was made."""
-        names = ("ValidationException", "NoSuchTableError", "BadRequestError", "UnauthorizedError", "ForbiddenError", "AuthorizationExpiredError", "WaitingForLockException")  # fmt: skip
-        return tuple(
-            getattr(self._exceptions, one) for one in names if hasattr(self._exceptions, one)
+    def _made(self, mine: Any, size: int) -> Any:
+        """A transaction of a copy of the table, in which the exchange is made and not yet committed."""
+        from pageseek import __version__
+
+        old = self._entry.data_file
+        said = dict(zip(self._fields, old, strict=True))
+        new = self._make(**{**said, "file_path": self._new, "file_size_in_bytes": size})
+        new.spec_id = old.spec_id
+        metadata = self._ice.metadata
+        # pyiceberg gives new files the partitions that are the default: in the copy those of the old one
+        mine.metadata = metadata.model_copy(
+            update={"properties": {**metadata.properties, **ONCE}, "default_spec_id": old.spec_id}
         )
+        made = mine.transaction()
+        said_of_us = {"engine-name": "pageseek", "engine-version": __version__}
+        update = made.update_snapshot(snapshot_properties=said_of_us).overwrite()
+        update.delete_data_file(old)
+        update.append_data_file(new)
+        update.commit()  # to the transaction
+        return made
 
     def _check(self, before: Any, after: Any) -> None:
         """Hold the snapshot that is to be committed against the one before: nothing but the two files may differ."""
