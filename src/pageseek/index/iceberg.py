@@ -224,11 +224,15 @@ class IcebergEnd(TableEnd):
             raise UnsupportedError(f"{self.table}: {OTHER} ({self.said(error)})") from None
         after = made.table_metadata.current_snapshot()
         numbers.append(after.snapshot_id)
-        self._check(self._snapshot, after)
+        written = self._check(self._snapshot, after)
         self._tried.append(after.snapshot_id)
         try:
             made.commit_transaction()
         except self._failed as error:
+            self._refresh()
+            if self._ice.metadata.snapshot_by_id(after.snapshot_id) is not None:
+                return  # the answer to a first try was lost; older versions of pyiceberg do not ask
+            self._discard(written)
             raise OvertakenError(self.said(error)) from None
         except self._refusals:
             raise
@@ -266,8 +270,10 @@ class IcebergEnd(TableEnd):
         update.commit()  # to the transaction
         return made
 
-    def _check(self, before: Any, after: Any) -> None:
-        """Hold the snapshot that is to be committed against the one before: nothing but the two files may differ."""
+    def _check(self, before: Any, after: Any) -> list[str]:
+        """Hold the snapshot that is to be committed against the one before: nothing but the two files may differ. What was
+        written of it.
+        """
         old, new = (
             {one.manifest_path: one for one in self._manifests(of)} for of in (before, after)
         )
@@ -283,15 +289,20 @@ class IcebergEnd(TableEnd):
         data = self._entry.data_file
         lost, found = list((gone - come).elements()), list((come - gone).elements())
         wanted = (self._old, int(data.content or 0), data.spec_id, self._entry.sequence_number)
+        written = [*(new.keys() - old.keys()), after.manifest_list]
         if lost == [wanted] and [one[:3] for one in found] == [(self._new, *wanted[1:3])]:
-            return
-        for path in [*(new.keys() - old.keys()), after.manifest_list]:
-            with suppress(Exception):
-                self._ice.io.delete(path)
+            return written
+        self._discard(written)
         raise StoreError(
             f"{self.table}: pyiceberg made a snapshot that takes {len(lost)} files out and puts {len(found)} in, "
             f"where one is exchanged: it was not committed"
         )
+
+    def _discard(self, written: list[str]) -> None:
+        """Delete what was written of a snapshot that is in no table, where pyiceberg has not done so."""
+        for path in written:
+            with suppress(Exception):
+                self._ice.io.delete(path)
 
     def has_it(self) -> bool:
         """Whether the table may have the new file."""
