@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import os
 import time
 from collections.abc import Mapping
 from decimal import Decimal
@@ -29,6 +30,25 @@ FEATURES = frozenset(
      "identityColumns", "invariants", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
      "vacuumProtocolCheck")
 )  # fmt: skip
+
+
+def as_recorded(
+    source: Any, table: Any, storage_options: Mapping[str, Any] | None
+) -> Source | None:
+    """The file that `table.file_uris()` gives by this name, in which the table's folder has escapes and what lies below has none,
+    opened with what the table knows of its store; None of other names.
+    """
+    if not isinstance(source, str) or os.path.exists(source):
+        return None
+    root = str(table.table_uri).rstrip("/") + "/"
+    start = next((one for one in (root, root.removeprefix("file://")) if source.startswith(one)), None)  # fmt: skip
+    found = None if start is None else table_of_lake(table, storage_options)
+    if start is None or found is None:
+        return None
+    paths = pa.table(table.get_add_actions())["path"].to_pylist()
+    below = source[len(start) :]
+    named = [one for one, path in zip(found.sources, paths, strict=True) if unquote(path) == below]
+    return named[0] if named else None
 
 
 class DeltaEnd(TableEnd):

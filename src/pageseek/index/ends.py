@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from pageseek.errors import UnsupportedError
-from pageseek.index.delta import DeltaEnd
-from pageseek.index.iceberg import IcebergEnd, as_recorded
+from pageseek.index import delta, iceberg
 from pageseek.index.store_target import StoreTarget
 from pageseek.index.tables import TableEnd, refuse_inside
 from pageseek.index.target import LocalTarget, Target
@@ -83,14 +82,17 @@ def _of_table(
     source: Any, table: Any, storage_options: Mapping[str, Any] | None
 ) -> tuple[Source, TableEnd]:
     room = type(table).__module__.partition(".")[0]
+    end: type[delta.DeltaEnd | iceberg.IcebergEnd]
     if room == "deltalake" and hasattr(table, "get_add_actions"):
-        one = one_file(source, storage_options)
-        return one, DeltaEnd(one, table, storage_options)
-    if room == "pyiceberg" and hasattr(table, "transaction"):
-        known = as_recorded(source, table, storage_options)
-        one = one_file(source, storage_options) if known is None else known
-        return one, IcebergEnd(one, table, storage_options)
-    raise TypeError(f"table {type(table).__name__}: a deltalake.DeltaTable or a table of pyiceberg")
+        known, end = delta.as_recorded(source, table, storage_options), delta.DeltaEnd
+    elif room == "pyiceberg" and hasattr(table, "transaction"):
+        known, end = iceberg.as_recorded(source, table, storage_options), iceberg.IcebergEnd
+    else:
+        raise TypeError(
+            f"table {type(table).__name__}: a deltalake.DeltaTable or a table of pyiceberg"
+        )
+    one = one_file(source, storage_options) if known is None else known
+    return one, end(one, table, storage_options)
 
 
 def _end_of(
