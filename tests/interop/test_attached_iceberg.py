@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -223,8 +224,8 @@ def test_ways_to_name_a_file(table: Table) -> None:
     """The table's own spelling, a path, a pair, a URL with escapes: folders here have names with % and spaces."""
     import pyarrow.fs as pafs
 
-    names = [name for name in files(table) if "%" in name]
-    assert names and " " in names[0]
+    names = table.inspect.data_files()["file_path"].to_pylist()
+    assert sorted(names) == files(table) and any("%" in name and " " in name for name in names)
     for given in (
         lambda url: url,
         here,
@@ -446,6 +447,25 @@ def test_commits_that_are_beaten_again_and_again(
     assert made[0] == TRIES
     assert on_disk(tmp_path) == {here(one) for one in files(theirs)}
     assert sorted_rows(theirs).num_rows == N + TRIES
+
+
+def test_several_at_once(catalog: SqlCatalog, table: Table, tmp_path: Path) -> None:
+    """Who is beaten by another of ours tries again, and all are exchanged."""
+    wanted, before, names = sorted_rows(table), said(table), files(table)
+
+    def one(path: str) -> str:
+        own = SqlCatalog("c", **catalog.properties)
+        try:
+            return ps.index.attach(path, distinct=["text"], table=own.load_table("n.t")).path
+        finally:
+            own.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(one, names))
+    table.refresh()
+    assert sorted(f"file://{path}" for path in made) == files(table)
+    assert sorted_rows(table).equals(wanted) and said(table) == before
+    assert len(table.snapshots()) == 2 + len(names)
 
 
 def test_a_file_of_an_older_snapshot(catalog: SqlCatalog, table: Table, tmp_path: Path) -> None:

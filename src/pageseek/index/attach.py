@@ -119,7 +119,7 @@ def attach(
     table : deltalake.DeltaTable, or a table of pyiceberg
         That the file belongs to, in place of `output` and `in_place`. The new file goes beside the old one, and one commit exchanges
         them, with partition values and statistics as they were; the object is of that version then. `source` may be spelt as
-        the table spells it (`file_uris()`, `inspect.files()["file_path"]`), and is opened with the table's own options then.
+        the table spells it (`file_uris()`, `inspect.data_files()["file_path"]`), and is opened with the table's own options then.
     replace : bool
         Build what is there anew.
     storage_options : mapping

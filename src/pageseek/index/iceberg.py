@@ -107,7 +107,7 @@ class IcebergEnd(TableEnd):
         if not of:
             raise ValueError(
                 f"{source.name}: the newest snapshot of {self.table} has no such file; give one as the table spells it, "
-                "in table.inspect.files()['file_path']"
+                "in table.inspect.data_files()['file_path']"
             )
         if len(of) > 1:
             raise UnsupportedError(f"{self.table}: it spells {source.name} in {len(of)} ways")
