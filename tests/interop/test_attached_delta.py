@@ -92,6 +92,18 @@ def test_all_files_of_a_table(root: str) -> None:
     assert deltalake.DeltaTable(root, version=0).to_pyarrow_table().num_rows == N
 
 
+def test_names_as_the_table_gives_them(root: str) -> None:
+    """The folder of the table with escapes, those of partitions as they are."""
+    table, wanted = opened(root), sorted_rows(opened(root))
+    names = table.file_uris()
+    assert any("a%20table" in name and "k=x%20y" in name for name in names)
+    for path in names:
+        ps.index.attach(path, page_index=["id"], table=table)
+    assert table.version() == len(names) and not set(names) & set(table.file_uris())
+    assert sorted_rows(table).equals(wanted)
+    assert sorted_rows(opened(root)).num_rows == N
+
+
 def test_and_taken_out_again(root: str) -> None:
     table = opened(root)
     path = files(table)[0]
@@ -168,6 +180,8 @@ def test_what_is_refused(root: str, tmp_path: Path) -> None:
     pq.write_table(ROWS, alone)
     with pytest.raises(ValueError, match="no such file"):
         ps.index.attach(alone, table=table)
+    with pytest.raises(TypeError, match=r"table str: a deltalake\.DeltaTable"):
+        ps.index.attach(path, table=root)
     with pytest.raises(ValueError, match="beside the old one"):
         ps.index.attach(path, table=table, in_place=True)
     with pytest.raises(ps.UnsupportedError, match=r"table=DeltaTable"):
