@@ -235,7 +235,7 @@ def test_ways_to_name_a_file(table: Table) -> None:
         lambda url: [url and here(url)],
     ):
         path = next(name for name in files(table) if "%" in name)
-        ps.index.attach(given(path), page_index=["id"], table=table)
+        ps.index.attach(given(path), page_index=["id"], table=table, replace=True)
         assert path not in files(table)
 
 

@@ -132,7 +132,7 @@ def attach(
     Returns
     -------
     Attached
-        What was added, and what was not, and why.
+        What was added, and what was not, and why. Where nothing was, a file stays as it is, in place and in a table.
 
     Raises
     ------
@@ -158,14 +158,19 @@ def attach(
         wishes = _wishes(file, page_index, bloom, distinct, distinct_index, replace, before)
         paged = any(wish.page_index for wish in wishes)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not _has_bounds(file)
+        if end.in_place and not wishes:  # it has everything
+            return Attached(one.name, file.store.size, file.store.size, skipped=report.notes)
         with closing(end.target(file.store)) as target:
             made = _Writing(file, target, before, order_given, replace)
             near = target.copy(file.store, file.footer_start)
             for chunk in _built(file, near, wishes, report, order_given, threads, progress):
                 made.take(chunk)
             made.finish(wishes)
-            target.commit(file.store.check)
-            end.done(target.size)
+            if made.result.added or not end.in_place:
+                target.commit(file.store.check)
+                end.done(target.size)
+            else:
+                made.result.path, made.result.bytes_after = one.name, file.store.size
     made.result.skipped[:0] = report.notes
     return made.result
 

@@ -34,6 +34,7 @@ class OvertakenError(Exception):
 class TableEnd(ABC):
     """Where the new file of a table goes: into the folder of the old one. One commit then exchanges them."""
 
+    in_place = True  # who reads the table finds the new file where the old one was
     table: str  # as errors call it
     to: Source
     errors: tuple[type[Exception], ...]  # of the table's package
