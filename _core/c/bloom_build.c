@@ -38,6 +38,22 @@ static uint64_t hash_of(const ps_values *values, size_t width, int64_t i) {
     return ps_xxh64(b.data, b.size);
 }
 
+/* Zeros of both signs are equal, and have unlike bytes: who asks for one may mean the other. */
+static bool is_zero(const ps_values *values, size_t width, int64_t i) {
+    if (values->kind != PS_F16 && values->kind != PS_F32 && values->kind != PS_F64)
+        return false;
+    const uint8_t *value = values->values + (size_t)i * width;
+    uint8_t bits = (uint8_t)(value[width - 1] << 1);
+    for (size_t k = 0; k + 1 < width; k++) bits |= value[k];
+    return bits == 0;
+}
+
+static uint64_t hash_of_other_zero(const ps_values *values, size_t width, int64_t i) {
+    uint8_t value[8] = {0};
+    value[width - 1] = (uint8_t)(values->values[(size_t)i * width + width - 1] ^ 0x80);
+    return ps_xxh64(value, width);
+}
+
 static bool is_there(const ps_values *values, int64_t i) {
     return !values->validity || ps_bit_get(values->validity, (size_t)i);
 }
@@ -55,7 +71,7 @@ ps_status ps_bloom_plain_hashes(const ps_values *values, uint64_t *hashes, size_
 
 ps_status ps_bloom_insert(const ps_values *values, uint8_t *filter, size_t n_blocks,
                           ps_error *err) {
-    uint64_t hashes[AHEAD];
+    uint64_t hashes[AHEAD + 1];
     size_t n = 0, width = 0;
     if (n_blocks == 0 || n_blocks >= (size_t)1 << 31)
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "a filter of %zu blocks", n_blocks);
@@ -64,7 +80,8 @@ ps_status ps_bloom_insert(const ps_values *values, uint8_t *filter, size_t n_blo
     for (int64_t i = 0; i < values->n; i++) {
         if (!is_there(values, i)) continue;
         hashes[n++] = hash_of(values, width, i);
-        if (n == AHEAD) insert(filter, n_blocks, hashes, n), n = 0;
+        if (is_zero(values, width, i)) hashes[n++] = hash_of_other_zero(values, width, i);
+        if (n >= AHEAD) insert(filter, n_blocks, hashes, n), n = 0;
     }
     insert(filter, n_blocks, hashes, n);
     return PS_OK;

@@ -83,18 +83,21 @@ class Pointer:
 @dataclass(frozen=True, slots=True)
 class Directory:
     """All indexes of a file that were attached. `base`: the bytes that it had before the first, without its footer.
-    `orders`: its column_orders were added then, too.
+    `orders`: its column_orders were added then, too. `chunks`: the fingerprint of all its column chunks, where it is known.
     """
 
     base: int
     pointers: tuple[Pointer, ...] = ()
     orders: bool = False
+    chunks: int | None = None
 
     def to_value(self) -> bytes:
         """What stands under KEY."""
         made: dict[str, Any] = {"version": VERSION, "base": self.base}
         if self.orders:
             made["orders"] = True
+        if self.chunks is not None:
+            made["chunks"] = f"{self.chunks:016x}"
         made["indexes"] = [pointer.to_json() for pointer in self.pointers]
         return json.dumps(made, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -118,6 +121,7 @@ def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = 
     try:
         found = json.loads(str(value, "utf-8"))
         version, base, listed = found["version"], found["base"], found["indexes"]
+        chunks = int(found["chunks"], 16) if "chunks" in found else None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DoubtError(f"{KEY.decode()} is damaged: {error}") from error
     if version != VERSION or type(version) is not int:
@@ -127,7 +131,7 @@ def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = 
     orders = found.get("orders") is True
     if kind is not None:
         listed = [one for one in listed if isinstance(one, dict) and one.get("kind") == kind]
-    return Directory(base, tuple(_pointers(listed, end)), orders)
+    return Directory(base, tuple(_pointers(listed, end)), orders, chunks)
 
 
 def _pointers(listed: Sequence[Any], end: int) -> Iterator[Pointer]:
@@ -230,6 +234,14 @@ def fingerprint(file: FooterFile, leaf: Leaf) -> int:
     """
     table = int64s(file.stated_chunks(leaf)).reshape(-1, len(Chunk._fields))
     return xxh64(figures(file.group_rows, table))
+
+
+def fingerprint_of_all(file: FooterFile) -> int:
+    """The same of the chunks of all columns."""
+    tables = (
+        int64s(file.stated_chunks(leaf)).reshape(-1, len(Chunk._fields)) for leaf in file.leaves
+    )
+    return xxh64(b"".join([figures(file.group_rows, table) for table in tables]))
 
 
 def figures(counts: Sequence[int], table: npt.NDArray[np.int64]) -> bytes:

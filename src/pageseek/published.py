@@ -8,7 +8,7 @@ values that the statistics name.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -66,12 +66,24 @@ def length_of(head: memoryview, room: int) -> int:
     return length
 
 
-def values_of(data: memoryview) -> frozenset[bytes]:
+class Listed(NamedTuple):
+    """What a list shows. `values`: its lines, as they are and without a carriage return at the end, which may be one of the
+    writer's; `only`: the value of which it consists, where nothing in it can be the end of another.
+    """
+
+    values: frozenset[bytes]
+    only: bytes | None
+
+
+def values_of(data: memoryview) -> Listed:
     """The values, as far as they have no newline."""
-    return frozenset(bytes(data).split(b"\n"))
+    text = bytes(data)
+    lines = text.split(b"\n")
+    values = frozenset((*lines, *(line[:-1] for line in lines if line.endswith(b"\r"))))
+    return Listed(values, text if len(lines) == len(values) == 1 else None)
 
 
-def check(file: FooterFile, leaf: Leaf, values: Collection[bytes]) -> None:
+def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
     """Raise DoubtError where the list cannot be that of the column: statistics name a value that it has not."""
     for group in range(file.num_row_groups):
         try:
@@ -79,20 +91,21 @@ def check(file: FooterFile, leaf: Leaf, values: Collection[bytes]) -> None:
         except CorruptFileError as error:
             raise DoubtError(str(error)) from error
         for scalar in (said.min, said.max):
-            if scalar is not None and not set(scalar.as_py().encode().split(b"\n")) <= set(values):
-                raise DoubtError(f"{scalar.as_py()!r} is in row group {group}, and not in the list")
+            text = None if scalar is None else scalar.as_buffer().to_pybytes()  # it may be no UTF-8
+            if text is not None and not listed.values.issuperset(text.split(b"\n")):
+                raise DoubtError(f"{text[:40]!r} is in row group {group}, and not in the list")
 
 
-def denies(test: BoundLeaf, values: Collection[bytes]) -> bool:
+def denies(test: BoundLeaf, listed: Listed) -> bool:
     """Whether no value passes a test, those with newlines among them, which the list does not show as they are."""
-    asked = _literals(test)
+    asked, values = _literals(test), listed.values
     if not asked or any(b"\n" in one for one in asked):
         return False
     equal, unequal = (rows.OP_NE, rows.OP_EQ) if test.negate else (rows.OP_EQ, rows.OP_NE)
     if test.op == equal or (test.op == rows.OP_IN and not test.negate):
         return not any(one in values for one in asked)
     if test.op == unequal or test.op == rows.OP_IN:  # of one value there is no other that has it
-        return len(values) == 1 and set(values) <= set(asked)
+        return listed.only in asked
     if test.op == rows.OP_PREFIX and not test.negate:
         return not any(value.startswith(tuple(asked)) for value in values)
     return False

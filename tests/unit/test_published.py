@@ -122,6 +122,60 @@ def test_newlines_in_values(tmp_path: Path, condition: Any) -> None:
     pruned(path, condition)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["a\na"],
+        ["a", "a\na"],
+        ["\n"],
+        ["", "\n"],
+        ["a\r"],
+        ["a\r", "a\r\na"],
+        ["a", "a\r"],
+        ["b\r\na"],
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n", "\r"], ids=repr)
+@pytest.mark.parametrize("statistics", [False, True])
+def test_lines_that_are_not_what_they_seem(
+    tmp_path: Path, values: list[str], ending: str, statistics: bool
+) -> None:
+    """A line may be a part of a value, or a value and a carriage return of the writer's: what passes is never denied."""
+    for separator in ("\n", "\r\n"):
+        body = (separator.join(values) + ending).encode()
+        path = others(tmp_path / "a.parquet", values, body=body, statistics=statistics)
+        for text in ("a", "", "a\r", "b", "b\r"):
+            for condition in (
+                text == CATEGORY, text != CATEGORY, CATEGORY.isin([text]), ~CATEGORY.isin([text, "q"]),
+                CATEGORY.starts_with(text), ~CATEGORY.starts_with(text),
+            ):  # fmt: skip
+                pruned(path, condition)
+
+
+def test_statistics_that_are_no_text(tmp_path: Path) -> None:
+    """Bounds of strings may be bytes of anything; they are compared as such."""
+    offsets = pa.array([b"z\xff", b"mm", b"a"] * 50, pa.binary()).buffers()
+    data = pa.table({"category": pa.Array.from_buffers(pa.string(), 150, offsets), "n": range(150)})
+    how: dict[str, Any] = {"filter": CATEGORY == "b", "columns": ["n"], "prune": ["distinct_index"]}
+    for body, rows in ((b"z\xff\nmm\na", 0), (b"mm\na", 150)):
+        path = others(tmp_path / "a.parquet", data=data, body=body, statistics=True)
+        plan = ps.scan(path, **how).plan()
+        assert plan.num_rows == rows
+        assert any("not in the list" in note for note in plan.report.notes) == bool(rows)
+
+
+def test_a_list_of_others_is_kept(tmp_path: Path) -> None:
+    path = others(tmp_path / "a.parquet")
+    before = pq.read_metadata(path).metadata[b"distinct_index_offset"]
+    made = ps.index.attach(path, page_index=False, distinct_index="category", in_place=True)
+    assert not made.added and "replace=True" in made.skipped[0]
+    assert pq.read_metadata(path).metadata[b"distinct_index_offset"] == before
+    made = ps.index.attach(path, page_index=False, distinct_index="category", replace=True, in_place=True)  # fmt: skip
+    assert made.added
+    assert pq.read_metadata(path).metadata[b"distinct_index_offset"] != before
+
+
 def test_the_column_has_to_be_known(tmp_path: Path) -> None:
     data = pa.table({"category": VALUES * 20, "other": ["o"] * 60})
     path = others(tmp_path / "x.parquet", data=data)

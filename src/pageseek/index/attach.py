@@ -20,11 +20,13 @@ from pageseek.distinct import KIND as DISTINCT
 from pageseek.distinct import VERSION as DISTINCT_VERSION
 from pageseek.embedded import (
     KEY,
+    LONGEST,
     Directory,
     DoubtError,
     Pointer,
     directory,
     fingerprint,
+    fingerprint_of_all,
     sealed,
     types_of,
 )
@@ -155,6 +157,9 @@ def attach(
     with closing(ParquetFile(one, one.open(), report)) as file:
         _refuse(file)
         before = directory_of(file, report)
+        if distinct_index is not None and not replace and _has_published(file):
+            report.note(f"{file.name}: it has a list in the published form; say replace=True")
+            distinct_index = None
         wishes = _wishes(file, page_index, bloom, distinct, distinct_index, replace, before)
         paged = any(wish.page_index for wish in wishes)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not _has_bounds(file)
@@ -199,12 +204,16 @@ def _built(
     return each_chunk(file, chunks, work, report, threads, progress, store)
 
 
-def _refuse(file: ParquetFile) -> None:
-    encrypted = file.is_encrypted or _has_any(file, "crypto")
-    if encrypted:
+def refuse_encrypted(file: ParquetFile) -> None:
+    """Raise UnsupportedError where a footer is signed, or columns are secret."""
+    if file.is_encrypted or _has_any(file, "crypto"):
         raise UnsupportedError(
-            f"{file.name}: the file is encrypted, and an index in the clear would tell what it hides"
+            f"{file.name}: the file is encrypted: an index in the clear would tell what it hides, and its footer may be signed"
         )
+
+
+def _refuse(file: ParquetFile) -> None:
+    refuse_encrypted(file)
     for leaf in file.leaves:
         if file.lie_before(leaf, file.footer_start):
             continue
@@ -221,10 +230,21 @@ def _refuse(file: ParquetFile) -> None:
 
 def directory_of(file: ParquetFile, report: Report) -> Directory | None:
     try:
-        return directory(file)
+        found = directory(file)
+        if found is not None and found.chunks not in (None, fingerprint_of_all(file)):
+            raise DoubtError("they were built from other column chunks: the file was written anew")
     except DoubtError as doubt:
         report.note(f"{file.name}: the indexes that were attached before are given up: {doubt}")
         return None
+    return found
+
+
+def _has_published(file: ParquetFile) -> bool:
+    """Whether there is a list in the published form, whoever wrote it."""
+    try:
+        return published.place(file) is not None
+    except DoubtError:
+        return False
 
 
 def _has_bounds(file: ParquetFile) -> bool:
@@ -390,8 +410,15 @@ class _Writing:
             file.footer_start if before is None else before.base,
             (*(one for one in kept if (one.kind, one.leaf) not in new), *self._regions),
             self._order_given or (before is not None and before.orders),
+            fingerprint_of_all(file),
         )
-        dropped, added = [KEY], [(KEY, found.to_value())] if found.pointers else []
+        told = found.to_value()
+        if len(told) > LONGEST:
+            raise UnsupportedError(
+                f"{file.name}: to say where {len(found.pointers):,} indexes lie takes {len(told):,} bytes of the footer, more than "
+                f"the {LONGEST:,} that are read; list the values of fewer columns"
+            )
+        dropped, added = [KEY], [(KEY, told)] if found.pointers else []
         if self._published is not None:
             dropped.append(published.KEY)
             added.append((published.KEY, b"%d" % self._published))

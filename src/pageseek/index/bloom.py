@@ -9,7 +9,17 @@ from pageseek.errors import UnsupportedError
 from pageseek.index.distinct import check_width
 from pageseek.index.pages import Chunk, Page
 from pageseek.schema import Leaf
-from pageseek.types import BOOLEAN, BYTE_ARRAY, INT96, L_DECIMAL, PHYSICAL_NAMES, logical_of
+from pageseek.types import (
+    BOOLEAN,
+    BYTE_ARRAY,
+    FIXED,
+    INT96,
+    K_F16,
+    L_DECIMAL,
+    L_FLOAT16,
+    PHYSICAL_NAMES,
+    logical_of,
+)
 
 RATE = 0.01  # of values that are not there and are found all the same
 LARGEST = 128 << 20  # bytes of a filter
@@ -40,13 +50,16 @@ class BloomBuilder:
     """Takes in the pages of one chunk."""
 
     def __init__(self, chunk: Chunk, rate: float) -> None:
-        self._chunk, self._rate = chunk, rate
+        self._kind, self._width, self._rate = chunk.kind, chunk.width, rate
+        physical, logical = chunk.leaf.element.type, logical_of(chunk.leaf.element)[0]
+        if physical == FIXED and logical == L_FLOAT16:  # of zeros both signs are inserted
+            self._kind, self._width = K_F16, 0
         values = max(min(chunk.metadata.num_values, LARGEST), 1)
         self._filter = build.BloomFilter(blocks_for(values, rate))
 
     def take(self, page: Page) -> None:
-        assert page.values is not None and self._chunk.kind is not None
-        self._filter.insert(self._chunk.kind, self._chunk.width, page.values)
+        assert page.values is not None and self._kind is not None
+        self._filter.insert(self._kind, self._width, page.values)
 
     def done(self) -> bytes:
         """Header and bits: as few as the rate allows for the values that there are."""

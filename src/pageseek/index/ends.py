@@ -53,7 +53,9 @@ class End:
         if self.to.filesystem is not None:
             return StoreTarget(self.to, source, self.in_place, self.overwrite)
         path, replaces = self.to.path, self.in_place or self.overwrite
-        return LocalTarget(path, path if self.in_place else None, replaces)
+        if not self.in_place:
+            return LocalTarget(path, None, replaces)
+        return LocalTarget(path, path, replaces, source.version)
 
     def done(self, size: int) -> None:
         """The new file of so many bytes is there; nobody has to be told."""

@@ -74,8 +74,11 @@ class PageIndexer:
         self._null_pages.append(found is None)
         low, high, nans = found or (b"", b"", 0)
         self._nans.append(nans)
-        if nans and not low:
-            self._why_not.append(f"page {page.number} has nothing but NaN, which no bound can tell")
+        if nans:
+            # bounds leave NaN out, which is legal, and of which readers make that a NaN is no greater than the upper one
+            self._why_not.append(
+                f"page {page.number} has NaN, which other engines call the greatest value, and no bound can tell"
+            )
             self._order = None
             return
         self._least.append(low)

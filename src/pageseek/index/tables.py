@@ -169,11 +169,13 @@ def _above(path: str, rooted: bool) -> list[str]:
 
 
 def _above_here(path: str) -> list[str]:
-    folder = os.path.dirname(os.path.realpath(path))
-    folders = [folder]
-    while (above := os.path.dirname(folder)) != folder:
-        folders.append(folder := above)
-    return folders
+    folders = []
+    for found in dict.fromkeys((os.path.realpath(path), os.path.abspath(path))):  # of a link both
+        folder = os.path.dirname(found)
+        folders.append(folder)
+        while (above := os.path.dirname(folder)) != folder:
+            folders.append(folder := above)
+    return list(dict.fromkeys(folders))
 
 
 def _has(folder: str, ending: str) -> bool:

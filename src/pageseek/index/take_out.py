@@ -23,6 +23,7 @@ from pageseek.index.attach import (
     Attached,
     directory_of,
     new_footer,
+    refuse_encrypted,
 )
 from pageseek.index.ends import ends, one_file
 from pageseek.metadata import ParquetFile
@@ -112,6 +113,7 @@ def detach(
     one, end = ends(source, output, in_place, overwrite, storage_options, table)
     report = Report()
     with closing(ParquetFile(one, one.open(), report)) as file:
+        refuse_encrypted(file)
         found = directory_of(file, report)
         every = () if found is None else found.pointers
         unknown = set(kinds or ()) - {pointer.kind for pointer in every}
@@ -126,7 +128,9 @@ def detach(
         places = _without(file, goes, result)
         added = []
         if found is not None and stays:
-            added = [(KEY, Directory(found.base, tuple(stays), found.orders).to_value())]
+            added = [
+                (KEY, Directory(found.base, tuple(stays), found.orders, found.chunks).to_value())
+            ]
         dropped = [KEY]
         if any(one.kind == PUBLISHED for one in goes):
             dropped.append(published.KEY)

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from pageseek.storage import RemoteStore, Store
-from pageseek.storage.local import LocalStore
+from pageseek.errors import FileChangedError
+from pageseek.storage import RemoteStore, Store, Version
+from pageseek.storage.local import LocalStore, version_at
 from pageseek.storage.writing import EXISTS
 
 STEP = 32 << 20  # bytes copied at a time from a distant store
@@ -89,8 +90,13 @@ class Draft:
 class LocalTarget(Draft):
     """A file under a temporary name in the folder of its last one; readers of folders pass over names with a dot."""
 
-    def __init__(self, path: str, like: str | None, overwrite: bool = False) -> None:
-        """`like`: a file whose permissions it takes over. `overwrite`: it replaces what has its name by then."""
+    def __init__(
+        self, path: str, like: str | None, overwrite: bool = False, only: Version | None = None
+    ) -> None:
+        """`like`: a file whose permissions it takes over. `overwrite`: it replaces what has its name by then; `only` a file
+        of this version, if given.
+        """
+        self._only = only
         self.path = os.path.realpath(path)
         self._overwrite = overwrite
         folder, name = os.path.split(self.path)
@@ -108,6 +114,7 @@ class LocalTarget(Draft):
         os.close(self._fd)
         self._fd = -1
         check()
+        self._look()
         if self._overwrite:
             os.replace(self._temporary, self.path)
             self._temporary = ""
@@ -119,6 +126,20 @@ class LocalTarget(Draft):
                 os.fsync(folder)
             finally:
                 os.close(folder)
+
+    def _look(self) -> None:
+        """Whether the name is still that of the file that was read: who reads it has it open, and would not see that."""
+        if self._only is None:
+            return
+        try:
+            there = version_at(self.path)
+        except FileNotFoundError:
+            there = None
+        if there is None or (there.size, there.tag) != (self._only.size, self._only.tag):
+            what = "deleted" if there is None else "replaced"
+            raise FileChangedError(
+                f"{self.path}: the file was {what} while its indexes were built; what lies there now is left alone"
+            )
 
     def _create(self) -> None:
         """Under the last name, if nothing has it."""

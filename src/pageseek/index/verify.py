@@ -159,7 +159,7 @@ def _published(
         (head,) = file.store.read([(offset, HEAD)])
         length = length_of(memoryview(head), file.footer_start - offset)
         (data,) = file.store.read([(offset + HEAD, length)])
-        return leaf.index, values_of(memoryview(data))
+        return leaf.index, values_of(memoryview(data)).values
     except DoubtError as doubt:
         result.findings.append(Finding(PUBLISHED, named or "", None, None, str(doubt)))
         return -1, None

@@ -12,7 +12,17 @@ from pageseek.metadata import ParquetFile
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import Proof, Site
 from pageseek.prune.stake import NONE_PASSES, DoubtError, ignored
-from pageseek.published import HEAD, MAGIC, check, column, denies, length_of, place, values_of
+from pageseek.published import (
+    HEAD,
+    MAGIC,
+    Listed,
+    check,
+    column,
+    denies,
+    length_of,
+    place,
+    values_of,
+)
 from pageseek.schema import Leaf
 
 FIRST = 4 << 10  # bytes read at first: most lists are short
@@ -53,7 +63,7 @@ class PublishedPruner:
                     ignored(file, site.row_group, leaf, f"{MAGIC.decode()} index", doubt)
                 )
                 values = None
-            file.keep_index(key, values, 0 if values is None else 100 * len(values))
+            file.keep_index(key, values, 0 if values is None else 100 * len(values.values))
         values = known[key]
         return [
             NONE_PASSES
@@ -65,7 +75,7 @@ class PublishedPruner:
 
 def _values(
     file: ParquetFile, leaf: Leaf, offset: int
-) -> Generator[Wanted, list[memoryview], frozenset[bytes]]:
+) -> Generator[Wanted, list[memoryview], Listed]:
     room = file.footer_start - offset
     (head,) = yield [(offset, min(FIRST, room))]
     length = length_of(head, room)
@@ -74,9 +84,9 @@ def _values(
         (data,) = yield [(offset + HEAD, length)]
     if data.nbytes != length:
         raise DoubtError("its bytes could not be read")
-    values = values_of(data)
-    check(file, leaf, values)
-    return values
+    listed = values_of(data)
+    check(file, leaf, listed)
+    return listed
 
 
 def _place(site: Site) -> tuple[int, Leaf] | None:
