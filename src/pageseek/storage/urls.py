@@ -7,10 +7,7 @@ come first.
 
 from __future__ import annotations
 
-import fnmatch
 import importlib.util
-import posixpath
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +19,6 @@ from pageseek.errors import UnsupportedError
 from pageseek.storage import fsspec_files, obstore_files
 from pageseek.storage.files import Files
 from pageseek.storage.redact import cleaned, secrets_of
-from pageseek.storage.retry import Patience
 
 # those that pyarrow.fs can know
 SCHEMES = frozenset({"abfs", "abfss", "file", "gcs", "gs", "hdfs", "mock", "s3", "s3a", "viewfs"})
@@ -33,7 +29,6 @@ CLASSES = {
     "gs": "GcsFileSystem",
     "gcs": "GcsFileSystem",
 }
-MAGIC = re.compile(r"[*?[]")
 
 
 def installed(name: str) -> bool:
@@ -99,48 +94,3 @@ def of_pair(given: object, path: str) -> tuple[Files, str] | str | None:
     if "file" in filesystem.protocol:
         return str(filesystem._strip_protocol(path))
     return fsspec_files.FsspecFiles(filesystem), path
-
-
-def listing(
-    files: Files, path: str, patience: Patience, suffixes: tuple[str, ...]
-) -> tuple[str, list[str]] | None:
-    """The folder that a path or a glob begins at, and the data files there that it means; None where it is one file."""
-    if files.looks_like_file(path):
-        return None
-    if MAGIC.search(path):
-        names = path.split("/")
-        root = "/".join(names[: next(i for i, name in enumerate(names) if MAGIC.search(name))])
-        wanted = _pattern(names)
-        found = files.find(root, patience)
-        return root, [one for one in found if wanted.fullmatch(one)]
-    if path.endswith(suffixes):
-        return None
-    found = [
-        one for one in files.find(path.rstrip("/"), patience)
-        if one.endswith(suffixes) and _inside(one, path)
-    ]  # fmt: skip
-    if not found:
-        if not path or path.endswith("/"):
-            raise FileNotFoundError(f"{files.name(path)}: no .parquet file in this folder")
-        return None
-    return path.rstrip("/"), found
-
-
-def _inside(one: str, folder: str) -> bool:
-    return posixpath.commonpath(
-        ["/" + one.lstrip("/"), "/" + folder.strip("/")]
-    ) == "/" + folder.strip("/")
-
-
-def _pattern(names: list[str]) -> re.Pattern[str]:
-    """What the parts of a glob match; `**` is any number of folders."""
-    parts = []
-    for i, name in enumerate(names):
-        last = i == len(names) - 1
-        if name == "**":
-            parts.append(".*" if last else "(?:[^/]+/)*")
-        else:
-            inner = fnmatch.translate(name)
-            inner = inner.removeprefix("(?s:").rpartition(")")[0].replace(".*", "[^/]*")
-            parts.append(inner + ("" if last else "/"))
-    return re.compile("".join(parts), re.DOTALL)
