@@ -12,7 +12,7 @@ import pyarrow.fs as pafs
 from pageseek.storage.base import Buffer, Known, Version
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import is_local
-from pageseek.storage.redact import cleaned
+from pageseek.storage.redact import cleaned, shown_path
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
 from pageseek.storage.retry import (
@@ -48,7 +48,9 @@ class ArrowStore(RemoteStore):
         patience: Patience | None = None,
         known: Known | None = None,
     ) -> None:
-        super().__init__(path, path, endpoint_of(filesystem, path), patience or Patience())
+        super().__init__(
+            shown_path(path), path, endpoint_of(filesystem, path), patience or Patience()
+        )
         self._filesystem = filesystem
         self._path = path
         self._local = is_local(filesystem)

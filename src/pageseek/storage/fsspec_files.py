@@ -42,6 +42,8 @@ class FsspecFiles(Files):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FsspecFiles):
             return NotImplemented
+        if self.bound or other.bound:
+            return self.filesystem is other.filesystem
         return bool(self.filesystem == other.filesystem)
 
     def __hash__(self) -> int:
@@ -55,7 +57,13 @@ class FsspecFiles(Files):
     @property
     def key(self) -> str:
         """Tells filesystems apart in caches, in this process."""
-        return f"fsspec:{self.protocol}:{hash(self.filesystem):x}"
+        told = id(self.filesystem) if self.bound else hash(self.filesystem)
+        return f"fsspec:{self.protocol}:{told:x}"
+
+    @property
+    def bound(self) -> bool:
+        """Of a class whose instances are kept by fsspec, equal ones stand for the same files."""
+        return not getattr(self.filesystem, "cachable", False)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -65,7 +73,9 @@ class FsspecFiles(Files):
 
     def name(self, path: str) -> str:
         """A file there, as it may be shown."""
-        return shown(path) if "://" in path else f"{self.protocol}://{path}"
+        return (
+            shown(path) if "://" in path else f"{self.protocol}://{path}"
+        )  # over HTTP it is the URL
 
     def open(self, path: str, patience: Patience, known: Known | None = None) -> FsspecStore:
         return FsspecStore(self, path, patience, known)
