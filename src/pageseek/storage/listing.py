@@ -16,9 +16,9 @@ from pageseek.storage.hive import Partitions, partitions_of
 
 SUFFIXES = (".parquet", ".parq", ".pq")  # in capitals too
 NO_DATA = (
-    "no .parquet file in this directory: those count whose names end in "
-    + ", ".join(SUFFIXES)
-    + " and do not begin with _ or .; others are read as a list, or by a glob"
+    "no .parquet file in this directory, which is one whose name ends in "
+    + " or ".join(SUFFIXES)
+    + ", in capitals too, and does not begin with _ or .; give files of other names by a glob or as a list"
 )
 Found = tuple[str, Partitions]  # a path, and what the names of its folders say
 Identity = tuple[int, int]  # of a folder: device and inode
@@ -87,7 +87,7 @@ class Glob:
         self._ends = [
             self._end in self._closed((i + (part != "**"),)) for i, part in enumerate(parts)
         ]
-        self.first = self._closed((0,))
+        self.first = self._closed((0,)) - {self._end}
 
     def takes(self, state: State, name: str) -> bool:
         return any(self._ends[i] and self._fits(i, name) for i in state)
@@ -114,7 +114,7 @@ class Glob:
 def _matcher(part: str) -> Callable[[str], bool]:
     if not glob.has_magic(part):
         return part.__eq__
-    match = re.compile(fnmatch.translate(os.path.normcase(part))).match
+    match = re.compile(fnmatch.translate(part)).match
     dotted = part.startswith(".")
     return lambda name: (dotted or not name.startswith(".")) and match(name) is not None
 
@@ -160,7 +160,7 @@ def on_disk(path: str) -> list[Found]:
     names = path.replace(os.sep, "/").split("/")
     at = first_magic(names)
     if at is None:
-        raise FileNotFoundError(f"{_said(path)}: no such file")
+        raise FileNotFoundError(f"{path}: no such file")
     top = "/".join(names[:at]) + "/" if at else ""
     parts = [name for name in names[at:-1] if name not in ("", ".")] + names[-1:]
     try:
@@ -168,15 +168,8 @@ def on_disk(path: str) -> list[Found]:
     except (FileNotFoundError, NotADirectoryError):
         found = []
     if not found:
-        raise FileNotFoundError(f"{_said(path)}: no file matches")
+        raise FileNotFoundError(f"{path}: no file matches")
     return found
-
-
-def _said(path: str) -> str:
-    """A path where nothing is. It may have been meant for a URL, with a password or a signature."""
-    scheme, colon, rest = path.partition(":")
-    secret = colon and "/" not in scheme and ("@" in rest or "?" in rest)
-    return f"{scheme}:..." if secret else path
 
 
 def _walk(root: str, wanted: _Wanted) -> Iterator[tuple[str, str]]:
@@ -187,6 +180,7 @@ def _walk(root: str, wanted: _Wanted) -> Iterator[tuple[str, str]]:
     folders.append((root, "", wanted.first, None))
     while folders:
         folder, below, state, passed = folders.pop()
+        above = passed
         with os.scandir(
             folder
         ) as found:  # a folder left out would be rows left out: errors go to the caller
@@ -194,15 +188,22 @@ def _walk(root: str, wanted: _Wanted) -> Iterator[tuple[str, str]]:
                 name = entry.name
                 if wanted.takes(state, name) and _is(entry.is_file):
                     yield entry.path, below + name
-                elif _is(entry.is_dir) and (inner := wanted.enters(state, name)):
-                    through = None
-                    if passed is not None or entry.is_symlink():  # else there is no circle
-                        passed = passed or _passed(root, below)
-                        here = _identity(entry.path)
-                        if here in passed:
-                            continue
-                        through = passed | {here}
-                    folders.append((entry.path, f"{below}{name}/", inner, through))
+                    continue
+                # of a link that cannot matter nothing is asked
+                linked = entry.is_symlink()
+                if not linked and not entry.is_dir():
+                    continue
+                inner = wanted.enters(state, name)
+                if not inner or not _is(entry.is_dir):
+                    continue
+                through = passed
+                if linked or passed is not None:  # else there is no circle
+                    above = above or _passed(root, below)
+                    here = _identity(entry.path)
+                    if here in above:
+                        continue
+                    through = above | {here}
+                folders.append((entry.path, f"{below}{name}/", inner, through))
 
 
 def _is(kind: Callable[[], bool]) -> bool:

@@ -293,8 +293,10 @@ def of_url(url: str, options: Mapping[str, Any]) -> tuple[ObstoreFiles, str]:
 
 def _spelled(path: str) -> bool:
     """Whether the path of a URL is the same when it is decoded, and encoded again by obstore."""
-    names = unquote(path).removeprefix("/").split("/")
-    return len(names) == path.count("/") and not {"", ".", "..", "\ufffd"}.intersection(names)
+    decoded = unquote(path).removeprefix("/")
+    names = decoded.split("/")
+    same = len(names) == path.count("/") and "\ufffd" not in decoded
+    return same and not {"", ".", ".."}.intersection(names)
 
 
 def of_store(store: Any) -> ObstoreFiles:

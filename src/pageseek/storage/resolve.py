@@ -25,24 +25,6 @@ from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Patience
 
 PATIENCE = Patience()
-# what is no local name even where the slashes were forgotten
-URLS = frozenset(
-    {
-        "abfs",
-        "abfss",
-        "adl",
-        "az",
-        "azure",
-        "gcs",
-        "gs",
-        "hdfs",
-        "http",
-        "https",
-        "s3",
-        "s3a",
-        "viewfs",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +125,9 @@ def resolve(
     """The files of a source, directories and globs expanded, in the order of their names.
 
     Below a directory, or below the first `**` of a glob, what lies in or under a name with a leading `_` or `.`
-    is no data, unless the name has a `=`; nor does a wildcard that a part of a glob begins with match a `.`. What is
-    called exactly as a glob is written comes first. Links are followed. Below a directory, or below the part of a glob that has no magic, the
-    names of folders such as `k=1` are partitions of the files in them.
+    is no data, unless the name has a `=`; a wildcard at the beginning of a name in a glob matches no `.`. What is
+    called as the glob is written comes first. Links are followed. Below a directory, or below the part of a glob that
+    has no magic, the names of folders such as `k=1` are partitions of the files in them.
     """
     named = _named(source, storage_options)
     if named is not None:
@@ -183,10 +165,11 @@ def _named(
         scheme = urlsplit(source).scheme if ":" in source else ""
         if scheme == "file":
             return None, unquote(urlsplit(source).path)
+        # a local name may have a colon
         if (
             len(scheme) > 1
-            and ("://" in source or scheme in URLS)
-            and not os.path.exists(source)  # a local name may have a colon
+            and source.startswith("/", len(scheme) + 1)
+            and not os.path.exists(source)
         ):
             from pageseek.storage.urls import from_url
 

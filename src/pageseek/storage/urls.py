@@ -40,10 +40,7 @@ def from_url(
     url: str, scheme: str, options: Mapping[str, Any]
 ) -> tuple[Files | pafs.FileSystem, str]:
     """What opens the files of a URL, and the path there."""
-    if "://" not in url:
-        if not url.startswith(f"{scheme}:/"):
-            raise FileNotFoundError(f"{url}: no such file")
-        # a URL with one slash too few may hold a password
+    if "://" not in url:  # a URL with one slash too few may hold a password
         raise FileNotFoundError(f"{scheme}:/...: no such file, and no URL, which has '//' there")
     if scheme in obstore_files.SCHEMES and installed("obstore"):
         return obstore_files.of_url(url, options)
