@@ -107,7 +107,8 @@ class OfS3(Way):
 
     def options(self) -> dict[str, Any]:
         if urls.installed("obstore"):
-            return s3_options(self.server)
+            made: dict[str, Any] = s3_options(self.server)
+            return made
         return {
             "endpoint_override": self.server.endpoint.removeprefix("http://"), "scheme": "http",
             "region": "us-east-1", "access_key": "any", "secret_key": SECRET,

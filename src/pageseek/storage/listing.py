@@ -161,12 +161,9 @@ def on_disk(path: str) -> list[Found]:
     at = first_magic(names)
     if at is None:
         raise FileNotFoundError(f"{path}: no such file")
-    top = "/".join(names[:at]) + "/" if at else ""
-    parts = [name for name in names[at:-1] if name not in ("", ".")] + names[-1:]
-    try:
-        found = _with_folders(_walk(os.path.abspath(top), Glob(parts)))
-    except (FileNotFoundError, NotADirectoryError):
-        found = []
+    wanted = Glob([name for name in names[at:-1] if name not in ("", ".")] + names[-1:])
+    top = "/".join(names[:at]) + "/" if at else "."
+    found = _with_folders(_walk(os.path.abspath(top), wanted)) if os.path.isdir(top) else []
     if not found:
         raise FileNotFoundError(f"{path}: no file matches")
     return found

@@ -200,21 +200,22 @@ def _on_filesystem(
         return _on_files(filesystem, path, patience)
     if is_local(filesystem):
         return _on_local_filesystem(filesystem, path, patience)
-    if not glob.has_magic(path):
-        info = filesystem.get_file_info(path)
-        if info.type == pafs.FileType.NotFound:
-            raise FileNotFoundError(f"{path}: no such file")
-        if info.type != pafs.FileType.Directory:
-            return [Source(path, filesystem, patience=patience)]
+    info = filesystem.get_file_info(path)
+    missing = info.type == pafs.FileType.NotFound
+    if missing and not glob.has_magic(path):
+        raise FileNotFoundError(f"{shown_path(path)}: no such file")
+    if not missing and info.type != pafs.FileType.Directory:
+        return [Source(path, filesystem, patience=patience)]
 
     def find(root: str) -> Iterator[str]:
         selector = pafs.FileSelector(root, allow_not_found=True, recursive=True)
         infos = filesystem.get_file_info(selector)
         return (one.path for one in infos if one.type == pafs.FileType.File)
 
-    found = on_store(posixpath.normpath(path) if path else path, find)
+    plain = path if "://" in path or not path else posixpath.normpath(path)
+    found = on_store(plain, find)
     if not found:
-        raise FileNotFoundError(_nothing(path, path))
+        raise FileNotFoundError(_nothing(path, shown_path(path)))
     return [Source(one, filesystem, partitions=said, patience=patience) for one, said in found]
 
 
