@@ -70,6 +70,23 @@ class BelowSubtrees(Way):
         return pafs.SubTreeFileSystem(self.root.name, outer), path
 
 
+class OfALocalStore(Way):
+    """Of obstore: it is this machine's disk."""
+
+    def source(self, path: str) -> Any:
+        stores = pytest.importorskip("obstore.store")
+        return stores.LocalStore(self.root), path
+
+
+class BelowAFolder(Way):
+    """Of fsspec, which leaves out what lies behind links."""
+
+    def source(self, path: str) -> Any:
+        fsspec = pytest.importorskip("fsspec")
+        outer = fsspec.filesystem("dir", path=str(self.root.parent), target_protocol="file")
+        return fsspec.filesystem("dir", path=self.root.name, fs=outer), path
+
+
 class OfFsspec(Way):
     def source(self, path: str) -> Any:
         fsspec = pytest.importorskip("fsspec")
@@ -89,8 +106,8 @@ class OfObstore(Way):
         return store, f"{BUCKET}/{path}"
 
 
-WAYS = [OnDisk, OfArrow, BelowSubtrees, OfFsspec, OfObstore]
-LOCAL = WAYS[:3]
+LOCAL: list[type[Way]] = [OnDisk, OfArrow, BelowSubtrees, OfALocalStore, BelowAFolder]
+WAYS = [*LOCAL, OfFsspec, OfObstore]
 
 
 class OfS3(Way):

@@ -8,6 +8,7 @@ come first.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -87,10 +88,17 @@ def of_pair(given: object, path: str) -> tuple[Files, str] | str | None:
     machine's disk, None where it is no filesystem.
     """
     if obstore_files.is_store(given):
+        if type(given).__name__ == "LocalStore":
+            store: Any = given
+            return os.path.join(store.prefix or "/", path.lstrip("/"))
         return obstore_files.of_store(given), path
     if not fsspec_files.is_filesystem(given):
         return None
     filesystem: Any = given
-    if "file" in filesystem.protocol:
-        return str(filesystem._strip_protocol(path))
+    inner, local = filesystem, path
+    while inner.protocol == "dir":  # a folder of another one
+        inner, local = inner.fs, inner._join(local)
+    if "file" in inner.protocol:
+        found = str(inner._strip_protocol(local))
+        return f"{found.rstrip('/')}/" if path.endswith("/") else found
     return fsspec_files.FsspecFiles(filesystem), path
