@@ -5,8 +5,8 @@ Rooms: `base` the protocol, `local` a held descriptor, `memory` bytes at hand, `
 `lake` tables of Delta Lake and Iceberg, `lake_places` where their files are. Distant ones: `remote` what they have in
 common, on `endpoint` (what is measured), `requests` (the threads that wait), `retry` (what is tried again) and
 `redact` (what may be said); `obstore_files`, `fsspec_files`, `arrow` by who opens them. `files` is what these stand
-behind, `urls` chooses among them, `resolve` goes from what the user gives to files. `writing` puts one file to a store,
-`folders` looks what is beside it.
+behind, `urls` chooses among them, `resolve` goes from what the user gives to files, `listing` says which ones a directory
+or a glob means. `writing` puts one file to a store, `folders` looks what is beside it.
 """
 
 from pageseek.storage.base import Known, Store, Version

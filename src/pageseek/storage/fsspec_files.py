@@ -13,6 +13,7 @@ from pageseek.records import dataclass
 from pageseek.storage.base import Known, Version
 from pageseek.storage.endpoint import IN_FLIGHT, Endpoint, endpoint
 from pageseek.storage.files import Files
+from pageseek.storage.listing import missing
 from pageseek.storage.redact import cleaned, secrets_of, shown
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
@@ -136,7 +137,10 @@ class FsspecStore(_Asked):
     ) -> None:
         super().__init__(files, path, patience)
         self.requests = 1
-        (found,) = issue(self._endpoint, [self._asked(self._look, "its version")])
+        try:
+            (found,) = issue(self._endpoint, [self._asked(self._look, "its version")])
+        except FileNotFoundError as error:
+            raise missing(error, files, path) from None
         self._opened(found, known)
 
     def _get(self, offset: int, length: int) -> Answer:

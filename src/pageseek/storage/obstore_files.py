@@ -20,6 +20,7 @@ from pageseek.errors import UnsupportedError
 from pageseek.storage.base import Known, Version
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import Begun, Files, Needed
+from pageseek.storage.listing import missing
 from pageseek.storage.redact import cleaned, digest, secrets_of, shown, telling
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import Wave, begin, issue
@@ -280,13 +281,22 @@ def of_url(url: str, options: Mapping[str, Any]) -> tuple[ObstoreFiles, str]:
     parts, options = urlsplit(url), dict(options)
     scheme = SCHEMES[parts.scheme]
     if scheme in HTTP:
-        if parts.query:  # signed: it belongs to this path
+        # a query, of a signature say, belongs to this path; and paths of obstore cannot spell all others
+        if parts.query or not _spelled(parts.path):
             return ObstoreFiles(url.partition("#")[0], options), ""
         return ObstoreFiles(f"{scheme}://{parts.netloc}", options), unquote(parts.path).lstrip("/")
     path = url.partition("://")[2].partition("/")[
         2
     ]  # a key may hold any character, "?" and "#" too
     return ObstoreFiles(f"{scheme}://{parts.netloc}", options), path
+
+
+def _spelled(path: str) -> bool:
+    """Whether the path of a URL is the same when it is decoded, and encoded again by obstore."""
+    decoded = unquote(path).removeprefix("/")
+    names = decoded.split("/")
+    same = len(names) == path.count("/") and "\ufffd" not in decoded
+    return same and not {"", ".", ".."}.intersection(names)
 
 
 def of_store(store: Any) -> ObstoreFiles:
@@ -431,6 +441,10 @@ class ObstoreStore(RemoteStore):
         answer, _ = self._ask((0, 1), if_match=self._match)
         return answer
 
+    def missing(self, error: FileNotFoundError) -> FileNotFoundError:
+        """The error, where nothing lies there, with what else the name may be."""
+        return missing(error, self._files, self._path)
+
     def _fault(self, error: Exception) -> Fault:
         return fault_of(error, self._secrets)
 
@@ -443,7 +457,10 @@ class _Opening:
         self._wave = store.begin(known, needed)
 
     def __call__(self) -> ObstoreStore:
-        ((version, tail),) = self._wave.wait()
+        try:
+            ((version, tail),) = self._wave.wait()
+        except FileNotFoundError as error:
+            raise self._store.missing(error) from None
         self._store.opened(version, self._known, tail)
         return self._store
 

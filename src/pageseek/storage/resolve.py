@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import posixpath
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
@@ -17,14 +16,14 @@ import pyarrow.fs as pafs
 from pageseek.records import dataclass
 from pageseek.storage.base import Known, Store, Version
 from pageseek.storage.files import Begun, Files, Needed, is_local
-from pageseek.storage.hive import Partitions, partitions_of
+from pageseek.storage.hive import Partitions
+from pageseek.storage.listing import NO_DATA, is_data, on_disk, on_store
 from pageseek.storage.local import LocalStore, version_at
 from pageseek.storage.memory import MemoryStore
 from pageseek.storage.redact import shown_path
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Patience
 
-SUFFIXES = (".parquet", ".parq", ".pq")
 PATIENCE = Patience()
 
 
@@ -126,8 +125,9 @@ def resolve(
     """The files of a source, directories and globs expanded, in the order of their names.
 
     Below a directory, or below the first `**` of a glob, what lies in or under a name with a leading `_` or `.`
-    is no data, unless the name has a `=`. Below a directory, or below the part of a glob that has no magic, the
-    names of folders such as `k=1` are partitions of the files in them.
+    is no data, unless the name has a `=`; a wildcard at the beginning of a name in a glob matches no `.`. What is
+    called as the glob is written comes first. Links are followed. Below a directory, or below the part of a glob that
+    has no magic, the names of folders such as `k=1` are partitions of the files in them.
     """
     named = _named(source, storage_options)
     if named is not None:
@@ -165,7 +165,12 @@ def _named(
         scheme = urlsplit(source).scheme if ":" in source else ""
         if scheme == "file":
             return None, unquote(urlsplit(source).path)
-        if len(scheme) > 1 and not os.path.exists(source):  # a local name may have a colon
+        # a local name may have a colon
+        if (
+            len(scheme) > 1
+            and source.startswith("/", len(scheme) + 1)
+            and not os.path.exists(source)
+        ):
             from pageseek.storage.urls import from_url
 
             return from_url(source, scheme, storage_options or {})
@@ -184,101 +189,8 @@ def _named(
     return None
 
 
-def _hidden(name: str) -> bool:
-    return name.startswith(("_", ".")) and "=" not in name
-
-
-def _visible(found: Iterable[tuple[str, str]]) -> list[tuple[str, Partitions]]:
-    """The paths that are not hidden, sorted, and what their folders say. `found`: (path, the same below the root,
-    with `/`).
-    """
-    kept: list[tuple[str, Partitions]] = []
-    said: dict[str, Partitions] = {}
-    for path, below in sorted(found):
-        folder, _, name = below.rpartition("/")
-        if _hidden(name) or any(map(_hidden, folder.split("/") if folder else ())):
-            continue
-        if folder not in said:
-            said[folder] = partitions_of(folder.split("/")) if "=" in folder else ()
-        kept.append((path, said[folder]))
-    return kept
-
-
-def _walk(root: str) -> Iterator[tuple[str, str]]:
-    """The .parquet files below a directory; hidden folders are not entered, links to folders neither."""
-    folders = [(root, "")]
-    while folders:
-        folder, below = folders.pop()
-        with os.scandir(
-            folder
-        ) as found:  # a folder left out would be rows left out: errors go to the caller
-            for entry in found:
-                name = entry.name
-                if name.endswith(SUFFIXES) and _is_file(entry):
-                    yield entry.path, below + name
-                elif entry.is_dir(follow_symlinks=False) and not _hidden(name):
-                    folders.append((entry.path, f"{below}{name}/"))
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file()
-    except OSError:  # a link in a circle, say
-        return False
-
-
-def _match(pattern: str) -> list[tuple[str, Partitions]]:
-    found = [p for p in glob.glob(pattern, recursive=True) if os.path.isfile(p)]
-    names = pattern.replace(os.sep, "/").split("/")
-    return _shown(found, names, next(i for i, name in enumerate(names) if glob.has_magic(name)))
-
-
-def _shown(found: Iterable[str], names: list[str], root: int) -> list[tuple[str, Partitions]]:
-    """What matches a glob and is not hidden, and what its folders say. `names` of the glob, of which the first with
-    magic is at `root`.
-    """
-    # what the pattern names itself is not hidden
-    shown = names.index("**") if "**" in names else len(names)
-    kept: list[tuple[str, Partitions]] = []
-    for path in sorted(found):
-        parts = path.replace(os.sep, "/").split("/")
-        if not any(map(_hidden, parts[shown:])):
-            kept.append((path, partitions_of(parts[root:-1])))
-    return kept
-
-
-def _sources(found: Iterable[tuple[str, Partitions]]) -> list[Source]:
-    here = os.getcwd()  # asked for once: os.path.abspath would ask for each path
-    return [
-        Source(os.path.normpath(os.path.join(here, path)), partitions=said) for path, said in found
-    ]
-
-
 def _local(path: str) -> list[Source]:
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):
-        mode = 0
-    if stat.S_ISREG(mode):
-        return [Source(os.path.abspath(path))]
-    if stat.S_ISDIR(mode):
-        found = _visible(_walk(os.path.abspath(path)))
-        if not found:
-            raise FileNotFoundError(f"{path}: no .parquet file in this directory")
-        return [Source(one, partitions=said) for one, said in found]
-    if not mode and glob.has_magic(path):
-        found = _match(path)
-        if not found:
-            raise FileNotFoundError(f"{path}: no file matches")
-        return _sources(found)
-    if not mode:
-        raise FileNotFoundError(f"{path}: no such file")
-    return [Source(os.path.abspath(path))]
-
-
-def _below(root: str, path: str) -> str:
-    """A path on a filesystem as seen from a folder; filesystems add and drop leading slashes."""
-    return posixpath.relpath("/" + path.lstrip("/"), "/" + root.lstrip("/"))
+    return [Source(one, partitions=said) for one, said in on_disk(path)]
 
 
 def _on_filesystem(
@@ -286,35 +198,53 @@ def _on_filesystem(
 ) -> list[Source]:
     if isinstance(filesystem, Files):
         return _on_files(filesystem, path, patience)
+    if is_local(filesystem):
+        return _on_local_filesystem(filesystem, path, patience)
     info = filesystem.get_file_info(path)
-    if info.type == pafs.FileType.Directory:
-        infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True))
-        found = _visible(
-            (i.path, _below(path, i.path))
-            for i in infos
-            if i.type == pafs.FileType.File and i.base_name.endswith(SUFFIXES)
-        )
-        if not found:
-            raise FileNotFoundError(f"{path}: no .parquet file in this directory")
-        return [Source(p, filesystem, partitions=said, patience=patience) for p, said in found]
-    if info.type == pafs.FileType.NotFound:
-        raise FileNotFoundError(f"{path}: no such file")
-    return [Source(path, filesystem, patience=patience)]
+    missing = info.type == pafs.FileType.NotFound
+    if missing and not glob.has_magic(path):
+        raise FileNotFoundError(f"{shown_path(path)}: no such file")
+    if not missing and info.type != pafs.FileType.Directory:
+        return [Source(path, filesystem, patience=patience)]
+
+    def find(root: str) -> Iterator[str]:
+        selector = pafs.FileSelector(root, allow_not_found=True, recursive=True)
+        infos = filesystem.get_file_info(selector)
+        return (one.path for one in infos if one.type == pafs.FileType.File)
+
+    plain = path if "://" in path or not path else posixpath.normpath(path)
+    found = on_store(plain, find)
+    if not found:
+        raise FileNotFoundError(_nothing(path, shown_path(path)))
+    return [Source(one, filesystem, partitions=said, patience=patience) for one, said in found]
+
+
+def _on_local_filesystem(
+    filesystem: pafs.FileSystem, path: str, patience: Patience
+) -> list[Source]:
+    """Listed as this machine's disk is, which knows circles of links."""
+    base, inner = "", filesystem
+    while isinstance(inner, pafs.SubTreeFileSystem):
+        base, inner = os.path.join(inner.base_path, base.lstrip("/")), inner.base_fs
+    top = os.path.abspath(base) if base else ""
+    made = []
+    for one, said in on_disk(os.path.join(top, path.lstrip("/")) if top else path):
+        inside = (os.path.relpath(one, top) if top else one).replace(os.sep, "/")
+        made.append(Source(inside, filesystem, partitions=said, patience=patience))
+    return made
 
 
 def _on_files(files: Files, path: str, patience: Patience) -> list[Source]:
-    from pageseek.storage.urls import listing
-
-    listed = listing(files, path, patience, SUFFIXES)
-    if listed is None:
+    magic = glob.has_magic(path)
+    if files.looks_like_file(path) or (is_data(path) and not magic):  # nothing is asked
         return [Source(path, files, patience=patience)]
-    root, found = listed
-    names = path.split("/")
-    magic = [i for i, name in enumerate(names) if glob.has_magic(name)]
-    if magic:
-        kept = _shown(found, names, magic[0])
-    else:
-        kept = _visible((one, _below(root, one)) for one in found)
-    if not kept:
-        raise FileNotFoundError(f"{files.name(path)}: no file matches")
-    return [Source(one, files, partitions=said, patience=patience) for one, said in kept]
+    found = on_store(path, lambda root: files.find(root, patience))
+    if found is None and path and not path.endswith("/") and not magic:
+        return [Source(path, files, patience=patience)]
+    if not found:
+        raise FileNotFoundError(_nothing(path, files.name(path)))
+    return [Source(one, files, partitions=said, patience=patience) for one, said in found]
+
+
+def _nothing(path: str, name: str) -> str:
+    return f"{name}: {'no file matches' if glob.has_magic(path) else NO_DATA}"

@@ -7,10 +7,8 @@ come first.
 
 from __future__ import annotations
 
-import fnmatch
 import importlib.util
-import posixpath
-import re
+import os
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +20,6 @@ from pageseek.errors import UnsupportedError
 from pageseek.storage import fsspec_files, obstore_files
 from pageseek.storage.files import Files
 from pageseek.storage.redact import cleaned, secrets_of
-from pageseek.storage.retry import Patience
 
 # those that pyarrow.fs can know
 SCHEMES = frozenset({"abfs", "abfss", "file", "gcs", "gs", "hdfs", "mock", "s3", "s3a", "viewfs"})
@@ -33,7 +30,6 @@ CLASSES = {
     "gs": "GcsFileSystem",
     "gcs": "GcsFileSystem",
 }
-MAGIC = re.compile(r"[*?[]")
 
 
 def installed(name: str) -> bool:
@@ -45,10 +41,7 @@ def from_url(
     url: str, scheme: str, options: Mapping[str, Any]
 ) -> tuple[Files | pafs.FileSystem, str]:
     """What opens the files of a URL, and the path there."""
-    if "://" not in url:
-        if not url.startswith(f"{scheme}:/"):
-            raise FileNotFoundError(f"{url}: no such file")
-        # a URL with one slash too few may hold a password
+    if "://" not in url:  # a URL with one slash too few may hold a password
         raise FileNotFoundError(f"{scheme}:/...: no such file, and no URL, which has '//' there")
     if scheme in obstore_files.SCHEMES and installed("obstore"):
         return obstore_files.of_url(url, options)
@@ -95,55 +88,17 @@ def of_pair(given: object, path: str) -> tuple[Files, str] | str | None:
     machine's disk, None where it is no filesystem.
     """
     if obstore_files.is_store(given):
+        if type(given).__name__ == "LocalStore":
+            store: Any = given
+            return os.path.join(store.prefix or "/", path.lstrip("/"))
         return obstore_files.of_store(given), path
     if not fsspec_files.is_filesystem(given):
         return None
     filesystem: Any = given
-    if "file" in filesystem.protocol:
-        return str(filesystem._strip_protocol(path))
+    inner, local = filesystem, path
+    while inner.protocol == "dir":  # a folder of another one
+        inner, local = inner.fs, inner._join(local)
+    if "file" in inner.protocol:
+        found = str(inner._strip_protocol(local))
+        return f"{found.rstrip('/')}/" if path.endswith("/") else found
     return fsspec_files.FsspecFiles(filesystem), path
-
-
-def listing(
-    files: Files, path: str, patience: Patience, suffixes: tuple[str, ...]
-) -> tuple[str, list[str]] | None:
-    """The folder that a path or a glob begins at, and the data files there that it means; None where it is one file."""
-    if files.looks_like_file(path):
-        return None
-    if MAGIC.search(path):
-        names = path.split("/")
-        root = "/".join(names[: next(i for i, name in enumerate(names) if MAGIC.search(name))])
-        wanted = _pattern(names)
-        found = files.find(root, patience)
-        return root, [one for one in found if wanted.fullmatch(one)]
-    if path.endswith(suffixes):
-        return None
-    found = [
-        one for one in files.find(path.rstrip("/"), patience)
-        if one.endswith(suffixes) and _inside(one, path)
-    ]  # fmt: skip
-    if not found:
-        if not path or path.endswith("/"):
-            raise FileNotFoundError(f"{files.name(path)}: no .parquet file in this folder")
-        return None
-    return path.rstrip("/"), found
-
-
-def _inside(one: str, folder: str) -> bool:
-    return posixpath.commonpath(
-        ["/" + one.lstrip("/"), "/" + folder.strip("/")]
-    ) == "/" + folder.strip("/")
-
-
-def _pattern(names: list[str]) -> re.Pattern[str]:
-    """What the parts of a glob match; `**` is any number of folders."""
-    parts = []
-    for i, name in enumerate(names):
-        last = i == len(names) - 1
-        if name == "**":
-            parts.append(".*" if last else "(?:[^/]+/)*")
-        else:
-            inner = fnmatch.translate(name)
-            inner = inner.removeprefix("(?s:").rpartition(")")[0].replace(".*", "[^/]*")
-            parts.append(inner + ("" if last else "/"))
-    return re.compile("".join(parts), re.DOTALL)

@@ -1,0 +1,274 @@
+"""Which files a directory or a glob means, by one rule on this machine's disk and on every store."""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import glob
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from pageseek.storage.files import Files
+from pageseek.storage.hive import Partitions, partitions_of
+
+SUFFIXES = (".parquet", ".parq", ".pq")  # in capitals too
+NO_DATA = (
+    "no .parquet file in this directory, which is one whose name ends in "
+    + " or ".join(SUFFIXES)
+    + ", in capitals too, and does not begin with _ or .; give files of other names by a glob or as a list"
+)
+Found = tuple[str, Partitions]  # a path, and what the names of its folders say
+Identity = tuple[int, int]  # of a folder: device and inode
+State = frozenset[int]
+# what a link says that leads nowhere, which is no file
+_NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL}
+
+
+def is_data(name: str) -> bool:
+    """Whether a file below a directory is one of Parquet, by its name."""
+    return name.endswith(SUFFIXES) or name.lower().endswith(SUFFIXES)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether what lies in or under this name is no data."""
+    return name.startswith(("_", ".")) and "=" not in name
+
+
+def first_magic(names: Sequence[str]) -> int | None:
+    """Which part of a path is the first that has wildcards; None where none has."""
+    return next((i for i, name in enumerate(names) if glob.has_magic(name)), None)
+
+
+# ---- what is wanted
+
+
+class _Wanted(Protocol):
+    """Files by their names below a folder. A state stands for the folders that were passed on the way down."""
+
+    first: State
+
+    def takes(self, state: State, name: str) -> bool:
+        """Whether a file of this name is wanted there."""
+        ...
+
+    def enters(self, state: State, name: str) -> State:
+        """The state in a folder of this name; none where nothing in it can be wanted."""
+        ...
+
+
+class Directory:
+    """All data below a folder that is not hidden."""
+
+    first: State = frozenset({0})
+
+    def takes(self, state: State, name: str) -> bool:
+        if not name.endswith(SUFFIXES) and not is_data(name):  # of thousands most calls are spared
+            return False
+        return name[0] not in "_." or "=" in name
+
+    def enters(self, state: State, name: str) -> State:
+        return frozenset() if is_hidden(name) else state
+
+
+class Glob:
+    """What the parts of a glob match, the first of which has wildcards. `**` is any number of folders, and hides what
+    a directory hides; a wildcard at the beginning of a part matches no `.`. A state: the parts that may come next.
+    """
+
+    def __init__(self, parts: Sequence[str]) -> None:
+        if ".." in parts:
+            raise ValueError(f"{'/'.join(parts)}: '..' behind a wildcard: give the folder itself")
+        self._parts = [None if part == "**" else _matcher(part) for part in parts]
+        self._end = len(parts)
+        self._hides = parts.index("**") if "**" in parts else self._end
+        self._ends = [
+            self._end in self._closed((i + (part != "**"),)) for i, part in enumerate(parts)
+        ]
+        self.first = self._closed((0,)) - {self._end}
+
+    def takes(self, state: State, name: str) -> bool:
+        return any(self._ends[i] and self._fits(i, name) for i in state)
+
+    def enters(self, state: State, name: str) -> State:
+        after = [i + (self._parts[i] is not None) for i in state if self._fits(i, name)]
+        return self._closed(after) - {self._end}
+
+    def _fits(self, i: int, name: str) -> bool:
+        if i >= self._hides and is_hidden(name):
+            return False
+        part = self._parts[i]
+        return part is None or part(name)
+
+    def _closed(self, states: Iterable[int]) -> State:
+        """With what may come next where a `**` is no folder at all."""
+        found = set(states)
+        for i in range(min(found, default=self._end), self._end):
+            if i in found and self._parts[i] is None:
+                found.add(i + 1)
+        return frozenset(found)
+
+
+def _matcher(part: str) -> Callable[[str], bool]:
+    if not glob.has_magic(part):
+        return part.__eq__
+    match = re.compile(fnmatch.translate(part)).match
+    dotted = part.startswith(".")
+    return lambda name: (dotted or not name.startswith(".")) and match(name) is not None
+
+
+def _fits(wanted: _Wanted, below: str) -> bool:
+    *folders, name = below.split("/")
+    state = wanted.first
+    for folder in folders:
+        state = wanted.enters(state, folder)
+        if not state:
+            return False
+    return wanted.takes(state, name)
+
+
+def _with_folders(found: Iterable[tuple[str, str]]) -> list[Found]:
+    """Paths, sorted, with what their folders say. `found`: (path, the same below the root, with `/`)."""
+    kept: list[Found] = []
+    said: dict[str, Partitions] = {}
+    for path, below in sorted(found):
+        folder = below.rpartition("/")[0]
+        if folder not in said:
+            said[folder] = partitions_of(folder.split("/")) if "=" in folder else ()
+        kept.append((path, said[folder]))
+    return kept
+
+
+# ---- this machine's disk
+
+
+def on_disk(path: str) -> list[Found]:
+    """The files that a local path means: itself, those of a directory, or of a glob; their paths are absolute."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        mode = 0
+    if stat.S_ISDIR(mode):
+        found = _with_folders(_walk(os.path.abspath(path), Directory()))
+        if not found:
+            raise FileNotFoundError(f"{path}: {NO_DATA}")
+        return found
+    if mode:
+        return [(os.path.abspath(path), ())]
+    names = path.replace(os.sep, "/").split("/")
+    at = first_magic(names)
+    if at is None:
+        raise FileNotFoundError(f"{path}: no such file")
+    wanted = Glob([name for name in names[at:-1] if name not in ("", ".")] + names[-1:])
+    top = "/".join(names[:at]) + "/" if at else "."
+    found = _with_folders(_walk(os.path.abspath(top), wanted)) if os.path.isdir(top) else []
+    if not found:
+        raise FileNotFoundError(f"{path}: no file matches")
+    return found
+
+
+def _walk(root: str, wanted: _Wanted) -> Iterator[tuple[str, str]]:
+    """The wanted files below a folder, and their names as seen from it. Links are followed, but not back into a folder
+    that one came through.
+    """
+    folders: list[tuple[str, str, State, frozenset[Identity] | None]] = []
+    folders.append((root, "", wanted.first, None))
+    while folders:
+        folder, below, state, passed = folders.pop()
+        above = passed
+        with os.scandir(
+            folder
+        ) as found:  # a folder left out would be rows left out: errors go to the caller
+            for entry in found:
+                name = entry.name
+                if wanted.takes(state, name) and _is(entry.is_file):
+                    yield entry.path, below + name
+                    continue
+                # of a link that cannot matter nothing is asked
+                linked = entry.is_symlink()
+                if not linked and not entry.is_dir():
+                    continue
+                inner = wanted.enters(state, name)
+                if not inner or not _is(entry.is_dir):
+                    continue
+                through = passed
+                if linked or passed is not None:  # else there is no circle
+                    above = above or _passed(root, below)
+                    here = _identity(entry.path)
+                    if here in above:
+                        continue
+                    through = above | {here}
+                folders.append((entry.path, f"{below}{name}/", inner, through))
+
+
+def _is(kind: Callable[[], bool]) -> bool:
+    try:
+        return kind()
+    except OSError as error:
+        if error.errno in _NOWHERE:  # a link in a circle, say
+            return False
+        raise
+
+
+def _identity(folder: str) -> Identity:
+    found = os.stat(folder)
+    return found.st_dev, found.st_ino
+
+
+def _passed(root: str, below: str) -> frozenset[Identity]:
+    """The folders from the root down to one below it."""
+    found, folder = [_identity(root)], root
+    for name in below.split("/")[:-1]:
+        folder = os.path.join(folder, name)
+        found.append(_identity(folder))
+    return frozenset(found)
+
+
+# ---- stores
+
+
+def on_store(path: str, find: Callable[[str], Iterable[str]]) -> list[Found] | None:
+    """The files that a folder or a glob on a store means, of those that it has; None where it has none. What has the
+    very name of a glob comes first.
+
+    `find`: the paths of all files below a folder.
+    """
+    names = path.rstrip("/").split("/")
+    at = first_magic(names)
+    if at is None:
+        return _of_folder(_below(path, find(path.rstrip("/"))))
+    root, rest = "/".join(names[:at]), "/".join(names[at:])
+    found = list(_below(root, find(root)))
+    for one, below in found:
+        if below == rest and not path.endswith("/"):
+            return [(one, ())]
+    inner = f"{rest}/"
+    inside = [(one, below[len(inner) :]) for one, below in found if below.startswith(inner)]
+    if inside:
+        return _of_folder(inside)
+    wanted = Glob(path.split("/")[at:])
+    return _with_folders((one, below) for one, below in found if _fits(wanted, below)) or None
+
+
+def _of_folder(found: Iterable[tuple[str, str]]) -> list[Found] | None:
+    data = [pair for pair in found if is_data(pair[1])]
+    wanted = Directory()
+    return _with_folders(pair for pair in data if _fits(wanted, pair[1])) if data else None
+
+
+def missing(error: FileNotFoundError, files: Files, path: str) -> FileNotFoundError:
+    """The error of a file that was taken for one by its name, and is not there."""
+    if files.looks_like_file(path) or not is_data(path):
+        return error
+    return FileNotFoundError(f"{error}; if it is a folder, write it with a / at its end")
+
+
+def _below(root: str, found: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """What lies below a folder, and its names as seen from there; stores add and drop leading slashes."""
+    top = f"{root.strip('/')}/".lstrip("/")
+    for one in found:
+        bare = one.lstrip("/")
+        if bare.startswith(top) and len(bare) > len(top):
+            yield one, bare[len(top) :]
