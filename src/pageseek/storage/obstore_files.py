@@ -57,6 +57,7 @@ VARIABLES = {
 LONGEST_BODY = timedelta(
     minutes=15
 )  # one answer, whole: what stalls is found by `timeout` long before
+ADVICE = ', or for a public bucket storage_options={"skip_signature": True}'
 CONNECT = 5.0  # seconds at most until a connection stands
 STORES = 64  # of obstore, kept, with their connections
 # who is asked for credentials where none were given, and is not there or refuses
@@ -465,18 +466,18 @@ def fault_of(error: Exception, secrets: set[str]) -> Fault:
     if isinstance(error, FileNotFoundError):
         return Fault("missing", f"the store answered 404{code_in(text)}")
     if isinstance(error, (o.PermissionDeniedError, o.UnauthenticatedError)):
-        return Fault("denied", f"the store answered {status or 403}{code_in(text)}")
+        return Fault("denied", f"the store answered {status or 403}{code_in(text)}", advice=ADVICE)
     if isinstance(error, o.PreconditionError):
         return Fault("changed", "the store has another version")
     if _credentials.search(text) and status != 503:
-        return Fault("denied", "no credentials were found")
+        return Fault("denied", "no credentials were found", advice=ADVICE)
     if isinstance(error, (o.NotSupportedError, NotImplementedError)) or "NotPartial" in text:
         return Fault("odd", "the server does not answer with the range that was asked for")
     if found := _asked_range.search(text):
         _, _, start, stop = map(int, found.groups())
         return Fault("odd", f"{stop - start} bytes from {start} on came")
     if status is not None:
-        return of_status(status, f"the store answered {status}{code_in(text)}")
+        return of_status(status, f"the store answered {status}{code_in(text)}", advice=ADVICE)
     if isinstance(error, o.GenericError):
         if "TimedOut" in text or "kind: Timeout" in text:
             return Fault("again", "the store fell silent")

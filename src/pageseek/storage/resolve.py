@@ -112,7 +112,7 @@ def resolve(
     is no data, unless the name has a `=`. Below a directory, or below the part of a glob that has no magic, the
     names of folders such as `k=1` are partitions of the files in them.
     """
-    named = _named(source, storage_options)
+    named = _named(source, storage_options, patience)
     if named is not None:
         filesystem, path = named
         return _local(path) if filesystem is None else _on_filesystem(filesystem, path, patience)
@@ -131,7 +131,7 @@ def place(
     target: Any, storage_options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE
 ) -> Source:
     """Where one file is to be written: a path, a URL or (filesystem, path). Nothing need be there, and nothing is asked."""
-    named = _named(target, storage_options)
+    named = _named(target, storage_options, patience)
     if named is None:
         raise TypeError(f"output {type(target).__name__}: a path, URL or (filesystem, path)")
     filesystem, path = named
@@ -141,7 +141,7 @@ def place(
 
 
 def _named(
-    source: Any, storage_options: Mapping[str, Any] | None
+    source: Any, storage_options: Mapping[str, Any] | None, patience: Patience
 ) -> tuple[pafs.FileSystem | Files | None, str] | None:
     """What opens the files of a path, a URL or a pair, None for this machine, and the path there; None of other things."""
     if isinstance(source, str):
@@ -151,7 +151,7 @@ def _named(
         if len(scheme) > 1 and not os.path.exists(source):  # a local name may have a colon
             from pageseek.storage.urls import from_url
 
-            return from_url(source, scheme, storage_options or {})
+            return from_url(source, scheme, storage_options or {}, patience)
         return None, source
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
         files, path = source
@@ -269,9 +269,11 @@ def _on_filesystem(
 ) -> list[Source]:
     if isinstance(filesystem, Files):
         return _on_files(filesystem, path, patience)
-    info = filesystem.get_file_info(path)
+    from pageseek.storage import arrow
+
+    info = arrow.info(filesystem, path, patience)
     if info.type == pafs.FileType.Directory:
-        infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True))
+        infos = arrow.infos(filesystem, path, patience)
         found = _visible(
             (i.path, _below(path, i.path))
             for i in infos
