@@ -223,7 +223,8 @@ def of_url(
         mine = secrets | {part for part in (parts.username, parts.password, parts.query) if part}
         return Fault(found.kind, cleaned(found.why, mine), found.after, found.advice)
 
-    attempt = partial(within, make, patience.timeout)
+    # S3FileSystem waits, as it is made, until no request of others is under way
+    attempt = partial(within, make, patience.total)
     stop = threading.Event()
     found = persist(attempt, fault, shown(url), "to connect", patience, Retries(), stop)
     if isinstance(found, Exception):
@@ -265,6 +266,7 @@ def _limits(scheme: str, patience: Patience) -> dict[str, Any]:
     }
 
 
+_CREDENTIALS = ("defaultazurecredential", "authenticationexception", "oauth2 access token")
 _AWAY = ("resolve host", "host not found", "connect to", "connection refused")
 
 
@@ -280,6 +282,8 @@ def fault_of(error: Exception) -> Fault:
         return Fault("missing", "the filesystem does not find it")
     if isinstance(error, PermissionError) or says_denied(text):
         return Fault("denied", "the filesystem is not let in", advice=ADVICE)
+    if any(word in low for word in _CREDENTIALS):
+        return Fault("denied", f"no credentials were found ({said})", advice=ADVICE)
     status = status_in(text)
     if status is not None:
         return of_status(status, f"the store answered {status}", advice=ADVICE)

@@ -124,20 +124,27 @@ def of_url(
     """The filesystem of a URL, and the path there; UnsupportedError where fsspec has none, or not its parts. Some connect
     for that: where that fails it is tried again, and said as of any request.
     """
+    from fsspec import get_filesystem_class
     from fsspec.core import url_to_fs
 
     scheme, patience = urlsplit(url).scheme, patience or Patience()
     secrets = secrets_of(dict(options)) | {url}
-    how = {**options, **_limits(scheme, options, patience)}
+
+    def refused(error: Exception) -> UnsupportedError:
+        said = cleaned(str(error), secrets)
+        return UnsupportedError(f"{scheme}://: fsspec cannot open the scheme {scheme!r}: {said}")
+
+    try:
+        get_filesystem_class(scheme)  # to import a library takes its time, which is no store's
+        how = {**options, **_limits(scheme, options, patience)}
+    except (ImportError, ValueError) as error:
+        raise refused(error) from None
 
     def make() -> tuple[Any, str]:
         try:
             found: tuple[Any, str] = within(partial(url_to_fs, url, **how), patience.timeout)
         except (ImportError, ValueError, TypeError) as error:
-            said = cleaned(str(error), secrets)
-            raise UnsupportedError(
-                f"{scheme}://: fsspec cannot open the scheme {scheme!r}: {said}"
-            ) from None
+            raise refused(error) from None
         return found
 
     def fault(error: Exception) -> Fault:

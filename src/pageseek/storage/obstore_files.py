@@ -23,7 +23,17 @@ from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.redact import cleaned, secrets_of, shown
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import Wave, begin, issue
-from pageseek.storage.retry import Fault, Patience, code_in, of_status, status_in
+from pageseek.storage.retry import (
+    BUSY_FACTOR,
+    FIRST_WAIT,
+    LONGEST_BUSY,
+    NO_RANGES,
+    Fault,
+    Patience,
+    code_in,
+    of_status,
+    status_in,
+)
 
 HTTP = ("http", "https")
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": "azure", "adl": "adl"} | {
@@ -202,7 +212,15 @@ class ObstoreFiles(Files):
         client.setdefault("read_timeout", timedelta(seconds=patience.timeout))
         client.setdefault("connect_timeout", timedelta(seconds=min(patience.timeout, CONNECT)))
         client.setdefault("timeout", max(LONGEST_BODY, timedelta(seconds=patience.timeout)))
-        more.setdefault("retry_config", {"max_retries": retries})  # 0: one place tries again: ours
+        # no retries: one place tries again, ours; else the waits are those that a busy store is given
+        waits = {
+            "init_backoff": timedelta(seconds=FIRST_WAIT),
+            "max_backoff": timedelta(seconds=LONGEST_BUSY),
+            "base": BUSY_FACTOR,
+        }
+        until = timedelta(seconds=patience.total)
+        again = {"max_retries": retries, "backoff": waits, "retry_timeout": until}
+        more.setdefault("retry_config", again if retries else {"max_retries": 0})
         try:
             if parts.scheme in HTTP:
                 if config:
@@ -472,10 +490,11 @@ def fault_of(error: Exception, secrets: set[str]) -> Fault:
     if _credentials.search(text) and status != 503:
         return Fault("denied", "no credentials were found", advice=ADVICE)
     if isinstance(error, (o.NotSupportedError, NotImplementedError)) or "NotPartial" in text:
-        return Fault("odd", "the server does not answer with the range that was asked for")
+        said = "the server does not answer with the range that was asked for"
+        return Fault("odd", said, advice=NO_RANGES)
     if found := _asked_range.search(text):
         _, _, start, stop = map(int, found.groups())
-        return Fault("odd", f"{stop - start} bytes from {start} on came")
+        return Fault("odd", f"{stop - start} bytes from {start} on came", advice=NO_RANGES)
     if status is not None:
         return of_status(status, f"the store answered {status}{code_in(text)}", advice=ADVICE)
     if isinstance(error, o.GenericError):

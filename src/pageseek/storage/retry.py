@@ -18,6 +18,7 @@ BUSY_FACTOR, LONGEST_BUSY = 4, 30.0
 LONGEST_ASKED = 60.0  # that a Retry-After may ask for
 SLOWEST = 64 << 10  # bytes a second of a body that is waited for
 LISTING = 60  # times the timeout of one request
+NO_RANGES = "; the server, or a proxy before it, does not answer ranges as asked: download the file"
 ODD = 2  # tries after an answer to another question, which a server may repeat for ever
 
 Kind = Literal["again", "busy", "odd", "missing", "denied", "changed", "final"]
@@ -202,6 +203,6 @@ def failed(fault: Fault, name: str, what: str, tries: int, spent: float) -> Exce
     remedy = {
         "again": "; try later, or with more patience: retries=, timeout=",
         "busy": "; the store is busy: try later, or with more patience: retries=, timeout=",
-        "odd": "; the server, or a proxy before it, does not answer ranges as asked: download the file",
+        "odd": fault.advice,
     }.get(fault.kind, "")
     return StoreError(f"{said}{tried}{remedy}")
