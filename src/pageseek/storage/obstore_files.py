@@ -484,7 +484,9 @@ def fault_of(error: Exception, secrets: set[str]) -> Fault:
     if isinstance(error, FileNotFoundError):
         return Fault("missing", f"the store answered 404{code_in(text)}")
     if isinstance(error, (o.PermissionDeniedError, o.UnauthenticatedError)):
-        return Fault("denied", f"the store answered {status or 403}{code_in(text)}", advice=ADVICE)
+        # without a status it was not asked: a provider of credentials has failed
+        said = "not let in" if status is None else f"the store answered {status}{code_in(text)}"
+        return Fault("denied", said, advice=ADVICE)
     if isinstance(error, o.PreconditionError):
         return Fault("changed", "the store has another version")
     if _credentials.search(text) and status != 503:
