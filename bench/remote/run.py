@@ -8,6 +8,7 @@ what it asked for. Needs a checkout: the server is that of the tests.
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import importlib
 import json
 import re
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -172,6 +174,13 @@ def _fastest(case: Case, engines: Sequence[str], found: dict[tuple[str, str], Fo
     return min(times, key=lambda engine: times[engine])
 
 
+def _version(engine: str) -> str:
+    try:
+        return version(engine)
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
 def _lines(
     options: argparse.Namespace,
     engines: Sequence[str],
@@ -188,7 +197,12 @@ def _lines(
     )
     yield "`python -m pageseek.bench.remote.run --table docs/remote.md`."
     yield ""
-    yield ", ".join(str(value) for value in machine().values()) + "."
+    where = machine()
+    yield (
+        f"{dt.date.today()}, {where['system']}, {where['cpu']}, {where['cores']} cores, Python {where['python']}; "
+        + ", ".join(f"{engine} {_version(engine)}" for engine in engines)
+        + "."
+    )
     yield ""
     yield "| case | |"
     yield "|---|---|"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pageseek.alike import GONE, Alike
 from pageseek.cache import cache
-from pageseek.ends import Batch, End, Reader
+from pageseek.ends import Batch, Reader
 from pageseek.errors import PageseekError
 from pageseek.file_kind import Kind
 from pageseek.footer_table import Records
@@ -24,7 +24,8 @@ from pageseek.predicate.bound import BoundConst
 from pageseek.prune import DISTINCT, STATISTICS
 from pageseek.report import Report
 from pageseek.request import Request, Scope
-from pageseek.storage import Known, Source
+from pageseek.storage import Known, Source, Version
+from pageseek.storage.local import version_of
 
 FEW = 8  # files that are as quickly opened one by one
 FIRST, FIRST_LIMITED, MOST = 64, 8, 1024  # files at a time; at first, then more
@@ -34,17 +35,27 @@ PATIENCE = 64  # files that are opened one by one after several that were all un
 
 
 class Brief:
-    """One file: its version, the rows of its row groups, and where these are among those alike."""
+    """One file: the rows of its row groups, and where these are among those alike."""
 
-    __slots__ = ("alike", "counts", "end", "first", "may", "must", "num_rows", "said")
+    __slots__ = ("_batch", "_place", "alike", "counts", "first", "may", "must", "num_rows", "said")
 
-    def __init__(self, alike: Alike, first: int, n: int, end: End) -> None:
+    def __init__(self, alike: Alike, first: int, n: int, batch: Batch, place: int) -> None:
         stop = first + n
-        self.alike, self.first, self.end = alike, first, end
+        self.alike, self.first, self._batch, self._place = alike, first, batch, place
         self.counts = alike.counts[first:stop]
         self.num_rows = sum(self.counts)
         self.may, self.must = alike.may[first:stop], alike.must[first:stop]
         self.said = alike.said[first:stop]
+
+    @property
+    def version(self) -> Version:
+        """That of which the footer was read."""
+        return version_of(self._batch.seen[self._place])
+
+    @property
+    def known(self) -> Known:
+        """The same, with the last bytes, for who opens the file."""
+        return self._batch.end(self._place).known
 
 
 class Gone(NamedTuple):
@@ -103,7 +114,10 @@ class Briefs:
         """What is known of the file at a position; None where it has to be opened."""
         self._look(at)
         found = self._found.pop(at, None)
-        return None if found is None else Brief(*found, self._end(self._ends.pop(at)))
+        if found is None:
+            return None
+        assert self._batch is not None
+        return Brief(*found, self._batch, self._ends.pop(at))
 
     def gone(self, at: int) -> Gone | None:
         """The files from a position on of which nothing is left, if that is one of them."""
@@ -133,11 +147,10 @@ class Briefs:
     def end(self, at: int) -> Known | None:
         """The last bytes of a file that has to be opened, if they were read."""
         place = self._ends.pop(at, None)
-        return None if place is None else self._end(place).known
-
-    def _end(self, place: int) -> End:
+        if place is None:
+            return None
         assert self._batch is not None
-        return self._batch.end(place)
+        return self._batch.end(place).known
 
     def learn(self, file: ParquetFile, scope: Scope, source: Source, at: int | None) -> None:
         """A file had to be opened, at this position: others may be of its kind."""

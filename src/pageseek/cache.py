@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import ModuleType
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from pageseek.doubts import Doubts
 from pageseek.ends import Batch
@@ -71,6 +72,16 @@ def _is(
     )
 
 
+class _Kept(NamedTuple):
+    """The end of a file that is not open. `source`: the only one it is of, where others may have its key."""
+
+    known: Known
+    source: Source | None
+
+
+_lasting = re.compile(r"[a-z0-9]+://")  # as the keys begin that mean the same in every process
+
+
 class FileCache:
     """Open files by source and version, the least recently used dropped first. Safe for threads.
 
@@ -81,7 +92,7 @@ class FileCache:
     def __init__(self, capacity: int = 256, max_bytes: int = MAX_BYTES) -> None:
         self._files: OrderedDict[str, ParquetFile] = OrderedDict()
         self._sizes: dict[str, int] = {}  # of these, as last taken
-        self._ends: OrderedDict[str, Known] = OrderedDict()
+        self._ends: OrderedDict[str, _Kept] = OrderedDict()
         self._batches: OrderedDict[tuple[str, ...], Batch] = OrderedDict()
         self._batch_sizes: dict[tuple[str, ...], int] = {}
         self._lock = threading.Lock()
@@ -152,9 +163,8 @@ class FileCache:
 
     def believes(self, source: Source, limit: int) -> bool:
         """Whether `open` with doubts asks nothing for a file."""
-        key = source.key
         with self._lock:
-            held, end = self._files.get(key), self._ends.get(key)
+            held, end = self._files.get(source.key), self._end(source)
         if held is not None:
             return _tied(held.store) and _is(held, source, held.store.version, limit)
         return end is not None and end.version.strong
@@ -163,7 +173,7 @@ class FileCache:
         """What there is of a file whose reads tell when it is another one."""
         key = source.key
         with self._lock:
-            held, end = self._files.get(key), self._ends.get(key)
+            held, end = self._files.get(key), self._end(source)
             if held is not None:
                 if not _tied(held.store) or not _is(held, source, held.store.version, limit):
                     return None
@@ -243,16 +253,20 @@ class FileCache:
     def ends(self) -> dict[str, Known]:
         """The ends of distant files whose names say where they are to every process."""
         with self._lock:
-            files, found = list(self._files.items()), dict(self._ends)
-        found |= {key: Known(file.store.version, file.end) for key, file in files if _lasts(file)}
-        return {key: known for key, known in found.items() if "://" in key}
+            files, kept = list(self._files.items()), list(self._ends.items())
+        found = {key: one.known for key, one in kept if one.source is None}
+        return found | {
+            key: Known(file.store.version, file.end)
+            for key, file in files
+            if _lasts(file) and file.source.lasting
+        }
 
     def adopt(self, ends: Mapping[str, Known]) -> None:
         """Keep ends that another process has read; each is believed when the store has confirmed its version."""
         with self._lock:
             for key, known in ends.items():
-                if key not in self._files:
-                    self._keep(key, known)
+                if key not in self._files and _lasting.match(key):
+                    self._keep(key, _Kept(known, None))
             self._shrink()
 
     def unlock(self) -> None:
@@ -265,7 +279,7 @@ class FileCache:
         if held is not None:
             return Known(held.store.version)
         with self._lock:
-            return self._ends.get(source.key)
+            return self._end(source)
 
     def _open(self, source: Source, known: Known | None) -> Store:
         try:
@@ -289,6 +303,10 @@ class FileCache:
 
     # ---- with the lock held
 
+    def _end(self, source: Source) -> Known | None:
+        kept = self._ends.get(source.key)
+        return None if kept is None or kept.source not in (None, source) else kept.known
+
     def _use(self, key: str) -> None:
         self._hits += 1
         self._files.move_to_end(key)
@@ -301,14 +319,14 @@ class FileCache:
     def _forget(self, key: str) -> ParquetFile | None:
         """Let go of what is held under a name."""
         if (end := self._ends.pop(key, None)) is not None:
-            self._bytes -= RECORD + len(end.tail)
+            self._bytes -= RECORD + len(end.known.tail)
         self._bytes -= self._sizes.pop(key, 0)
         return self._files.pop(key, None)
 
-    def _keep(self, key: str, known: Known) -> None:
+    def _keep(self, key: str, kept: _Kept) -> None:
         self._forget(key)
-        self._ends[key] = known
-        self._bytes += RECORD + len(known.tail)
+        self._ends[key] = kept
+        self._bytes += RECORD + len(kept.known.tail)
 
     def _measure_batch(self, batch: Batch) -> None:
         if self._batches.get(batch.paths) is batch:
@@ -330,7 +348,8 @@ class FileCache:
             key = next(iter(self._files))
             file = self._forget(key)
             if file is not None and _lasts(file):
-                self._keep(key, Known(file.store.version, file.end))
+                source = None if file.source.lasting else file.source
+                self._keep(key, _Kept(Known(file.store.version, file.end), source))
             else:
                 self._evictions += 1
         return n
@@ -367,7 +386,10 @@ def _tied(store: Store) -> bool:
 
 def _lasts(file: ParquetFile) -> bool:
     """Whether the end of a file is worth keeping: to read it again takes a request, and not to another version."""
-    return isinstance(file.store, RemoteStore) and file.source.far and file.store.version.dated
+    source, store = file.source, file.store
+    return (
+        isinstance(store, RemoteStore) and source.far and store.version.dated and not source.bound
+    )
 
 
 cache = FileCache()

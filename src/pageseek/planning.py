@@ -102,7 +102,7 @@ def prepare(
             settled = _settled(brief, source, request, left, report, lazy, first_row, may, fold)
         if brief is not None and settled is not None:
             groups, proof = settled
-            version, num_rows = brief.end.version, brief.num_rows
+            version, num_rows = brief.version, brief.num_rows
         else:
             file, scope = survey.open(source, at, brief)
             version, num_rows = file.store.version, file.num_rows
@@ -276,12 +276,12 @@ class _Survey:
         """A file, and what is asked of it. `at`: its position; `brief`: what is known of it."""
         end = None
         if brief is not None:
-            end = brief.end.known
+            end = brief.known
         elif self._briefs is not None and at is not None:
             end = self._briefs.end(at)
         file = self._file(source, end)
         self._begun += 1
-        if brief is not None and brief.end.version == file.store.version:
+        if brief is not None and brief.version == file.store.version:
             kind = brief.alike.kind
             file.adopt_columns(kind.tree)
             return file, kind.scope.again()
@@ -311,7 +311,7 @@ class _Survey:
         if self._union.unknown:  # the first file says what it has instead
             source = self._sources[0]
             Scope.of(self._file(source), self.request, source, self._union.unknown)
-        name = self._sources[0].path if self._sources else "the table"
+        name = self._sources[0].name if self._sources else "the table"
         return self.request.numbered(self._union.schema(), name)
 
 

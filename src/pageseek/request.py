@@ -161,7 +161,7 @@ class Scope:
         own = list(self.schema)
         if self.request.shape is None:
             own = own[first:]
-        made = Filling(list(schema)[first:], own, dict(source.partitions), source.path)
+        made = Filling(list(schema)[first:], own, dict(source.partitions), source.name)
         if not made.none:
             return made
         if not source.partitions:

@@ -16,7 +16,7 @@ from pageseek.cache import FileCache
 from pageseek.errors import CorruptFileError
 from pageseek.storage import Known, Version
 
-MAGIC = b"pageseek ends 1\n"
+MAGIC = b"pageseek ends 2\n"
 DIGEST = 16
 
 

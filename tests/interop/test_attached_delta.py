@@ -92,11 +92,23 @@ def test_all_files_of_a_table(root: str) -> None:
     assert deltalake.DeltaTable(root, version=0).to_pyarrow_table().num_rows == N
 
 
+def test_names_as_the_table_gives_them(root: str) -> None:
+    """The folder of the table with escapes, those of partitions as they are."""
+    table, wanted = opened(root), sorted_rows(opened(root))
+    names = table.file_uris()
+    assert any("a%20table" in name and "k=x%20y" in name for name in names)
+    for path in names:
+        ps.index.attach(path, bloom=["id"], table=table)
+    assert table.version() == len(names) and not set(names) & set(table.file_uris())
+    assert sorted_rows(table).equals(wanted)
+    assert sorted_rows(opened(root)).num_rows == N
+
+
 def test_and_taken_out_again(root: str) -> None:
     table = opened(root)
     path = files(table)[0]
     before = Path(path).read_bytes()
-    made = ps.index.attach(path, table=table)
+    made = ps.index.attach(path, bloom=["id"], table=table)
     back = ps.index.detach(made.path, table=table)
     assert Path(back.path).read_bytes() == before
     assert sorted_rows(opened(root)).num_rows == N
@@ -121,7 +133,7 @@ def test_a_file_that_others_take_out_meanwhile(
             elif how == "delete":
                 opened(root).delete()
             else:
-                ps.index.attach(path, page_index=["id"], table=opened(root))
+                ps.index.attach(path, bloom=["id"], table=opened(root))
 
     real = room._stats
 
@@ -157,8 +169,16 @@ def test_commits_of_others_that_do_no_harm(root: str, monkeypatch: pytest.Monkey
         return real(action)
 
     monkeypatch.setattr(room, "_stats", stats)
-    ps.index.attach(path, table=table)
+    ps.index.attach(path, bloom=["id"], table=table)
     assert times[0] == 3 and opened(root).to_pyarrow_table().num_rows == N + 2
+
+
+def test_what_has_everything_is_not_exchanged(root: str) -> None:
+    table = opened(root)
+    path = files(table)[0]
+    made = ps.index.attach(path, table=table)  # its writer left a page index
+    assert not made.added and made.path == path and made.bytes_after == made.bytes_before
+    assert opened(root).version() == 0 and files(opened(root)) == files(table)
 
 
 def test_what_is_refused(root: str, tmp_path: Path) -> None:
@@ -168,6 +188,8 @@ def test_what_is_refused(root: str, tmp_path: Path) -> None:
     pq.write_table(ROWS, alone)
     with pytest.raises(ValueError, match="no such file"):
         ps.index.attach(alone, table=table)
+    with pytest.raises(TypeError, match=r"table str: a deltalake\.DeltaTable"):
+        ps.index.attach(path, table=root)
     with pytest.raises(ValueError, match="beside the old one"):
         ps.index.attach(path, table=table, in_place=True)
     with pytest.raises(ps.UnsupportedError, match=r"table=DeltaTable"):

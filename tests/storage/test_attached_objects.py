@@ -456,6 +456,14 @@ def test_a_table_on_a_store(bucket: Bucket) -> None:
     assert table.version() == 1
     assert table.to_pyarrow_table().sort_by("id").equals(rows)
     assert {one.kind for one in ps.index.list(made.path, storage_options=bucket.options)} >= {"distinct"}  # fmt: skip
+    # by the names that the table gives, with its own options
+    url = "s3://bucket/a table"
+    deltalake.write_deltalake(url, rows, partition_by=["k"], storage_options=options)
+    spaced = deltalake.DeltaTable(url, storage_options=options)
+    for path in spaced.file_uris():
+        ps.index.attach(path, distinct=["id"], table=spaced)
+    assert spaced.version() == 2 and spaced.to_pyarrow_table().sort_by("id").equals(rows)
+    url = "s3://bucket/table"
     before = names(bucket)
     where = bucket.over_obstore(made.path.removeprefix("s3://bucket/"))
     stale = deltalake.DeltaTable(url, storage_options=options)

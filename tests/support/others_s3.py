@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,6 +57,9 @@ def moto() -> Iterator[Bucket]:
     try:
         host, port = running.get_host_and_port()
         endpoint = f"http://{host}:{port}"
+        # what other servers of this process hold it holds as well
+        reset = urllib.request.Request(f"{endpoint}/moto-api/reset", method="POST")
+        urllib.request.urlopen(reset).close()
         client = boto3.client(
             "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="any",
             aws_secret_access_key=SECRET,

@@ -451,3 +451,33 @@ ps.index.attach(sys.argv[1], bloom=["id", "text"], distinct=["text"], in_place=T
         assert path.read_bytes() == plain.read_bytes() or run.returncode == 9
         path.write_bytes(plain.read_bytes())
     assert 9 in ends
+
+
+def test_what_has_everything_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": range(1000), "b": [b"x" * 100 for _ in range(1000)]}), path)
+    how: dict[str, Any] = {"bloom": ["a"], "distinct": ["b"]}
+    first = ps.index.attach(path, **how, in_place=True)
+    assert first.added and first.bytes_after > first.bytes_before
+    before = path.stat()
+    again = ps.index.attach(path, **how, in_place=True)
+    now = path.stat()
+    assert not again.added and again.bytes_after == again.bytes_before == now.st_size
+    assert (now.st_ino, now.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    # elsewhere it is a file like any other
+    other = tmp_path / "b.parquet"
+    ps.index.attach(path, **how, output=other)
+    assert pq.read_table(other) == pq.read_table(path)
+    assert list(tmp_path.iterdir()) in ([path, other], [other, path])
+
+
+def test_what_cannot_be_added_leaves_the_file_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": range(70_000)}), path)
+    before = path.stat()
+    made = ps.index.attach(path, page_index=False, distinct=["a"], in_place=True)
+    assert not made.added and "more than 65,536" in made.skipped[0]
+    now = path.stat()
+    assert made.bytes_after == now.st_size == before.st_size
+    assert (now.st_ino, now.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert list(tmp_path.iterdir()) == [path]

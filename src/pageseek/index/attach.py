@@ -33,7 +33,7 @@ from pageseek.index import bloom, distinct
 from pageseek.index.build import Built, Wish, build
 from pageseek.index.distinct import GroupValues
 from pageseek.index.each import each_chunk
-from pageseek.index.ends import end_of, one_file
+from pageseek.index.ends import ends
 from pageseek.index.page_index import PageIndex
 from pageseek.index.pages import Chunk
 from pageseek.index.target import Target
@@ -116,9 +116,10 @@ def attach(
         step, once it is complete. What goes to a store is put together in the folder for temporary files.
     overwrite : bool
         Let `output` replace what is there, whatever it is.
-    table : deltalake.DeltaTable
+    table : deltalake.DeltaTable, or a table of pyiceberg
         That the file belongs to, in place of `output` and `in_place`. The new file goes beside the old one, and one commit exchanges
-        them, with partition values and statistics as they were; the object is of that version then.
+        them, with partition values and statistics as they were; the object is of that version then. `source` may be spelt as
+        the table spells it (`file_uris()`, `inspect.data_files()["file_path"]`), and is opened with the table's own options then.
     replace : bool
         Build what is there anew.
     storage_options : mapping
@@ -131,22 +132,25 @@ def attach(
     Returns
     -------
     Attached
-        What was added, and what was not, and why.
+        What was added, and what was not, and why. Where nothing was, a file stays as it is, in place and in a table.
 
     Raises
     ------
     UnsupportedError
         The file is encrypted, a column cannot have such an index, the store cannot replace a file on the condition that it is the
         one that was read, or the new file would lie in a Delta Lake or Iceberg table, which records the sizes of its files (`table`).
+        Of a `table`: rows of the file are deleted by vectors or delete files, or it asks more of writers than is known here.
     CorruptFileError
         A page cannot be read. Nothing was written.
     FileChangedError
-        The file became another one meanwhile, and that one is left as it is. Nothing was written.
+        The file became another one meanwhile, and that one is left as it is, or somebody has taken it out of the `table`. Nothing
+        was written.
+    StoreError
+        A store failed, or a commit to the `table`.
     FileExistsError
         Something lies where `output` says. Nothing was written.
     """
-    one = one_file(source, storage_options)
-    end = end_of(one, output, in_place, overwrite, storage_options, table)
+    one, end = ends(source, output, in_place, overwrite, storage_options, table)
     report = Report()
     with closing(ParquetFile(one, one.open(), report)) as file:
         _refuse(file)
@@ -154,14 +158,19 @@ def attach(
         wishes = _wishes(file, page_index, bloom, distinct, distinct_index, replace, before)
         paged = any(wish.page_index for wish in wishes)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not _has_bounds(file)
+        if end.in_place and not wishes:  # it has everything
+            return Attached(one.name, file.store.size, file.store.size, skipped=report.notes)
         with closing(end.target(file.store)) as target:
             made = _Writing(file, target, before, order_given, replace)
             near = target.copy(file.store, file.footer_start)
             for chunk in _built(file, near, wishes, report, order_given, threads, progress):
                 made.take(chunk)
             made.finish(wishes)
-            target.commit(file.store.check)
-            end.done(target.size)
+            if made.result.added or not end.in_place:
+                target.commit(file.store.check)
+                end.done(target.size)
+            else:
+                made.result.path, made.result.bytes_after = one.name, file.store.size
     made.result.skipped[:0] = report.notes
     return made.result
 

@@ -10,23 +10,19 @@ import datetime as dt
 import json
 import math
 import os
-import secrets
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pageseek.errors import FileChangedError, StoreError, UnsupportedError
-from pageseek.index.store_target import StoreTarget
-from pageseek.index.target import LocalTarget, Target
-from pageseek.storage import Source, Store
+from pageseek.errors import FileChangedError, UnsupportedError
+from pageseek.index.tables import OvertakenError, TableEnd, same_file
+from pageseek.storage import Source
 from pageseek.storage.lake import table_of_lake
-from pageseek.storage.redact import cleaned, secrets_of
-from pageseek.storage.writing import writer
+from pageseek.storage.redact import secrets_of
 
 # what a writer has to know, and is kept where a file is exchanged for one with the same rows
 FEATURES = frozenset(
@@ -34,36 +30,55 @@ FEATURES = frozenset(
      "identityColumns", "invariants", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
      "vacuumProtocolCheck")
 )  # fmt: skip
-TRIES = 10  # commits of others that may come between
 
 
-class DeltaEnd:
-    """Where the new file goes: into the folder of the old one."""
+def as_recorded(
+    source: Any, table: Any, storage_options: Mapping[str, Any] | None
+) -> Source | None:
+    """The file that `table.file_uris()` gives by this name, in which the table's folder has escapes and what lies below has none,
+    opened with what the table knows of its store; None of other names.
+    """
+    if not isinstance(source, str) or os.path.exists(source):
+        return None
+    root = str(table.table_uri).rstrip("/") + "/"
+    start = next((one for one in (root, root.removeprefix("file://")) if source.startswith(one)), None)  # fmt: skip
+    found = None if start is None else table_of_lake(table, storage_options)
+    if start is None or found is None:
+        return None
+    paths = pa.table(table.get_add_actions())["path"].to_pylist()
+    below = source[len(start) :]
+    named = [one for one, path in zip(found.sources, paths, strict=True) if unquote(path) == below]
+    return named[0] if named else None
+
+
+class DeltaEnd(TableEnd):
+    """The exchange in the log of a Delta Lake table."""
 
     def __init__(
         self, source: Source, table: Any, storage_options: Mapping[str, Any] | None
     ) -> None:
         """UnsupportedError where the table asks more of writers than is known here; ValueError where it has no such file."""
-        self._table = table
-        self._name = f"Delta table {table.table_uri}"
-        self._secrets = secrets_of(dict(getattr(table, "_storage_options", None) or {}))
+        told = secrets_of(dict(getattr(table, "_storage_options", None) or {}))
+        super().__init__(f"Delta table {table.table_uri}", told)
+        self._delta = table
         try:
+            from deltalake.exceptions import DeltaError
             from deltalake.transaction import AddAction, RemoveAction
         except ImportError:
             raise UnsupportedError(
-                f"{self._name}: this deltalake has no RemoveAction for transactions: pip install 'deltalake>=1.6'"
+                f"{self.table}: this deltalake has no RemoveAction for transactions: pip install 'deltalake>=1.6'"
             ) from None
+        self.errors = (DeltaError,)
         self._add, self._remove = AddAction, RemoveAction
         unknown = sorted(set(table.protocol().writer_features or ()) - FEATURES)
         if unknown:
-            raise UnsupportedError(f"{self._name}: its writers have to know {', '.join(unknown)}")
+            raise UnsupportedError(f"{self.table}: its writers have to know {', '.join(unknown)}")
         found = table_of_lake(table, storage_options)
-        if found is None:
-            raise TypeError(f"table {type(table).__name__}: a deltalake.DeltaTable")
-        mine = [i for i, one in enumerate(found.sources) if _key(one) == _key(source)]
+        sources = () if found is None else found.sources
+        mine = [i for i, one in enumerate(sources) if same_file(one, source)]
         if not mine:
             raise ValueError(
-                f"{source.name}: version {table.version()} of {self._name} has no such file"
+                f"{source.name}: version {table.version()} of {self.table} has no such file"
             )
         self._action = self._actions()[mine[0]]
         self._partitions = {
@@ -71,96 +86,47 @@ class DeltaEnd:
             for name, value in (self._action.get("partition") or {}).items()
         }
         self._old = unquote(self._action["path"])
-        where = found.sources[mine[0]]
-        end = f"-{secrets.token_hex(6)}.parquet"
-        self._new = self._old.removesuffix(".parquet") + end
-        to = where.path.removesuffix(".parquet") + end
-        self.to = Source(to, where.filesystem, patience=where.patience)
+        self._new = self.beside(self._old, sources[mine[0]])
 
-    @property
-    def shown(self) -> str:
-        """The place, without secrets."""
-        return self.to.name
+    def look(self) -> None:
+        """Bring the table to its newest version."""
+        # a commit that others have overtaken must fail: deltalake itself would let it in after a compaction
+        # that has taken the old file out, and the rows would be there twice
+        self._delta.update_incremental()
+        if all(self._action["path"] != one["path"] for one in self._actions()):
+            raise FileChangedError(
+                f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin anew"
+            )
 
-    def target(self, source: Store) -> Target:
-        """What the new file is written to."""
-        if self.to.filesystem is not None:
-            return StoreTarget(self.to, source, False, False)
-        return LocalTarget(self.to.path, None)
-
-    def done(self, size: int) -> None:
-        """The new file is there: commit it.
-
-        Raises
-        ------
-        FileChangedError
-            The table has the old file no more. The new one is deleted.
-        StoreError
-            The commit failed.
-        """
-        from deltalake.exceptions import DeltaError
-
-        try:
-            self._commit(size)
-        except DeltaError as error:
-            said = cleaned(str(error), self._secrets)
-            self._delete()
-            raise StoreError(f"{self._name}: the commit failed: {said}") from None
-        except BaseException:
-            self._delete()
-            raise
-
-    def _commit(self, size: int) -> None:
+    def exchange(self, size: int) -> None:
+        """Take the old file out and put the new one in."""
         from deltalake import CommitProperties
         from deltalake.exceptions import CommitFailedError
 
-        why = ""
-        for _ in range(TRIES):
-            # a commit that others have overtaken must fail: deltalake itself would let it in after a compaction
-            # that has taken the old file out, and the rows would be there twice
-            self._table.update_incremental()
-            now = [one["path"] for one in self._actions()]
-            if self._action["path"] not in now:
-                raise FileChangedError(
-                    f"{self._name}: somebody else has taken {self._old} out of it meanwhile; begin anew"
-                )
-            moment = int(time.time() * 1000)
-            try:
-                self._table.create_write_transaction(
-                    [
-                        self._remove(self._old, False, moment, self._action["size_bytes"], self._partitions),
-                        self._add(self._new, size, self._partitions, moment, False, _stats(self._action)),
-                    ],
-                    mode="append",
-                    schema=self._table.schema(),
-                    partition_by=self._table.metadata().partition_columns,
-                    commit_properties=CommitProperties(max_commit_retries=0),
-                )  # fmt: skip
-            except CommitFailedError as error:
-                why = cleaned(str(error), self._secrets)
-                continue
-            self._table.update_incremental()
-            return
-        raise StoreError(f"{self._name}: {TRIES} commits were overtaken or failed: {why}")
+        moment = int(time.time() * 1000)
+        try:
+            self._delta.create_write_transaction(
+                [
+                    self._remove(self._old, False, moment, self._action["size_bytes"], self._partitions),
+                    self._add(self._new, size, self._partitions, moment, False, _stats(self._action)),
+                ],
+                mode="append",
+                schema=self._delta.schema(),
+                partition_by=self._delta.metadata().partition_columns,
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )  # fmt: skip
+        except CommitFailedError as error:
+            raise OvertakenError(self.said(error)) from None
+        self._delta.update_incremental()
+
+    def has_it(self) -> bool:
+        """Whether the newest version has the new file."""
+        self._delta.update_incremental()
+        return any(unquote(one["path"]) == self._new for one in self._actions())
 
     def _actions(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = pa.table(self._table.get_add_actions()).to_pylist()
+        found: list[dict[str, Any]] = pa.table(self._delta.get_add_actions()).to_pylist()
         return found
-
-    def _delete(self) -> None:
-        """Take the new file back, unless the table may have it."""
-        with suppress(Exception):
-            self._table.update_incremental()
-            if any(unquote(one["path"]) == self._new for one in self._actions()):
-                return
-            if self.to.filesystem is None:
-                os.unlink(self.to.path)
-            else:
-                writer(self.to).delete()
-
-
-def _key(one: Source) -> str:
-    return os.path.realpath(one.path) if one.filesystem is None else one.key
 
 
 def _text(name: str, value: Any) -> str | None:

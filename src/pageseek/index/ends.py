@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from pageseek.errors import UnsupportedError
-from pageseek.index.delta import DeltaEnd
+from pageseek.index import delta, iceberg
 from pageseek.index.store_target import StoreTarget
-from pageseek.index.tables import refuse_inside
+from pageseek.index.tables import TableEnd, refuse_inside
 from pageseek.index.target import LocalTarget, Target
 from pageseek.records import dataclass
 from pageseek.storage import Source, Store, resolve
@@ -59,21 +59,49 @@ class End:
         """The new file of so many bytes is there; nobody has to be told."""
 
 
-def end_of(
-    source: Source,
+def ends(
+    source: Any,
     output: Any,
     in_place: bool,
     overwrite: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     table: Any = None,
-) -> End | DeltaEnd:
-    """Where the new file goes. What can be known to fail later fails here."""
+) -> tuple[Source, End | TableEnd]:
+    """The file that somebody names, and where the new one goes. What can be known to fail later fails here."""
     if table is not None:
         if in_place or overwrite or output is not None:
             raise ValueError(
                 "with table= the new file goes beside the old one: neither output=, in_place= nor overwrite="
             )
-        return DeltaEnd(source, table, storage_options)
+        return _of_table(source, table, storage_options)
+    one = one_file(source, storage_options)
+    return one, _end_of(one, output, in_place, overwrite, storage_options)
+
+
+def _of_table(
+    source: Any, table: Any, storage_options: Mapping[str, Any] | None
+) -> tuple[Source, TableEnd]:
+    room = type(table).__module__.partition(".")[0]
+    end: type[delta.DeltaEnd | iceberg.IcebergEnd]
+    if room == "deltalake" and hasattr(table, "get_add_actions"):
+        known, end = delta.as_recorded(source, table, storage_options), delta.DeltaEnd
+    elif room == "pyiceberg" and hasattr(table, "transaction"):
+        known, end = iceberg.as_recorded(source, table, storage_options), iceberg.IcebergEnd
+    else:
+        raise TypeError(
+            f"table {type(table).__name__}: a deltalake.DeltaTable or a table of pyiceberg"
+        )
+    one = one_file(source, storage_options) if known is None else known
+    return one, end(one, table, storage_options)
+
+
+def _end_of(
+    source: Source,
+    output: Any,
+    in_place: bool,
+    overwrite: bool,
+    storage_options: Mapping[str, Any] | None,
+) -> End:
     if in_place == (output is not None):
         raise ValueError("one of output=PATH and in_place=True is required, and not both")
     if in_place:

@@ -24,7 +24,7 @@ from pageseek.index.attach import (
     directory_of,
     new_footer,
 )
-from pageseek.index.ends import end_of, one_file
+from pageseek.index.ends import ends, one_file
 from pageseek.metadata import ParquetFile
 from pageseek.report import Report, format_size
 from pageseek.types import ABSENT
@@ -109,8 +109,7 @@ def detach(
     Where everything goes, the file is as it was, to the byte, if its footer was written as the writers of today do.
     Else the bytes of what goes stay behind, until nothing is left. Parameters and errors as those of `attach`.
     """
-    one = one_file(source, storage_options)
-    end = end_of(one, output, in_place, overwrite, storage_options, table)
+    one, end = ends(source, output, in_place, overwrite, storage_options, table)
     report = Report()
     with closing(ParquetFile(one, one.open(), report)) as file:
         found = directory_of(file, report)

@@ -120,8 +120,8 @@ def _wire(plan: ScanPlan, sources: Sequence[Source]) -> pa.Schema:
         there = [(c, f) for c, f in own if f.name in left]
         left -= {f.name for _, f in there}
         same = [c for c, f in there if f.type == plan.schema.field(f.name).type]
-        found |= {f.name: f for f in wire_schema(same, source.path)}
-    return pa.schema([found.get(f.name) or wire_field(f, sources[0].path) for f in plan.schema])
+        found |= {f.name: f for f in wire_schema(same, source.name)}
+    return pa.schema([found.get(f.name) or wire_field(f, sources[0].name) for f in plan.schema])
 
 
 def _empty(spark: SparkSession, schema: StructType) -> DataFrame:

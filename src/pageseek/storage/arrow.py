@@ -17,7 +17,7 @@ from pageseek.errors import UnsupportedError
 from pageseek.storage.base import Buffer, Known, Version
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import is_local
-from pageseek.storage.redact import cleaned, secrets_of, shown
+from pageseek.storage.redact import cleaned, secrets_in, secrets_of, shown, shown_path
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
 from pageseek.storage.retry import (
@@ -69,7 +69,9 @@ class ArrowStore(RemoteStore):
         patience: Patience | None = None,
         known: Known | None = None,
     ) -> None:
-        super().__init__(path, path, endpoint_of(filesystem, path), patience or Patience())
+        super().__init__(
+            shown_path(path), path, endpoint_of(filesystem, path), patience or Patience()
+        )
         self._filesystem = filesystem
         self._path = path
         self._local = is_local(filesystem)
@@ -168,7 +170,7 @@ class _Place(RemoteStore):
     """A path that is asked for what is there."""
 
     def __init__(self, filesystem: pafs.FileSystem, path: str, patience: Patience) -> None:
-        super().__init__(path, path, endpoint_of(filesystem, path), patience)
+        super().__init__(shown_path(path), path, endpoint_of(filesystem, path), patience)
         self._filesystem = filesystem
 
     def ask(self, what: Any, seconds: float, said: str) -> Any:
@@ -205,7 +207,7 @@ def of_url(
     where that fails it is tried again, and said as of any request.
     """
     plain = "s3" + url[3:] if scheme == "s3a" else url
-    secrets = secrets_of(dict(options)) | {url, plain}
+    secrets = secrets_of(dict(options)) | secrets_in(url) | {url, plain}
 
     def make() -> tuple[pafs.FileSystem, str] | Exception | None:
         try:
@@ -219,9 +221,7 @@ def of_url(
         if "libjvm" in str(error) or "libhdfs" in str(error):
             raise UnsupportedError(f"{shown(url)}: {HDFS}") from None
         found = fault_of(error)
-        parts = urlsplit(url)
-        mine = secrets | {part for part in (parts.username, parts.password, parts.query) if part}
-        return Fault(found.kind, cleaned(found.why, mine), found.after, found.advice)
+        return Fault(found.kind, cleaned(found.why, secrets), found.after, found.advice)
 
     # S3FileSystem waits, as it is made, until no request of others is under way
     attempt = partial(within, make, patience.total)

@@ -37,6 +37,16 @@ class Files:
         """Tells them apart, in caches too, without secrets."""
         raise NotImplementedError
 
+    @property
+    def lasting(self) -> bool:
+        """Whether the key means the same files in every process."""
+        return False
+
+    @property
+    def bound(self) -> bool:
+        """Whether the files are gone with the object that stands for them, so that nothing of them may outlive it."""
+        return False
+
     def name(self, path: str) -> str:
         """A file there, as it may be shown."""
         raise NotImplementedError

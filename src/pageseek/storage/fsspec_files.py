@@ -17,7 +17,7 @@ from pageseek.records import dataclass
 from pageseek.storage.base import Known, Version
 from pageseek.storage.endpoint import IN_FLIGHT, Endpoint, endpoint
 from pageseek.storage.files import Files
-from pageseek.storage.redact import cleaned, secrets_of, shown
+from pageseek.storage.redact import cleaned, secrets_in, secrets_of, shown
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
 from pageseek.storage.retry import (
@@ -63,6 +63,8 @@ class FsspecFiles(Files):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FsspecFiles):
             return NotImplemented
+        if self.bound or other.bound:
+            return self.filesystem is other.filesystem
         return bool(self.filesystem == other.filesystem)
 
     def __hash__(self) -> int:
@@ -76,7 +78,13 @@ class FsspecFiles(Files):
     @property
     def key(self) -> str:
         """Tells filesystems apart in caches, in this process."""
-        return f"fsspec:{self.protocol}:{hash(self.filesystem):x}"
+        told = id(self.filesystem) if self.bound else hash(self.filesystem)
+        return f"fsspec:{self.protocol}:{told:x}"
+
+    @property
+    def bound(self) -> bool:
+        """Of a class whose instances are kept by fsspec, equal ones stand for the same files."""
+        return not getattr(self.filesystem, "cachable", False)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -102,7 +110,9 @@ class FsspecFiles(Files):
 
     def name(self, path: str) -> str:
         """A file there, as it may be shown."""
-        return shown(path) if "://" in path else f"{self.protocol}://{path}"
+        return (
+            shown(path) if "://" in path else f"{self.protocol}://{path}"
+        )  # over HTTP it is the URL
 
     def open(self, path: str, patience: Patience, known: Known | None = None) -> FsspecStore:
         return FsspecStore(self, path, patience, known)
@@ -128,7 +138,7 @@ def of_url(
     from fsspec.core import url_to_fs
 
     scheme, patience = urlsplit(url).scheme, patience or Patience()
-    secrets = secrets_of(dict(options)) | {url}
+    secrets = secrets_of(dict(options)) | secrets_in(url) | {url}
 
     def refused(error: Exception) -> UnsupportedError:
         said = cleaned(str(error), secrets)
@@ -148,18 +158,12 @@ def of_url(
         return found
 
     def fault(error: Exception) -> Fault:
-        return fault_of(error, secrets | secrets_in(url))
+        return fault_of(error, secrets)
 
     filesystem, path = persist(
         make, fault, shown(url), "to connect", patience, Retries(), threading.Event()
     )
     return FsspecFiles(filesystem), path
-
-
-def secrets_in(url: str) -> set[str]:
-    """User, password and query of a URL."""
-    parts = urlsplit(url)
-    return {part for part in (parts.username, parts.password, parts.query) if part}
 
 
 def _limits(scheme: str, options: Mapping[str, Any], patience: Patience) -> dict[str, Any]:

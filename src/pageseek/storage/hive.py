@@ -64,7 +64,7 @@ def typed(sources: Sequence[Source], given: Types | None) -> tuple[list[Source],
             there = f"there are {', '.join(map(repr, names))}" if names else "there are none"
             raise UnsupportedError(f"partitioning: no folders of the column {name!r}; {there}")
     if len(set(names)) < len(names):
-        raise UnsupportedError(f"{sources[0].path}: two folders above it are of one column")
+        raise UnsupportedError(f"{sources[0].name}: two folders above it are of one column")
     values: list[dict[str | None, Source]] = [{} for _ in names]
     for source in sources:
         for seen, (_, text) in zip(values, source.partitions, strict=True):
@@ -81,7 +81,7 @@ def typed(sources: Sequence[Source], given: Types | None) -> tuple[list[Source],
         kind = types.get(name) or _inferred([text for text in seen if text is not None])
         fields.append(pa.field(name, kind))
         scalars.append(
-            {text: _scalar(text, kind, name, source.path) for text, source in seen.items()}
+            {text: _scalar(text, kind, name, source.name) for text, source in seen.items()}
         )
     made: dict[Partitions, Partitions] = {}  # files of one folder share what it says
     out = []
@@ -104,7 +104,7 @@ def _types(given: Types | None) -> dict[str, pa.DataType]:
 
 def _differ(one: Source, other: Source) -> str:
     said = [
-        f"{source.path} is below folders of "
+        f"{source.name} is below folders of "
         + (", ".join(repr(name) for name, _ in source.partitions) or "no column")
         for source in (one, other)
     ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 from pageseek.errors import UnsupportedError
 from pageseek.records import dataclass
 from pageseek.storage.hive import Partitions
-from pageseek.storage.lake_places import Places, delta_options, iceberg_options
+from pageseek.storage.lake_places import Places, delta_options, iceberg_places
 from pageseek.storage.resolve import PATIENCE, Source
 from pageseek.storage.retry import Patience
 
@@ -152,9 +151,7 @@ def _iceberg(scan: Any, options: Mapping[str, Any] | None, patience: Patience) -
         ids.append((field.name, field.field_id, aliases.get(field.field_id, ())))
     names = {number: name for name, number, _ in ids}
     specs = metadata.specs() if metadata is not None else {}
-    own = dict(getattr(getattr(scan, "io", None), "properties", None) or {})
-    made = partial(iceberg_options, own) if options is None else lambda _: options
-    places = Places(where, made, patience)
+    places = iceberg_places(where, getattr(scan, "io", None), options, patience)
     shared: dict[Partitions, Partitions] = {}
     sources, folders = [], {}
     for task in scan.plan_files():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -105,3 +106,12 @@ class Places:
                 f"{self._table}: its files lie at {scheme}://: {error}; or give the files by (filesystem, path)"
             ) from None
         return files, path.removesuffix("-")
+
+
+def iceberg_places(
+    table: str, io: Any, options: Mapping[str, Any] | None, patience: Patience
+) -> Places:
+    """The files of an Iceberg table, which pyiceberg opens by `io`. `options`: of their store, if not those that `io` has."""
+    own = dict(getattr(io, "properties", None) or {})
+    made = partial(iceberg_options, own) if options is None else lambda _: options
+    return Places(table, made, patience)

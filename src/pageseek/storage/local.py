@@ -43,7 +43,8 @@ def seen(now: os.stat_result) -> Seen:
 def version_of(told: Seen, dated: bool = True) -> Version:
     """The version that is told by this."""
     # not the device: a network mount has another number on every node, and plans travel
-    return Version(told[1], ":".join(map(str, told)), True, dated)
+    node, size, time_ns = told
+    return Version(size, f"{node}:{size}:{time_ns}", True, dated)
 
 
 def _version(now: os.stat_result, name: str, dated: bool = True) -> Version:

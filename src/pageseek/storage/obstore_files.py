@@ -20,7 +20,7 @@ from pageseek.errors import UnsupportedError
 from pageseek.storage.base import Known, Version
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import Begun, Files, Needed
-from pageseek.storage.redact import cleaned, secrets_of, shown
+from pageseek.storage.redact import cleaned, digest, secrets_of, shown, telling
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import Wave, begin, issue
 from pageseek.storage.retry import (
@@ -64,6 +64,7 @@ VARIABLES = {
     "google_": ("gs", "gcs"),
     "azure_": ("abfs", "abfss", "az", "adl", "azure"),
 }
+ACCOUNTS = frozenset({"account_name", "azure_storage_account_name", "azure_account_name"})
 LONGEST_BODY = timedelta(
     minutes=15
 )  # one answer, whole: what stalls is found by `timeout` long before
@@ -132,17 +133,38 @@ class ObstoreFiles(Files):
         return shown(self.url)
 
     @property
-    def key(self) -> str:
-        """Tells endpoints apart, in caches too."""
-        config = self.given.config if hasattr(self.given, "config") else self.options
-        place = next(iter(_endpoints(config)), "")
+    def _config(self) -> Mapping[str, Any]:
+        return self.given.config if hasattr(self.given, "config") else self.options
+
+    @property
+    def _place(self) -> str:
+        """The bucket or server."""
+        place = next(iter(_endpoints(self._config)), "")
         prefix = getattr(self.given, "prefix", None) or ""
         return f"{self.base}{'@' + shown(place) if place else ''}{'/' + prefix if prefix else ''}"
 
     @property
+    def key(self) -> str:
+        """Tells buckets and servers apart, and what queries ask of these."""
+        told = telling(self.url)
+        more = [told] if told else []
+        if self.url.startswith(VARIABLES["azure_"]):
+            more += _accounts(self._config)
+        return f"{self._place}#{digest(*more)}" if more else self._place
+
+    @property
+    def lasting(self) -> bool:
+        scheme = self.url.partition("://")[0]
+        return scheme in SCHEMES or scheme in HTTP
+
+    @property
+    def bound(self) -> bool:
+        return not self.lasting
+
+    @property
     def endpoint(self) -> Endpoint:
-        parts = urlsplit(self.key)
-        where = self.key if parts.scheme not in HTTP else f"{parts.scheme}://{parts.netloc}"
+        parts = urlsplit(self._place)
+        where = self._place if parts.scheme not in HTTP else f"{parts.scheme}://{parts.netloc}"
         return endpoint(where)
 
     def name(self, path: str) -> str:
@@ -264,6 +286,12 @@ def _endpoints(config: Mapping[str, Any]) -> list[str]:
     """The addresses that options name, however they spell that."""
     names = {name.lower().removeprefix("aws_"): value for name, value in config.items()}
     return [str(names[name]) for name in ("endpoint", "endpoint_url") if names.get(name)]
+
+
+def _accounts(config: Mapping[str, Any]) -> list[str]:
+    """The accounts, of Azure, that options name."""
+    names = {name.lower(): str(value) for name, value in config.items()}
+    return [value for name, value in sorted(names.items()) if name in ACCOUNTS]
 
 
 def of_url(url: str, options: Mapping[str, Any]) -> tuple[ObstoreFiles, str]:

@@ -2,19 +2,70 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 LONGEST = 300  # characters of another library's error that are passed on
 _url = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>,)\]]+")
+CONTAINERS = frozenset(
+    {"abfs", "abfss"}
+)  # URLs in which a container stands where others have a user
+# parameters of signed URLs of S3 and Google, and of Azure
+SIGNED = "x-amz-", "x-goog-"
+SAS = frozenset(
+    {
+        "se", "sig", "sip", "ske", "skoid", "sks", "skt", "sktid", "skv", "sp", "spr", "sr", "srt", "ss", "st", "sv",
+    }
+)  # fmt: skip
 _open = frozenset({"true", "false", "none"})
 
 
 def shown(url: str) -> str:
     """A URL without user, password, query and fragment."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    user, _, place = parts.netloc.rpartition("@")
+    if parts.scheme in CONTAINERS and user:
+        place = f"{user.partition(':')[0]}@{place}"
+    return f"{parts.scheme}://{place}{parts.path}"
+
+
+def secrets_in(url: str) -> set[str]:
+    """User, password and query of a URL."""
+    parts = urlsplit(url)
+    user = None if parts.scheme in CONTAINERS else parts.username
+    return secrets_of([user, parts.password, parts.query])
+
+
+def shown_path(path: str) -> str:
+    """A path on a filesystem, which may be a URL."""
+    return shown(path) if "://" in path else path
+
+
+def telling(url: str) -> str:
+    """A digest of what `shown` leaves out of a URL and a file may hang on; none where there is nothing. Signatures, which
+    are made anew again and again, and passwords are no part of it.
+    """
+    if "?" not in url and "@" not in url:
+        return ""
+    parts = urlsplit(url)
+    user = parts.netloc.rpartition("@")[0].partition(":")[0]
+    named = parse_qsl(parts.query, keep_blank_values=True)
+    shared = SAS if any(name.lower() == "sig" for name, _ in named) else frozenset()
+    kept = [
+        (name, value)
+        for name, value in named
+        if not name.lower().startswith(SIGNED) and name.lower() not in shared
+    ]
+    if parts.scheme in CONTAINERS:
+        user = ""
+    return digest(user, repr(kept)) if user or kept else ""
+
+
+def digest(*parts: str) -> str:
+    """Of some texts: tells them from others, and does not say what they are."""
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
 
 def cleaned(text: str, secrets: Iterable[str] = ()) -> str:

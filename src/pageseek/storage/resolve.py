@@ -20,6 +20,7 @@ from pageseek.storage.files import Begun, Files, Needed, is_local
 from pageseek.storage.hive import Partitions, partitions_of
 from pageseek.storage.local import LocalStore, version_at
 from pageseek.storage.memory import MemoryStore
+from pageseek.storage.redact import shown_path
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Patience
 
@@ -77,7 +78,13 @@ class Source:
     @property
     def name(self) -> str:
         """How the file is called, without secrets."""
-        return self.filesystem.name(self.path) if isinstance(self.filesystem, Files) else self.path
+        if isinstance(self.filesystem, Files):
+            return self.filesystem.name(self.path)
+        return self.path if self.filesystem is None else shown_path(self.path)
+
+    def __repr__(self) -> str:
+        said = "".join(f", {part!r}" for part in (self.filesystem, self.partitions) if part)
+        return f"Source({self.name!r}{said})"
 
     @property
     def far(self) -> bool:
@@ -93,7 +100,17 @@ class Source:
             return self.path
         if isinstance(self.filesystem, Files):
             return f"{self.filesystem.key}:{self.path}"
-        return f"{self.filesystem.type_name}:{self.path}"
+        return f"{self.filesystem.type_name}|{self.path}"
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the key names this file in every process."""
+        return isinstance(self.filesystem, Files) and self.filesystem.lasting
+
+    @property
+    def bound(self) -> bool:
+        """Whether it may be gone with the object that opens it, and another one may have its key then."""
+        return isinstance(self.filesystem, Files) and self.filesystem.bound
 
 
 def any_far(sources: Iterable[Source]) -> bool:

@@ -36,7 +36,10 @@ def from_url(
 ) -> tuple[Files | pafs.FileSystem, str]:
     """What opens the files of a URL, and the path there. `patience`: with what is connected to for that."""
     if "://" not in url:
-        raise FileNotFoundError(f"{url}: no such file")
+        if not url.startswith(f"{scheme}:/"):
+            raise FileNotFoundError(f"{url}: no such file")
+        # a URL with one slash too few may hold a password
+        raise FileNotFoundError(f"{scheme}:/...: no such file, and no URL, which has '//' there")
     if scheme in obstore_files.SCHEMES and installed("obstore"):
         return obstore_files.of_url(url, options)
     if scheme in SCHEMES:
