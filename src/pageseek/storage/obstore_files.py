@@ -215,7 +215,7 @@ class ObstoreFiles(Files):
         config: dict[str, Any] = {}
         around = _environment(parts.scheme)
         # obstore takes those of the environment only where none are given, and some always are
-        client = {name: value for name, value in around.items() if name in CLIENT}
+        client: dict[str, Any] = {name: value for name, value in around.items() if name in CLIENT}
         client |= dict(self.options.get("client_options") or {})
         more: dict[str, Any] = {}
         for name, value in self.options.items():
