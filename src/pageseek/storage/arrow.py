@@ -191,8 +191,8 @@ def info(filesystem: pafs.FileSystem, path: str, patience: Patience) -> pafs.Fil
 
 
 def infos(filesystem: pafs.FileSystem, path: str, patience: Patience) -> list[pafs.FileInfo]:
-    """All that is below a folder. Errors are those of any request to a store."""
-    wanted = pafs.FileSelector(path, recursive=True)
+    """All that is below a folder, nothing where there is none. Errors are those of any request to a store."""
+    wanted = pafs.FileSelector(path, allow_not_found=True, recursive=True)
     if is_local(filesystem):
         found = filesystem.get_file_info(wanted)
     else:
