@@ -136,7 +136,14 @@ class Scope:
         view = View(file, shape, request.options, source.partitions, strict)
         view.check_dictionaries()
         columns, schema = view.output(request.columns)
-        bound = bind(request.filter, view, request.nan) if request.filter is not None else None
+        try:
+            bound = bind(request.filter, view, request.nan) if request.filter is not None else None
+        except PredicateError as error:  # others may have the column in a type that fits
+            if source.name in str(error):
+                raise
+            said = type(error)(f"{source.name}: {error}")
+            said.at = error.at
+            raise said from None
         return cls(request, columns, schema, bound, tuple(view.absent))
 
     def again(self) -> Scope:

@@ -441,7 +441,8 @@ def scan(
         is installed, else pyarrow or fsspec. Without them it looks in the environment, as it always does; a table's files
         are read with the table's own.
     retries : int, optional
-        How often a request to a distant store is tried again, after waits that double; 5 unless given.
+        How often a request to a distant store is tried again, after waits that double, and longer ones where the store
+        says that it is busy; 5 unless given.
     timeout : float, optional
         Seconds that a distant store may be silent until a request counts as failed; 10 unless given.
     """

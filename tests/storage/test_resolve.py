@@ -13,7 +13,7 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.storage import obstore_files, resolve, urls
+from pageseek.storage import Patience, arrow, obstore_files, resolve, urls
 from support.writer import INT32, Column, write
 
 HIDDEN = (
@@ -188,10 +188,10 @@ def test_urls_of_filesystems_that_this_pyarrow_was_built_without(
         raise pa.ArrowNotImplementedError("Got GCS URI but Arrow compiled without GCS support")
 
     known = types.SimpleNamespace(FileSystem=types.SimpleNamespace(from_uri=refuse))
-    monkeypatch.setattr(urls, "pafs", known)
+    monkeypatch.setattr(arrow, "pafs", known)
     monkeypatch.setattr(urls, "installed", lambda name: False)
     with pytest.raises(ps.UnsupportedError, match="'gs'"):
-        urls.from_url("gs://bucket/a.parquet", "gs", {})
+        urls.from_url("gs://bucket/a.parquet", "gs", {}, Patience())
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_urls_of_filesystems_that_this_pyarrow_was_built_without(
 def test_who_opens_a_url(url: str, kind: str) -> None:
     pytest.importorskip("obstore")
     pytest.importorskip("fsspec")
-    files, _ = urls.from_url(url, url.partition(":")[0], {})
+    files, _ = urls.from_url(url, url.partition(":")[0], {}, Patience())
     assert kind in repr(files)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import pickle
@@ -14,12 +15,16 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.storage import endpoint as endpoints
 from pageseek.storage.endpoint import Endpoint
 from pageseek.storage.redact import cleaned, secrets_of
-from pageseek.storage.requests import issue
+from pageseek.storage.requests import TICK, issue
 from pageseek.storage.retry import Fault as Failure
 from pageseek.storage.retry import Patience, Retries, persist
 from support.distant import (
@@ -457,9 +462,26 @@ def test_ctrl_c_ends_the_wait(server: ObjectServer) -> None:
 
 
 def test_a_closed_generator_ends_its_requests(server: ObjectServer) -> None:
-    batches = ps.scan(**over_http(server), timeout=2).to_batches()
+    """Those under way are the last, as soon as who waits has looked: what waits for its turn is asked for no more."""
+    groups, rows, latency, at_once = 40, 16_384, 0.05, 2
+    values = np.random.default_rng(0).integers(0, 1 << 40, groups * rows)
+    file = io.BytesIO()
+    how: dict[str, Any] = {"compression": "none", "use_dictionary": False}
+    pq.write_table(pa.table({"v": values}), file, row_group_size=rows, **how)
+    server.put(PATH, file.getvalue())
+    server.latency = latency
+    given = over_http(server)
+    place = endpoints.endpoint(server.endpoint, at_once)
+    batches = ps.scan(**given, filter=ps.col("v") >= 1 << 36, timeout=2).to_batches()
     next(batches)
-    server.faults = Fault("hang")
+    asked = len(server.log.records())
+    assert len(place.waiting) > 2 * at_once  # it has asked for more than it needs by now
     batches.close()  # type: ignore[attr-defined]
-    server.faults = None
-    assert ps.scan(**over_http(server)).count_rows() == GROUPS * ROWS
+    time.sleep(latency * groups / at_once / 2)  # in which half of them would have come
+    later = len(server.log.records())
+    assert later - asked <= at_once * (2 + TICK / latency)
+    assert not place.running and not place.waiting
+    server.latency = 0.0
+    server.put(PATH, content())
+    ps.clear_cache()
+    assert ps.scan(**given).count_rows() == GROUPS * ROWS

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import OrderedDict
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -276,6 +278,64 @@ def test_names_of_options_that_other_libraries_use(server: ObjectServer) -> None
     }  # fmt: skip
     assert ps.read_table(f"s3://{PATH}", storage_options=in_capitals) == table()
     assert not any("authorization" in one.headers for one in server.log.records())
+
+
+def test_a_credential_provider_is_asked_again_when_what_it_gave_expires(
+    server: ObjectServer,
+) -> None:
+    pytest.importorskip("obstore")
+    given: list[str] = []
+    lasting = [timedelta(seconds=1), timedelta(hours=1)]  # the first is as good as over
+
+    def provide() -> dict[str, Any]:
+        expires = datetime.now(UTC) + lasting[min(len(given), 1)]
+        given.append(f"key-{len(given)}")
+        return {"access_key_id": given[-1], "secret_access_key": SECRET, "expires_at": expires}
+
+    options = {
+        "endpoint": server.endpoint, "region": "us-east-1", "credential_provider": provide,
+    }  # fmt: skip
+    scan = ps.scan(f"s3://{PATH}", storage_options=options)
+
+    def keys() -> set[str]:
+        server.log.reset()
+        assert scan.to_table() == table()
+        signed = [one.headers["authorization"] for one in server.log.records()]
+        return {key for one in signed for key in re.findall(r"Credential=(key-\d+)/", one)}
+
+    assert "key-0" in keys()
+    until = time.monotonic() + 10
+    while len(given) == 1:  # a while passes between two questions
+        assert time.monotonic() < until
+        keys()
+    assert keys() == keys() == {"key-1"} and given == ["key-0", "key-1"]
+    assert SECRET not in repr(scan) + repr(scan.plan()) + str(scan.explain())
+
+
+def test_a_credential_provider_that_fails(server: ObjectServer) -> None:
+    pytest.importorskip("obstore")
+
+    def provide() -> dict[str, Any]:
+        raise RuntimeError("no keys today")
+
+    options = {
+        "endpoint": server.endpoint, "region": "us-east-1", "credential_provider": provide,
+    }  # fmt: skip
+    with pytest.raises(PermissionError, match=r"a\.parquet: its end: not let in; give"):
+        ps.read_table(f"s3://{PATH}", storage_options=options, retries=0)
+    assert not len(server.log)
+
+
+@pytest.mark.parametrize("name", ["request_payer", "requester_pays", "aws_request_payer"])
+def test_a_bucket_where_the_reader_pays(server: ObjectServer, name: str) -> None:
+    for pays in (True, False):
+        ps.clear_cache()
+        server.log.reset()
+        given = STRONG[0](server)
+        given["storage_options"][name] = pays
+        assert read(given) == table()
+        said = {one.headers.get("x-amz-request-payer") for one in server.log.records()}
+        assert said == ({"requester"} if pays else {None})
 
 
 # ---- what the environment says

@@ -310,6 +310,18 @@ def test_missing_columns_prune_files(grown: list[str]) -> None:
     assert files == {"total": 3, "read": 1, "pruned_by": {"filter": 2}}
 
 
+@pytest.mark.parametrize("condition", [ps.col("a") == 1, "a = 1"], ids=str)
+def test_a_condition_that_does_not_fit_one_file_names_it(tmp_path: Path, condition: Any) -> None:
+    fits = write(tmp_path / "fits.parquet", pa.table({"a": [1, 2], "b": [1, 2]}))
+    other = write(tmp_path / "other.parquet", pa.table({"a": ["1", "2"], "b": [1, 2]}))
+    for action in ("to_table", "count_rows", "explain", "plan"):
+        scan = ps.scan([fits, other], columns=["b"], filter=condition)
+        with pytest.raises(ps.PredicateError, match=r"^.*other\.parquet: column 'a'") as caught:
+            getattr(scan, action)()
+        assert "fits.parquet" not in str(caught.value)
+        assert caught.value.at == (4 if isinstance(condition, str) else None)
+
+
 def test_names_that_no_file_has(grown: list[str]) -> None:
     for scan in (ps.scan(grown, columns=["zz"]), ps.scan(grown, filter="a = 1 or zz = 1")):
         with pytest.raises(ps.PredicateError, match="no column 'zz'"):

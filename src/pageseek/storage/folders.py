@@ -19,6 +19,7 @@ from pageseek.storage.remote import RemoteStore
 from pageseek.storage.requests import issue
 from pageseek.storage.resolve import Source
 from pageseek.storage.retry import Fault
+from pageseek.storage.within import within
 
 
 def have(place: Source, asked: Sequence[tuple[str, str]]) -> list[bool]:
@@ -50,12 +51,17 @@ class _Looking(RemoteStore):
             return (one["path"] for page in pages for one in page)
         if isinstance(files, FsspecFiles):
             try:
-                return list(files.filesystem.ls(folder, detail=False))
-            except (FileNotFoundError, NotADirectoryError):
+                return list(files.ask(self._patience.listing, "ls", folder, detail=False))
+            except NotADirectoryError:
+                return ()
+            except FileNotFoundError as error:
+                if self._fault(error).kind != "missing":  # it only could not be asked
+                    raise
                 return ()
         wanted = pafs.FileSelector(folder, allow_not_found=True)
         try:
-            return [one.path for one in files.get_file_info(wanted)]
+            found = within(partial(files.get_file_info, wanted), self._patience.listing)
+            return [one.path for one in found]
         except NotADirectoryError:
             return ()
 

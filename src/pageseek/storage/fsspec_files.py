@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from pageseek.errors import UnsupportedError
 from pageseek.records import dataclass
@@ -14,10 +18,21 @@ from pageseek.storage.base import Known, Version
 from pageseek.storage.endpoint import IN_FLIGHT, Endpoint, endpoint
 from pageseek.storage.files import Files
 from pageseek.storage.listing import missing
-from pageseek.storage.redact import cleaned, secrets_of, shown
+from pageseek.storage.redact import cleaned, secrets_in, secrets_of, shown
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
-from pageseek.storage.retry import Fault, Patience, of_status, says_denied, says_missing, status_in
+from pageseek.storage.retry import (
+    Fault,
+    Patience,
+    Retries,
+    of_status,
+    persist,
+    says_busy,
+    says_denied,
+    says_missing,
+    status_in,
+)
+from pageseek.storage.within import within
 
 # of the names by which filesystems call them, the first that is there
 TAGS = (
@@ -27,6 +42,13 @@ TAGS = (
 TIMES = (
     "mtime", "LastModified", "Last-Modified", "last_modified", "modified", "updated", "created",
 )  # fmt: skip
+CONNECT = 5.0  # seconds at most until a connection of HTTP stands
+ADVICE = ", by the names of the fsspec filesystem"
+PASSING = ("aiohttp", "asyncio", "requests", "urllib3")  # whose errors are of the network
+
+# held by what is under way where that may be one call at a time
+_alone: WeakKeyDictionary[Endpoint, threading.Lock] = WeakKeyDictionary()
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +93,22 @@ class FsspecFiles(Files):
         alone = not getattr(self.filesystem, "async_impl", False)
         return endpoint(self.key, 1 if alone else IN_FLIGHT)
 
+    def ask(self, seconds: float, method: str, *given: Any, **how: Any) -> Any:
+        """What a method of the filesystem returns; TimeoutError after so many seconds. A coroutine ends with that, and its
+        request with it; another call goes on, and of filesystems that take one at a time the next one waits for it.
+        """
+        call = getattr(self.filesystem, method)
+        coroutine = getattr(self.filesystem, f"_{method}", None)
+        if coroutine is not None and getattr(call, "__wrapped__", None) == coroutine:
+            from fsspec.asyn import sync
+
+            return sync(self.filesystem.loop, coroutine, *given, timeout=seconds, **how)
+        end, alone = self.endpoint, None
+        if end.in_flight == 1:
+            with _lock:
+                alone = _alone.setdefault(end, threading.Lock())
+        return within(partial(call, *given, **how), seconds, alone)
+
     def name(self, path: str) -> str:
         """A file there, as it may be shown."""
         return (
@@ -91,19 +129,56 @@ class FsspecFiles(Files):
         return self.protocol in ("http", "https")
 
 
-def of_url(url: str, options: Mapping[str, Any]) -> tuple[FsspecFiles, str]:
-    """The filesystem of a URL, and the path there; UnsupportedError where fsspec has none, or not its parts."""
+def of_url(
+    url: str, options: Mapping[str, Any], patience: Patience | None = None
+) -> tuple[FsspecFiles, str]:
+    """The filesystem of a URL, and the path there; UnsupportedError where fsspec has none, or not its parts. Some connect
+    for that: where that fails it is tried again, and said as of any request.
+    """
+    from fsspec import get_filesystem_class
     from fsspec.core import url_to_fs
 
-    scheme = urlsplit(url).scheme
+    scheme, patience = urlsplit(url).scheme, patience or Patience()
+    secrets = secrets_of(dict(options)) | secrets_in(url) | {url}
+
+    def refused(error: Exception) -> UnsupportedError:
+        said = cleaned(str(error), secrets)
+        return UnsupportedError(f"{scheme}://: fsspec cannot open the scheme {scheme!r}: {said}")
+
     try:
-        filesystem, path = url_to_fs(url, **options)
-    except (ImportError, ValueError, TypeError) as error:
-        said = cleaned(str(error), secrets_of(dict(options)) | {url})
-        raise UnsupportedError(
-            f"{scheme}://: fsspec cannot open the scheme {scheme!r}: {said}"
-        ) from None
+        get_filesystem_class(scheme)  # to import a library takes its time, which is no store's
+        how = {**options, **_limits(scheme, options, patience)}
+    except (ImportError, ValueError) as error:
+        raise refused(error) from None
+
+    def make() -> tuple[Any, str]:
+        try:
+            found: tuple[Any, str] = within(partial(url_to_fs, url, **how), patience.timeout)
+        except (ImportError, ValueError, TypeError) as error:
+            raise refused(error) from None
+        return found
+
+    def fault(error: Exception) -> Fault:
+        return fault_of(error, secrets)
+
+    filesystem, path = persist(
+        make, fault, shown(url), "to connect", patience, Retries(), threading.Event()
+    )
     return FsspecFiles(filesystem), path
+
+
+def _limits(scheme: str, options: Mapping[str, Any], patience: Patience) -> dict[str, Any]:
+    """The options by which a filesystem gives up a silent server by itself, unless some are given."""
+    if scheme in ("ftp", "ftps"):
+        return {} if "timeout" in options else {"timeout": patience.timeout}
+    client = dict(options.get("client_kwargs") or {})
+    if scheme not in ("http", "https") or "timeout" in client:
+        return {}
+    from aiohttp import ClientTimeout
+
+    connect = min(patience.timeout, CONNECT)
+    silent = ClientTimeout(total=None, sock_connect=connect, sock_read=patience.timeout)
+    return {"client_kwargs": {**client, "timeout": silent}}
 
 
 def is_filesystem(given: object) -> bool:
@@ -114,7 +189,7 @@ def is_filesystem(given: object) -> bool:
 class _Asked(RemoteStore):
     def __init__(self, files: FsspecFiles, path: str, patience: Patience) -> None:
         super().__init__(files.name(path), path, files.endpoint, patience)
-        self._filesystem, self._path = files.filesystem, path
+        self._files, self._path = files, path
         self._secrets = secrets_of(getattr(files.filesystem, "storage_options", {}))
 
     def _fault(self, error: Exception) -> Fault:
@@ -126,7 +201,7 @@ class _Listing(_Asked):
 
     def all(self) -> list[str]:
         """Every path below."""
-        return sorted(self._filesystem.find(self._path))
+        return sorted(self._files.ask(self._patience.listing, "find", self._path))
 
 
 class FsspecStore(_Asked):
@@ -145,13 +220,14 @@ class FsspecStore(_Asked):
 
     def _get(self, offset: int, length: int) -> Answer:
         begun = time.monotonic()
-        data = self._filesystem.cat_file(self._path, start=offset, end=offset + length)
+        longest = self._patience.reading(length)
+        data = self._files.ask(longest, "cat_file", self._path, start=offset, end=offset + length)
         return Answer(data, first=time.monotonic() - begun if length <= 1 << 16 else None)
 
     def _look(self) -> Version:
-        # what it has listed may be old
-        self._filesystem.invalidate_cache(self._filesystem._parent(self._path))
-        info = self._filesystem.info(self._path)
+        filesystem = self._files.filesystem
+        filesystem.invalidate_cache(filesystem._parent(self._path))  # what it has listed may be old
+        info = self._files.ask(self._patience.timeout, "info", self._path)
         size = info.get("size")
         if size is None:
             raise UnsupportedError(
@@ -188,13 +264,38 @@ def _status(error: Exception) -> int | None:
     return status_in(str(error))
 
 
+def _behind(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that it was raised for, the outermost first."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+
+
 def fault_of(error: Exception, secrets: set[str]) -> Fault:
     """What an error of whatever library stands behind a filesystem means."""
-    text = str(error)
-    if isinstance(error, FileNotFoundError):
-        return Fault("missing", "the filesystem does not find it")
+    if not isinstance(error, FileNotFoundError):
+        return _fault(error, secrets)
+    # fsspec says so of whatever keeps it from asking; why, is behind it
+    for one in _behind(error):
+        if isinstance(one, FileNotFoundError) or not isinstance(one, Exception):
+            continue
+        network = isinstance(one, (TimeoutError, ConnectionError)) or _library(one) in PASSING
+        if network or isinstance(one, PermissionError) or _status(one) is not None:
+            return _fault(one, secrets)
+    return Fault("missing", "the filesystem does not find it")
+
+
+def _library(error: Exception) -> str:
+    return type(error).__module__.partition(".")[0]
+
+
+def _fault(error: Exception, secrets: set[str]) -> Fault:
+    text, library = str(error), _library(error)
     if isinstance(error, PermissionError):
-        return Fault("denied", "the filesystem is not let in")
+        return Fault("denied", "the filesystem is not let in", advice=ADVICE)
     if isinstance(error, RuntimeError) and "fork" in text:
         return Fault(
             "final",
@@ -202,20 +303,44 @@ def fault_of(error: Exception, secrets: set[str]) -> Fault:
         )
     status = _status(error)
     if status is not None:
-        return of_status(status, f"the store answered {status}", _retry_after(error))
+        said = f"the store answered {status}"
+        return of_status(status, said, _retry_after(error), ADVICE)
     said = cleaned(text, secrets) or type(error).__name__
-    module = type(error).__module__.partition(".")[0]
-    if isinstance(error, (TimeoutError, ConnectionError)) or module in (
-        "aiohttp",
-        "asyncio",
-        "requests",
-        "urllib3",
-    ):
+    if isinstance(error, TimeoutError):
+        return Fault("again", cleaned(text, secrets) or "the store fell silent")
+    if library == "ftplib" and text[:3].isdigit():
+        return _of_ftp(int(text[:3]), said)
+    if isinstance(error, ValueError):  # a URL that is none, a certificate that is not right
+        return Fault("final", said)
+    kind = type(error).__name__
+    if isinstance(error, ConnectionRefusedError) or kind.startswith("ClientConnector"):
+        return Fault("again", f"no connection ({said})")
+    if isinstance(error, ConnectionError) or library in PASSING:
         return Fault("again", said)
     if isinstance(error, OSError):
         if says_missing(text):
             return Fault("missing", "the filesystem does not find it")
         if says_denied(text):
-            return Fault("denied", "the filesystem is not let in")
+            return Fault("denied", "the filesystem is not let in", advice=ADVICE)
+        if says_busy(text):
+            return Fault("busy", said)
         return Fault("again" if error.errno is not None else "odd", said)
-    return Fault("odd" if module in ("botocore", "google", "azure") else "final", said)
+    return Fault("odd" if library in ("botocore", "google", "azure") else "final", said)
+
+
+def _of_ftp(reply: int, said: str) -> Fault:
+    """What a reply of an FTP server means."""
+    if reply == 530:
+        return Fault("denied", said, advice=ADVICE)
+    if reply == 550:
+        return Fault("missing", said)
+    return Fault("again" if reply < 500 else "final", said)
+
+
+def _unlock() -> None:
+    global _lock, _alone
+    _lock, _alone = threading.Lock(), WeakKeyDictionary()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)

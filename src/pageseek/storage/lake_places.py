@@ -99,7 +99,8 @@ class Places:
 
         known = {"s3n": "s3a", "wasb": "abfs", "wasbs": "abfss"}.get(scheme, scheme)
         try:
-            files, path = from_url(known + root[len(scheme) :] + "/-", known, self._options(known))
+            url = known + root[len(scheme) :] + "/-"
+            files, path = from_url(url, known, self._options(known), self._patience)
         except (UnsupportedError, ValueError) as error:
             raise UnsupportedError(
                 f"{self._table}: its files lie at {scheme}://: {error}; or give the files by (filesystem, path)"

@@ -24,7 +24,17 @@ from pageseek.storage.listing import missing
 from pageseek.storage.redact import cleaned, digest, secrets_of, shown, telling
 from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import Wave, begin, issue
-from pageseek.storage.retry import Fault, Patience, code_in, of_status, status_in
+from pageseek.storage.retry import (
+    BUSY_FACTOR,
+    FIRST_WAIT,
+    LONGEST_BUSY,
+    NO_RANGES,
+    Fault,
+    Patience,
+    code_in,
+    of_status,
+    status_in,
+)
 
 HTTP = ("http", "https")
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": "azure", "adl": "adl"} | {
@@ -59,6 +69,7 @@ ACCOUNTS = frozenset({"account_name", "azure_storage_account_name", "azure_accou
 LONGEST_BODY = timedelta(
     minutes=15
 )  # one answer, whole: what stalls is found by `timeout` long before
+ADVICE = ', or for a public bucket storage_options={"skip_signature": True}'
 CONNECT = 5.0  # seconds at most until a connection stands
 STORES = 64  # of obstore, kept, with their connections
 # who is asked for credentials where none were given, and is not there or refuses
@@ -205,7 +216,7 @@ class ObstoreFiles(Files):
         config: dict[str, Any] = {}
         around = _environment(parts.scheme)
         # obstore takes those of the environment only where none are given, and some always are
-        client = {name: value for name, value in around.items() if name in CLIENT}
+        client: dict[str, Any] = {name: value for name, value in around.items() if name in CLIENT}
         client |= dict(self.options.get("client_options") or {})
         more: dict[str, Any] = {}
         for name, value in self.options.items():
@@ -224,7 +235,15 @@ class ObstoreFiles(Files):
         client.setdefault("read_timeout", timedelta(seconds=patience.timeout))
         client.setdefault("connect_timeout", timedelta(seconds=min(patience.timeout, CONNECT)))
         client.setdefault("timeout", max(LONGEST_BODY, timedelta(seconds=patience.timeout)))
-        more.setdefault("retry_config", {"max_retries": retries})  # 0: one place tries again: ours
+        # no retries: one place tries again, ours; else the waits are those that a busy store is given
+        waits = {
+            "init_backoff": timedelta(seconds=FIRST_WAIT),
+            "max_backoff": timedelta(seconds=LONGEST_BUSY),
+            "base": BUSY_FACTOR,
+        }
+        until = timedelta(seconds=patience.total)
+        again = {"max_retries": retries, "backoff": waits, "retry_timeout": until}
+        more.setdefault("retry_config", again if retries else {"max_retries": 0})
         try:
             if parts.scheme in HTTP:
                 if config:
@@ -510,18 +529,21 @@ def fault_of(error: Exception, secrets: set[str]) -> Fault:
     if isinstance(error, FileNotFoundError):
         return Fault("missing", f"the store answered 404{code_in(text)}")
     if isinstance(error, (o.PermissionDeniedError, o.UnauthenticatedError)):
-        return Fault("denied", f"the store answered {status or 403}{code_in(text)}")
+        # without a status it was not asked: a provider of credentials has failed
+        said = "not let in" if status is None else f"the store answered {status}{code_in(text)}"
+        return Fault("denied", said, advice=ADVICE)
     if isinstance(error, o.PreconditionError):
         return Fault("changed", "the store has another version")
     if _credentials.search(text) and status != 503:
-        return Fault("denied", "no credentials were found")
+        return Fault("denied", "no credentials were found", advice=ADVICE)
     if isinstance(error, (o.NotSupportedError, NotImplementedError)) or "NotPartial" in text:
-        return Fault("odd", "the server does not answer with the range that was asked for")
+        said = "the server does not answer with the range that was asked for"
+        return Fault("odd", said, advice=NO_RANGES)
     if found := _asked_range.search(text):
         _, _, start, stop = map(int, found.groups())
-        return Fault("odd", f"{stop - start} bytes from {start} on came")
+        return Fault("odd", f"{stop - start} bytes from {start} on came", advice=NO_RANGES)
     if status is not None:
-        return of_status(status, f"the store answered {status}{code_in(text)}")
+        return of_status(status, f"the store answered {status}{code_in(text)}", advice=ADVICE)
     if isinstance(error, o.GenericError):
         if "TimedOut" in text or "kind: Timeout" in text:
             return Fault("again", "the store fell silent")

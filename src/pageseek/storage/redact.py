@@ -31,6 +31,13 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{place}{parts.path}"
 
 
+def secrets_in(url: str) -> set[str]:
+    """User, password and query of a URL."""
+    parts = urlsplit(url)
+    user = None if parts.scheme in CONTAINERS else parts.username
+    return secrets_of([user, parts.password, parts.query])
+
+
 def shown_path(path: str) -> str:
     """A path on a filesystem, which may be a URL."""
     return shown(path) if "://" in path else path

@@ -14,7 +14,14 @@ from pageseek.records import dataclass
 from pageseek.storage.base import Buffer, Known, Version
 from pageseek.storage.endpoint import Endpoint
 from pageseek.storage.requests import Wave, begin, issue
-from pageseek.storage.retry import Fault, OddAnswerError, Patience, Retries, persist
+from pageseek.storage.retry import (
+    NO_RANGES,
+    Fault,
+    OddAnswerError,
+    Patience,
+    Retries,
+    persist,
+)
 
 T = TypeVar("T")
 
@@ -158,7 +165,7 @@ class RemoteStore:
 
     def _fault_here(self, error: Exception) -> Fault:
         if isinstance(error, OddAnswerError):
-            return Fault("odd", str(error))
+            return Fault("odd", str(error), advice=NO_RANGES)
         fault = self._fault(error)
         if fault.kind == "changed":
             if not hasattr(self, "version"):  # nothing was tied to one yet

@@ -129,7 +129,7 @@ def resolve(
     called as the glob is written comes first. Links are followed. Below a directory, or below the part of a glob that
     has no magic, the names of folders such as `k=1` are partitions of the files in them.
     """
-    named = _named(source, storage_options)
+    named = _named(source, storage_options, patience)
     if named is not None:
         filesystem, path = named
         return _local(path) if filesystem is None else _on_filesystem(filesystem, path, patience)
@@ -148,7 +148,7 @@ def place(
     target: Any, storage_options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE
 ) -> Source:
     """Where one file is to be written: a path, a URL or (filesystem, path). Nothing need be there, and nothing is asked."""
-    named = _named(target, storage_options)
+    named = _named(target, storage_options, patience)
     if named is None:
         raise TypeError(f"output {type(target).__name__}: a path, URL or (filesystem, path)")
     filesystem, path = named
@@ -158,7 +158,7 @@ def place(
 
 
 def _named(
-    source: Any, storage_options: Mapping[str, Any] | None
+    source: Any, storage_options: Mapping[str, Any] | None, patience: Patience
 ) -> tuple[pafs.FileSystem | Files | None, str] | None:
     """What opens the files of a path, a URL or a pair, None for this machine, and the path there; None of other things."""
     if isinstance(source, str):
@@ -173,7 +173,7 @@ def _named(
         ):
             from pageseek.storage.urls import from_url
 
-            return from_url(source, scheme, storage_options or {})
+            return from_url(source, scheme, storage_options or {}, patience)
         return None, source
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
         files, path = source
@@ -200,7 +200,9 @@ def _on_filesystem(
         return _on_files(filesystem, path, patience)
     if is_local(filesystem):
         return _on_local_filesystem(filesystem, path, patience)
-    info = filesystem.get_file_info(path)
+    from pageseek.storage import arrow
+
+    info = arrow.info(filesystem, path, patience)
     missing = info.type == pafs.FileType.NotFound
     if missing and not glob.has_magic(path):
         raise FileNotFoundError(f"{shown_path(path)}: no such file")
@@ -208,8 +210,7 @@ def _on_filesystem(
         return [Source(path, filesystem, patience=patience)]
 
     def find(root: str) -> Iterator[str]:
-        selector = pafs.FileSelector(root, allow_not_found=True, recursive=True)
-        infos = filesystem.get_file_info(selector)
+        infos = arrow.infos(filesystem, root, patience)
         return (one.path for one in infos if one.type == pafs.FileType.File)
 
     plain = path if "://" in path or not path else posixpath.normpath(path)

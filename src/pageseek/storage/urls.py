@@ -11,25 +11,16 @@ import importlib.util
 import os
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
-import pyarrow as pa
 import pyarrow.fs as pafs
 
 from pageseek.errors import UnsupportedError
 from pageseek.storage import fsspec_files, obstore_files
 from pageseek.storage.files import Files
-from pageseek.storage.redact import cleaned, secrets_of
+from pageseek.storage.retry import Patience
 
 # those that pyarrow.fs can know
 SCHEMES = frozenset({"abfs", "abfss", "file", "gcs", "gs", "hdfs", "mock", "s3", "s3a", "viewfs"})
-# filesystems of pyarrow that take options, which from_uri does not
-CLASSES = {
-    "s3": "S3FileSystem",
-    "s3a": "S3FileSystem",
-    "gs": "GcsFileSystem",
-    "gcs": "GcsFileSystem",
-}
 
 
 def installed(name: str) -> bool:
@@ -38,19 +29,22 @@ def installed(name: str) -> bool:
 
 
 def from_url(
-    url: str, scheme: str, options: Mapping[str, Any]
+    url: str, scheme: str, options: Mapping[str, Any], patience: Patience
 ) -> tuple[Files | pafs.FileSystem, str]:
-    """What opens the files of a URL, and the path there."""
+    """What opens the files of a URL, and the path there. `patience`: with what is connected to for that."""
     if "://" not in url:  # a URL with one slash too few may hold a password
         raise FileNotFoundError(f"{scheme}:/...: no such file, and no URL, which has '//' there")
     if scheme in obstore_files.SCHEMES and installed("obstore"):
         return obstore_files.of_url(url, options)
-    if scheme in SCHEMES and (found := _of_arrow(url, scheme, options)) is not None:
-        return found
+    if scheme in SCHEMES:
+        from pageseek.storage import arrow
+
+        if (found := arrow.of_url(url, scheme, options, patience)) is not None:
+            return found
     why = ""
     if installed("fsspec"):
         try:
-            return fsspec_files.of_url(url, options)
+            return fsspec_files.of_url(url, options, patience)
         except UnsupportedError as error:
             why = f" ({error})"
     extra = (
@@ -63,24 +57,6 @@ def from_url(
         f"{scheme}://: nothing that is installed opens the scheme {scheme!r}{why}: {extra}, or give (filesystem, path) "
         "with a filesystem of pyarrow or fsspec, or download the file"
     )
-
-
-def _of_arrow(
-    url: str, scheme: str, options: Mapping[str, Any]
-) -> tuple[pafs.FileSystem, str] | None:
-    """A filesystem of pyarrow; None where it was built without."""
-    plain = "s3" + url[3:] if scheme == "s3a" else url
-    try:
-        if not options:
-            filesystem, path = pafs.FileSystem.from_uri(plain)
-            return filesystem, path
-        kind = getattr(pafs, CLASSES.get(scheme, ""), None)
-        return None if kind is None else (kind(**options), plain.partition("://")[2])
-    except pa.ArrowNotImplementedError:
-        return None
-    except (pa.ArrowInvalid, TypeError) as error:  # what it says of the URL is right
-        said = cleaned(str(error).replace(url, f"{scheme}://"), secrets_of(dict(options)))
-        raise ValueError(f"{scheme}://{urlsplit(url).hostname or ''}: {said}") from None
 
 
 def of_pair(given: object, path: str) -> tuple[Files, str] | str | None:

@@ -350,7 +350,9 @@ class _Fsspec:
         self._filesystem.invalidate_cache(self._filesystem._parent(path))
         try:
             return int(self._filesystem.info(path).get("size") or 0)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if self.fault(error).kind != "missing":  # it only could not be asked
+                raise
             return None
 
     def stream(self, path: str, attributes: Mapping[str, str]) -> Any:
