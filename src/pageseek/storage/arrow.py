@@ -81,10 +81,11 @@ class ArrowStore(RemoteStore):
         ranges: Sequence[tuple[int, int]],
         go_on: Callable[[], None] | None = None,
         retries: Retries | None = None,
+        pieces: Sequence[int] | None = None,
     ) -> list[Buffer]:
         """The bytes at each (offset, length)."""
         if not self._local:
-            return super().read(ranges, go_on, retries)
+            return super().read(ranges, go_on, retries, pieces)
         return [self._checked(offset, length) for offset, length in ranges]
 
     def check(self) -> None:
@@ -94,7 +95,7 @@ class ArrowStore(RemoteStore):
         elif (now := self._look()) != self.version:
             raise self._changed(now)
 
-    def _get(self, offset: int, length: int) -> Answer:
+    def _get(self, offset: int, length: int, into: memoryview | None = None) -> Answer:
         with self._opening:
             if self._file is None:
                 self._file = self._filesystem.open_input_file(self._path)

@@ -129,7 +129,7 @@ class FsspecStore(_Asked):
         (found,) = issue(self._endpoint, [self._asked(self._look, "its version")])
         self._opened(found, known)
 
-    def _get(self, offset: int, length: int) -> Answer:
+    def _get(self, offset: int, length: int, into: memoryview | None = None) -> Answer:
         begun = time.monotonic()
         data = self._filesystem.cat_file(self._path, start=offset, end=offset + length)
         return Answer(data, first=time.monotonic() - begun if length <= 1 << 16 else None)

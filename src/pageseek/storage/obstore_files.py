@@ -16,14 +16,21 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pageseek.errors import UnsupportedError
-from pageseek.storage.base import Known, Version
+from pageseek.errors import StoreError, UnsupportedError
+from pageseek.storage.base import Buffer, Known, Version
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.redact import cleaned, secrets_of, shown
-from pageseek.storage.remote import Answer, RemoteStore
-from pageseek.storage.requests import Wave, begin, issue
-from pageseek.storage.retry import Fault, Patience, code_in, of_status, status_in
+from pageseek.storage.remote import STREAMED, Answer, RemoteStore, room_for
+from pageseek.storage.requests import Wave, begin, given_up, issue
+from pageseek.storage.retry import (
+    Fault,
+    OddAnswerError,
+    Patience,
+    code_in,
+    of_status,
+    status_in,
+)
 
 HTTP = ("http", "https")
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": "azure", "adl": "adl"} | {
@@ -338,7 +345,7 @@ class ObstoreStore(RemoteStore):
             except exceptions.NotModifiedError:
                 assert known is not None
                 return known.version, None
-            data = answer.bytes()
+            data = self._body(answer)
             version, (start, stop) = version_of(answer.meta), answer.range
             if stop == version.size and stop - start == len(data) == min(wanted, version.size):
                 self._endpoint.measured(len(data), time.monotonic() - begun, first)
@@ -361,9 +368,28 @@ class ObstoreStore(RemoteStore):
 
     # ---- reading
 
-    def _get(self, offset: int, length: int) -> Answer:
+    def _get(self, offset: int, length: int, into: memoryview | None = None) -> Answer:
         answer, first = self._ask((offset, offset + length), if_match=self._match)
-        return Answer(answer.bytes(), answer.range[0], version_of(answer.meta), first)
+        start, version = answer.range[0], version_of(answer.meta)
+        return Answer(self._body(answer, into), start, version, first)
+
+    def _body(self, answer: Any, into: memoryview | None = None) -> Buffer:
+        """The bytes of an answer; of a long one as they come, so that it ends when nobody wants it any more."""
+        start, stop = answer.range
+        if into is None:
+            if stop - start <= STREAMED:
+                return answer.bytes()  # type: ignore[no-any-return]
+            into = room_for(stop - start)
+        at = 0
+        for part in answer.stream(STREAMED):
+            if given_up():
+                raise StoreError(f"{self.name}: given up, nobody waits for it any more")
+            n = len(part)
+            if at + n > into.nbytes:
+                raise OddAnswerError(f"more than {into.nbytes} bytes came")
+            into[at : at + n] = memoryview(part)
+            at += n
+        return into if at == into.nbytes else into[:at]
 
     def _look(self) -> Version:
         import obstore
@@ -420,7 +446,7 @@ class _Opening:
         return self._store
 
     def give_up(self) -> None:
-        self._wave.stop.set()
+        self._wave.give_up()
 
 
 class _Listing(RemoteStore):
@@ -437,7 +463,12 @@ class _Listing(RemoteStore):
 
         store = self._files.store(self._patience)
         pages = obstore.list(store, self._prefix or None)
-        return [one["path"] for page in pages for one in page]
+        found: list[str] = []
+        for page in pages:
+            if given_up():
+                raise StoreError(f"{self.name}: given up, nobody waits for it any more")
+            found += [one["path"] for one in page]
+        return found
 
     def _fault(self, error: Exception) -> Fault:
         return fault_of(error, self._secrets)
