@@ -328,7 +328,10 @@ class ObstoreStore(RemoteStore):
         more = needed(tail, size) - len(tail)
         if more > 0:
             self.requests += 1
-            tail = b"".join((self._checked(size - len(tail) - more, more), tail))
+            whole = room_for(more + len(tail))
+            self._checked(size - whole.nbytes, more, whole[:more])
+            whole[more:] = memoryview(tail).cast("B")
+            tail = whole
         return version, tail
 
     def _first(self, known: Known | None) -> tuple[Version, Any]:
