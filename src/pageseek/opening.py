@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import compress, islice
+from itertools import compress
 
 from pageseek.cache import cache
 from pageseek.doubts import Doubts
@@ -29,7 +29,9 @@ class _Room:
     def __init__(self, most: int) -> None:
         self.most = most
         self.held = 0
-        self.usual = most // IN_FLIGHT  # of one; of the first, which nobody knows, as many as are asked side by side
+        self.usual = (
+            most // IN_FLIGHT
+        )  # of one; of the first, which nobody knows, as many as are asked side by side
         self.lock = threading.Lock()
         self._seen = 0
 
@@ -110,7 +112,9 @@ def _waited_for(
     width = 0  # files whose waits count as one: those that are under way together
     try:
         for i, source in enumerate(sources):
-            while behind and len(begun) < ahead and (not begun or room.held + room.usual <= room.most):
+            while (
+                behind and len(begun) < ahead and (not begun or room.held + room.usual <= room.most)
+            ):
                 share = _Share(room)
                 asked = cache.begin(next(left), max_metadata_bytes, share.may_grow)
                 if asked is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -23,9 +22,7 @@ from pageseek.storage.requests import issue
 from pageseek.storage.retry import Fault as Failure
 from pageseek.storage.retry import Patience, Retries, persist
 from support.distant import (
-    GROUPS,
     PATH,
-    ROWS,
     SECRET,
     STRONG,
     WEAK,
@@ -418,16 +415,6 @@ with multiprocessing.get_context("spawn").Pool(1) as pool:
     assert pool.map(len, ["abc"]) == [3]
 """
 
-INTERRUPTED = """
-import sys, time
-import pageseek as ps
-print("ready", flush=True)
-try:
-    ps.read_table(sys.argv[1], timeout=3)
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-"""
-
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_says_so_and_does_not_hang(server: ObjectServer, tmp_path: Path) -> None:
@@ -438,28 +425,3 @@ def test_a_forked_process_says_so_and_does_not_hang(server: ObjectServer, tmp_pa
     command = [sys.executable, str(script), over_http(server)["source"]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_ctrl_c_ends_the_wait(server: ObjectServer) -> None:
-    server.faults = Fault("hang")
-    command = [sys.executable, "-c", INTERRUPTED, over_http(server)["source"]]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        while not len(server.log):
-            time.sleep(0.05)
-        begun = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == "interrupted\n"
-        assert time.monotonic() - begun < 1
-        assert process.wait(20) == 0
-
-
-def test_a_closed_generator_ends_its_requests(server: ObjectServer) -> None:
-    batches = ps.scan(**over_http(server), timeout=2).to_batches()
-    next(batches)
-    server.faults = Fault("hang")
-    batches.close()  # type: ignore[attr-defined]
-    server.faults = None
-    assert ps.scan(**over_http(server)).count_rows() == GROUPS * ROWS

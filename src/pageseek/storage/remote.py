@@ -19,7 +19,9 @@ from pageseek.storage.requests import Wave, begin, issue
 from pageseek.storage.retry import Fault, OddAnswerError, Patience, Retries, persist
 
 T = TypeVar("T")
-STREAMED = 1 << 20  # bytes of an answer after which somebody looks whether the others are still wanted
+STREAMED = (
+    1 << 20
+)  # bytes of an answer after which somebody looks whether the others are still wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from pageseek.storage.endpoint import Endpoint
 
 T = TypeVar("T")
 THREADS = 64  # requests in flight, to all endpoints together
-GIVEN_UP = 192  # of those that nobody waits for any more, beside these: beyond that they keep their places
+GIVEN_UP = (
+    192  # of those that nobody waits for any more, beside these: beyond that they keep their places
+)
 LINGER = 30.0  # seconds after which a thread without work ends
 TICK = 0.1  # seconds after which who waits looks whether anybody still wants the answers
 
