@@ -24,6 +24,8 @@ from pageseek.storage.requests import begin, issue
 from pageseek.storage.resolve import resolve
 from support.distant import GROUPS, PATH, ROWS, content, over_http
 from support.object_server.faults import Fault, Rule
+from support.object_server.log import Record
+from support.object_server.messages import Request
 from support.object_server.server import ObjectServer
 
 LARGE, OTHER = "bucket/large.parquet", "bucket/other.parquet"
@@ -147,8 +149,7 @@ def test_an_interrupted_scan_holds_up_no_other(server: ObjectServer) -> None:
         with pytest.raises(KeyboardInterrupt):
             ps.read_table(server.url(LARGE))
         timer.join()
-    stalled = [one for one in server.log.records() if one.end is None]
-    assert len(stalled) > IN_FLIGHT  # more than there are places
+    assert len(_under_way(server)) > IN_FLIGHT  # more than there are places
     server.faults = None
     begun = time.monotonic()
     assert ps.scan(server.url(OTHER)).count_rows() == LARGE_GROUPS * LARGE_ROWS
@@ -156,19 +157,23 @@ def test_an_interrupted_scan_holds_up_no_other(server: ObjectServer) -> None:
 
 
 def test_a_closed_generator_ends_its_requests(server: ObjectServer) -> None:
-    batches = ps.scan(server.url(LARGE)).to_batches()
+    def stalled(request: Request) -> Fault | None:
+        first = (request.headers.get("range") or "").removeprefix("bytes=").partition("-")[0]
+        return Fault("stall") if first and int(first) > 1 << 20 else None
+
+    server.faults = stalled
+    batches = ps.scan(server.url(LARGE), filter=ps.col("c0") >= 0, prune=()).to_batches()
     next(batches)
-    server.bandwidth = 1e5  # a row group takes several seconds
-    deadline = time.monotonic() + 5
-    while all(one.end for one in server.log.records()) and time.monotonic() < deadline:
-        next(batches)
-    batches.close()  # type: ignore[attr-defined]
+    deadline = time.monotonic() + 10
+    while len(_under_way(server)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
     time.sleep(0.3)
     asked = len(server.log)
-    assert asked < LARGE_GROUPS
+    assert 4 <= len(_under_way(server)) and asked < LARGE_GROUPS
+    batches.close()  # type: ignore[attr-defined]
     time.sleep(0.5)
-    assert len(server.log) == asked  # nothing that was queued is begun
-    server.bandwidth = None
+    assert len(server.log) == asked  # nothing follows those
+    server.faults = None
     begun = time.monotonic()
     assert ps.scan(**over_http(server)).count_rows() == GROUPS * ROWS
     assert time.monotonic() - begun < 1
@@ -195,6 +200,10 @@ def test_a_body_that_nobody_wants_is_not_read_to_its_end(server: ObjectServer) -
     assert time.monotonic() - begun < 2
 
 
+def _under_way(server: ObjectServer) -> list[Record]:
+    return [one for one in server.log.records() if one.end is None]
+
+
 def _busy() -> int:
     return requests._threads._given_up
 
@@ -207,11 +216,14 @@ def test_places_of_requests_that_are_given_up_are_free_at_once() -> None:
 
     try:
         for _ in range(3):
-            wave = begin(place, [stuck] * 2)
+            wave = begin(place, [stuck] * 9)
             while wave.begun < 2:
                 time.sleep(0.01)
             assert place.free == 0
             wave.give_up()
+            while place.waiting or place.running:
+                time.sleep(0.01)
+            assert wave.begun == 2
             assert place.free == 2
             begun = time.monotonic()
             assert issue(place, [lambda stop: 1] * 4) == [1] * 4
