@@ -8,7 +8,7 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -22,6 +22,7 @@ from pageseek.limits import DEFAULT
 from pageseek.metadata import ParquetFile
 from pageseek.report import Report
 from pageseek.storage import Begun, Known, RemoteStore, Source, Store, Version
+from pageseek.storage.base import Buffer
 
 resource: ModuleType | None
 try:
@@ -155,11 +156,15 @@ class FileCache:
         self._add(key, file, renewed)
         return file
 
-    def begin(self, source: Source, limit: int) -> Begun | None:
-        """Ask for a distant file, and do not wait; None where it cannot be had so."""
+    def begin(
+        self, source: Source, limit: int, may_take: Callable[[int], bool] = bool
+    ) -> Begun | None:
+        """Ask for a distant file, and do not wait; None where it cannot be had so. `may_take`: whether so many bytes
+        of its end may be read ahead; else what is missing is read when it is opened.
+        """
         with self._lock:
             held = self._files.get(source.key)
-        return source.begin(self._known(source, held), partial(needed, limit=limit))
+        return source.begin(self._known(source, held), partial(_wanted, limit, may_take))
 
     def believes(self, source: Source, limit: int) -> bool:
         """Whether `open` with doubts asks nothing for a file."""
@@ -377,6 +382,11 @@ class FileCache:
             self._batches.clear()
             self._batch_sizes.clear()
             self._bytes = self._hits = self._misses = self._evictions = 0
+
+
+def _wanted(limit: int, may_take: Callable[[int], bool], tail: Buffer, size: int) -> int:
+    wanted = needed(tail, size, limit)
+    return wanted if wanted <= memoryview(tail).nbytes or may_take(wanted) else 0
 
 
 def _tied(store: Store) -> bool:

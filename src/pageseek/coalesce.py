@@ -3,6 +3,9 @@
 The requests of a wave run side by side. As long as there are few, bytes between two ranges make a request longer, and
 to leave them out costs hardly more than its sending; only where there are more than a store answers at a time does
 one less save a part of a wait, and is worth latency x bandwidth bytes.
+
+A single request that takes many waits, since a connection is only so fast, is asked in pieces that run side by side as
+well, as long as the store has room for them.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from collections.abc import Sequence
 LARGEST = 16 << 20  # bytes of one request that coalescing makes; a single range may be larger
 PARALLEL = 16  # requests that are answered side by side
 SENDING = 8  # a further one of these costs so much less than a wait
+WAITS = 4  # as many waits as a piece of a request takes that is asked in several
+LEAST = 1 << 20  # bytes of such a piece
 
 
 def coalesced(
@@ -55,3 +60,21 @@ def coalesced(
                 continue
         requests.append((offset, length, 1))
     return requests
+
+
+def pieces(sizes: Sequence[int], gap: int, free: int) -> list[int]:
+    """As how many requests each of some that begin together is best asked.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Their bytes.
+    gap : int
+        Latency x bandwidth of the store, in bytes; 0 where nothing is gained.
+    free : int
+        Requests that the store would begin with at once.
+    """
+    if not gap or free <= len(sizes):
+        return [1] * len(sizes)
+    size = max(WAITS * gap, LEAST, -(-sum(sizes) // free))
+    return [max(length // size, 1) for length in sizes]

@@ -46,7 +46,7 @@ class Doubts:
     def __exit__(self, *_: object) -> None:
         for doubt in self._held.values():
             if doubt.asked is not None:
-                doubt.asked.stop.set()
+                doubt.asked.give_up()
                 self.report.requests += doubt.asked.begun
         self.report.retried(*self._retries.take())
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-from pageseek.coalesce import PARALLEL, coalesced
+from pageseek.coalesce import LEAST, PARALLEL, coalesced, pieces
 from pageseek.doubts import Doubt
 from pageseek.errors import CorruptFileError
 from pageseek.limits import DEFAULT, Limits
@@ -126,12 +126,16 @@ class Fetcher:
         if wanted:
             wanted.sort()
             requests = coalesced([(offset, length) for offset, length, _ in wanted], self.gap)
-            report = self.report
+            report, store = self.report, self._store
+            sizes = [length for _, length, _ in requests]
+            parts = None
+            if isinstance(store, RemoteStore) and max(sizes) > LEAST:
+                parts = pieces(sizes, self.gap, store.free)
             with self._counting:
-                report.requests += len(requests)
+                report.requests += len(requests) if parts is None else sum(parts)
                 report.waves += 1
-                report.bytes[kind] += sum([length for _, length, _ in requests])
-            answers = self._answers([(start, length) for start, length, _ in requests])
+                report.bytes[kind] += sum(sizes)
+            answers = self._answers([(start, length) for start, length, _ in requests], parts)
             if self._doubt is not None:
                 self._doubt.settled = True
             served = iter(wanted)
@@ -150,22 +154,27 @@ class Fetcher:
         sizes = [length for _, length, _ in coalesced(sorted(ranges), self.gap)]
         return max(sizes, default=0) <= self.gap and sum(sizes) <= self.gap * PARALLEL // 4
 
-    def _answers(self, requests: Sequence[tuple[int, int]]) -> list[Buffer]:
+    def _answers(
+        self, requests: Sequence[tuple[int, int]], parts: Sequence[int] | None
+    ) -> list[Buffer]:
         if self.crew is None:
-            return self._asked(requests, None)
+            return self._asked(requests, parts, None)
         self.crew.go_on()
         if not self._far:
-            return self._asked(requests, None)
+            return self._asked(requests, parts, None)
         with self.crew.waiting():
-            return self._asked(requests, self.crew.go_on)
+            return self._asked(requests, parts, self.crew.go_on)
 
     def _asked(
-        self, requests: Sequence[tuple[int, int]], go_on: Callable[[], None] | None
+        self,
+        requests: Sequence[tuple[int, int]],
+        parts: Sequence[int] | None,
+        go_on: Callable[[], None] | None,
     ) -> list[Buffer]:
         if not isinstance(self._store, RemoteStore):
             return self._store.read(requests)
         retries = Retries()
-        found = self._store.read(requests, go_on, retries)
+        found = self._store.read(requests, go_on, retries, parts)
         if retries.count:
             with self._counting:
                 self.report.retried(*retries.take())

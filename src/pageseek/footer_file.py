@@ -216,6 +216,12 @@ class FooterFile:
         return b"".join((self._footer, self._footer.nbytes.to_bytes(4, "little"), b"PAR1"))
 
     @property
+    def end_bytes(self) -> int:
+        """Bytes that were read of the end to open it."""
+        within = self._tail.nbytes > self._footer.nbytes + 8
+        return self._tail.nbytes + (0 if within else self._footer.nbytes)
+
+    @property
     def nbytes(self) -> int:
         """About the memory that is held by what was read, and parsed."""
         return (

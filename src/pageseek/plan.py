@@ -469,6 +469,9 @@ class Reading:
 
     def finish(self, report: Report) -> None:
         """No more of the file is read."""
+        self._further = iter(
+            ()
+        )  # it refers to this, which would hold the file until garbage is collected
         if self._unchecked:
             checked(self.opened.file.store, report)
         if not self._begun:  # no row group was left when they were judged

@@ -220,6 +220,7 @@ class _Survey:
                     self.request.limits.max_metadata_bytes,
                     self.request.limit is not None,
                     self._doubts,
+                    self.request.max_ahead_bytes,
                 )
             if self._waiting and self._waiting[0] is source:
                 self._waiting.popleft()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (  # not later: as the interpreter ends, it cannot be
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
+from pageseek import waiting
 from pageseek.memory import keep_warm
 from pageseek.records import dataclass
 
@@ -64,6 +66,8 @@ class Crew:
         self._holds = threading.local()  # whether a thread holds a token
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
+        self.asker = threading.current_thread()  # who asked last for results
+        _crews.add(self)
 
     def __enter__(self) -> Crew:
         return self
@@ -83,6 +87,7 @@ class Crew:
         ready: list[T] = []
         try:
             while True:
+                self.asker = threading.current_thread()
                 while job is not None and len(under_way) < self._ahead:
                     due = 0  # the cost of what is asked for now: it is not ahead
                     if not ready:
@@ -191,7 +196,7 @@ class Crew:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, job: Callable[[], T]) -> T:
-        with self.working():
+        with self.working(), waiting.asked(self.go_on):
             self.go_on()
             try:
                 return job()
@@ -224,6 +229,29 @@ class Crew:
         else:
             queued.add_done_callback(lambda ended: ended.cancelled() and done.cancel())
         return done
+
+
+_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+
+
+def _end() -> None:
+    """The main thread has ended: what it has left behind, such as a generator in a traceback, is asked for by nobody."""
+    for crew in list(_crews):
+        if crew.asker is threading.main_thread():
+            crew.stop()
+
+
+def _forked() -> None:
+    """In a child process the threads of crews are gone, and their locks may have had holders."""
+    global _crews
+    _crews = weakref.WeakSet()
+
+
+# before the threads of executors are waited for, to which `atexit` comes too late
+if hasattr(threading, "_register_atexit"):
+    threading._register_atexit(_end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def _settle(done: Future[T], work: Callable[[], T]) -> None:

@@ -9,8 +9,9 @@ import sys
 import pytest
 
 import pageseek as ps
+from pageseek.opening import LEAST_ENDS
 from support.distant import Way, of_fsspec, over_http, over_s3
-from support.distress import distress, peaks
+from support.distress import distress, ends_peak, peaks
 from support.object_server.server import ObjectServer
 
 SLACK = 16 << 20  # bytes beyond the budget: the batch in hand, threads, connections
@@ -35,3 +36,12 @@ def test_a_slow_reader_holds_no_more_than_it_may() -> None:
         assert found["rows"] == 40 << 16
         assert found["batch"] == 2 << 20
         assert found["peak"] - found["before"] <= budget + SLACK, budget
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how much memory there was")
+def test_ends_of_files_that_are_opened_ahead_are_bounded_by_their_bytes() -> None:
+    files, size, kept = 48, 3 << 20, 4 << 20
+    found = ends_peak(files, size, 0, kept)
+    assert found["rows"] == 0
+    most = LEAST_ENDS + kept + (64 << 20)  # what one takes to be parsed, parts of answers, threads
+    assert found["peak"] - found["before"] <= most < files * size

@@ -46,6 +46,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     monkeypatch.setattr(LocalStore, "read", slowly)
     monkeypatch.setattr(LocalStore, "latency", WAIT)
     monkeypatch.setattr(Source, "far", True)
+    monkeypatch.setattr("pageseek.planning.any_far", lambda sources: True)
     ps.clear_cache()
     yield counts
     ps.clear_cache()

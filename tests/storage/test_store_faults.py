@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -15,22 +13,16 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.storage import endpoint as endpoints
 from pageseek.storage.endpoint import Endpoint
 from pageseek.storage.redact import cleaned, secrets_of
-from pageseek.storage.requests import TICK, issue
+from pageseek.storage.requests import issue
 from pageseek.storage.retry import Fault as Failure
 from pageseek.storage.retry import Patience, Retries, persist
 from support.distant import (
-    GROUPS,
     PATH,
-    ROWS,
     SECRET,
     STRONG,
     WEAK,
@@ -423,16 +415,6 @@ with multiprocessing.get_context("spawn").Pool(1) as pool:
     assert pool.map(len, ["abc"]) == [3]
 """
 
-INTERRUPTED = """
-import sys, time
-import pageseek as ps
-print("ready", flush=True)
-try:
-    ps.read_table(sys.argv[1], timeout=3)
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-"""
-
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_says_so_and_does_not_hang(server: ObjectServer, tmp_path: Path) -> None:
@@ -443,45 +425,3 @@ def test_a_forked_process_says_so_and_does_not_hang(server: ObjectServer, tmp_pa
     command = [sys.executable, str(script), over_http(server)["source"]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_ctrl_c_ends_the_wait(server: ObjectServer) -> None:
-    server.faults = Fault("hang")
-    command = [sys.executable, "-c", INTERRUPTED, over_http(server)["source"]]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        while not len(server.log):
-            time.sleep(0.05)
-        begun = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == "interrupted\n"
-        assert time.monotonic() - begun < 1
-        assert process.wait(20) == 0
-
-
-def test_a_closed_generator_ends_its_requests(server: ObjectServer) -> None:
-    """Those under way are the last, as soon as who waits has looked: what waits for its turn is asked for no more."""
-    groups, rows, latency, at_once = 40, 16_384, 0.05, 2
-    values = np.random.default_rng(0).integers(0, 1 << 40, groups * rows)
-    file = io.BytesIO()
-    how: dict[str, Any] = {"compression": "none", "use_dictionary": False}
-    pq.write_table(pa.table({"v": values}), file, row_group_size=rows, **how)
-    server.put(PATH, file.getvalue())
-    server.latency = latency
-    given = over_http(server)
-    place = endpoints.endpoint(server.endpoint, at_once)
-    batches = ps.scan(**given, filter=ps.col("v") >= 1 << 36, timeout=2).to_batches()
-    next(batches)
-    asked = len(server.log.records())
-    assert len(place.waiting) > 2 * at_once  # it has asked for more than it needs by now
-    batches.close()  # type: ignore[attr-defined]
-    time.sleep(latency * groups / at_once / 2)  # in which half of them would have come
-    later = len(server.log.records())
-    assert later - asked <= at_once * (2 + TICK / latency)
-    assert not place.running and not place.waiting
-    server.latency = 0.0
-    server.put(PATH, content())
-    ps.clear_cache()
-    assert ps.scan(**given).count_rows() == GROUPS * ROWS

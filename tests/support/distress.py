@@ -138,3 +138,22 @@ def peaks(groups: int, budgets: list[int], pause: float) -> dict[int, dict[str, 
     with ServerProcess() as server:
         server.put(PATH, data)
         return {budget: peak(server.url(PATH), budget, pause) for budget in budgets}
+
+
+def long_footer(size: int) -> bytes:
+    """A file of three rows whose footer takes so many bytes, which are quickly parsed."""
+    file = io.BytesIO()
+    with pq.ParquetWriter(file, pa.schema({"k": pa.int64()})) as writer:
+        writer.write_table(pa.table({"k": [1, 2, 3]}))
+        writer.add_key_value_metadata({"long": "x" * size})
+    return file.getvalue()
+
+
+def ends_peak(files: int, size: int, max_ahead_bytes: int, cache_bytes: int) -> dict[str, int]:
+    """Of a process that plans a scan of files with footers of so many bytes: resident memory before and at the peak."""
+    data, names = long_footer(size), [f"bucket/{i}.parquet" for i in range(files + 1)]
+    with ServerProcess(latency=0.01) as server:
+        for name in names:
+            server.put(name, data)
+        limits = str(max_ahead_bytes), str(cache_bytes)
+        return measured("support.ends_peak", *limits, *map(server.url, names))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Protocol
 
@@ -73,29 +73,38 @@ def prune_groups(
     """
     tests: dict[int, tuple[bytes, bytes]] = {}
 
-    def proved(part: Bound) -> tuple[bytes, bytes]:
-        if isinstance(part, BoundNot):
-            inner = proved(part.arg)
-            return inner[1].translate(_OTHER), inner[0].translate(_OTHER)
-        if isinstance(part, BoundAny) and not part.every:
-            return proved(part.test)[0], bytes(file.num_row_groups)
-        if not isinstance(part, (BoundAnd, BoundOr)):
-            found = _proved(file, part, options, statistics)
-            if told is not None and id(part) in told:
-                known = told[id(part)]
-                found = (
-                    _joined(np.bitwise_and, (found[0], known[0])),
-                    _joined(np.bitwise_or, (found[1], known[1])),
-                )
-            tests[id(part)] = found
-            return found
-        parts = [proved(arg) for arg in part.args]
-        join = np.bitwise_and if isinstance(part, BoundAnd) else np.bitwise_or
-        may, must = zip(*parts, strict=True)
-        return _joined(join, may), _joined(join, must)
+    def of_test(test: Bound) -> tuple[bytes, bytes]:
+        found = _proved(file, test, options, statistics)
+        if told is not None and id(test) in told:
+            known = told[id(test)]
+            found = (
+                _joined(np.bitwise_and, (found[0], known[0])),
+                _joined(np.bitwise_or, (found[1], known[1])),
+            )
+        tests[id(test)] = found
+        return found
 
-    may, must = proved(bound)
+    may, must = _combined(bound, of_test, file.num_row_groups)
     return GroupProof(may, must, tests)
+
+
+def _combined(
+    part: Bound, of_test: Callable[[Bound], tuple[bytes, bytes]], n: int
+) -> tuple[bytes, bytes]:
+    """What is proved of a condition by what is proved of its tests. No closure: one that calls itself would hold the file
+    until garbage is collected.
+    """
+    if isinstance(part, BoundNot):
+        inner = _combined(part.arg, of_test, n)
+        return inner[1].translate(_OTHER), inner[0].translate(_OTHER)
+    if isinstance(part, BoundAny) and not part.every:
+        return _combined(part.test, of_test, n)[0], bytes(n)
+    if not isinstance(part, (BoundAnd, BoundOr)):
+        return of_test(part)
+    parts = [_combined(arg, of_test, n) for arg in part.args]
+    join = np.bitwise_and if isinstance(part, BoundAnd) else np.bitwise_or
+    may, must = zip(*parts, strict=True)
+    return _joined(join, may), _joined(join, must)
 
 
 def _joined(join: np.ufunc, parts: tuple[bytes, ...]) -> bytes:

@@ -104,10 +104,11 @@ class ArrowStore(RemoteStore):
         ranges: Sequence[tuple[int, int]],
         go_on: Callable[[], None] | None = None,
         retries: Retries | None = None,
+        pieces: Sequence[int] | None = None,
     ) -> list[Buffer]:
         """The bytes at each (offset, length)."""
         if not self._local:
-            return super().read(ranges, go_on, retries)
+            return super().read(ranges, go_on, retries, pieces)
         return [self._checked(offset, length) for offset, length in ranges]
 
     def check(self) -> None:
@@ -117,7 +118,7 @@ class ArrowStore(RemoteStore):
         elif (now := self._look()) != self.version:
             raise self._changed(now)
 
-    def _get(self, offset: int, length: int) -> Answer:
+    def _get(self, offset: int, length: int, into: memoryview | None = None) -> Answer:
         if self._local:
             return self._got(offset, length)
         try:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from typing import Any
 
 # seconds, and bytes a second of a connection, until they are measured
 LATENCY, BANDWIDTH = 0.02, 1e8
@@ -42,16 +43,21 @@ class Endpoint:
     def unlock(self) -> None:
         """In a forked process: what was under way is not, and nobody holds a lock."""
         self._lock = threading.Lock()
-        self.waiting: deque[Callable[[], None]] = deque()
-        self.idle: deque[Callable[[], None]] = deque()  # what others may overtake
+        self.waiting: deque[Callable[[Any], None]] = deque()
+        self.idle: deque[Callable[[Any], None]] = deque()  # what others may overtake
         self._turn = 0
         self.running = 0
 
-    def next_queue(self) -> deque[Callable[[], None]]:
+    def next_queue(self) -> deque[Callable[[Any], None]]:
         """Of which the next request is; what may be overtaken is not for ever. Empty where none waits."""
         self._turn += 1
         overtaken = self.idle and (not self.waiting or self._turn % PATIENT == 0)
         return self.idle if overtaken else self.waiting
+
+    @property
+    def free(self) -> int:
+        """Requests that would be made at once."""
+        return max(self.in_flight - self.running - len(self.waiting), 0)
 
     @property
     def latency(self) -> float:

@@ -218,7 +218,7 @@ class FsspecStore(_Asked):
             raise missing(error, files, path) from None
         self._opened(found, known)
 
-    def _get(self, offset: int, length: int) -> Answer:
+    def _get(self, offset: int, length: int, into: memoryview | None = None) -> Answer:
         begun = time.monotonic()
         longest = self._patience.reading(length)
         data = self._files.ask(longest, "cat_file", self._path, start=offset, end=offset + length)

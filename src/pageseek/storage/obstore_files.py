@@ -16,20 +16,21 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pageseek.errors import UnsupportedError
-from pageseek.storage.base import Known, Version
+from pageseek.errors import StoreError, UnsupportedError
+from pageseek.storage.base import Buffer, Known, Version
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.listing import missing
 from pageseek.storage.redact import cleaned, digest, secrets_of, shown, telling
-from pageseek.storage.remote import Answer, RemoteStore
-from pageseek.storage.requests import Wave, begin, issue
+from pageseek.storage.remote import STREAMED, Answer, RemoteStore, room_for
+from pageseek.storage.requests import Wave, begin, given_up, issue
 from pageseek.storage.retry import (
     BUSY_FACTOR,
     FIRST_WAIT,
     LONGEST_BUSY,
     NO_RANGES,
     Fault,
+    OddAnswerError,
     Patience,
     code_in,
     of_status,
@@ -378,7 +379,10 @@ class ObstoreStore(RemoteStore):
         more = needed(tail, size) - len(tail)
         if more > 0:
             self.requests += 1
-            tail = b"".join((self._checked(size - len(tail) - more, more), tail))
+            whole = room_for(more + len(tail))
+            self._checked(size - whole.nbytes, more, whole[:more])
+            whole[more:] = memoryview(tail).cast("B")
+            tail = whole
         return version, tail
 
     def _first(self, known: Known | None) -> tuple[Version, Any]:
@@ -395,7 +399,7 @@ class ObstoreStore(RemoteStore):
             except exceptions.NotModifiedError:
                 assert known is not None
                 return known.version, None
-            data = answer.bytes()
+            data = self._body(answer)
             version, (start, stop) = version_of(answer.meta), answer.range
             if stop == version.size and stop - start == len(data) == min(wanted, version.size):
                 self._endpoint.measured(len(data), time.monotonic() - begun, first)
@@ -418,9 +422,28 @@ class ObstoreStore(RemoteStore):
 
     # ---- reading
 
-    def _get(self, offset: int, length: int) -> Answer:
+    def _get(self, offset: int, length: int, into: memoryview | None = None) -> Answer:
         answer, first = self._ask((offset, offset + length), if_match=self._match)
-        return Answer(answer.bytes(), answer.range[0], version_of(answer.meta), first)
+        start, version = answer.range[0], version_of(answer.meta)
+        return Answer(self._body(answer, into), start, version, first)
+
+    def _body(self, answer: Any, into: memoryview | None = None) -> Buffer:
+        """The bytes of an answer; of a long one as they come, so that it ends when nobody wants it any more."""
+        start, stop = answer.range
+        if into is None:
+            if stop - start <= STREAMED:
+                return answer.bytes()  # type: ignore[no-any-return]
+            into = room_for(stop - start)
+        at = 0
+        for part in answer.stream(STREAMED):
+            if given_up():
+                raise StoreError(f"{self.name}: given up, nobody waits for it any more")
+            n = len(part)
+            if at + n > into.nbytes:
+                raise OddAnswerError(f"more than {into.nbytes} bytes came")
+            into[at : at + n] = memoryview(part)
+            at += n
+        return into if at == into.nbytes else into[:at]
 
     def _look(self) -> Version:
         import obstore
@@ -484,7 +507,7 @@ class _Opening:
         return self._store
 
     def give_up(self) -> None:
-        self._wave.stop.set()
+        self._wave.give_up()
 
 
 class _Listing(RemoteStore):
@@ -501,7 +524,12 @@ class _Listing(RemoteStore):
 
         store = self._files.store(self._patience)
         pages = obstore.list(store, self._prefix or None)
-        return [one["path"] for page in pages for one in page]
+        found: list[str] = []
+        for page in pages:
+            if given_up():
+                raise StoreError(f"{self.name}: given up, nobody waits for it any more")
+            found += [one["path"] for one in page]
+        return found
 
     def _fault(self, error: Exception) -> Fault:
         return fault_of(error, self._secrets)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
+
 from pageseek.errors import FileChangedError
 from pageseek.records import dataclass
 from pageseek.storage.base import Buffer, Known, Version
@@ -24,6 +26,9 @@ from pageseek.storage.retry import (
 )
 
 T = TypeVar("T")
+STREAMED = (
+    1 << 20
+)  # bytes of an answer after which somebody looks whether the others are still wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,11 @@ class Answer:
     start: int | None = None
     version: Version | None = None
     first: float | None = None
+
+
+def room_for(size: int) -> memoryview:
+    """Memory for so many bytes, which nobody has written to."""
+    return memoryview(np.empty(size, np.uint8))
 
 
 class RemoteStore:
@@ -69,8 +79,8 @@ class RemoteStore:
 
     # ---- of each kind of store
 
-    def _get(self, offset: int, length: int) -> Answer:
-        """One request for one range that is not empty."""
+    def _get(self, offset: int, length: int, into: memoryview | None = None) -> Answer:
+        """One request for one range that is not empty. Where there is a place for its bytes they may be put there."""
         raise NotImplementedError
 
     def _look(self) -> Version:
@@ -101,6 +111,11 @@ class RemoteStore:
         return self._endpoint.bandwidth
 
     @property
+    def free(self) -> int:
+        """Requests that it would begin with at once."""
+        return self._endpoint.free
+
+    @property
     def tail_bytes(self) -> int:
         """How many of the last bytes are worth reading at open."""
         return self._endpoint.tail(self._folder)
@@ -114,18 +129,31 @@ class RemoteStore:
         ranges: Sequence[tuple[int, int]],
         go_on: Callable[[], None] | None = None,
         retries: Retries | None = None,
+        pieces: Sequence[int] | None = None,
     ) -> list[Buffer]:
         """The bytes at each (offset, length), asked at the same time. `go_on` may end the wait by an exception;
-        `retries` is told of those that there are.
+        `retries` is told of those that there are; `pieces`: as how many requests each range is asked, 1 as a rule.
         """
         told = Retries() if retries is None else retries
-        wanted = [i for i, (_, length) in enumerate(ranges) if length]
         out: list[Buffer] = [b""] * len(ranges)
-        tasks = [partial(self._read, *ranges[i], told) for i in wanted]
-        for i, data in zip(
-            wanted, issue(self._endpoint, tasks, go_on) if tasks else (), strict=True
-        ):
-            out[i] = data
+        tasks: list[partial[Buffer]] = []
+        whole: list[int | None] = []  # of each task: the range that its bytes are all of
+        for i, (offset, length) in enumerate(ranges):
+            n = 1 if pieces is None else min(pieces[i], length)
+            if n > 1:
+                out[i] = room = room_for(length)
+                step = -(-length // n)
+                for at in range(0, length, step):
+                    part = room[at : at + step]
+                    tasks.append(partial(self._read, offset + at, part.nbytes, told, part))
+                    whole.append(None)
+            elif length:
+                tasks.append(partial(self._read, offset, length, told, None))
+                whole.append(i)
+        found = issue(self._endpoint, tasks, go_on) if tasks else []
+        for place, data in zip(whole, found, strict=True):
+            if place is not None:
+                out[place] = data
         return out
 
     def check(self) -> None:
@@ -154,10 +182,17 @@ class RemoteStore:
         told = self.retries if retries is None else retries
         return partial(persist, attempt, self._fault_here, self.name, what, self._patience, told)
 
-    def _read(self, offset: int, length: int, retries: Retries, stop: threading.Event) -> Buffer:
+    def _read(
+        self,
+        offset: int,
+        length: int,
+        retries: Retries,
+        into: memoryview | None,
+        stop: threading.Event,
+    ) -> Buffer:
         what = f"{length} bytes at {offset}"
         try:
-            return self._asked(partial(self._checked, offset, length), what, retries)(stop)
+            return self._asked(partial(self._checked, offset, length, into), what, retries)(stop)
         except FileNotFoundError as error:
             raise FileChangedError(
                 f"{self.name}: the file was there when it was opened, and is not any more"
@@ -173,9 +208,9 @@ class RemoteStore:
             raise self._changed(None) from None  # the error of the library may hold secrets
         return fault
 
-    def _checked(self, offset: int, length: int) -> Buffer:
+    def _checked(self, offset: int, length: int, into: memoryview | None = None) -> Buffer:
         begun = time.monotonic()
-        answer = self._get(offset, length)
+        answer = self._get(offset, length, into)
         seconds = time.monotonic() - begun
         if answer.version is not None and answer.version != self.version:
             raise self._changed(answer.version)
@@ -187,6 +222,9 @@ class RemoteStore:
                 raise self._changed(now)
             raise OddAnswerError(f"{size} bytes came")
         self._endpoint.measured(size, seconds, answer.first)
+        if into is not None and answer.data is not into:
+            into[:] = memoryview(answer.data).cast("B")
+            return into
         return answer.data
 
     def _changed(self, now: Version | None) -> FileChangedError:

@@ -1,21 +1,47 @@
-"""Threads that wait for distant stores, shared by all of them: started when first needed, none in a forked process."""
+"""Threads that wait for distant stores, shared by all of them: started when first needed, none in a forked process.
+
+A request that blocks in the library of a store cannot be ended from outside. One that is given up gives its place in the
+endpoint to the next one at once; its thread ends by itself, and the process does not wait for it.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import (
-    ThreadPoolExecutor,  # not later: as the interpreter ends, it cannot be
-)
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
+from pageseek import waiting
+from pageseek.errors import StoreError
 from pageseek.storage.endpoint import Endpoint
 
 T = TypeVar("T")
 THREADS = 64  # requests in flight, to all endpoints together
+GIVEN_UP = (
+    192  # of those that nobody waits for any more, beside these: beyond that they keep their places
+)
+LINGER = 30.0  # seconds after which a thread without work ends
 TICK = 0.1  # seconds after which who waits looks whether anybody still wants the answers
+
+_here = threading.local()  # `stop` of the wave that this thread works for
+
+
+def given_up() -> bool:
+    """Whether nobody waits any more for the request that this thread makes."""
+    stop = getattr(_here, "stop", None)
+    return stop is not None and stop.is_set()
+
+
+class _Turn:
+    """A request that is made now, and so has a place in its endpoint until it is done, or given up."""
+
+    __slots__ = ("done", "endpoint", "given_up")
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.done = self.given_up = False
 
 
 class Wave(Generic[T]):
@@ -28,36 +54,45 @@ class Wave(Generic[T]):
         self.failed: BaseException | None = None
         self.stop = threading.Event()  # nobody waits for the answers any more
         self.done = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # who holds it may collect garbage, and with it who gives up
+        self._turns: set[_Turn] = set()
+        self._threads = _threads
 
-    def run(self, place: int, task: Callable[[threading.Event], T]) -> None:
+    def run(self, place: int, task: Callable[[threading.Event], T], turn: _Turn) -> None:
         with self._lock:
             if self.stop.is_set():
                 return
             self.begun += 1
+            self._turns.add(turn)
+        before, _here.stop = getattr(_here, "stop", None), self.stop
         try:
-            self.results[place] = task(self.stop)
+            result = task(self.stop)
         except BaseException as error:  # noqa: BLE001 - raised by who waits for the wave
             with self._lock:
+                self._turns.discard(turn)
                 self.failed = self.failed or error
-            self.stop.set()
-            self.done.set()
+            self.give_up()
             return
+        finally:
+            _here.stop = before
         with self._lock:
+            self._turns.discard(turn)
+            if self.stop.is_set():
+                return
+            self.results[place] = result
             self.left -= 1
             if self.left == 0:
                 self.done.set()
 
-    def wait(self, go_on: Callable[[], None] | None = None) -> list[T]:
+    def wait(self, go_on: Callable[[], None] = waiting.go_on) -> list[T]:
         """The results; the first failure is raised at once. `go_on` is asked while waiting, and ends it by an
-        exception; so does Ctrl-C.
+        exception; so does Ctrl-C. What is not done by then is given up.
         """
         try:
             while not self.done.wait(TICK):
-                if go_on is not None:
-                    go_on()
+                go_on()
         finally:
-            self.stop.set()
+            self.give_up()
         if self.failed is not None:
             try:
                 raise self.failed
@@ -65,34 +100,112 @@ class Wave(Generic[T]):
                 del self  # the error's traceback would hold it, and it the error
         return self.results  # type: ignore[return-value]
 
+    def give_up(self) -> None:
+        """Nobody waits for the answers: nothing more is asked, and what is under way gives its places back."""
+        if self._threads is not _threads:  # of the process that this one was forked from
+            return
+        with self._lock:
+            self.stop.set()
+            turns, self._turns = self._turns, set()
+            if not self.done.is_set():
+                self.failed = self.failed or StoreError("given up, nobody waits for it any more")
+                self.done.set()
+        if turns:
+            self._threads.give_up(turns)
+
 
 class _Threads:
+    """Threads that end with the process, whatever they wait for."""
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.RLock()  # as above
+        self._come = threading.Condition(self._lock)
+        self._ready: deque[Endpoint] = deque()  # each time for one place, which waits for a thread
+        self._all = self._idle = 0  # threads
+        self._given_up = 0  # of these
 
     def submit(
-        self, endpoint: Endpoint, works: Sequence[Callable[[], None]], hurry: bool = True
+        self,
+        endpoint: Endpoint,
+        works: Sequence[Callable[[_Turn], None]],
+        hurry: bool = True,
     ) -> None:
         with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="pageseek-io")
             (endpoint.waiting if hurry else endpoint.idle).extend(works)
-            more = min(len(works), endpoint.in_flight - endpoint.running)
-            for _ in range(more):
-                endpoint.running += 1
-                self._pool.submit(self._serve, endpoint)
+            alone = not self._staff(endpoint, len(works))
+        while alone:
+            with self._lock:
+                if not self._ready:
+                    return
+                endpoint = self._ready.popleft()
+            self._serve(endpoint)
 
-    def _serve(self, endpoint: Endpoint) -> None:
+    def give_up(self, turns: Iterable[_Turn]) -> None:
+        """Let others have the places of requests that nobody waits for."""
+        with self._lock:
+            for turn in turns:
+                if turn.done or turn.given_up or self._given_up >= GIVEN_UP:
+                    continue
+                turn.given_up = True
+                self._given_up += 1
+                endpoint = turn.endpoint
+                endpoint.running -= 1
+                self._staff(endpoint, len(endpoint.waiting) + len(endpoint.idle))
+
+    def _staff(self, endpoint: Endpoint, works: int) -> bool:
+        """Have so many works done, as far as there are places. False where there is no thread, nor can be: as the
+        interpreter ends. The lock is held.
+        """
+        while works > 0 and endpoint.running < endpoint.in_flight:
+            works -= 1
+            endpoint.running += 1
+            self._ready.append(endpoint)
+            if len(self._ready) <= self._idle:
+                self._come.notify()
+            elif self._all - self._given_up < THREADS:
+                self._all += 1
+                thread = threading.Thread(target=self._run, name="pageseek-io", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    self._all -= 1
+        return self._all > self._given_up
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                while not self._ready:
+                    self._idle += 1
+                    try:
+                        came = self._come.wait(LINGER)
+                    finally:
+                        self._idle -= 1
+                    if not came and not self._ready:
+                        self._all -= 1
+                        return
+                endpoint = self._ready.popleft()
+            if not self._serve(endpoint):
+                return
+
+    def _serve(self, endpoint: Endpoint) -> bool:
+        """Make one request after another, as long as some wait; whether the thread is wanted for more."""
         while True:
             with self._lock:
                 queue = endpoint.next_queue()
                 if not queue:
                     endpoint.running -= 1
-                    return
+                    return True
                 work = queue.popleft()
-            work()
+            turn = _Turn(endpoint)
+            work(turn)
             del work  # it would hold its answer
+            with self._lock:
+                turn.done = True
+                if turn.given_up:
+                    self._given_up -= 1
+                    surplus = self._all - self._given_up > THREADS
+                    self._all -= surplus
+                    return not surplus
 
 
 _threads = _Threads()
@@ -116,7 +229,8 @@ def issue(
     go_on: Callable[[], None] | None = None,
 ) -> list[T]:
     """The same, and their results (`Wave.wait`)."""
-    return begin(endpoint, tasks).wait(go_on)
+    wave = begin(endpoint, tasks)
+    return wave.wait() if go_on is None else wave.wait(go_on)
 
 
 def _forget() -> None:

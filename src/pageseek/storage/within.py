@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from pageseek.storage.requests import TICK, given_up
 
 T = TypeVar("T")
 
@@ -44,8 +47,10 @@ def within(call: Callable[[], T], seconds: float, alone: threading.Lock | None =
         if alone is not None:
             alone.release()
         raise
-    if not made.done.wait(seconds):
-        raise TimeoutError(f"no answer in {seconds:.3g} seconds")
+    until = time.monotonic() + seconds
+    while not made.done.wait(min(TICK, max(until - time.monotonic(), 0.0))):
+        if given_up() or time.monotonic() >= until:
+            raise TimeoutError(f"no answer in {seconds:.3g} seconds")
     if made.error is not None:
         try:
             raise made.error
