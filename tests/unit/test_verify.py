@@ -33,9 +33,10 @@ from pageseek.embedded import (
 from pageseek.index.attach import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
 from pageseek.metadata import ParquetFile
 from pageseek.types import ABSENT
-from support.writer import FIXED, I32, INT32, Column, Struct, write
+from support.writer import BYTE_ARRAY, DOUBLE, FIXED, I32, I64, INT32, Column, Struct, write
 
 ROWS, GROUP = 6_000, 1
+NAN = float("nan")
 
 
 @pytest.fixture(scope="module")
@@ -419,3 +420,77 @@ def test_a_list_of_a_column_that_has_none(tmp_path: Path) -> None:
     assert [one.kind for one in found.findings] == ["distinct"]
     assert "not listed" in found.findings[0].what
     assert ps.read_table(path, filter=ps.col("id") == 2).num_rows == 1
+
+
+# ---- what the footer says of chunks
+
+
+def said(**fields: Any) -> Callable[[Struct], None]:
+    """Other statistics of a chunk; those that it has stay."""
+    at = {
+        "max": 1,
+        "min": 2,
+        "nulls": 3,
+        "high": 5,
+        "low": 6,
+        "high_exact": 7,
+        "low_exact": 8,
+        "nans": 9,
+    }
+
+    def edit(chunk: Struct) -> None:
+        chunk[12] = {**chunk[12], **{at[name]: value for name, value in fields.items()}}
+
+    return edit
+
+
+def coded(chunk: Struct) -> None:
+    """All data pages have codes, it says."""
+    chunk[13] = [{1: I32(0), 2: I32(8), 3: I32(2)}]
+
+
+def of(value: int) -> bytes:
+    return struct.pack("<i", value)
+
+
+NUMBERS: list[Any] = [5, None, 9, -3, 5, 7]
+REALS: list[Any] = [1.5, NAN, None, -2.0, NAN, 0.5]
+TEXTS: list[Any] = [b"v10", b"v49", b"v20", None, b"v30", b"v11"]
+STATED: dict[str, tuple[int, list[Any], Callable[[Struct], None], str]] = {
+    "nulls": (INT32, NUMBERS, said(nulls=I64(0)), "0 nulls, and it has 1"),
+    "least": (INT32, NUMBERS, said(low=of(-2)), "least"),
+    "only the least": (INT32, NUMBERS, said(low=of(-2), high=None), "least"),
+    "only the greatest": (INT32, NUMBERS, said(high=of(8), low=None), "greatest"),
+    "older greatest": (INT32, NUMBERS, said(max=of(8)), "older fields"),
+    "older least": (INT32, NUMBERS, said(min=of(0)), "older fields"),
+    "NaN": (DOUBLE, REALS, said(nans=I64(0)), "0 NaN, and it has 2"),
+    "an exact greatest": (BYTE_ARRAY, TEXTS, said(high=b"v99", high_exact=True), "said to be a value"),
+    "an exact least": (BYTE_ARRAY, TEXTS, said(low=b"v0", low_exact=True), "said to be a value"),
+    "a bound of another width": (INT32, NUMBERS, said(high=b"abc"), "no value"),
+    "codes": (INT32, NUMBERS, coded, "all data pages are of codes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", STATED)
+def test_what_the_footer_says_of_a_chunk_is_checked(tmp_path: Path, what: str) -> None:
+    physical, values, edit, message = STATED[what]
+    path = tmp_path / "x.parquet"
+    path.write_bytes(write([Column("x", physical, values, [3, 3], edit_chunk=edit)]))
+    found = ps.index.verify(path)
+    assert len(found.findings) == 1 and message in str(found.findings[0])
+    path.write_bytes(write([Column("x", physical, values, [3, 3])]))
+    assert ps.index.verify(path).ok
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        said(max=of(9), min=of(-3)), said(low=of(-4), high=of(11)), said(low_exact=True, high_exact=True),
+        said(low_exact=False, low=of(-9)),
+    ],
+)  # fmt: skip
+def test_what_bounds_need_not_be(tmp_path: Path, edit: Callable[[Struct], None]) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(write([Column("x", INT32, NUMBERS, [3, 3], edit_chunk=edit)]))
+    found = ps.index.verify(path)
+    assert found.ok, str(found)

@@ -68,7 +68,8 @@ class Values(NamedTuple):
 
 class Page(NamedTuple):
     """A data page. `offset`: of its header in the file; `size`: of header and body; rows count from the row group's
-    first. `num_values`: levels, of which `nulls` have no value. `values` is None where they were not asked for.
+    first. `num_values`: levels, of which `nulls` have no value, which are counted with `values`; these are None where they were not
+    asked for. `encoding`: of parquet.thrift.
     """
 
     number: int
@@ -79,6 +80,7 @@ class Page(NamedTuple):
     num_values: int
     nulls: int
     values: Values | None
+    encoding: int
 
 
 class Chunk:
@@ -156,7 +158,7 @@ class Chunk:
             made, nulls = None, 0
             if decoder is not None:
                 made, nulls = self._decoded(decoder, data, row, count, n, values)
-            yield Page(number, at, data.nbytes, row, count, n, nulls, made)
+            yield Page(number, at, data.nbytes, row, count, n, nulls, made, header.encoding)
             row, number = row + count, number + 1
             if row > self.num_rows:
                 raise CorruptFileError(

@@ -27,6 +27,7 @@ from pageseek.errors import CoreError, PageseekError
 from pageseek.index import distinct
 from pageseek.index.attach import BLOOM, PAGE_INDEX, PUBLISHED
 from pageseek.index.bounds import Order
+from pageseek.index.check_statistics import shown, wrong_encodings, wrong_statistics
 from pageseek.index.each import each_chunk
 from pageseek.index.ends import one_file
 from pageseek.index.pages import Chunk, Page, SpansError, Values
@@ -38,7 +39,7 @@ from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.types import ABSENT, K_F32, K_F64
 
-STATISTICS = "statistics"
+STATISTICS, ENCODINGS = "statistics", "encoding_stats"
 _ORDERS = ("unordered", "ascending", "descending")
 
 
@@ -214,8 +215,13 @@ class _Checking:
             self._check_offsets(offsets, pages)
         if column is not None and self._order is not None:
             self._check_column(column[0], column[1], pages, bounds)
-        if self._order is not None:
-            self._check_statistics(pages, bounds)
+        if self._metadata.statistics_present == 1 and self._order is not None:
+            self._kinds.append(STATISTICS)
+            order = self._order if self._ordered() else None
+            for what in wrong_statistics(self._file, self._chunk, order, pages, bounds):
+                self._wrong(STATISTICS, None, what)
+        for what in wrong_encodings(self._chunk, pages):
+            self._wrong(ENCODINGS, None, what)
         if seen is not None and self._values is not None:
             self._kinds.append(DISTINCT)
             self._check_list(self._values, seen.done())
@@ -365,9 +371,9 @@ class _Checking:
             self._wrong(kind, page, "a bound is no value of the column")
             return
         if self._order.less(real[0], low):
-            self._wrong(kind, page, f"least {_shown(low)}, and it has {_shown(real[0])}")
+            self._wrong(kind, page, f"least {shown(low)}, and it has {shown(real[0])}")
         if self._order.less(high, real[1]):
-            self._wrong(kind, page, f"greatest {_shown(high)}, and it has {_shown(real[1])}")
+            self._wrong(kind, page, f"greatest {shown(high)}, and it has {shown(real[1])}")
 
     def _check_order(self, claimed: int, said: list[tuple[bytes, bytes]]) -> None:
         if not claimed or not self._ordered():
@@ -383,32 +389,6 @@ class _Checking:
                         PAGE_INDEX, None, f"bounds are said to be {_ORDERS[claimed]}, and are not"
                     )
                     return
-
-    # -- statistics of the chunk ------------------------------------------------------------------
-
-    def _check_statistics(
-        self, pages: list[Page], real: list[tuple[bytes, bytes, int] | None]
-    ) -> None:
-        m = self._metadata
-        if m.statistics_present != 1 or len(real) != len(pages):
-            return
-        self._kinds.append(STATISTICS)
-        nulls = sum(page.nulls for page in pages)
-        if m.statistics_null_count != ABSENT and m.statistics_null_count != nulls:
-            self._wrong(STATISTICS, None, f"{m.statistics_null_count} nulls, and it has {nulls}")
-        if m.statistics_min_value_offset == ABSENT or m.statistics_max_value_offset == ABSENT:
-            return
-        low, high = (
-            bytes(self._file.footer[at : at + size])
-            for at, size in (
-                (m.statistics_min_value_offset, m.statistics_min_value_length),
-                (m.statistics_max_value_offset, m.statistics_max_value_length),
-            )
-        )
-        before = len(self._findings)
-        for bounds in real:
-            if len(self._findings) == before:
-                self._check_bounds(STATISTICS, None, low, high, bounds)
 
     # -- Bloom filter -----------------------------------------------------------------------------
 
@@ -499,7 +479,7 @@ class _Checking:
             self._wrong(
                 PUBLISHED,
                 None,
-                f"{len(missing)} of its {len(real.values)} values are not listed: {_shown(missing[0])}",
+                f"{len(missing)} of its {len(real.values)} values are not listed: {shown(missing[0])}",
             )
 
 
@@ -512,7 +492,3 @@ def _values(found: Distinct, leaf: Leaf) -> pa.Array:
     if pa.types.is_boolean(kind):
         return pa.array(np.frombuffer(found.values, np.uint8).astype(bool))
     return pa.Array.from_buffers(kind, found.n, [None, pa.py_buffer(found.values)])
-
-
-def _shown(value: bytes) -> str:
-    return f"{value[:24]!r}{'...' if len(value) > 24 else ''}"
