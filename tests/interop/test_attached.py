@@ -6,6 +6,7 @@ Spark is one of them, too: tests/spark/test_attached.py.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ import pytest
 
 import pageseek as ps
 from support.engines import (
+    FLOATS,
     READERS,
     WRITERS,
     Pair,
@@ -20,6 +22,7 @@ from support.engines import (
     by_pyarrow,
     corpus_pair,
     datafusion_context,
+    odd_floats,
     table,
     written_pair,
 )
@@ -120,3 +123,39 @@ def test_duckdb_passes_row_groups_over(filtered: Path, tmp_path: Path) -> None:
         pytest.skip("this DuckDB does not tell how many row groups it scans")
     assert "Row Groups Scanned: 3 / 3" in plans[0]
     assert "Row Groups Scanned: 0 / 3" in plans[1]
+
+
+# ---- floats
+
+
+def by_datafusion(path: Path, condition: str) -> int:
+    context = datafusion_context()
+    context.register_parquet("t", str(path))
+    found = context.sql(f"SELECT n FROM t WHERE {condition}").collect()
+    return sum(batch.num_rows for batch in found)
+
+
+def by_duckdb(path: Path, condition: str) -> int:
+    duckdb = pytest.importorskip("duckdb")
+    found = duckdb.sql(f"SELECT count(*) AS n FROM '{path}' WHERE {condition}").to_arrow_table()
+    return int(found["n"][0].as_py())
+
+
+def by_polars(path: Path, condition: str) -> int:
+    polars = pytest.importorskip("polars")
+    frame = polars.scan_parquet(path)
+    return int(
+        polars.SQLContext(t=frame).execute(f"SELECT n FROM t WHERE {condition}").collect().height
+    )
+
+
+@pytest.mark.parametrize("engine", [by_datafusion, by_duckdb, by_polars])
+def test_answers_about_nan_and_zeros_stay(
+    tmp_path: Path, engine: Callable[[Path, str], int]
+) -> None:
+    """Not those of pageseek, which knows what bounds and filters say of them: those that others give."""
+    path = odd_floats(tmp_path / "a.parquet")
+    before = [engine(path, condition) for condition in FLOATS]
+    made = ps.index.attach(path, bloom=["f"], distinct=["f"], in_place=True)
+    assert made.added["bloom", "f"] == 2
+    assert [engine(path, condition) for condition in FLOATS] == before

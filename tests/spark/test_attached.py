@@ -12,6 +12,7 @@ import pytest
 
 import pageseek as ps
 from support.engines import (
+    FLOATS,
     READERS,
     WRITERS,
     Asked,
@@ -19,6 +20,7 @@ from support.engines import (
     Read,
     Reader,
     corpus_pair,
+    odd_floats,
     sql,
     table,
     written_pair,
@@ -170,3 +172,13 @@ def test_spark_finds_what_is_in_a_filter(spark_reader: Any, plain: Path, indexed
         assert scanned(spark_reader, indexed, condition, **off) == (1, GROUP)
         without = off | {"parquet.filter.bloom.enabled": "false"}
         assert scanned(spark_reader, indexed, condition, **without) == (1, 3 * GROUP)
+
+
+def test_answers_about_nan_and_zeros_stay(spark_reader: Any, tmp_path: Path) -> None:
+    path = odd_floats(tmp_path / "a.parquet")
+    indexed = tmp_path / "b.parquet"
+    ps.index.attach(path, bloom=["f"], distinct=["f"], output=indexed)
+    frames = [spark_reader.read.parquet(str(one)) for one in (path, indexed)]
+    for condition in FLOATS:
+        before, after = (frame.where(condition).count() for frame in frames)
+        assert after == before, condition

@@ -193,3 +193,31 @@ def corpus_pair(folder: Path, conformance: Path) -> Pair:
     assert {kind for kind, _ in made.added} == {"page_index", "bloom", "distinct"}
     assert ps.index.verify(after).ok
     return Pair(before, after, 8_000, [("ps_partkey", 77), ("ps_suppkey", 33)])
+
+
+# -- floats of which engines make unlike things ---------------------------------------------------
+
+FLOATS = (
+    "f >= 900",
+    "not (f < 900)",
+    "f = 0.0",
+    "f = -0.0",
+    "f <> 0.0",
+    "f > 100 and f < 200",
+    "f in (0.0, 7.25)",
+)
+
+
+def odd_floats(path: Path) -> Path:
+    """Zeros of both signs, and NaN in pages of small numbers before pages of large ones."""
+    small = [-5.5, -0.0, 7.25, 3.0, 0.0] * 200
+    values = [*small[:500], float("nan"), *small[501:], *range(100, 1_100)]
+    of_zeros = [-0.0, 2.5] * 1_000
+    made = pa.table({"f": pa.array([*values, *of_zeros], pa.float64()), "n": range(4_000)})
+    options: dict[str, Any] = {
+        "row_group_size": 2_000,
+        "data_page_size": 800,
+        "write_batch_size": 100,
+    }
+    pq.write_table(made, path, use_dictionary=False, **options)
+    return path
