@@ -101,6 +101,15 @@ class FileCache:
         self.max_bytes = max_bytes
         self._bytes = self._hits = self._misses = self._evictions = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Its size, and the ends of files that every process can open: with these a copy is as warm as it can be."""
+        ends = {key: Known(known.version, bytes(known.tail)) for key, known in self.ends().items()}
+        return {"capacity": self.capacity, "max_bytes": self.max_bytes, "ends": ends}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["capacity"], state["max_bytes"])  # type: ignore[misc]
+        self.adopt(state["ends"])
+
     def open(
         self,
         source: Source,

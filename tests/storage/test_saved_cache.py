@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -111,6 +113,31 @@ def test_it_goes_from_process_to_process(server: ObjectServer, tmp_path: Path) -
         found = ps.read_table(url, filter=POINT)["seed"].to_pylist()
         assert found == [8 if i == 1 else i]
     assert ps.cache_info().misses == 1
+
+
+def test_it_travels_by_pickle(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To a process that has nothing open: what it then asks is what a warm one asks."""
+    pytest.importorskip("obstore")
+    cache.max_bytes = 10 << 20
+    wanted = [ps.read_table(url, filter=POINT) for url in many(server)]
+    made = pickle.dumps(cache)
+    assert SECRET.encode() not in made
+    ps.clear_cache()
+    again = pickle.loads(made)
+    assert again is not cache and again.max_bytes == 10 << 20 and again.info().files == FILES
+    for room in (
+        "pageseek.cache",
+        "pageseek.planning",
+        "pageseek.plan",
+        "pageseek.scan",
+        "pageseek.opening",
+    ):
+        if hasattr(sys.modules[room], "cache"):
+            monkeypatch.setattr(sys.modules[room], "cache", again)
+    server.log.reset()
+    assert [ps.read_table(url, filter=POINT) for url in many(server)] == wanted
+    assert not any("=-" in one for one in server.log.asked())  # no tail, no footer
+    assert len(server.log) == FILES
 
 
 def test_local_files_are_not_saved(tmp_path: Path) -> None:
