@@ -1,4 +1,4 @@
-"""The wrapper around the store that this room counts with."""
+"""What this room counts with, and the server whose faults it provokes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+import pageseek as ps
 from pageseek.storage.local import LocalStore
+from support.distant import PATH, content
+from support.object_server.server import ObjectServer
 from support.store_log import Log
 
 
@@ -23,3 +26,12 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
     monkeypatch.setattr(LocalStore, "read", logged)
     return made
+
+
+@pytest.fixture
+def server(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
+    """One that has a file and is tried again at once, for those who have none of their own making."""
+    monkeypatch.setattr("pageseek.storage.retry.FIRST_WAIT", 0.01)
+    ps.clear_cache()
+    object_server.put(PATH, content())
+    return object_server

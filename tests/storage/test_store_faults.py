@@ -41,14 +41,6 @@ POINT = ps.col("id") == 12_345
 BRIEF: dict[str, Any] = {"timeout": 1.0, "retries": 4}
 
 
-@pytest.fixture
-def server(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
-    monkeypatch.setattr("pageseek.storage.retry.FIRST_WAIT", 0.01)
-    ps.clear_cache()
-    object_server.put(PATH, content())
-    return object_server
-
-
 def expected(**how: Any) -> Any:
     return ps.read_table(content(), **how)
 

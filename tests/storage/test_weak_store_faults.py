@@ -36,14 +36,6 @@ AT_ONCE: dict[str, Any] = {"timeout": 0.5, "retries": 0}
 
 
 @pytest.fixture
-def server(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> ObjectServer:
-    monkeypatch.setattr("pageseek.storage.retry.FIRST_WAIT", 0.01)
-    ps.clear_cache()
-    object_server.put(PATH, content())
-    return object_server
-
-
-@pytest.fixture
 def no_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
     installed = urls.installed
     monkeypatch.setattr(urls, "installed", lambda name: name != "obstore" and installed(name))
