@@ -7,7 +7,7 @@ or is not settled by the footer is left to who opens files one by one; nothing h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +29,9 @@ from pageseek.storage.local import version_of
 
 FEW = 8  # files that are as quickly opened one by one
 FIRST, FIRST_LIMITED, MOST = 64, 8, 1024  # files at a time; at first, then more
-GROWTH = 4  # times as many
+GROWTH = 16  # times as many
 KINDS = 16  # of files in the same folders, and as many of such folders
+NONE = np.zeros(0, np.int64)
 PATIENCE = 64  # files that are opened one by one after several that were all unlike those before
 
 
@@ -50,7 +51,7 @@ class Brief:
     @property
     def version(self) -> Version:
         """That of which the footer was read."""
-        return version_of(self._batch.seen[self._place])
+        return version_of(self._batch.seen(self._place))
 
     @property
     def known(self) -> Known:
@@ -95,14 +96,13 @@ class Briefs:
         self._plain = not any(source.partitions for source in sources)  # all lie in one folder
         self._kinds: dict[Hashable, list[Kind]] = {}
         self._batch: Batch | None = None
-        self._positions: list[int] = []  # of the files of the batch
-        self._ends: dict[
-            int, int
-        ] = {}  # places in the batch by position, of files that are like none so far
-        self._found: dict[int, tuple[Alike, int, int]] = {}
-        self._alike: list[Alike] = []
         self._begin = self._stop = 0  # positions of the files that were looked at
-        # of each of these: the next that is not wholly ruled out, as long as that is known, and what was
+        self._positions = NONE  # of the files of the batch
+        self._alike: list[Alike] = []
+        # of each of those that were looked at: its place in the batch; which of the alike it is among, the first of its
+        # row groups there, and how many it has
+        self._places, self._found = NONE, np.zeros((0, 3), np.int64)
+        # what was wholly ruled out, and the next that is not, as long as that is known
         self._gone = _nothing(0)
         self._next_left: npt.NDArray[np.int64] | None = None
         self._size = FIRST if request.limit is None else FIRST_LIMITED
@@ -113,11 +113,12 @@ class Briefs:
     def of(self, at: int) -> Brief | None:
         """What is known of the file at a position; None where it has to be opened."""
         self._look(at)
-        found = self._found.pop(at, None)
-        if found is None:
+        if not self._begin <= at < self._stop or self._batch is None:
             return None
-        assert self._batch is not None
-        return Brief(*found, self._batch, self._ends.pop(at))
+        owner, first, n = self._found[at - self._begin].tolist()
+        if owner < 0:
+            return None
+        return Brief(self._alike[owner], first, n, self._batch, self._places.item(at - self._begin))
 
     def gone(self, at: int) -> Gone | None:
         """The files from a position on of which nothing is left, if that is one of them."""
@@ -146,11 +147,11 @@ class Briefs:
 
     def end(self, at: int) -> Known | None:
         """The last bytes of a file that has to be opened, if they were read."""
-        place = self._ends.pop(at, None)
-        if place is None:
+        if not self._begin <= at < self._stop or self._batch is None:
             return None
-        assert self._batch is not None
-        return self._batch.end(place).known
+        place = self._places.item(at - self._begin)
+        self._places[at - self._begin] = -1  # it is like none of those before
+        return self._batch.end(place).known if place >= 0 else None
 
     def learn(self, file: ParquetFile, scope: Scope, source: Source, at: int | None) -> None:
         """A file had to be opened, at this position: others may be of its kind."""
@@ -171,20 +172,22 @@ class Briefs:
         except PageseekError:  # of a column whose values cannot be: who needs them will say so
             return
         self._kinds[folders] = [kind, *known[: KINDS - 1]]
-        alike = [
-            at
-            for at in self._ends
-            if at not in self._found and self._folders(self._sources[at]) == folders
-        ]
-        if alike:
+        self._reader.expect(file.footer.nbytes)
+        left = self._positions_of((self._places >= 0) & (self._found[:, 0] < 0))
+        if not self._plain:
+            left = left[[self._folders(self._sources[i]) == folders for i in left.tolist()]]
+        if len(left):
             with self._report.timed("prune"):
-                self._judge(kind, alike)
+                self._judge(kind, left)
+
+    def _positions_of(self, flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        return np.flatnonzero(flags) + self._begin
 
     def close(self) -> None:
         """No more files: what is left to count is counted, and what need not be kept let go of."""
         for alike in self._alike:
             alike.fold(self._report)
-        self._alike.clear()
+        self._alike = []
         if self._batch is not None:
             self._batch.forget_tails()
 
@@ -196,39 +199,54 @@ class Briefs:
         elif self._seen:
             self._size = max(self._size // 4, 1)
         self._paused = self._seen > 0 and not self._matched
-        self._found.clear()
-        self._ends.clear()
         self._begin, self._gone, self._next_left = at, _nothing(0), None
+        self._positions = self._places = NONE
+        self._found = np.zeros((0, 3), np.int64)
         if self._paused:
             self._begin = self._stop = at + self._pause
             self._pause = min(2 * self._pause, PATIENCE)
             self._seen = 0
             return
         with self._report.timed("open"):
-            self._batch, positions = self._fetch(at)
-            self._positions = positions
-            self._ends = {positions[place]: place for place in self._batch.seen}
-        self._gone = _nothing(self._stop - at)
-        self._seen, self._matched = len(self._ends), 0
+            self._batch, self._positions = self._fetch(at)
+        batch, n = self._batch, self._stop - at
+        self._gone, self._found = _nothing(n), np.full((n, 3), -1, np.int64)
+        self._places = np.full(n, -1, np.int64)
+        had = self._positions[batch.places]
+        self._places[had - at] = batch.places
+        self._seen, self._matched = len(had), 0
         with self._report.timed("prune"):
-            alike: dict[Hashable, list[int]] = {}
-            if self._plain:
-                alike[self._folders(self._sources[at])] = list(self._ends)
-            else:
-                for i in self._ends:
-                    alike.setdefault(self._folders(self._sources[i]), []).append(i)
-            for folders, members in alike.items():
+            for folders, members in self._by_folders(had):
                 for kind in self._kinds.get(folders, ()):
-                    members = self._judge(kind, members)
+                    if len(members):
+                        members = self._judge(kind, members)
 
-    def _fetch(self, at: int) -> tuple[Batch, list[int]]:
+    def _by_folders(
+        self, positions: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[Hashable, npt.NDArray[np.int64]]]:
+        """Files, those apart of whose folders other things are said."""
+        if self._plain:
+            yield self._folders(self._sources[self._begin]), positions
+            return
+        alike: dict[Hashable, list[int]] = {}
+        for i in positions.tolist():
+            alike.setdefault(self._folders(self._sources[i]), []).append(i)
+        for folders, members in alike.items():
+            yield folders, np.array(members, np.int64)
+
+    def _fetch(self, at: int) -> tuple[Batch, npt.NDArray[np.int64]]:
         """The ends of the next files, and the position of each."""
-        asked = []
-        for i in range(at, min(at + self._size, len(self._sources))):
-            source = self._sources[i]
-            if source.filesystem is None and source.data is None and self._asked(source):
-                asked.append(i)
-        paths = tuple([self._sources[i].path for i in asked])
+        sources, stop = self._sources, min(at + self._size, len(self._sources))
+        asked = [
+            i
+            for i in range(at, stop)
+            if sources[i].filesystem is None and sources[i].data is None
+        ]
+        if not self._plain:  # else the same is true of all
+            asked = [i for i in asked if self._asked(sources[i])]
+        elif not self._asked(sources[at]):
+            asked = []
+        paths = tuple([sources[i].path for i in asked])
         batch = cache.batch(paths, self._request.limits.max_metadata_bytes)
         if batch is None:
             reader = self._reader
@@ -242,27 +260,25 @@ class Briefs:
         if batch.looked_at < len(paths):
             self._stop = asked[-1] + 1
         else:
-            self._stop = min(at + self._size, len(self._sources))
-        return batch, asked
+            self._stop = stop
+        return batch, np.array(asked, np.int64)
 
-    def _judge(self, kind: Kind, members: Sequence[int]) -> list[int]:
+    def _judge(self, kind: Kind, members: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Of the files at some positions keep those of a kind; the others are returned."""
         assert self._batch is not None
         batch = self._batch
-        whole = len(members) == len(batch.seen)
-        places = None
-        if not whole:
-            places = tuple([self._ends[at] for at in members])
-        key = kind.like, kind.leaves.tobytes(), places
+        places = self._places[members - self._begin]
+        whole = len(members) == len(batch.places)
+        key = kind.like, kind.leaves.tobytes(), None if whole else places.tobytes()
         made: list[Records] | None = batch.made.get(key)
         if made is None:
-            places = tuple(batch.seen) if places is None else places
-            made = Records.of(kind, batch, places, self._request.limits.max_metadata_bytes)
+            limit = self._request.limits.max_metadata_bytes
+            made = Records.of(kind, batch, places.tolist(), limit)
             cache.keep_made(batch, key, made)
         for records in made:
             self._keep(kind, records)
         cache.measure_batch(batch)
-        return [at for at in members if at in self._ends and at not in self._found]
+        return members[self._found[members - self._begin, 0] < 0]
 
     def _keep(self, kind: Kind, records: Records) -> None:
         """Judge the row groups of files of one kind."""
@@ -273,21 +289,16 @@ class Briefs:
                 alike.look()
         except PageseekError:  # who opens the file will say so, and of which it is
             return
-        self._alike.append(alike)
         same = [stored == kind.stored or kind.stores(stored) for stored in records.schemas]
         own = ~alike.alone & np.array(same, np.bool_)[records.schema_of]
-        for i, first, n in zip(
-            np.flatnonzero(own).tolist(),
-            records.first[own].tolist(),
-            records.n[own].tolist(),
-            strict=True,
-        ):
-            self._found[self._positions[records.members[i]]] = alike, first, n
-        self._matched += int(own.sum())
+        at = self._positions[records.members] - self._begin
+        mine = at[own]
+        self._found[mine, 0] = len(self._alike)
+        self._found[mine, 1], self._found[mine, 2] = records.first[own], records.n[own]
+        self._alike.append(alike)
+        self._matched += len(mine)
         if not isinstance(kind.scope.bound, BoundConst):
-            found = alike.gone() * own[:, None]
-            positions = np.array(self._positions, np.intp)[records.members]
-            self._gone[positions - self._begin] = found
+            self._gone[at] = alike.gone() * own[:, None]
             self._next_left = None
 
 

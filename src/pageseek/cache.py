@@ -249,7 +249,7 @@ class FileCache:
                 self._measure(key)
             self._shrink()
             files = len(self._files.keys() | self._ends.keys())
-            files += sum([len(batch.seen) for batch in self._batches.values()])
+            files += sum([len(batch.places) for batch in self._batches.values()])
             return CacheInfo(
                 files, self._bytes, self.max_bytes, self._hits, self._misses, self._evictions
             )
@@ -353,7 +353,7 @@ class FileCache:
         """Let go of files whose ends are held together; how many they were."""
         self._bytes -= self._batch_sizes.pop(paths, 0)
         batch = self._batches.pop(paths, None)
-        return 0 if batch is None else len(batch.seen)
+        return 0 if batch is None else len(batch.places)
 
     def _drop(self, n: int) -> int:
         """Forget the n least recently used files: they close when no scan holds them any more."""

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Hashable, Sequence
-from itertools import accumulate
-from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pageseek.storage import Known, Version
-from pageseek.storage.local import Seen, read_end, version_of
+from pageseek.storage.local import Names, Seen, read_ends, seen_now, version_of
 
-RECORD = 600  # bytes of an end that is kept, beside its own
+RECORD = 300  # bytes of an end that is kept, beside its own
 HELD = 8 << 20  # bytes of ends that are read together
 TAIL, LONGEST = 4 << 10, 256 << 10  # bytes read of an end, until longer footers are seen
 SLACK = 8  # one part in so many by which the next footer may be longer, and 64 bytes
-_FOOT = Struct("<I4s")
-FOOT = _FOOT.size  # bytes behind a footer: its length, and the magic number
+USUAL = 0.9  # the share of footers that the next read is to have whole
+FOOT = 8  # bytes behind a footer: its length, and the magic number
+MAGIC = int.from_bytes(b"PAR1", "little")
+AT, LENGTH, FOOTER = range(3)  # of what was read of a file: where it lies, its bytes, those of its footer
+Int64s = npt.NDArray[np.int64]
 
 
 class End(NamedTuple):
@@ -40,19 +40,8 @@ class End(NamedTuple):
         return Known(self.version, self.tail)
 
 
-class Tail(NamedTuple):
-    """What was read of a file: `length` bytes that begin `at` a place among those of others, the last of which are the
-    footer of `foot` bytes and FOOT more. `seen`: what tells the version.
-    """
-
-    at: int
-    length: int
-    foot: int
-    seen: Seen
-
-
 class Batch:
-    """The ends of several files, and what was made of them.
+    """The ends of several files, and what was made of them. A file has its place among them.
 
     Attributes
     ----------
@@ -60,12 +49,14 @@ class Batch:
         The files, in their order.
     looked_at : int
         How many of them were; the others would have been too much.
-    seen : dict
-        By place among these, of the ends that could be had in the usual way: what tells the version.
+    places : list of int
+        Of the ends that could be had in the usual way.
     feet : bytes
         Their footers, each with its length and the magic number behind it.
-    at : dict
+    at : int64 array of shape (looked_at, 2)
         Where in these each footer begins, and its length.
+    sizes : int64 array of shape (looked_at,)
+        Of the files.
     limit : int
         Bytes that a footer might have.
     made : dict
@@ -74,73 +65,77 @@ class Batch:
         The last bytes of the files, until they are forgotten; empty then.
     """
 
-    __slots__ = ("_tails", "at", "feet", "limit", "looked_at", "made", "paths", "seen", "tails")
+    __slots__ = "_names", "_seen", "_spans", "at", "feet", "limit", "looked_at", "made", "paths", "places", "sizes", "tails"  # fmt: skip
 
     def __init__(
         self,
         paths: tuple[str, ...],
-        looked_at: int,
+        names: Names,
         tails: memoryview,
-        found: dict[int, Tail],
+        seen: Int64s,
+        spans: Int64s,
         limit: int,
     ) -> None:
-        self.paths, self.looked_at, self.limit = paths, looked_at, limit
-        self.seen = {i: tail.seen for i, tail in found.items()}
-        ends = [(tail.at + tail.length, tail.foot + FOOT) for tail in found.values()]
-        self.feet = b"".join([tails[end - length : end] for end, length in ends])
-        starts = accumulate([length for _, length in ends], initial=0)
-        self.at = {i: (at, tail.foot) for at, (i, tail) in zip(starts, found.items(), strict=False)}
+        """`seen`: what tells the version of each file that was looked at; `spans`: what was read of each, (n, 3); a
+        footer of -1 byte where its end could not be had.
+        """
+        self.paths, self.looked_at, self.limit = paths, len(spans), limit
+        self._names, self._seen, self.sizes = names, seen, seen[:, 1]
+        self.places: list[int] = np.flatnonzero(spans[:, FOOTER] >= 0).tolist()
+        ends = spans[:, AT] + spans[:, LENGTH]
+        starts = ends - spans[:, FOOTER] - FOOT
+        each = zip(starts[self.places].tolist(), ends[self.places].tolist(), strict=True)
+        self.feet = b"".join([tails[start:end] for start, end in each])
+        self.at = np.zeros((len(spans), 2), np.int64)
+        lengths = spans[self.places, FOOTER]
+        self.at[self.places, 1] = lengths
+        self.at[self.places, 0] = np.cumsum(lengths + FOOT) - (lengths + FOOT)
         self.made: dict[Hashable, Any] = {}
-        self.tails, self._tails = tails, found
+        self.tails, self._spans = tails, spans
 
     @property
     def nbytes(self) -> int:
         """About the memory that it takes."""
         made: int = sum([one.nbytes for several in tuple(self.made.values()) for one in several])
-        return len(self.feet) + RECORD * len(self.seen) + made
+        return len(self.feet) + RECORD * self.looked_at + made
+
+    def seen(self, place: int) -> Seen:
+        """What tells the version of a file."""
+        node, size, time_ns = self._seen[place].tolist()
+        return node, size, time_ns
 
     def end(self, place: int) -> End:
         """The last bytes of a file; as many as were read, until they are forgotten."""
-        tail = self._tails.get(place)
-        if tail is None:
-            start, length = self.at[place]
-            return End(self.feet[start : start + length + FOOT], self.seen[place])
-        return End(bytes(self.tails[tail.at : tail.at + tail.length]), tail.seen)
+        if len(self.tails):
+            at, length, _ = self._spans[place].tolist()
+            return End(bytes(self.tails[at : at + length]), self.seen(place))
+        start, length = self.at[place].tolist()
+        return End(self.feet[start : start + length + FOOT], self.seen(place))
 
-    def places(self, members: Sequence[int]) -> npt.NDArray[np.int64]:
+    def spans(self, members: Sequence[int]) -> Int64s:
         """Where the last bytes of some files lie in `tails`, how many, the sizes of these files, and where in these their
         footers begin: shape (n, 4). No bytes once they are forgotten.
         """
-        rows = []
-        for place in members:
-            tail, size = self._tails.get(place), self.seen[place][1]
-            at, length = (tail.at, tail.length) if tail is not None else (0, 0)
-            rows.append((at, length, size, size - FOOT - self.at[place][1]))
-        return np.array(rows, np.int64).reshape(-1, 4)
+        read = self._spans[members, :FOOTER] * (len(self.tails) > 0)
+        sizes = self.sizes[members]
+        return np.column_stack([read, sizes, sizes - FOOT - self.at[members, 1]])
 
     def part(self, place: int, offset: int, length: int) -> memoryview | None:
         """Bytes of a file, if they were read with its end."""
-        tail = self._tails.get(place)
-        if tail is None:
+        at, read, _ = self._spans[place].tolist()
+        begin = offset - (int(self.sizes[place]) - read)
+        if not len(self.tails) or begin < 0:
             return None
-        at = offset - (tail.seen[1] - tail.length)
-        return self.tails[tail.at + at : tail.at + at + length] if at >= 0 else None
+        return self.tails[at + begin : at + begin + length]
 
     def forget_tails(self) -> None:
         """What lies before the footers is looked at no more."""
-        self.tails, self._tails = memoryview(b""), {}
+        self.tails = memoryview(b"")
 
     def is_current(self) -> bool:
         """Whether all files lie there as they were."""
-        paths, stat = self.paths, os.stat
-        try:
-            for i, (node, size, time_ns) in self.seen.items():
-                now = stat(paths[i])
-                if now.st_mtime_ns != time_ns or now.st_size != size or now.st_ino != node:
-                    return False
-        except OSError:
-            return False
-        return True
+        now = seen_now(self._names)[: self.looked_at]
+        return np.array_equal(now[self.places], self._seen[self.places])
 
 
 class Reader:
@@ -156,48 +151,64 @@ class Reader:
         self._limit, self._length = limit, TAIL
         self.requests = self.bytes = 0
 
+    def expect(self, footer: int) -> None:
+        """A file like those that are to come has a footer of so many bytes."""
+        if footer + FOOT > self._length:
+            self._length = min(_with_slack(footer), LONGEST)
+
     def read(self, paths: tuple[str, ...]) -> Batch:
         """The ends of the first of some files, no more than are to be held at once."""
-        most, now = min(LONGEST, self._limit), time.time_ns()
-        room = memoryview(bytearray(min(len(paths) * self._length, HELD)))
-        beside: list[memoryview] = []  # what did not fit
-        used, held, looked_at = 0, 0, len(paths)
-        found: dict[int, Tail] = {}
-        for place, path in enumerate(paths):
-            for again in (False, True):
-                length = self._length
-                into = room[used : used + length]
-                fits = len(into) == length
-                if not fits:
-                    into = memoryview(bytearray(length))
-                try:
-                    read = read_end(path, into, now)
-                except (OSError, ValueError):  # who opens it will say what is wrong
-                    break
-                if read is None:
-                    break
-                told, n = read
-                self.requests, self.bytes = self.requests + 1, self.bytes + n
-                if n < min(length, told[1]) or n < 4 + FOOT:
-                    break
-                foot, magic = _FOOT.unpack_from(into, n - FOOT)
-                if magic != b"PAR1" or foot > most or foot > told[1] - 4 - FOOT:
-                    break
-                if foot + FOOT <= n:
-                    if fits:
-                        found[place] = Tail(used, n, foot, told)
-                        used += n
-                    else:
-                        found[place] = Tail(len(room) + held - used, n, foot, told)
-                        beside.append(into[:n])
-                    held += n
-                    if 4 * foot < self._length and not again:  # longer ones were an exception
-                        self._length = max(self._length // 2, TAIL)
-                    break
-                if not again:
-                    self._length = foot + foot // SLACK + 64
-            if held > HELD:
-                looked_at = place + 1
-                break
-        tails = memoryview(b"".join([room, *beside])) if beside else room
-        return Batch(paths, looked_at, tails, found, self._limit)
+        now, each = time.time_ns(), self._length
+        n = min(len(paths), max(HELD // each, 1))
+        names = Names(paths[:n])
+        spans = np.full((n, 3), -1, np.int64)
+        spans[:, AT], spans[:, LENGTH] = np.arange(n) * each, each
+        room = np.empty(n * each, np.uint8)
+        seen = self._read(names, spans, room, now)
+        # footers that are longer than that are read again, as far as there is room
+        again = np.flatnonzero(spans[:, FOOTER] > spans[:, LENGTH] - FOOT)
+        if len(again):
+            lengths = _with_slack(spans[again, FOOTER])
+            before = spans[again, LENGTH]
+            # what is held when the end of each has been read
+            held = (again + 1) * each + np.cumsum(lengths) - np.cumsum(before)
+            fit = max(int(np.searchsorted(held, HELD, "right")), 1)
+            if fit < len(again):
+                n = int(again[fit])
+                again, lengths = again[:fit], lengths[:fit]
+            more = np.full((fit, 3), -1, np.int64)
+            more[:, LENGTH], more[:, AT] = lengths, np.cumsum(lengths) - lengths
+            beside = np.empty(int(lengths.sum()), np.uint8)
+            told = self._read(Names([paths[i] for i in again.tolist()]), more, beside, now)
+            more[more[:, FOOTER] > more[:, LENGTH] - FOOT, FOOTER] = -1  # it grew meanwhile
+            more[:, AT] += len(room)
+            seen[again], spans[again] = told, more
+            room = np.concatenate([room, beside])
+        feet = np.sort(spans[:n, FOOTER])
+        feet = feet[feet >= 0]
+        if len(feet):
+            self._length = max(_with_slack(int(feet[int(USUAL * (len(feet) - 1))])), TAIL)
+        if n < len(spans):
+            names = Names(paths[:n])
+        return Batch(paths, names, memoryview(room), seen[:n], spans[:n], self._limit)
+
+    def _read(self, names: Names, spans: Int64s, room: npt.NDArray[np.uint8], now: int) -> Int64s:
+        """Read ends into a room; the spans are given the bytes that were read, and those of the footers, -1 where there
+        is none. Returns what tells the versions.
+        """
+        found = read_ends(names, spans[:, :FOOTER], room, now)
+        seen, read = found[:, :3], found[:, 3]
+        self.requests, self.bytes = self.requests + int((read > 0).sum()), self.bytes + int(read.sum())
+        whole = (read >= 4 + FOOT) & (read == np.minimum(spans[:, LENGTH], seen[:, 1]))
+        spans[:, LENGTH] = read
+        at = np.where(whole, spans[:, AT] + read - FOOT, 0)
+        last = room[at[:, None] + np.arange(FOOT)].view("<u4")
+        foot = last[:, 0].astype(np.int64)
+        most = np.minimum(seen[:, 1] - 4 - FOOT, min(LONGEST, self._limit))
+        sound = whole & (last[:, 1] == MAGIC) & (foot <= most)
+        spans[:, FOOTER] = np.where(sound, foot, -1)
+        return seen
+
+
+def _with_slack(footer: Any) -> Any:
+    return footer + footer // SLACK + 64

@@ -82,17 +82,16 @@ class Records:
         self,
         data: bytes,
         members: Sequence[int],
-        groups: Sequence[int],
+        groups: npt.NDArray[np.int64],
         pairs: memoryview,
         counts: memoryview,
         chunks: memoryview,
         leaves: int,
-        sizes: Sequence[int],
+        sizes: npt.NDArray[np.int64],
     ) -> None:
-        own = [i for i, n in enumerate(groups) if n >= 0]
-        self.members = [members[i] for i in own]
-        self.sizes = np.array([sizes[i] for i in own], np.int64)
-        self.n = np.array([groups[i] for i in own], np.int64)
+        own = groups >= 0
+        self.members: list[int] = np.array(members, np.int64)[own].tolist()
+        self.sizes, self.n = sizes[own], groups[own]
         self.first = np.cumsum(self.n) - self.n
         self.pairs = int64s(pairs).reshape(-1, len(KEYS), 2)[own]
         self.counts: list[int] = counts.cast("q").tolist()
@@ -123,17 +122,18 @@ class Records:
     def of(cls, kind: Kind, batch: Batch, places: Sequence[int], limit: int) -> list[Records]:
         """Those of the files at some places of a batch that are like a kind."""
         names, feet = kind.like[0], batch.feet
-        places = [i for i in places if feet.startswith(names, batch.at[i][0])]
-        at = np.array([batch.at[i] for i in places], np.uint64).reshape(-1, 2)
+        begin = batch.at[:, 0].tolist()
+        places = [i for i in places if feet.startswith(names, begin[i])]
+        at = batch.at[places].astype(np.uint64)
         most = max(RECORDS // max(len(kind.leaves), 1), 1)
         made, done = [], 0
         while done < len(places):
             groups, pairs, counts, chunks = core.footers(
                 feet, at[done:], kind.like, kind.leaves, most, KEYS, max_arena=limit
             )
-            of_each = groups.cast("q").tolist()
+            of_each = int64s(groups)
             members = places[done : done + len(of_each)]
-            sizes = [batch.seen[i][1] for i in members]
+            sizes = batch.sizes[members]
             made.append(cls(feet, members, of_each, pairs, counts, chunks, len(kind.leaves), sizes))
             done += len(of_each)
         return made
@@ -220,7 +220,7 @@ class Records:
         entry_form = EntryForm(leaf, DISTINCT_KIND, VERSION)
         of_chunks = figures(self.counts, self.table[:, kind.column[leaf.index]])
         pairs = self.pairs[have, KEYS.index(KEY)]
-        places = batch.places([self.members[i] for i in have.tolist()])
+        places = batch.spans([self.members[i] for i in have.tolist()])
         spans = np.stack([self.first[have], self.n[have]], axis=1)
         files = np.concatenate([pairs, places, spans], axis=1)
         entries = entry_form.find(self.data, batch.tails, of_chunks, files)
@@ -264,7 +264,7 @@ class Records:
 
 def _read(batch: Batch, place: int, pointer: Pointer, report: Report) -> memoryview:
     """An index that does not lie in the end of its file."""
-    data = read_part(batch.paths[place], batch.seen[place], pointer.offset, pointer.length)
+    data = read_part(batch.paths[place], batch.seen(place), pointer.offset, pointer.length)
     report.requests += 1
     report.waves += 1
     report.bytes["index"] += len(data)

@@ -607,15 +607,15 @@ def test_a_file_that_changes_between_its_footer_and_its_opening(
 ) -> None:
     simple(tmp_path, 100)
     path = tmp_path / "00050.parquet"
-    read = ends_of_files.read_end
+    read = ends_of_files.read_ends
 
-    def replaced(name: str, *how: Any) -> Any:
-        found = read(name, *how)
-        if name == str(path):
+    def replaced(names: Any, *how: Any) -> Any:
+        found = read(names, *how)
+        if str(path) in names.paths:
             pq.write_table(pa.table({"id": [505, 505], "z": [1, 2]}), path)
         return found
 
-    monkeypatch.setattr(ends_of_files, "read_end", replaced)
+    monkeypatch.setattr(ends_of_files, "read_ends", replaced)
     with pytest.raises(ps.FileChangedError, match="00050"):
         ps.read_table(str(tmp_path), filter="id = 505")
     simple(tmp_path, 100)

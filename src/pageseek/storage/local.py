@@ -8,7 +8,12 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
+import numpy as np
+import numpy.typing as npt
+
+from pageseek._core import files
 from pageseek._core.memory import Block
 from pageseek.errors import FileChangedError
 from pageseek.storage.base import Buffer, Version
@@ -33,6 +38,8 @@ SHARE_ALL = 0x1 | 0x2 | 0x4  # FILE_SHARE_READ, FILE_SHARE_WRITE, FILE_SHARE_DEL
 
 
 Seen = tuple[int, int, int]
+Int64s = npt.NDArray[np.int64]
+NOTHING = 0, -1, 0, 0  # of what cannot be read: as files.FIELDS
 
 
 def seen(now: os.stat_result) -> Seen:
@@ -95,36 +102,81 @@ def _settled(fd: int) -> tuple[os.stat_result, bool]:
     return os.fstat(fd), False
 
 
-def read_end(path: str, room: memoryview, now: int) -> tuple[Seen, int] | None:
-    """Read the last bytes of a file into `room`, as many as it holds; nothing stays open.
+class Names:
+    """The names of files that are asked for together, more than once."""
+
+    __slots__ = "core", "paths"
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = paths
+        self.core: files.Names | None = None
+        if files.AVAILABLE:
+            with suppress(ValueError):  # such as none can have: they are asked for one by one
+                self.core = files.Names(paths)
+
+
+def seen_now(names: Names) -> Int64s:
+    """What tells the versions of files, `Seen` each; a negative size where there is no regular file."""
+    if names.core is not None:
+        return _records(files.seen(names.core))[:, :3]
+    found = np.full((len(names.paths), 3), NOTHING[:3], np.int64)
+    for i, path in enumerate(names.paths):
+        with suppress(OSError, ValueError, OverflowError):
+            now = os.stat(path)
+            if stat.S_ISREG(now.st_mode):
+                found[i] = seen(now)
+    return found
+
+
+def read_ends(names: Names, places: Int64s, room: npt.NDArray[np.uint8], now: int) -> Int64s:
+    """Read the last bytes of files, each into its place in `room`; nothing stays open.
 
     Parameters
     ----------
+    places : int64 array of shape (n, 2)
+        Where in `room` the bytes of each file go, and how many may.
     now : int
-        A time that is past, in nanoseconds; whoever reads many files need not look at the clock for each.
+        A time that is past, in nanoseconds.
 
     Returns
     -------
-    tuple of (Seen, int), or None
-        What tells the version of the file, and the bytes; None of a file that was written just now, so that bytes
-        that are written next may go by the same version.
+    int64 array of shape (n, 4)
+        What tells the version of each file, and the bytes; no bytes, and a negative size, of what cannot be read, and of
+        a file that was written just now, so that bytes that are written next may go by the same version.
     """
+    if names.core is not None:
+        found = _records(files.read_ends(names.core, np.ascontiguousarray(places), room)).copy()
+        left = np.flatnonzero((found[:, 1] >= 0) & (found[:, 2] >= now - TICK)).tolist()
+    else:
+        found = np.full((len(names.paths), 4), NOTHING, np.int64)
+        left = range(len(names.paths))
+    whole = memoryview(room)
+    for i in left:
+        at, length = places[i].tolist()
+        found[i] = NOTHING
+        with suppress(OSError, ValueError, OverflowError):  # who opens it will say what is wrong
+            found[i] = _read_end(names.paths[i], whole[at : at + length]) or NOTHING
+    return found
+
+
+def _records(made: bytes) -> Int64s:
+    return np.frombuffer(made, np.int64).reshape(-1, len(files.FIELDS))
+
+
+def _read_end(path: str, room: memoryview) -> tuple[int, int, int, int] | None:
+    """Read the last bytes of one file; None where one that was written just now goes on to be."""
     fd = _open(path)
     try:
-        told = os.fstat(fd)
-        if now - told.st_mtime_ns <= TICK:
-            told, settled = _settled(fd)
-            if not settled:
-                return None
-        if not stat.S_ISREG(told.st_mode):
+        told, settled = _settled(fd)
+        if not settled or not stat.S_ISREG(told.st_mode):
             return None
         at = max(told.st_size - len(room), 0)
         if _READ_INTO:
-            return seen(told), os.preadv(fd, [room], at)
+            return *seen(told), os.preadv(fd, [room], at)
         os.lseek(fd, at, os.SEEK_SET)
         data = os.read(fd, len(room))
         room[: len(data)] = data
-        return seen(told), len(data)
+        return *seen(told), len(data)
     finally:
         os.close(fd)
 

@@ -1,0 +1,99 @@
+/* files.h - what the system is asked about many local files that follow each other. Only files.pyx has use for it: kernels do
+ * no IO. Where there is no POSIX, nothing is asked (PS_FILES is 0). */
+#ifndef PAGESEEK_FILES_H
+#define PAGESEEK_FILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What tells the version of a file from another, and the bytes that were read of it; or nothing, as `size` < 0 says. */
+typedef struct ps_file_seen {
+    int64_t node, size, time_ns, read;
+} ps_file_seen;
+
+#if defined(__unix__) || defined(__APPLE__)
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PS_FILES = 1 };
+
+static inline void ps_file_told(const struct stat *now, ps_file_seen *out)
+{
+#ifdef __APPLE__
+    const struct timespec *changed = &now->st_mtimespec;
+#else
+    const struct timespec *changed = &now->st_mtim;
+#endif
+    const int64_t second = 1000000000, most = INT64_MAX / second - 1;
+    if (!S_ISREG(now->st_mode) || changed->tv_sec > most || changed->tv_sec < -most) {
+        return; /* who asks for it alone can say more */
+    }
+    out->node = (int64_t)now->st_ino;
+    out->size = (int64_t)now->st_size;
+    out->time_ns = (int64_t)changed->tv_sec * second + changed->tv_nsec;
+}
+
+static inline void ps_file_stat(const char *path, ps_file_seen *out)
+{
+    struct stat now;
+    *out = (ps_file_seen){0, -1, 0, 0};
+    if (stat(path, &now) == 0) {
+        ps_file_told(&now, out);
+    }
+}
+
+/* The last bytes of a file into `room`, as many as it has, `length` at most. */
+static inline void ps_file_read_end(const char *path, uint8_t *room, size_t length, ps_file_seen *out)
+{
+    struct stat now;
+    *out = (ps_file_seen){0, -1, 0, 0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return;
+    }
+    if (fstat(fd, &now) == 0) {
+        ps_file_told(&now, out);
+    }
+    if (out->size > 0) {
+        int64_t at = out->size > (int64_t)length ? out->size - (int64_t)length : 0;
+        ssize_t n = pread(fd, room, length, (off_t)at);
+        out->read = n < 0 ? 0 : (int64_t)n;
+    }
+    close(fd);
+}
+
+/* A clock that only goes on, in nanoseconds. */
+static inline int64_t ps_files_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+#else
+
+enum { PS_FILES = 0 };
+
+static inline void ps_file_stat(const char *path, ps_file_seen *out)
+{
+    (void)path;
+    *out = (ps_file_seen){0, -1, 0, 0};
+}
+
+static inline void ps_file_read_end(const char *path, uint8_t *room, size_t length, ps_file_seen *out)
+{
+    (void)room;
+    (void)length;
+    ps_file_stat(path, out);
+}
+
+static inline int64_t ps_files_clock(void)
+{
+    return 0;
+}
+
+#endif
+#endif

@@ -1,0 +1,15 @@
+from collections.abc import Iterable
+from typing import Final, final
+
+from typing_extensions import Buffer
+
+AVAILABLE: Final[bool]
+FIELDS: Final[tuple[str, ...]]
+
+@final
+class Names:
+    n: Final[int]
+    def __new__(cls, paths: Iterable[str]) -> Names: ...
+
+def seen(names: Names) -> bytes: ...
+def read_ends(names: Names, places: Buffer, room: Buffer) -> bytes: ...

@@ -1,0 +1,123 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
+"""What the system is asked about many local files that follow each other, without Python in between.
+
+This is where the storage layer meets the system, and no kernel: those do no IO.
+"""
+from pageseek._core.header cimport PS_INVALID
+from pageseek._core.held cimport Held
+from pageseek.errors import CoreError
+
+cimport cython
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport int64_t, uint8_t
+
+from os import fsencode
+
+cdef extern from "files.h" nogil:
+    enum: PS_FILES
+    ctypedef struct ps_file_seen:
+        int64_t node, size, time_ns, read
+    void ps_file_stat(const char *, ps_file_seen *)
+    void ps_file_read_end(const char *, uint8_t *, size_t, ps_file_seen *)
+    int64_t ps_files_clock()
+
+AVAILABLE = bool(PS_FILES)
+FIELDS = "node", "size", "time_ns", "read"
+if sizeof(ps_file_seen) != 8 * len(FIELDS):
+    raise ImportError("pageseek._core.files disagrees with files.h")
+
+# Nanoseconds after which signals are looked at: one file of a slow mount may take milliseconds.
+cdef int64_t PAUSE = 20 * 1000 * 1000
+
+
+@cython.no_gc  # as LeafDecoder of decode.pyx
+cdef class Names:
+    """The names of local files as the system takes them. ValueError: one that none can have."""
+
+    cdef list held
+    cdef const char **at
+    cdef readonly Py_ssize_t n
+
+    def __cinit__(self, paths):
+        self.held = [fsencode(path) for path in paths]
+        self.n = len(self.held)
+        self.at = <const char **>PyMem_Malloc(<size_t>(self.n or 1) * sizeof(char *))
+        if self.at == NULL:
+            raise MemoryError
+        cdef Py_ssize_t i
+        for i in range(self.n):
+            if b"\0" in <bytes>self.held[i]:
+                raise ValueError(f"{self.held[i]!r}: a name with a null byte")
+            self.at[i] = PyBytes_AsString(self.held[i])
+
+    def __dealloc__(self):
+        PyMem_Free(<void *>self.at)
+
+
+def seen(Names names):
+    """What tells the versions of files.
+
+    Returns
+    -------
+    bytes
+        int64[n, FIELDS], nothing of which is read; a negative size where no regular file has the name.
+    """
+    made = PyBytes_FromStringAndSize(NULL, names.n * <Py_ssize_t>sizeof(ps_file_seen))
+    cdef ps_file_seen *out = <ps_file_seen *>PyBytes_AsString(made)
+    cdef Py_ssize_t i = 0, n = names.n
+    cdef int64_t until
+    while i < n:
+        with nogil:
+            until = ps_files_clock() + PAUSE
+            while i < n:
+                ps_file_stat(names.at[i], &out[i])
+                i += 1
+                if ps_files_clock() > until:
+                    break
+        PyErr_CheckSignals()
+    return made
+
+
+def read_ends(Names names, places, room):
+    """Read the last bytes of files.
+
+    Parameters
+    ----------
+    places : buffer of int64[n, 2]
+        Where in `room` those of each file go, and how many there is room for.
+    room : writable buffer
+
+    Returns
+    -------
+    bytes
+        int64[n, FIELDS]; nothing is read of what is no regular file, or cannot be read.
+    """
+    cdef Held given = Held(places)
+    cdef Py_ssize_t i = 0, n = names.n
+    cdef const int64_t *at = given.int64s(2 * <size_t>n)
+    cdef Py_buffer view
+    cdef int64_t until
+    made = PyBytes_FromStringAndSize(NULL, n * <Py_ssize_t>sizeof(ps_file_seen))
+    cdef ps_file_seen *out = <ps_file_seen *>PyBytes_AsString(made)
+    PyObject_GetBuffer(room, &view, PyBUF_WRITABLE)
+    try:
+        for i in range(n):
+            if at[2 * i] < 0 or at[2 * i + 1] < 0 or at[2 * i] > view.len \
+                    or at[2 * i + 1] > view.len - at[2 * i]:
+                raise CoreError(<int>PS_INVALID, None, f"{at[2 * i + 1]} bytes at {at[2 * i]} of {view.len}")
+        i = 0
+        while i < n:
+            with nogil:
+                until = ps_files_clock() + PAUSE
+                while i < n:
+                    ps_file_read_end(names.at[i], <uint8_t *>view.buf + at[2 * i], <size_t>at[2 * i + 1], &out[i])
+                    i += 1
+                    if ps_files_clock() > until:
+                        break
+            PyErr_CheckSignals()
+    finally:
+        PyBuffer_Release(&view)
+    return made

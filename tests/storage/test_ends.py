@@ -1,0 +1,263 @@
+"""The ends of many local files: read in one go by the core, and one by one where that cannot be."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import struct
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pageseek._core import files
+from pageseek.ends import FOOT, HELD, TAIL, Batch, Reader
+from pageseek.errors import CoreError
+from pageseek.storage import local
+
+OLD = 1_500_000_000 * 10**9  # ns since 1970
+LIMIT = 1 << 20
+
+
+@pytest.fixture(params=[True, False], ids=["core", "python"])
+def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the core reads them."""
+    if request.param and not files.AVAILABLE:
+        pytest.skip("not on this system")
+    monkeypatch.setattr(local.files, "AVAILABLE", request.param)
+    return bool(request.param)
+
+
+def put(path: Path, data: bytes, when: int = OLD) -> str:
+    path.write_bytes(data)
+    os.utime(path, ns=(when, when))
+    return str(path)
+
+
+def foot(length: int, before: int = 100, salt: int = 0) -> bytes:
+    """A file that ends as one with a footer of so many bytes does."""
+    body = random.Random(length + salt).randbytes(length)
+    return b"PAR1" + b"." * before + body + struct.pack("<I", length) + b"PAR1"
+
+
+def odd(folder: Path) -> list[str]:
+    """Files, and names that are none, of all kinds."""
+    long = "n" * 200
+    paths = [
+        put(folder / "plain", b"0123456789" * 50),
+        put(folder / "empty", b""),
+        put(folder / "short", b"abc"),
+        str(folder / "missing"),
+        str(folder),
+        str(folder / "null\0byte"),
+        str(folder / long / long),
+        put(folder / "before 1970", b"x" * 30, -5 * 10**9 - 1),
+        put(folder / "spaced ä 名", b"y" * 300),
+    ]
+    (folder / "link").symlink_to("plain")
+    (folder / "broken").symlink_to("nothing")
+    paths += [str(folder / "link"), str(folder / "broken")]
+    if os.name == "posix":
+        name = os.path.join(os.fsencode(folder), b"bytes \xff")
+        try:
+            with open(name, "wb") as file:
+                file.write(b"z" * 40)
+        except OSError:  # a system whose names are text
+            return paths
+        os.utime(name, ns=(OLD, OLD))
+        paths.append(os.fsdecode(name))
+    return paths
+
+
+@pytest.mark.usefixtures("together")
+@pytest.mark.parametrize("null", [True, False])
+def test_all_that_is_told_is_what_the_system_tells(tmp_path: Path, null: bool) -> None:
+    paths = [path for path in odd(tmp_path) if null or "\0" not in path]
+    names = local.Names(paths)
+    for path, told in zip(paths, local.seen_now(names).tolist(), strict=True):
+        if "\0" in path or not os.path.isfile(path):
+            assert told[1] < 0
+        else:
+            assert tuple(told) == local.seen(os.stat(path))
+
+
+@pytest.mark.usefixtures("together")
+@pytest.mark.parametrize("length", [1, 8, 100, 5000])
+def test_the_last_bytes_of_odd_files(tmp_path: Path, length: int) -> None:
+    paths = odd(tmp_path)
+    n = len(paths)
+    room = np.full(n * length + 7, 0xEE, np.uint8)
+    places = np.stack([7 + np.arange(n)[::-1] * length, np.full(n, length)], axis=1)
+    found = local.read_ends(local.Names(paths), places, room, time.time_ns())
+    for path, (at, _), (node, size, time_ns, read) in zip(
+        paths, places.tolist(), found.tolist(), strict=True
+    ):
+        here = room[at : at + length].tobytes()
+        if "\0" in path or not os.path.isfile(path):
+            assert size < 0 and read == 0 and here == b"\xee" * length
+            continue
+        data = Path(path).read_bytes()
+        assert (node, size, time_ns) == local.seen(os.stat(path))
+        assert read == min(length, len(data))
+        assert here == data[len(data) - read :] + b"\xee" * (length - read)
+    assert room[:7].tobytes() == b"\xee" * 7
+
+
+@pytest.mark.usefixtures("together")
+def test_a_file_that_goes_on_to_be_written_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = put(tmp_path / "old", b"o" * 20), put(tmp_path / "new", b"n" * 20)
+    names, places = local.Names([old, new]), np.array([[0, 20], [20, 20]], np.int64)
+    settled: dict[int, bool] = {os.stat(new).st_ino: False, os.stat(old).st_ino: True}
+    monkeypatch.setattr(local, "_settled", lambda fd: (now := os.fstat(fd), settled[now.st_ino]))
+    found = local.read_ends(names, places, np.zeros(40, np.uint8), OLD - local.TICK)
+    assert found[:, 3].tolist() == [20, 0] and found[1, 1] < 0
+    # such as were last written long before: nobody is asked twice
+    monkeypatch.setattr(local, "_settled", lambda fd: pytest.fail("asked"))
+    if names.core is not None:
+        later = OLD + 2 * local.TICK + 1
+        assert local.read_ends(names, places, np.zeros(40, np.uint8), later)[:, 3].tolist() == [20, 20]  # fmt: skip
+
+
+@pytest.mark.usefixtures("together")
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [10],
+        [TAIL - FOOT, TAIL - FOOT + 1, 0, 1],
+        [200] * 30,
+        [200] * 20 + [50_000] + [300] * 20,
+        [9_000] * 40,
+        [100, 300_000, 90],  # longer than is read together
+        [250_000] * 50,  # more than is held together
+        list(range(0, 40_000, 911)),
+    ],
+    ids=lambda lengths: f"{len(lengths)} to {max(lengths)}",
+)
+@pytest.mark.parametrize("expected", [0, 3_000, 60_000])
+def test_footers_of_all_lengths(tmp_path: Path, lengths: list[int], expected: int) -> None:
+    data = [foot(length, salt=i) for i, length in enumerate(lengths)]
+    paths = tuple(put(tmp_path / f"{i:03}", one) for i, one in enumerate(data))
+    reader, done = Reader(LIMIT), 0
+    reader.expect(expected)
+    while done < len(paths):
+        batch = reader.read(paths[done:])
+        assert 0 < batch.looked_at <= len(paths) - done
+        assert len(batch.tails) <= 2 * HELD
+        for place in range(batch.looked_at):
+            check(batch, place, data[done + place], paths[done + place])
+        assert batch.is_current()
+        done += batch.looked_at
+    assert reader.bytes >= sum(length + FOOT for length in lengths if length < 250_001)
+    assert reader.requests <= 2 * len(paths)
+
+
+def check(batch: Batch, place: int, data: bytes, path: str) -> None:
+    length = int.from_bytes(data[-8:-4], "little")
+    if length > 256 << 10:
+        assert place not in batch.places
+        return
+    assert place in batch.places
+    whole = batch.end(place)
+    assert data.endswith(whole.tail) and len(whole.tail) >= min(length + FOOT, len(data))
+    assert whole.version == local.version_at(path)
+    at, held, size, start = batch.spans([place])[0].tolist()
+    assert (size, start) == (len(data), len(data) - FOOT - length)
+    assert bytes(batch.tails[at : at + held]) == data[len(data) - held :]
+    begin, foot_length = batch.at[place].tolist()
+    assert batch.feet[begin : begin + foot_length + FOOT] == data[start:]
+    before = batch.part(place, start - 20, 20)
+    assert before is None or bytes(before) == data[start - 20 : start]
+    assert before is not None or held < foot_length + FOOT + 20
+
+
+@pytest.mark.usefixtures("together")
+def test_what_is_forgotten_leaves_footers(tmp_path: Path) -> None:
+    paths = tuple(put(tmp_path / str(i), foot(50 + i)) for i in range(5))
+    batch = Reader(LIMIT).read(paths)
+    batch.forget_tails()
+    assert batch.end(3).tail == foot(53)[-53 - FOOT :]
+    assert batch.part(3, 0, 4) is None and not batch.spans([1, 2])[:, :2].any()
+
+
+@pytest.mark.usefixtures("together")
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        b"",
+        b"PAR1",
+        b"PAR1\0\0\0\0PARE",
+        b"PAR1\xff\xff\xff\xffPAR1",
+        b"\0\0\0\0PAR1",
+        b"PAR1\1\0\0\0PAR1",
+    ],
+)
+def test_what_has_no_end_of_a_file_has_no_place(tmp_path: Path, spoilt: bytes) -> None:
+    paths = (
+        put(tmp_path / "a", foot(9)),
+        put(tmp_path / "b", spoilt),
+        str(tmp_path / "c"),
+        put(tmp_path / "d", foot(12)),
+    )
+    batch = Reader(LIMIT).read(paths)
+    assert batch.places == [0, 3] and batch.looked_at == 4
+    assert batch.end(3).tail == foot(12)
+    assert batch.is_current()
+    put(tmp_path / "c", foot(3))  # no version of it was seen
+    assert batch.is_current()
+    put(tmp_path / "d", foot(12), OLD + 1)
+    assert not batch.is_current()
+
+
+@pytest.mark.usefixtures("together")
+def test_no_files_at_all() -> None:
+    batch = Reader(LIMIT).read(())
+    assert batch.places == [] and batch.looked_at == 0 and batch.is_current()
+
+
+@pytest.mark.skipif(not files.AVAILABLE, reason="not on this system")
+@pytest.mark.parametrize("place", [(-1, 4), (0, -1), (0, 11), (11, 0), (7, 4), (1 << 62, 1 << 62)])
+def test_places_outside_of_the_room(tmp_path: Path, place: tuple[int, int]) -> None:
+    names = files.Names([put(tmp_path / "a", b"abcd")])
+    with pytest.raises(CoreError, match="of 10"):
+        files.read_ends(names, struct.pack("2q", *place), bytearray(10))
+    with pytest.raises(CoreError):
+        files.read_ends(names, b"", bytearray(10))
+    with pytest.raises(BufferError):
+        files.read_ends(names, bytes(16), bytes(10))
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="not on this system")
+def test_signals_are_looked_at_between_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not files.AVAILABLE:
+        pytest.skip("not on this system")
+
+    class Rung(Exception):
+        pass
+
+    def ring(*_: object) -> None:
+        raise Rung
+
+    names = files.Names([put(tmp_path / "a", b"abcd")] * 400_000)
+    start = time.perf_counter()
+    files.seen(names)
+    whole = time.perf_counter() - start  # about a second
+    main = threading.main_thread().ident
+    assert main is not None
+    before = signal.signal(signal.SIGUSR1, ring)
+    timer = threading.Timer(whole / 20, signal.pthread_kill, (main, signal.SIGUSR1))
+    try:
+        start = time.perf_counter()
+        with pytest.raises(Rung):
+            timer.start()
+            files.seen(names)
+            timer.join()
+        assert time.perf_counter() - start < 0.6 * whole
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGUSR1, before)
