@@ -20,8 +20,7 @@ typedef struct ps_file_seen {
 
 enum { PS_FILES = 1 };
 
-static inline void ps_file_told(const struct stat *now, ps_file_seen *out)
-{
+static inline void ps_file_told(const struct stat *now, ps_file_seen *out) {
 #ifdef __APPLE__
     const struct timespec *changed = &now->st_mtimespec;
 #else
@@ -36,8 +35,7 @@ static inline void ps_file_told(const struct stat *now, ps_file_seen *out)
     out->time_ns = (int64_t)changed->tv_sec * second + changed->tv_nsec;
 }
 
-static inline void ps_file_stat(const char *path, ps_file_seen *out)
-{
+static inline void ps_file_stat(const char *path, ps_file_seen *out) {
     struct stat now;
     *out = (ps_file_seen){0, -1, 0, 0};
     if (stat(path, &now) == 0) {
@@ -46,8 +44,8 @@ static inline void ps_file_stat(const char *path, ps_file_seen *out)
 }
 
 /* The last bytes of a file into `room`, as many as it has, `length` at most. */
-static inline void ps_file_read_end(const char *path, uint8_t *room, size_t length, ps_file_seen *out)
-{
+static inline void ps_file_read_end(const char *path, uint8_t *room, size_t length,
+                                    ps_file_seen *out) {
     struct stat now;
     *out = (ps_file_seen){0, -1, 0, 0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -66,8 +64,7 @@ static inline void ps_file_read_end(const char *path, uint8_t *room, size_t leng
 }
 
 /* A clock that only goes on, in nanoseconds. */
-static inline int64_t ps_files_clock(void)
-{
+static inline int64_t ps_files_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
@@ -77,21 +74,19 @@ static inline int64_t ps_files_clock(void)
 
 enum { PS_FILES = 0 };
 
-static inline void ps_file_stat(const char *path, ps_file_seen *out)
-{
+static inline void ps_file_stat(const char *path, ps_file_seen *out) {
     (void)path;
     *out = (ps_file_seen){0, -1, 0, 0};
 }
 
-static inline void ps_file_read_end(const char *path, uint8_t *room, size_t length, ps_file_seen *out)
-{
+static inline void ps_file_read_end(const char *path, uint8_t *room, size_t length,
+                                    ps_file_seen *out) {
     (void)room;
     (void)length;
     ps_file_stat(path, out);
 }
 
-static inline int64_t ps_files_clock(void)
-{
+static inline int64_t ps_files_clock(void) {
     return 0;
 }
 

@@ -57,23 +57,30 @@ cdef class Names:
         PyMem_Free(<void *>self.at)
 
 
-def seen(Names names):
-    """What tells the versions of files.
+cdef Py_ssize_t _checked(Names names, Py_ssize_t start, Py_ssize_t stop) except -1:
+    """How many files lie from `start` to `stop`."""
+    if not 0 <= start <= stop <= names.n:
+        raise CoreError(<int>PS_INVALID, None, f"files {start} to {stop} of {names.n}")
+    return stop - start
+
+
+def seen(Names names, Py_ssize_t start, Py_ssize_t stop):
+    """What tells the versions of some of the files.
 
     Returns
     -------
     bytes
-        int64[n, FIELDS], nothing of which is read; a negative size where no regular file has the name.
+        int64[stop - start, FIELDS], nothing of which is read; a negative size where no regular file has the name.
     """
-    made = PyBytes_FromStringAndSize(NULL, names.n * <Py_ssize_t>sizeof(ps_file_seen))
+    cdef Py_ssize_t i = 0, n = _checked(names, start, stop)
+    made = PyBytes_FromStringAndSize(NULL, n * <Py_ssize_t>sizeof(ps_file_seen))
     cdef ps_file_seen *out = <ps_file_seen *>PyBytes_AsString(made)
-    cdef Py_ssize_t i = 0, n = names.n
     cdef int64_t until
     while i < n:
         with nogil:
             until = ps_files_clock() + PAUSE
             while i < n:
-                ps_file_stat(names.at[i], &out[i])
+                ps_file_stat(names.at[start + i], &out[i])
                 i += 1
                 if ps_files_clock() > until:
                     break
@@ -81,22 +88,22 @@ def seen(Names names):
     return made
 
 
-def read_ends(Names names, places, room):
-    """Read the last bytes of files.
+def read_ends(Names names, Py_ssize_t start, Py_ssize_t stop, places, room):
+    """Read the last bytes of some of the files.
 
     Parameters
     ----------
-    places : buffer of int64[n, 2]
+    places : buffer of int64[stop - start, 2]
         Where in `room` those of each file go, and how many there is room for.
     room : writable buffer
 
     Returns
     -------
     bytes
-        int64[n, FIELDS]; nothing is read of what is no regular file, or cannot be read.
+        int64[stop - start, FIELDS]; nothing is read of what is no regular file, or cannot be read.
     """
     cdef Held given = Held(places)
-    cdef Py_ssize_t i = 0, n = names.n
+    cdef Py_ssize_t i = 0, n = _checked(names, start, stop)
     cdef const int64_t *at = given.int64s(2 * <size_t>n)
     cdef Py_buffer view
     cdef int64_t until
@@ -113,7 +120,8 @@ def read_ends(Names names, places, room):
             with nogil:
                 until = ps_files_clock() + PAUSE
                 while i < n:
-                    ps_file_read_end(names.at[i], <uint8_t *>view.buf + at[2 * i], <size_t>at[2 * i + 1], &out[i])
+                    ps_file_read_end(names.at[start + i], <uint8_t *>view.buf + at[2 * i], <size_t>at[2 * i + 1],
+                                     &out[i])
                     i += 1
                     if ps_files_clock() > until:
                         break

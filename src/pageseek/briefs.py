@@ -26,6 +26,7 @@ from pageseek.report import Report
 from pageseek.request import Request, Scope
 from pageseek.storage import Known, Source, Version
 from pageseek.storage.local import version_of
+from pageseek.workers import cores
 
 FEW = 8  # files that are as quickly opened one by one
 FIRST, FIRST_LIMITED, MOST = 64, 8, 1024  # files at a time; at first, then more
@@ -106,7 +107,8 @@ class Briefs:
         self._gone = _nothing(0)
         self._next_left: npt.NDArray[np.int64] | None = None
         self._size = FIRST if request.limit is None else FIRST_LIMITED
-        self._reader = Reader(request.limits.max_metadata_bytes)
+        self._threads = request.threads or cores()
+        self._reader = Reader(request.limits.max_metadata_bytes, self._threads)
         self._pause, self._paused = 1, False
         self._seen = self._matched = 0  # files of these
 
@@ -142,7 +144,8 @@ class Briefs:
         return Gone(stop - start, sums["bytes"], sums["groups"], sums["rows"], by)
 
     def _look(self, at: int) -> None:
-        if at >= self._stop and self._kinds:
+        # of the first nothing is known: where a limit may spare the others they are not looked at yet
+        if at >= self._stop and (self._kinds or (not self._stop and self._request.limit is None)):
             self._next(at)
 
     def end(self, at: int) -> Known | None:
@@ -150,7 +153,6 @@ class Briefs:
         if not self._begin <= at < self._stop or self._batch is None:
             return None
         place = self._places.item(at - self._begin)
-        self._places[at - self._begin] = -1  # it is like none of those before
         return self._batch.end(place).known if place >= 0 else None
 
     def learn(self, file: ParquetFile, scope: Scope, source: Source, at: int | None) -> None:
@@ -172,7 +174,6 @@ class Briefs:
         except PageseekError:  # of a column whose values cannot be: who needs them will say so
             return
         self._kinds[folders] = [kind, *known[: KINDS - 1]]
-        self._reader.expect(file.footer.nbytes)
         left = self._positions_of((self._places >= 0) & (self._found[:, 0] < 0))
         if not self._plain:
             left = left[[self._folders(self._sources[i]) == folders for i in left.tolist()]]
@@ -238,16 +239,14 @@ class Briefs:
         """The ends of the next files, and the position of each."""
         sources, stop = self._sources, min(at + self._size, len(self._sources))
         asked = [
-            i
-            for i in range(at, stop)
-            if sources[i].filesystem is None and sources[i].data is None
+            i for i in range(at, stop) if sources[i].filesystem is None and sources[i].data is None
         ]
         if not self._plain:  # else the same is true of all
             asked = [i for i in asked if self._asked(sources[i])]
         elif not self._asked(sources[at]):
             asked = []
         paths = tuple([sources[i].path for i in asked])
-        batch = cache.batch(paths, self._request.limits.max_metadata_bytes)
+        batch = cache.batch(paths, self._request.limits.max_metadata_bytes, self._threads)
         if batch is None:
             reader = self._reader
             requests, read = reader.requests, reader.bytes

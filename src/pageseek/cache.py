@@ -211,11 +211,11 @@ class FileCache:
                 self._drop(len(self._files) - self._most())
             self._shrink()
 
-    def batch(self, paths: tuple[str, ...], limit: int) -> Batch | None:
+    def batch(self, paths: tuple[str, ...], limit: int, threads: int = 1) -> Batch | None:
         """The ends of these local files, if they were read together, with this limit, and all lie there as they were."""
         with self._lock:
             batch = self._batches.get(paths)
-        if batch is None or batch.limit != limit or not batch.is_current():
+        if batch is None or batch.limit != limit or not batch.is_current(threads):
             return None
         with self._lock:
             if paths in self._batches:

@@ -19,8 +19,12 @@ SLACK = 8  # one part in so many by which the next footer may be longer, and 64 
 USUAL = 0.9  # the share of footers that the next read is to have whole
 FOOT = 8  # bytes behind a footer: its length, and the magic number
 MAGIC = int.from_bytes(b"PAR1", "little")
-AT, LENGTH, FOOTER = range(3)  # of what was read of a file: where it lies, its bytes, those of its footer
+AT, LENGTH, FOOTER = range(
+    3
+)  # of what was read of a file: where it lies, its bytes, those of its footer
 Int64s = npt.NDArray[np.int64]
+_NOTHING_SEEN, _NOTHING_READ = np.zeros((2, 0, 3), np.int64)
+_NO_FEET = np.zeros((0, 2), "<u4")
 
 
 class End(NamedTuple):
@@ -132,9 +136,9 @@ class Batch:
         """What lies before the footers is looked at no more."""
         self.tails = memoryview(b"")
 
-    def is_current(self) -> bool:
+    def is_current(self, threads: int = 1) -> bool:
         """Whether all files lie there as they were."""
-        now = seen_now(self._names)[: self.looked_at]
+        now = seen_now(self._names, threads)[: self.looked_at]
         return np.array_equal(now[self.places], self._seen[self.places])
 
 
@@ -147,67 +151,90 @@ class Reader:
         What was read so far.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit, self._length = limit, TAIL
+    def __init__(self, limit: int, threads: int = 1) -> None:
+        self._limit, self._threads = limit, threads
+        self._length = 0  # bytes that are read of an end; nothing is known yet
         self.requests = self.bytes = 0
-
-    def expect(self, footer: int) -> None:
-        """A file like those that are to come has a footer of so many bytes."""
-        if footer + FOOT > self._length:
-            self._length = min(_with_slack(footer), LONGEST)
 
     def read(self, paths: tuple[str, ...]) -> Batch:
         """The ends of the first of some files, no more than are to be held at once."""
-        now, each = time.time_ns(), self._length
+        now = time.time_ns()
+        names = Names(paths[: HELD // TAIL])
+        first = np.empty(TAIL if paths and not self._length else 0, np.uint8)
+        seen, spans = _NOTHING_SEEN, _NOTHING_READ
+        if len(first):  # it says how many bytes are to be read of the others
+            seen, spans = self._read(names, 0, _spans(1, 0, TAIL), first, now)
+            self._learn(spans[:, FOOTER])
+        done, each = len(spans), max(self._length, TAIL)
         n = min(len(paths), max(HELD // each, 1))
-        names = Names(paths[:n])
-        spans = np.full((n, 3), -1, np.int64)
-        spans[:, AT], spans[:, LENGTH] = np.arange(n) * each, each
-        room = np.empty(n * each, np.uint8)
-        seen = self._read(names, spans, room, now)
-        # footers that are longer than that are read again, as far as there is room
-        again = np.flatnonzero(spans[:, FOOTER] > spans[:, LENGTH] - FOOT)
-        if len(again):
-            lengths = _with_slack(spans[again, FOOTER])
-            before = spans[again, LENGTH]
-            # what is held when the end of each has been read
-            held = (again + 1) * each + np.cumsum(lengths) - np.cumsum(before)
-            fit = max(int(np.searchsorted(held, HELD, "right")), 1)
-            if fit < len(again):
-                n = int(again[fit])
-                again, lengths = again[:fit], lengths[:fit]
-            more = np.full((fit, 3), -1, np.int64)
-            more[:, LENGTH], more[:, AT] = lengths, np.cumsum(lengths) - lengths
-            beside = np.empty(int(lengths.sum()), np.uint8)
-            told = self._read(Names([paths[i] for i in again.tolist()]), more, beside, now)
-            more[more[:, FOOTER] > more[:, LENGTH] - FOOT, FOOTER] = -1  # it grew meanwhile
-            more[:, AT] += len(room)
-            seen[again], spans[again] = told, more
-            room = np.concatenate([room, beside])
-        feet = np.sort(spans[:n, FOOTER])
-        feet = feet[feet >= 0]
-        if len(feet):
-            self._length = max(_with_slack(int(feet[int(USUAL * (len(feet) - 1))])), TAIL)
-        if n < len(spans):
-            names = Names(paths[:n])
+        room = np.empty(len(first) + (n - done) * each, np.uint8)
+        room[: len(first)] = first
+        others = self._read(names, done, _spans(n - done, len(first), each), room, now)
+        seen, spans = np.concatenate([seen, others[0]]), np.concatenate([spans, others[1]])
+        n, room = self._read_again(paths, seen, spans, room, now)
+        self._learn(spans[:n, FOOTER])
         return Batch(paths, names, memoryview(room), seen[:n], spans[:n], self._limit)
 
-    def _read(self, names: Names, spans: Int64s, room: npt.NDArray[np.uint8], now: int) -> Int64s:
-        """Read ends into a room; the spans are given the bytes that were read, and those of the footers, -1 where there
-        is none. Returns what tells the versions.
+    def _read_again(
+        self,
+        paths: tuple[str, ...],
+        seen: Int64s,
+        spans: Int64s,
+        room: npt.NDArray[np.uint8],
+        now: int,
+    ) -> tuple[int, npt.NDArray[np.uint8]]:
+        """Read the footers that are longer than what was read, as far as there is room. Returns how many files were looked
+        at, and the room with what was read.
         """
-        found = read_ends(names, spans[:, :FOOTER], room, now)
+        again = np.flatnonzero(spans[:, FOOTER] > spans[:, LENGTH] - FOOT)
+        if not len(again):
+            return len(spans), room
+        lengths = _with_slack(spans[again, FOOTER])
+        # what is held when the end of each has been read
+        held = np.cumsum(spans[:, LENGTH])[again] + np.cumsum(lengths - spans[again, LENGTH])
+        fit, n = max(int(np.searchsorted(held, HELD, "right")), 1), len(spans)
+        if fit < len(again):
+            n, again, lengths = int(again[fit]), again[:fit], lengths[:fit]
+        beside = np.empty(int(lengths.sum()), np.uint8)
+        those = Names([paths[i] for i in again.tolist()])
+        told, more = self._read(those, 0, _spans(len(again), 0, lengths), beside, now)
+        more[more[:, FOOTER] > more[:, LENGTH] - FOOT, FOOTER] = -1  # it grew meanwhile
+        more[:, AT] += len(room)
+        seen[again], spans[again] = told, more
+        return n, np.concatenate([room, beside])
+
+    def _learn(self, feet: Int64s) -> None:
+        feet = np.sort(feet[feet >= 0])
+        if len(feet):
+            self._length = max(_with_slack(int(feet[int(USUAL * (len(feet) - 1))])), TAIL)
+
+    def _read(
+        self, names: Names, start: int, spans: Int64s, room: npt.NDArray[np.uint8], now: int
+    ) -> tuple[Int64s, Int64s]:
+        """Read the ends of files from `start` on into a room. Returns what tells the versions, and the spans as they were
+        read; a footer of -1 byte where there is none.
+        """
+        found = read_ends(names, start, spans[:, :FOOTER], room, now, self._threads)
         seen, read = found[:, :3], found[:, 3]
-        self.requests, self.bytes = self.requests + int((read > 0).sum()), self.bytes + int(read.sum())
+        self.requests, self.bytes = (
+            self.requests + int((read > 0).sum()),
+            self.bytes + int(read.sum()),
+        )
         whole = (read >= 4 + FOOT) & (read == np.minimum(spans[:, LENGTH], seen[:, 1]))
-        spans[:, LENGTH] = read
         at = np.where(whole, spans[:, AT] + read - FOOT, 0)
-        last = room[at[:, None] + np.arange(FOOT)].view("<u4")
+        last = room[at[:, None] + np.arange(FOOT)].view("<u4") if len(at) else _NO_FEET
         foot = last[:, 0].astype(np.int64)
         most = np.minimum(seen[:, 1] - 4 - FOOT, min(LONGEST, self._limit))
         sound = whole & (last[:, 1] == MAGIC) & (foot <= most)
-        spans[:, FOOTER] = np.where(sound, foot, -1)
-        return seen
+        return seen, np.column_stack([spans[:, AT], read, np.where(sound, foot, -1)])
+
+
+def _spans(n: int, at: int, length: int | Int64s) -> Int64s:
+    """Places for the ends of n files, one behind the other."""
+    made = np.full((n, 3), -1, np.int64)
+    made[:, LENGTH] = length
+    made[:, AT] = at + np.cumsum(made[:, LENGTH]) - made[:, LENGTH]
+    return made
 
 
 def _with_slack(footer: Any) -> Any:

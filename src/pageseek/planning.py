@@ -96,15 +96,21 @@ def prepare(
         if not may and not counted:  # what a folder says is so: the file is not even opened
             report.files.prune(PARTITION, 1)
             continue
+        file = made = settled = None
         brief = survey.brief(at)
-        settled = made = None
+        if brief is None:
+            file, scope = survey.open(source, at)
+            brief = survey.brief(
+                at, file
+            )  # it may have shown how to read the footers of others, and its own
         if brief is not None:
             settled = _settled(brief, source, request, left, report, lazy, first_row, may, fold)
         if brief is not None and settled is not None:
             groups, proof = settled
             version, num_rows = brief.version, brief.num_rows
         else:
-            file, scope = survey.open(source, at, brief)
+            if file is None:
+                file, scope = survey.open(source, at, brief)
             version, num_rows = file.store.version, file.num_rows
             if not version.strong:
                 report.version = "weak"
@@ -258,9 +264,12 @@ class _Survey:
                 self._scopes.said,
             )
 
-    def brief(self, at: int) -> Brief | None:
-        """What the footer of a file says, if it was read with others."""
-        return None if self._briefs is None else self._briefs.of(at)
+    def brief(self, at: int, opened: ParquetFile | None = None) -> Brief | None:
+        """What the footer of a file says, if it was read with others, and of the version that was opened."""
+        found = None if self._briefs is None else self._briefs.of(at)
+        if found is None or opened is None or found.version == opened.store.version:
+            return found
+        return None
 
     def gone(self, at: int) -> Gone | None:
         """The files from a position on of which nothing is left, if that is known of several at once."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pageseek._core import files
+
 from pageseek.ends import FOOT, HELD, TAIL, Batch, Reader
 from pageseek.errors import CoreError
 from pageseek.storage import local
@@ -90,7 +91,7 @@ def test_the_last_bytes_of_odd_files(tmp_path: Path, length: int) -> None:
     n = len(paths)
     room = np.full(n * length + 7, 0xEE, np.uint8)
     places = np.stack([7 + np.arange(n)[::-1] * length, np.full(n, length)], axis=1)
-    found = local.read_ends(local.Names(paths), places, room, time.time_ns())
+    found = local.read_ends(local.Names(paths), 0, places, room, time.time_ns())
     for path, (at, _), (node, size, time_ns, read) in zip(
         paths, places.tolist(), found.tolist(), strict=True
     ):
@@ -113,13 +114,13 @@ def test_a_file_that_goes_on_to_be_written_is_not_read(
     names, places = local.Names([old, new]), np.array([[0, 20], [20, 20]], np.int64)
     settled: dict[int, bool] = {os.stat(new).st_ino: False, os.stat(old).st_ino: True}
     monkeypatch.setattr(local, "_settled", lambda fd: (now := os.fstat(fd), settled[now.st_ino]))
-    found = local.read_ends(names, places, np.zeros(40, np.uint8), OLD - local.TICK)
+    found = local.read_ends(names, 0, places, np.zeros(40, np.uint8), OLD - local.TICK)
     assert found[:, 3].tolist() == [20, 0] and found[1, 1] < 0
     # such as were last written long before: nobody is asked twice
     monkeypatch.setattr(local, "_settled", lambda fd: pytest.fail("asked"))
     if names.core is not None:
         later = OLD + 2 * local.TICK + 1
-        assert local.read_ends(names, places, np.zeros(40, np.uint8), later)[:, 3].tolist() == [20, 20]  # fmt: skip
+        assert local.read_ends(names, 0, places, np.zeros(40, np.uint8), later)[:, 3].tolist() == [20, 20]  # fmt: skip
 
 
 @pytest.mark.usefixtures("together")
@@ -142,7 +143,9 @@ def test_footers_of_all_lengths(tmp_path: Path, lengths: list[int], expected: in
     data = [foot(length, salt=i) for i, length in enumerate(lengths)]
     paths = tuple(put(tmp_path / f"{i:03}", one) for i, one in enumerate(data))
     reader, done = Reader(LIMIT), 0
-    reader.expect(expected)
+    if expected:
+        reader.read((put(tmp_path / "before", foot(expected)),))
+        reader.requests = reader.bytes = 0
     while done < len(paths):
         batch = reader.read(paths[done:])
         assert 0 < batch.looked_at <= len(paths) - done
@@ -219,15 +222,53 @@ def test_no_files_at_all() -> None:
 
 
 @pytest.mark.skipif(not files.AVAILABLE, reason="not on this system")
+@pytest.mark.parametrize(("start", "stop"), [(-1, 1), (0, 3), (2, 1), (3, 3)])
+def test_files_that_are_none_of_the_names(tmp_path: Path, start: int, stop: int) -> None:
+    names = files.Names([str(tmp_path / "a"), str(tmp_path / "b")])
+    with pytest.raises(CoreError, match=f"files {start} to {stop} of 2"):
+        files.seen(names, start, stop)
+    with pytest.raises(CoreError, match=f"files {start} to {stop} of 2"):
+        files.read_ends(names, start, stop, bytes(64), bytearray(10))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5, 64])
+def test_threads_share_the_files(
+    tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "SHARED", 7)
+    n = 100
+    paths = tuple(put(tmp_path / f"{i:03}", foot(20 + i, salt=i)) for i in range(n))
+    names = local.Names(paths)
+    told = local.seen_now(names, threads)
+    assert [tuple(one) for one in told.tolist()] == [local.seen(os.stat(path)) for path in paths]
+    batch = Reader(LIMIT, threads).read(paths)
+    assert batch.places == list(range(n)) and batch.is_current(threads)
+    for place, path in enumerate(paths):
+        check(batch, place, Path(path).read_bytes(), path)
+    os.utime(paths[n - 1], ns=(1, 1))
+    assert not batch.is_current(threads)
+
+
+def test_what_fails_in_a_thread_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not files.AVAILABLE:
+        pytest.skip("not on this system")
+    monkeypatch.setattr(local, "SHARED", 1)
+    names = local.Names([str(tmp_path / str(i)) for i in range(8)])
+    places = np.array([[0, 4]] * 7 + [[9, 4]], np.int64)  # the last has no room
+    with pytest.raises(CoreError, match="4 bytes at 9 of 10"):
+        local.read_ends(names, 0, places, np.zeros(10, np.uint8), 0, threads=4)
+
+
+@pytest.mark.skipif(not files.AVAILABLE, reason="not on this system")
 @pytest.mark.parametrize("place", [(-1, 4), (0, -1), (0, 11), (11, 0), (7, 4), (1 << 62, 1 << 62)])
 def test_places_outside_of_the_room(tmp_path: Path, place: tuple[int, int]) -> None:
     names = files.Names([put(tmp_path / "a", b"abcd")])
     with pytest.raises(CoreError, match="of 10"):
-        files.read_ends(names, struct.pack("2q", *place), bytearray(10))
+        files.read_ends(names, 0, 1, struct.pack("2q", *place), bytearray(10))
     with pytest.raises(CoreError):
-        files.read_ends(names, b"", bytearray(10))
+        files.read_ends(names, 0, 1, b"", bytearray(10))
     with pytest.raises(BufferError):
-        files.read_ends(names, bytes(16), bytes(10))
+        files.read_ends(names, 0, 1, bytes(16), bytes(10))
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="not on this system")
@@ -245,18 +286,22 @@ def test_signals_are_looked_at_between_files(
 
     names = files.Names([put(tmp_path / "a", b"abcd")] * 400_000)
     start = time.perf_counter()
-    files.seen(names)
+    files.seen(names, 0, names.n)
     whole = time.perf_counter() - start  # about a second
     main = threading.main_thread().ident
     assert main is not None
     before = signal.signal(signal.SIGUSR1, ring)
     timer = threading.Timer(whole / 20, signal.pthread_kill, (main, signal.SIGUSR1))
+
+    def rung() -> None:
+        timer.start()
+        files.seen(names, 0, names.n)
+        timer.join()
+
     try:
         start = time.perf_counter()
         with pytest.raises(Rung):
-            timer.start()
-            files.seen(names)
-            timer.join()
+            rung()
         assert time.perf_counter() - start < 0.6 * whole
     finally:
         timer.cancel()

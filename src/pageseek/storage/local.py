@@ -7,8 +7,9 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,7 @@ SHARE_ALL = 0x1 | 0x2 | 0x4  # FILE_SHARE_READ, FILE_SHARE_WRITE, FILE_SHARE_DEL
 
 Seen = tuple[int, int, int]
 Int64s = npt.NDArray[np.int64]
+SHARED = 128  # files that are worth a thread
 NOTHING = 0, -1, 0, 0  # of what cannot be read: as files.FIELDS
 
 
@@ -115,11 +117,12 @@ class Names:
                 self.core = files.Names(paths)
 
 
-def seen_now(names: Names) -> Int64s:
+def seen_now(names: Names, threads: int = 1) -> Int64s:
     """What tells the versions of files, `Seen` each; a negative size where there is no regular file."""
-    if names.core is not None:
-        return _records(files.seen(names.core))[:, :3]
-    found = np.full((len(names.paths), 3), NOTHING[:3], np.int64)
+    core, n = names.core, len(names.paths)
+    if core is not None:
+        return _shared(partial(files.seen, core), n, threads)[:, :3]
+    found = np.full((n, 3), NOTHING[:3], np.int64)
     for i, path in enumerate(names.paths):
         with suppress(OSError, ValueError, OverflowError):
             now = os.stat(path)
@@ -128,11 +131,20 @@ def seen_now(names: Names) -> Int64s:
     return found
 
 
-def read_ends(names: Names, places: Int64s, room: npt.NDArray[np.uint8], now: int) -> Int64s:
+def read_ends(
+    names: Names,
+    start: int,
+    places: Int64s,
+    room: npt.NDArray[np.uint8],
+    now: int,
+    threads: int = 1,
+) -> Int64s:
     """Read the last bytes of files, each into its place in `room`; nothing stays open.
 
     Parameters
     ----------
+    start : int
+        The first of the files; as many are read as have places.
     places : int64 array of shape (n, 2)
         Where in `room` the bytes of each file go, and how many may.
     now : int
@@ -144,23 +156,55 @@ def read_ends(names: Names, places: Int64s, room: npt.NDArray[np.uint8], now: in
         What tells the version of each file, and the bytes; no bytes, and a negative size, of what cannot be read, and of
         a file that was written just now, so that bytes that are written next may go by the same version.
     """
-    if names.core is not None:
-        found = _records(files.read_ends(names.core, np.ascontiguousarray(places), room)).copy()
+    core, n = names.core, len(places)
+    if core is not None:
+        flat = np.ascontiguousarray(places)
+
+        def some(begin: int, end: int) -> bytes:
+            return files.read_ends(core, start + begin, start + end, flat[begin:end], room)
+
+        found = _shared(some, n, threads).copy()
         left = np.flatnonzero((found[:, 1] >= 0) & (found[:, 2] >= now - TICK)).tolist()
     else:
-        found = np.full((len(names.paths), 4), NOTHING, np.int64)
-        left = range(len(names.paths))
+        found, left = np.full((n, 4), NOTHING, np.int64), range(n)
     whole = memoryview(room)
     for i in left:
         at, length = places[i].tolist()
         found[i] = NOTHING
         with suppress(OSError, ValueError, OverflowError):  # who opens it will say what is wrong
-            found[i] = _read_end(names.paths[i], whole[at : at + length]) or NOTHING
+            found[i] = _read_end(names.paths[start + i], whole[at : at + length]) or NOTHING
     return found
 
 
-def _records(made: bytes) -> Int64s:
-    return np.frombuffer(made, np.int64).reshape(-1, len(files.FIELDS))
+def _shared(work: Callable[[int, int], bytes], n: int, threads: int) -> Int64s:
+    """What is found out of n files in a row, each thread asking for some of them. `work`: takes the first, and the first
+    that is not asked for.
+    """
+    parts = max(min(threads, n // SHARED), 1)
+    marks = [n * i // parts for i in range(parts + 1)]
+    made: list[bytes] = [b""] * parts
+    failed: list[BaseException] = []
+
+    def do(i: int) -> None:
+        try:
+            made[i] = work(marks[i], marks[i + 1])
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failed.append(error)
+
+    beside = []
+    for i in range(1, parts):
+        beside.append(threading.Thread(target=do, args=(i,), daemon=True))
+        try:
+            beside[-1].start()
+        except RuntimeError:  # none can be started, as when the interpreter ends
+            beside.pop()
+            do(i)
+    do(0)
+    for thread in beside:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return np.frombuffer(b"".join(made), np.int64).reshape(-1, len(files.FIELDS))
 
 
 def _read_end(path: str, room: memoryview) -> tuple[int, int, int, int] | None:
