@@ -32,8 +32,10 @@ FILES = 1000
 ROWS = {"narrow": 5_000, "wide": 20_000}
 CATEGORIES, IN_EACH = 200, 12
 RARE, IN_FILES = "category-0993", 5
+SINGLE, IN_FILE = "category-0997", 613
 ROUNDS, WARM = 5, 7
 CASES = {
+    "single": (SINGLE, "a category of one of the files"),
     "rare": (RARE, f"a category of {IN_FILES} of the files"),
     "none": ("category-0500x", "one of none of them, between the least and the greatest"),
     "usual": ("category-0100", "one of some 80 of them"),
@@ -85,7 +87,8 @@ def wide(i: int, categories: Sequence[str], random: np.random.Generator) -> pa.T
 def files(folder: Path, shape: str) -> Path:
     """The files of a shape, made if they are not there."""
     made = folder / f"many-{shape}"
-    if (made / "done").exists():
+    done, what = made / "done", repr((FILES, ROWS[shape], CATEGORIES, IN_EACH, CASES))
+    if done.exists() and done.read_text() == what:
         return made
     made.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(7)
@@ -94,11 +97,13 @@ def files(folder: Path, shape: str) -> Path:
         mine = random.choice(names, IN_EACH, replace=False).tolist()
         if i % (FILES // IN_FILES) == 37:
             mine.append(RARE)
+        if i == IN_FILE:
+            mine.append(SINGLE)
         table = (narrow if shape == "narrow" else wide)(i, mine, random)
         path = made / f"part-{i:04}.parquet"
         pq.write_table(table, path, compression="zstd", write_page_index=True)
         ps.index.attach(path, page_index=False, distinct=["category"], in_place=True)
-    (made / "done").touch()
+    done.write_text(what)
     return made
 
 
@@ -192,13 +197,14 @@ def bytes_read(folder: Path, value: str) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as held:
         log = Path(held) / "calls"
         calls = "trace=pread64,preadv,preadv2,read,readv"
-        before = ["strace", "-f", "--seccomp-bpf", "-y", "-s", "0", "-e", calls, "-o", str(log)]
+        # a log for each thread: in one for all, a call that another thread interrupts is in two pieces
+        before = ["strace", "-ff", "--seccomp-bpf", "-y", "-s", "0", "-e", calls, "-o", str(log)]
         ask("pageseek", folder, value, 0, before)
         found: dict[str, int] = {}
-        for name, size in re.findall(
-            rf"<{re.escape(str(folder))}/([^>]+)>.*= (\d+)$", log.read_text(), re.M
-        ):
-            found[name] = found.get(name, 0) + int(size)
+        call = re.compile(rf"<{re.escape(str(folder))}/([^>]+)>.*= (\d+)$", re.M)
+        for one in Path(held).iterdir():
+            for name, size in call.findall(one.read_text()):
+                found[name] = found.get(name, 0) + int(size)
     return found
 
 

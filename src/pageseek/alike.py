@@ -23,7 +23,6 @@ from pageseek.schema import Leaf
 from pageseek.types import Options
 
 SHARE = 4  # one of so many files that have lists is enough to look at the lists of all
-MOST_ROWS = 1 << 40  # of a row group
 # of a file of which nothing is left: 1, its bytes, row groups and rows; whether a list of values had a part in that, the
 # row groups and rows that it ruled out
 GONE = "files", "bytes", "groups", "rows", "listed_files", "listed_groups", "listed_rows"
@@ -46,9 +45,9 @@ class Alike:
         self, kind: Kind, records: Records, batch: Batch, use: frozenset[str], report: Report
     ) -> None:
         self.kind, self.records, self.counts = kind, records, records.counts
-        # one that claims so many rows is left out of sums
-        self.alone = records.of_files(np.array(records.counts, np.int64) > MOST_ROWS) > 0
+        self.alone = records.huge.copy()
         self.final: list[bool] = [False] * len(self.counts)
+        self.sound: list[bool] = []  # nothing is known before `look`
         self._exact: dict[
             int, Flags
         ] = {}  # by the id of a test: row groups whose values were asked
@@ -127,7 +126,7 @@ class Alike:
         """Of each file the columns of GONE, zero of one of which something is left."""
         records = self.records
         may, said = (np.frombuffer(one, np.bool_) for one in (self.may, self.said))
-        counts = np.array(self.counts, np.int64)
+        counts = records.rows
         listed = said & ~may
         of_files = records.of_files
         # one without rows, and without statistics, would be told apart
@@ -159,7 +158,7 @@ class Alike:
 
         sound, start, size = self.records.placed(kind)
         sounds = np.asarray(sound.all(axis=1))
-        self.sound: list[bool] = sounds.tolist()
+        self.sound = sounds.tolist()
         self._sizes = np.where(sound, size, 0)
         every = self._sizes.sum(axis=1)
         self.costs = (every.tolist(), (self._sizes * kind.wanted).sum(axis=1).tolist())

@@ -7,7 +7,7 @@ or is not settled by the footer is left to who opens files one by one; nothing h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from pageseek.predicate.bound import BoundConst
 from pageseek.prune import DISTINCT, STATISTICS
 from pageseek.report import Report
 from pageseek.request import Request, Scope
-from pageseek.storage import Known, Source, Version
+from pageseek.storage import Known, Source, Sources, Version
 from pageseek.storage.local import version_of
 from pageseek.workers import cores
 
@@ -85,7 +85,7 @@ class Briefs:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sources,
         request: Request,
         report: Report,
         asked: Callable[[Source], bool],
@@ -94,7 +94,7 @@ class Briefs:
         self._sources, self._request, self._report = sources, request, report
         self._asked, self._folders = asked, folders
         self._account = report.chunks is not None
-        self._plain = not any(source.partitions for source in sources)  # all lie in one folder
+        self._plain = not sources.in_folders
         self._kinds: dict[Hashable, list[Kind]] = {}
         self._batch: Batch | None = None
         self._begin = self._stop = 0  # positions of the files that were looked at
@@ -238,14 +238,20 @@ class Briefs:
     def _fetch(self, at: int) -> tuple[Batch, npt.NDArray[np.int64]]:
         """The ends of the next files, and the position of each."""
         sources, stop = self._sources, min(at + self._size, len(self._sources))
-        asked = [
-            i for i in range(at, stop) if sources[i].filesystem is None and sources[i].data is None
-        ]
-        if not self._plain:  # else the same is true of all
-            asked = [i for i in asked if self._asked(sources[i])]
-        elif not self._asked(sources[at]):
-            asked = []
-        paths = tuple([sources[i].path for i in asked])
+        asked = np.arange(at, stop)
+        if sources.paths is None:
+            at_hand = [
+                source.filesystem is None and source.data is None for source in sources[at:stop]
+            ]
+            asked = asked[at_hand]
+        if self._plain:  # the same is true of all
+            asked = asked if self._asked(sources[at]) else NONE
+        else:
+            asked = asked[[self._asked(sources[i]) for i in asked.tolist()]]
+        if len(asked) == stop - at and sources.paths is not None:
+            paths = sources.paths[at:stop]
+        else:
+            paths = tuple([sources[i].path for i in asked.tolist()])
         batch = cache.batch(paths, self._request.limits.max_metadata_bytes, self._threads)
         if batch is None:
             reader = self._reader
@@ -257,10 +263,10 @@ class Briefs:
             cache.add_batch(batch)
         asked = asked[: batch.looked_at]
         if batch.looked_at < len(paths):
-            self._stop = asked[-1] + 1
+            self._stop = int(asked[-1]) + 1
         else:
             self._stop = stop
-        return batch, np.array(asked, np.int64)
+        return batch, asked
 
     def _judge(self, kind: Kind, members: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Of the files at some positions keep those of a kind; the others are returned."""
@@ -277,14 +283,15 @@ class Briefs:
         for records in made:
             self._keep(kind, records)
         cache.measure_batch(batch)
-        return members[self._found[members - self._begin, 0] < 0]
+        unlike: npt.NDArray[np.bool_] = self._found[members - self._begin, 0] < 0
+        return members[unlike]
 
     def _keep(self, kind: Kind, records: Records) -> None:
         """Judge the row groups of files of one kind."""
         assert self._batch is not None
         try:
             alike = Alike(kind, records, self._batch, self._request.prune, self._report)
-            if self._account or kind.may_be_final:
+            if (self._account or kind.may_be_final) and 1 in alike.may:
                 alike.look()
         except PageseekError:  # who opens the file will say so, and of which it is
             return

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Self, TypeVar
 
 from pageseek.report import Report
-from pageseek.storage import RemoteStore, Source, Store, any_far
+from pageseek.storage import RemoteStore, Source, Sources, Store
 from pageseek.storage.requests import Wave
 from pageseek.storage.retry import Retries
 
@@ -109,7 +109,7 @@ def trusting(sources: Sequence[Source], answer: Callable[[Doubts | None], T]) ->
     """What a scan answers by what is known of its files; anew, each asked for its version before (None), where one of
     them turns out to be another.
     """
-    if not any_far(sources):
+    if not Sources.of(sources).far:
         return answer(None)
     with Doubts() as doubts:
         try:

@@ -42,6 +42,7 @@ from pageseek.types import ABSENT, Form
 
 RECORDS = 1 << 14  # column chunks at a time
 LISTS = 8 << 20  # bytes of lists that do not lie in the ends of the files
+MOST_ROWS = 1 << 40  # of a row group
 SCHEMA = b"ARROW:schema"
 KEYS = SCHEMA, KEY, PUBLISHED_KEY
 AT: dict[str, int] = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
@@ -71,8 +72,10 @@ class Records:
         The first row group of each file among all of these, and how many it has.
     pairs : int64 array of shape (files, KEYS, 2)
         Where in the footers the values of key-value pairs lie, and their lengths, or ABSENT.
-    counts : list of int
+    counts, rows : list of int, int64 array
         The rows of each row group.
+    huge : bool array
+        Files with a row group that claims so many rows that it is left out of sums.
     table : int64 array of shape (row groups, leaves, fields of a chunk)
     schemas, schema_of : list of bytes or None, int64 array
         The Arrow schemas that their writers put there, and which each file has.
@@ -95,6 +98,8 @@ class Records:
         self.first = np.cumsum(self.n) - self.n
         self.pairs = int64s(pairs).reshape(-1, len(KEYS), 2)[own]
         self.counts: list[int] = counts.cast("q").tolist()
+        self.rows = int64s(counts)
+        self.huge: Flags = self.of_files(self.rows > MOST_ROWS) > 0
         self.table = int64s(chunks).reshape(len(self.counts), leaves, len(AT))
         self.data = memoryview(data)
         self.schemas, self.schema_of = self._stored()
@@ -173,7 +178,7 @@ class Records:
         n = len(kind.read)
         if n not in self._placed:
             ends = np.repeat(self.sizes, self.n)[:, None]
-            counts = np.array(self.counts, np.int64)[:, None]
+            counts = self.rows[:, None]
             types = np.array([leaf.element.type for leaf in kind.read], np.int64)
             repeated = np.array([leaf.max_rep > 0 for leaf in kind.read], bool)
             self._placed[n] = sound_chunks(self.table[:, :n], types, repeated, counts, ends)

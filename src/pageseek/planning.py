@@ -25,7 +25,7 @@ from pageseek.prune import DISTINCT, STATISTICS, GroupProof, prune_groups
 from pageseek.report import Report
 from pageseek.request import FilePlan, GroupPlan, Opened, Request, Scope, Scopes
 from pageseek.shape import Shape, Union, hangs_on_types, tested_paths
-from pageseek.storage import Known, Source, any_far
+from pageseek.storage import Known, Source, Sources
 
 FILTER, PARTITION = "filter", "partition"
 # distant files that stay open from plan to reading, each of which would else be asked for its version again; and those
@@ -171,7 +171,7 @@ class _Survey:
         first: ParquetFile | None,
         doubts: Doubts | None = None,
     ) -> None:
-        self._sources, self._report, self._first = sources, report, first
+        self._sources, self._report, self._first = Sources.of(sources), report, first
         self._doubts = doubts
         self._single: pa.Schema | None = None
         self._union: Union | None = None
@@ -236,7 +236,7 @@ class _Survey:
 
     def _distant(self) -> Iterator[Source]:
         """The files that will be opened, in order, where they are far enough to be waited for side by side."""
-        if not any_far(self._sources):
+        if not self._sources.far:
             return
         request = self.request
         counted = request.take is not None or request.row_number is not None
@@ -254,7 +254,7 @@ class _Survey:
         if lazy and whole and n <= cache.capacity:
             return
         many = n >= FEW and self._union is not None and self._first is None
-        if many and not any_far(self._sources):
+        if many and not self._sources.far:
             counted = request.take is not None or request.row_number is not None
             self._briefs = Briefs(
                 self._sources,

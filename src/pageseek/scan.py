@@ -27,7 +27,7 @@ from pageseek.records import dataclass
 from pageseek.report import Report
 from pageseek.request import Opened, Request
 from pageseek.shape import Shape
-from pageseek.storage import Patience, Source, Types, any_far, resolve, typed
+from pageseek.storage import Patience, Source, Sources, Types, resolve, typed
 from pageseek.tables import batches_of, table_of
 from pageseek.types import Options
 
@@ -44,7 +44,7 @@ class Scan:
     Every method gives a new scan. Rows come out in file order.
     """
 
-    _sources: tuple[Source, ...]
+    _sources: Sources
     _request: Request
     _progress: bool | Watch = False
 
@@ -129,7 +129,7 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are asked for."""
-        if not any_far(self._sources):
+        if not self._sources.far:
             return self._batches()[1]
         doubts = Doubts()
         try:
@@ -498,7 +498,7 @@ def scan(
         limits=limits,
         shape=shape,
     )
-    return Scan(sources, request, progress)
+    return Scan(Sources.of(sources), request, progress)
 
 
 def _shaped(

@@ -15,7 +15,7 @@ import pytest
 import pageseek as ps
 from pageseek.opening import FAR_AHEAD, LIMITED_AHEAD, opened_in_order
 from pageseek.report import Report
-from pageseek.storage import Source
+from pageseek.storage import Source, Sources
 from pageseek.storage.local import LocalStore
 
 FILES, WAIT = 40, 0.05
@@ -46,7 +46,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     monkeypatch.setattr(LocalStore, "read", slowly)
     monkeypatch.setattr(LocalStore, "latency", WAIT)
     monkeypatch.setattr(Source, "far", True)
-    monkeypatch.setattr("pageseek.planning.any_far", lambda sources: True)
+    monkeypatch.setattr(Sources, "far", True)
     ps.clear_cache()
     yield counts
     ps.clear_cache()

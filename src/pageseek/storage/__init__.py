@@ -13,7 +13,7 @@ from pageseek.storage.base import Known, Store, Version
 from pageseek.storage.files import Begun
 from pageseek.storage.hive import Types, typed
 from pageseek.storage.remote import RemoteStore
-from pageseek.storage.resolve import Source, any_far, resolve
+from pageseek.storage.resolve import Source, Sources, resolve
 from pageseek.storage.retry import Patience
 
 __all__ = [
@@ -22,10 +22,10 @@ __all__ = [
     "Patience",
     "RemoteStore",
     "Source",
+    "Sources",
     "Store",
     "Types",
     "Version",
-    "any_far",
     "resolve",
     "typed",
 ]

@@ -166,7 +166,7 @@ def read_ends(
         found = _shared(some, n, threads).copy()
         left = np.flatnonzero((found[:, 1] >= 0) & (found[:, 2] >= now - TICK)).tolist()
     else:
-        found, left = np.full((n, 4), NOTHING, np.int64), range(n)
+        found, left = np.full((n, 4), NOTHING, np.int64), list(range(n))
     whole = memoryview(room)
     for i in left:
         at, length = places[i].tolist()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -112,9 +113,33 @@ class Source:
         return isinstance(self.filesystem, Files) and self.filesystem.bound
 
 
-def any_far(sources: Iterable[Source]) -> bool:
-    """Whether one of them is far. Of thousands of files at hand this is asked in no time."""
-    return any(source.far for source in sources if source.filesystem is not None)
+class Sources(tuple[Source, ...]):
+    """The files of a scan. What is true of all of them is found out once, though there be thousands."""
+
+    @classmethod
+    def of(cls, sources: Sequence[Source]) -> Sources:
+        """These files."""
+        return sources if isinstance(sources, cls) else cls(sources)
+
+    def __reduce__(self) -> Any:
+        return Sources, (tuple(self),)
+
+    @cached_property
+    def far(self) -> bool:
+        """Whether one of them is far."""
+        return any(source.far for source in self if source.filesystem is not None)
+
+    @cached_property
+    def in_folders(self) -> bool:
+        """Whether folders say something of one of them."""
+        return any(source.partitions for source in self)
+
+    @cached_property
+    def paths(self) -> tuple[str, ...] | None:
+        """Their paths, where all are opened by us on this machine's disk."""
+        if any(source.filesystem is not None or source.data is not None for source in self):
+            return None
+        return tuple([source.path for source in self])
 
 
 def resolve(
