@@ -278,7 +278,7 @@ class Briefs:
         made: list[Records] | None = batch.made.get(key)
         if made is None:
             limit = self._request.limits.max_metadata_bytes
-            made = Records.of(kind, batch, places.tolist(), limit)
+            made = Records.of(kind, batch, places, limit)
             cache.keep_made(batch, key, made)
         for records in made:
             self._keep(kind, records)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +53,7 @@ class Batch:
         The files, in their order.
     looked_at : int
         How many of them were; the others would have been too much.
-    places : list of int
+    places : int64 array
         Of the ends that could be had in the usual way.
     feet : bytes
         Their footers, each with its length and the magic number behind it.
@@ -85,7 +85,7 @@ class Batch:
         """
         self.paths, self.looked_at, self.limit = paths, len(spans), limit
         self._names, self._seen, self.sizes = names, seen, seen[:, 1]
-        self.places: list[int] = np.flatnonzero(spans[:, FOOTER] >= 0).tolist()
+        self.places = np.flatnonzero(spans[:, FOOTER] >= 0)
         ends = spans[:, AT] + spans[:, LENGTH]
         starts = ends - spans[:, FOOTER] - FOOT
         each = zip(starts[self.places].tolist(), ends[self.places].tolist(), strict=True)
@@ -116,7 +116,7 @@ class Batch:
         start, length = self.at[place].tolist()
         return End(self.feet[start : start + length + FOOT], self.seen(place))
 
-    def spans(self, members: Sequence[int]) -> Int64s:
+    def spans(self, members: Int64s) -> Int64s:
         """Where the last bytes of some files lie in `tails`, how many, the sizes of these files, and where in these their
         footers begin: shape (n, 4). No bytes once they are forgotten.
         """
@@ -139,6 +139,8 @@ class Batch:
     def is_current(self, threads: int = 1) -> bool:
         """Whether all files lie there as they were."""
         now = seen_now(self._names, threads)[: self.looked_at]
+        if len(self.places) == self.looked_at:
+            return np.array_equal(now, self._seen)
         return np.array_equal(now[self.places], self._seen[self.places])
 
 

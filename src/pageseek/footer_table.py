@@ -64,7 +64,7 @@ class Records:
 
     Attributes
     ----------
-    members : list of int
+    members : int64 array
         The places of the files in their batch.
     sizes : int64 array
         Of the files.
@@ -84,7 +84,7 @@ class Records:
     def __init__(
         self,
         data: bytes,
-        members: Sequence[int],
+        members: npt.NDArray[np.int64],
         groups: npt.NDArray[np.int64],
         pairs: memoryview,
         counts: memoryview,
@@ -93,7 +93,7 @@ class Records:
         sizes: npt.NDArray[np.int64],
     ) -> None:
         own = groups >= 0
-        self.members: list[int] = np.array(members, np.int64)[own].tolist()
+        self.members = members[own]
         self.sizes, self.n = sizes[own], groups[own]
         self.first = np.cumsum(self.n) - self.n
         self.pairs = int64s(pairs).reshape(-1, len(KEYS), 2)[own]
@@ -124,11 +124,13 @@ class Records:
         return int(table + 4 * self._lists)
 
     @classmethod
-    def of(cls, kind: Kind, batch: Batch, places: Sequence[int], limit: int) -> list[Records]:
+    def of(
+        cls, kind: Kind, batch: Batch, places: npt.NDArray[np.int64], limit: int
+    ) -> list[Records]:
         """Those of the files at some places of a batch that are like a kind."""
         names, feet = kind.like[0], batch.feet
-        begin = batch.at[:, 0].tolist()
-        places = [i for i in places if feet.startswith(names, begin[i])]
+        begin = batch.at[places, 0].tolist()
+        places = places[[feet.startswith(names, at) for at in begin]]
         at = batch.at[places].astype(np.uint64)
         most = max(RECORDS // max(len(kind.leaves), 1), 1)
         made, done = [], 0
@@ -225,7 +227,7 @@ class Records:
         entry_form = EntryForm(leaf, DISTINCT_KIND, VERSION)
         of_chunks = figures(self.counts, self.table[:, kind.column[leaf.index]])
         pairs = self.pairs[have, KEYS.index(KEY)]
-        places = batch.spans([self.members[i] for i in have.tolist()])
+        places = batch.spans(self.members[have])
         spans = np.stack([self.first[have], self.n[have]], axis=1)
         files = np.concatenate([pairs, places, spans], axis=1)
         entries = entry_form.find(self.data, batch.tails, of_chunks, files)
@@ -253,12 +255,12 @@ class Records:
                     pointer = entry_form.parsed(self.data[at : at + size], int(places[i, 3]))
                 if pointer is None:
                     continue
-                data = batch.part(self.members[k], pointer.offset, pointer.length)
+                data = batch.part(self.members.item(k), pointer.offset, pointer.length)
                 if data is None:
                     held += pointer.length
                     if held > LISTS:
                         raise DoubtError("too many")
-                    data = _read(batch, self.members[k], pointer, report)
+                    data = _read(batch, self.members.item(k), pointer, report)
                 first, n = FIGURES * int(self.first[k]), FIGURES * int(self.n[k])
                 bodies.append(opened(pointer, data, xxh64(of_chunks[first : first + n])))
                 found.append(k)
