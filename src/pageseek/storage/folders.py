@@ -13,7 +13,7 @@ from pageseek.storage.files import Files
 from pageseek.storage.fsspec_files import FsspecFiles
 from pageseek.storage.fsspec_files import fault_of as fsspec_fault
 from pageseek.storage.obstore_files import ObstoreFiles
-from pageseek.storage.obstore_files import fault_of as obstore_fault
+from pageseek.storage.obstore_store import fault_of as obstore_fault
 from pageseek.storage.redact import secrets_of
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.requests import issue

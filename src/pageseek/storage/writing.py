@@ -14,13 +14,9 @@ import pyarrow.fs as pafs
 from pageseek.errors import FileChangedError, StoreError, UnsupportedError
 from pageseek.storage.base import Store
 from pageseek.storage.files import Files
-from pageseek.storage.obstore_files import (
-    ObstoreFiles,
-    ObstoreStore,
-    etag_of,
-    version_of,
-)
-from pageseek.storage.obstore_files import fault_of as obstore_fault
+from pageseek.storage.obstore_files import ObstoreFiles
+from pageseek.storage.obstore_store import ObstoreStore, etag_of, version_of
+from pageseek.storage.obstore_store import fault_of as obstore_fault
 from pageseek.storage.redact import secrets_of
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.requests import issue
