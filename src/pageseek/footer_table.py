@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
