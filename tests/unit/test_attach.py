@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import bloom as core_bloom
 
 import pageseek as ps
+from pageseek._core import bloom as core_bloom
 from pageseek.embedded import KEY, directory
 from pageseek.index import Attached
 from pageseek.index.target import LocalTarget
@@ -357,6 +357,19 @@ def test_what_cannot_be_is_refused(plain: Path, tmp_path: Path, knobs: Any, mess
     with pytest.raises(ps.PageseekError, match=message):
         ps.index.attach(plain, output=tmp_path / "out", **knobs)
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("digits", [38, 39])
+def test_decimals_that_others_read_as_doubles_have_no_filter(tmp_path: Path, digits: int) -> None:
+    """DuckDB would ask for the bytes of the DOUBLE."""
+    kind = pa.decimal128(38, 2) if digits == 38 else pa.decimal256(39, 2)
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"d": pa.array([Decimal("-1.25"), None, Decimal("9.50")], kind)}), path)
+    if digits == 39:
+        with pytest.raises(ps.UnsupportedError, match="DECIMAL of more than 38 digits"):
+            ps.index.attach(path, bloom=["d"], in_place=True)
+        return
+    assert ps.index.attach(path, bloom=["d"], in_place=True).added["bloom", "d"] == 1
 
 
 def test_rows_that_span_pages(tmp_path: Path) -> None:
