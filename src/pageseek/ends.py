@@ -152,9 +152,9 @@ class Reader:
         self.requests = self.bytes = 0
 
     def expect(self, footer: int) -> None:
-        """A file like those that are to come has a footer of so many bytes."""
-        if footer + FOOT > self._length:
-            self._length = min(_with_slack(footer), LONGEST)
+        """A file like those that are to come has a footer of so many bytes; of one that is too long nothing is learned."""
+        if self._length - FOOT < footer <= min(LONGEST, self._limit):
+            self._length = _with_slack(footer)
 
     def read(self, paths: tuple[str, ...]) -> Batch:
         """The ends of the first of some files, no more than are to be held at once."""
@@ -166,7 +166,8 @@ class Reader:
         room = np.empty(n * each, np.uint8)
         seen = self._read(names, spans, room, now)
         # footers that are longer than that are read again, as far as there is room
-        again = np.flatnonzero(spans[:, FOOTER] > spans[:, LENGTH] - FOOT)
+        longer = (spans[:, FOOTER] >= 0) & (spans[:, FOOTER] > spans[:, LENGTH] - FOOT)
+        again = np.flatnonzero(longer)
         if len(again):
             lengths = _with_slack(spans[again, FOOTER])
             before = spans[again, LENGTH]
