@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import errno
 import os
 import subprocess
 import sys
@@ -287,6 +288,34 @@ def test_nothing_is_left_behind_by_a_failure(plain: Path, tmp_path: Path, monkey
                 ps.index.attach(path, in_place=True)
         assert path.read_bytes() == plain.read_bytes()
         assert os.listdir(tmp_path) == ["x.parquet"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a limit of POSIX")
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_full_disk_is_named_and_leaves_nothing(plain: Path, tmp_path: Path, share: float) -> None:
+    path, size = tmp_path / "x.parquet", plain.stat().st_size
+    path.write_bytes(plain.read_bytes())
+    made = ps.index.attach(path, bloom=["id"], output=tmp_path / "y.parquet")
+    room = int(share * (made.bytes_after - 1))
+    code = (
+        f"import resource, pageseek as ps; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))\n"
+        f"ps.index.attach({str(path)!r}, bloom=['id'], in_place=True)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert f"OSError: [Errno {errno.EFBIG}]" in ended.stderr
+    assert str(tmp_path / ".x.parquet.") in ended.stderr.splitlines()[-1]
+    assert path.read_bytes() == plain.read_bytes() and path.stat().st_size == size
+    assert sorted(os.listdir(tmp_path)) == ["x.parquet", "y.parquet"]
+
+
+@pytest.mark.parametrize("name", ["n" * 247 + ".parquet", "名" * 82 + ".parquet"])
+def test_a_name_of_any_length(plain: Path, tmp_path: Path, name: str) -> None:
+    """That under which a file is put together is longer than its own, and no system takes more than 255 bytes."""
+    path = tmp_path / name
+    path.write_bytes(plain.read_bytes())
+    ps.index.attach(path, bloom=["id"], in_place=True)
+    assert ps.index.verify(path).ok and os.listdir(tmp_path) == [name]
 
 
 def test_a_file_that_changes_meanwhile_is_left_alone(
