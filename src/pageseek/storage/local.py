@@ -149,7 +149,7 @@ def read_ends(names: Names, places: Int64s, room: npt.NDArray[np.uint8], now: in
         left = np.flatnonzero((found[:, 1] >= 0) & (found[:, 2] >= now - TICK)).tolist()
     else:
         found = np.full((len(names.paths), 4), NOTHING, np.int64)
-        left = range(len(names.paths))
+        left = list(range(len(names.paths)))
     whole = memoryview(room)
     for i in left:
         at, length = places[i].tolist()
