@@ -188,7 +188,8 @@ class Reader:
         """Read the footers that are longer than what was read, as far as there is room. Returns how many files were looked
         at, and the room with what was read.
         """
-        again = np.flatnonzero(spans[:, FOOTER] > spans[:, LENGTH] - FOOT)
+        feet = spans[:, FOOTER]
+        again = np.flatnonzero((feet >= 0) & (feet > spans[:, LENGTH] - FOOT))
         if not len(again):
             return len(spans), room
         lengths = _with_slack(spans[again, FOOTER])

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -159,3 +161,17 @@ def test_answers_about_nan_and_zeros_stay(
     made = ps.index.attach(path, bloom=["f"], distinct=["f"], in_place=True)
     assert made.added["bloom", "f"] == 2
     assert [engine(path, condition) for condition in FLOATS] == before
+
+
+def test_engines_that_read_another_type_find_their_values(tmp_path: Path) -> None:
+    """DuckDB knows no FLOAT16, and asks a filter for the bytes of a FLOAT."""
+    path = tmp_path / "half.parquet"
+    values = np.array([0.0, 1.5, -2.5, np.inf, 0.099976, -0.0] * 4, np.float16)
+    pq.write_table(pa.table({"f": values, "n": range(24)}), path, row_group_size=8)
+    conditions = ["f = 1.5", "f = 0", "f = 0.0999755859375", "f IN (-2.5, 7.5)", "f = 3.25", "f = 'inf'"]  # fmt: skip
+    before = [by_duckdb(path, condition) for condition in conditions]
+    assert before == [4, 8, 4, 4, 0, 4]
+    made = ps.index.attach(path, bloom={"f": 1e-6}, page_index=False, in_place=True)
+    assert made.added["bloom", "f"] == 3
+    assert [by_duckdb(path, condition) for condition in conditions] == before
+    assert ps.index.verify(path).ok

@@ -9,9 +9,12 @@ import struct
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+
+from pageseek import ends
 from pageseek._core import files
 
 from pageseek.ends import FOOT, HELD, TAIL, Batch, Reader
@@ -213,6 +216,30 @@ def test_what_has_no_end_of_a_file_has_no_place(tmp_path: Path, spoilt: bytes) -
     assert batch.is_current()
     put(tmp_path / "d", foot(12), OLD + 1)
     assert not batch.is_current()
+
+
+@pytest.mark.usefixtures("together")
+def test_what_cannot_be_read_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not as a footer that is longer than what was read of it."""
+    paths = (put(tmp_path / "a", foot(9)), str(tmp_path / "b"), str(tmp_path), put(tmp_path / "c", b"abc"))  # fmt: skip
+    asked: list[int] = []
+
+    def counted(names: local.Names, start: int, places: Any, *rest: Any) -> Any:
+        asked.append(len(places))
+        return read(names, start, places, *rest)
+
+    read = ends.read_ends
+    monkeypatch.setattr(ends, "read_ends", counted)
+    assert Reader(LIMIT).read(paths).places.tolist() == [0]
+    assert asked == [1, 3]
+
+
+@pytest.mark.usefixtures("together")
+def test_footers_that_are_too_long_do_not_make_reads_long(tmp_path: Path) -> None:
+    paths = tuple(put(tmp_path / str(i), foot(300_000, salt=i)) for i in range(10))
+    reader = Reader(LIMIT)
+    assert not len(reader.read(paths).places)
+    assert reader.bytes == len(paths) * TAIL
 
 
 @pytest.mark.usefixtures("together")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import errno
 import os
 import subprocess
 import sys
@@ -17,9 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import bloom as core_bloom
 
 import pageseek as ps
+from pageseek._core import bloom as core_bloom
 from pageseek.embedded import KEY, directory
 from pageseek.index import Attached
 from pageseek.index.target import LocalTarget
@@ -289,6 +290,34 @@ def test_nothing_is_left_behind_by_a_failure(plain: Path, tmp_path: Path, monkey
         assert os.listdir(tmp_path) == ["x.parquet"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a limit of POSIX")
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_full_disk_is_named_and_leaves_nothing(plain: Path, tmp_path: Path, share: float) -> None:
+    path, size = tmp_path / "x.parquet", plain.stat().st_size
+    path.write_bytes(plain.read_bytes())
+    made = ps.index.attach(path, bloom=["id"], output=tmp_path / "y.parquet")
+    room = int(share * (made.bytes_after - 1))
+    code = (
+        f"import resource, pageseek as ps; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))\n"
+        f"ps.index.attach({str(path)!r}, bloom=['id'], in_place=True)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert f"OSError: [Errno {errno.EFBIG}]" in ended.stderr
+    assert str(tmp_path / ".x.parquet.") in ended.stderr.splitlines()[-1]
+    assert path.read_bytes() == plain.read_bytes() and path.stat().st_size == size
+    assert sorted(os.listdir(tmp_path)) == ["x.parquet", "y.parquet"]
+
+
+@pytest.mark.parametrize("name", ["n" * 247 + ".parquet", "名" * 82 + ".parquet"])
+def test_a_name_of_any_length(plain: Path, tmp_path: Path, name: str) -> None:
+    """That under which a file is put together is longer than its own, and no system takes more than 255 bytes."""
+    path = tmp_path / name
+    path.write_bytes(plain.read_bytes())
+    ps.index.attach(path, bloom=["id"], in_place=True)
+    assert ps.index.verify(path).ok and os.listdir(tmp_path) == [name]
+
+
 def test_a_file_that_changes_meanwhile_is_left_alone(
     plain: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -357,6 +386,19 @@ def test_what_cannot_be_is_refused(plain: Path, tmp_path: Path, knobs: Any, mess
     with pytest.raises(ps.PageseekError, match=message):
         ps.index.attach(plain, output=tmp_path / "out", **knobs)
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("digits", [38, 39])
+def test_decimals_that_others_read_as_doubles_have_no_filter(tmp_path: Path, digits: int) -> None:
+    """DuckDB would ask for the bytes of the DOUBLE."""
+    kind = pa.decimal128(38, 2) if digits == 38 else pa.decimal256(39, 2)
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"d": pa.array([Decimal("-1.25"), None, Decimal("9.50")], kind)}), path)
+    if digits == 39:
+        with pytest.raises(ps.UnsupportedError, match="DECIMAL of more than 38 digits"):
+            ps.index.attach(path, bloom=["d"], in_place=True)
+        return
+    assert ps.index.attach(path, bloom=["d"], in_place=True).added["bloom", "d"] == 1
 
 
 def test_rows_that_span_pages(tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import pageseek as ps
 from pageseek._core import build
 from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
-
-import pageseek as ps
 from pageseek.distinct import Distinct
 from pageseek.embedded import (
     KEY,
@@ -31,9 +31,11 @@ from pageseek.embedded import (
     types_of,
 )
 from pageseek.index.attach import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
+from pageseek.index.pages import Chunk, SpansError
 from pageseek.metadata import ParquetFile
 from pageseek.types import ABSENT
-from support.writer import BYTE_ARRAY, DOUBLE, FIXED, I32, I64, INT32, Column, Struct, write
+from support.nested_pages import Layout, file_of
+from support.writer import BYTE_ARRAY, DOUBLE, FIXED, I32, I64, INT32, INT96, Column, Struct, write
 
 ROWS, GROUP = 6_000, 1
 NAN = float("nan")
@@ -494,3 +496,131 @@ def test_what_bounds_need_not_be(tmp_path: Path, edit: Callable[[Struct], None])
     path.write_bytes(write([Column("x", INT32, NUMBERS, [3, 3], edit_chunk=edit)]))
     found = ps.index.verify(path)
     assert found.ok, str(found)
+
+
+# ---- what is seldom looked at
+
+
+DAYS: list[Any] = [None if i == 2 else struct.pack("<qi", i, 2_440_588) for i in range(6)]
+
+
+@pytest.mark.parametrize("said_nulls", [0, 6])
+def test_nulls_of_values_that_have_no_order_are_counted(tmp_path: Path, said_nulls: int) -> None:
+    path = tmp_path / "x.parquet"
+    for nulls in (1, said_nulls):
+
+        def edit(chunk: Struct) -> None:
+            chunk[12] = {3: I64(nulls)}  # noqa: B023
+
+        path.write_bytes(write([Column("x", INT96, DAYS, [3, 3], edit_chunk=edit)]))
+        found = ps.index.verify(path)
+        assert found.checked["statistics"] == 1
+        assert found.ok == (nulls == 1)
+    assert f"{said_nulls} nulls, and it has 1" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("null_pages", "nulls"), [([0, 0], [0, 0]), ([1, 0], [3, 0]), ([0, 1], [1, 3])]
+)
+def test_null_pages_of_values_that_have_no_order_are_checked(
+    tmp_path: Path, null_pages: list[int], nulls: list[int]
+) -> None:
+    path = tmp_path / "x.parquet"
+
+    def written(null_pages: list[int], nulls: list[int]) -> None:
+        path.write_bytes(write([Column("x", INT96, DAYS, [3, 3])]))
+        with ps.open(path) as file:
+            places = array("q", [ABSENT]) * build.PLACES
+            bounds = [b"" if null else bytes(12) for null in null_pages]
+            body = build.column_index(bytes(null_pages), bounds, bounds, 0, array("q", nulls), None)
+            data = path.read_bytes()[: file.footer_start]
+            places[COLUMN_PLACE], places[COLUMN_PLACE + 1] = len(data), len(body)
+            footer = new_footer(file, places, [], [])
+        path.write_bytes(data + body + footer + struct.pack("<I", len(footer)) + b"PAR1")
+
+    written([0, 0], [1, 0])
+    assert ps.index.verify(path).ok
+    written(null_pages, nulls)
+    assert {one.kind for one in ps.index.verify(path).findings} == {"page_index"}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("lie", "message"),
+    [
+        ({3: I64(0)}, "0 nulls, and it has 1"),
+        ({6: of(6)}, "least"),
+        ({5: of(8)}, "greatest"),
+        ({1: of(8)}, "older fields"),
+    ],
+)
+def test_what_headers_say_of_their_pages_is_checked(
+    tmp_path: Path, version: int, lie: Struct, message: str
+) -> None:
+    """These bounds stand in for a page index where there is none."""
+    path, at = tmp_path / "x.parquet", {1: (5, 5), 2: (8, 8)}[version]
+    true: list[Struct] = [
+        {3: I64(1), 5: of(9), 6: of(5), 1: of(9), 2: of(5)},
+        {3: I64(0), 5: of(7), 6: of(-3)},
+    ]
+
+    def written(lie: Struct) -> None:
+        def edit(page: int, header: Struct) -> None:
+            header[at[0]][at[1]] = {**true[page], **(lie if page == 0 else {})}
+
+        column = Column(
+            "x", INT32, NUMBERS, [3, 3], version=version, edit_header=edit, column_index=False, offset_index=False
+        )  # fmt: skip
+        path.write_bytes(write([column]))
+
+    written({})
+    found = ps.index.verify(path)
+    assert found.ok and found.checked["page_headers"] == 1
+    written(lie)
+    (finding,) = ps.index.verify(path).findings
+    assert (finding.kind, finding.page) == ("page_headers", 0) and message in finding.what
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_a_zero_that_a_filter_has_not_is_found(tmp_path: Path, kind: str) -> None:
+    """Of one sign or the other: who asks for zero looks for both."""
+    with_zeros, without = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    filters = []
+    for path, values in ((with_zeros, [1.5, 0.0, 2.5, float("nan")]), (without, [1.5, 2.5] * 2)):
+        pq.write_table(pa.table({"f": np.array(values, kind)}), path, use_dictionary=False)
+        ps.index.attach(path, bloom=["f"], page_index=False, in_place=True)
+        assert ps.index.verify(path).ok
+        with ps.open(path) as file:
+            chunk = file.chunk(0, file.leaves[0])
+            filters.append((chunk.bloom_filter_offset, chunk.bloom_filter_length))
+    (at, size), (other, other_size) = filters
+    assert size == other_size
+    data = bytearray(with_zeros.read_bytes())
+    data[at : at + size] = without.read_bytes()[other : other + size]
+    with_zeros.write_bytes(data)
+    (finding,) = ps.index.verify(with_zeros).findings
+    assert finding.kind == "bloom" and "zero" in finding.what
+
+
+@pytest.mark.parametrize("encoding", ["plain", "dictionary"])
+def test_chunks_whose_rows_go_on_from_page_to_page_are_checked(
+    tmp_path: Path, encoding: str
+) -> None:
+    """`any` asks their statistics."""
+    path = tmp_path / "x.parquet"
+    schema = pa.schema([pa.field("c", pa.list_(pa.int32()))])
+    rows: list[Any] = [[70_001, 70_002, 70_003], None, [], [70_004, None], [70_009, 70_005]]
+    layout = Layout((1, 2, 8), encodings=(encoding,), offset_index=False)  # entries, not rows
+    data = file_of(schema, {"c": rows}, [layout])
+    path.write_bytes(data)
+    with ps.open(path) as file:
+        pages = Chunk(file, 0, file.leaves[0], lambda *at: memoryview(file.store.read([at])[0]))
+        with pytest.raises(SpansError):
+            list(pages.pages(values=True))
+    found = ps.index.verify(path)
+    assert found.ok and found.checked == {"statistics": 1}
+    foot = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    assert data[foot:].count(of(70_009)) == 1
+    path.write_bytes(data[:foot] + data[foot:].replace(of(70_009), of(70_008)))
+    (finding,) = ps.index.verify(path).findings
+    assert finding.kind == "statistics" and "greatest" in finding.what

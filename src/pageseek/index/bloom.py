@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from pageseek._core import build
 from pageseek.errors import UnsupportedError
 from pageseek.index.distinct import check_width
@@ -15,6 +17,7 @@ from pageseek.types import (
     FIXED,
     INT96,
     K_F16,
+    K_F32,
     L_DECIMAL,
     L_FLOAT16,
     PHYSICAL_NAMES,
@@ -23,6 +26,7 @@ from pageseek.types import (
 
 RATE = 0.01  # of values that are not there and are found all the same
 LARGEST = 128 << 20  # bytes of a filter
+DIGITS = 38  # of a decimal; those of more are read as DOUBLE by engines (DuckDB), which then ask for the bytes of that
 
 
 def blocks_for(values: int, rate: float) -> int:
@@ -38,9 +42,14 @@ def check(leaf: Leaf, rate: float) -> None:
         raise ValueError(f"a false-positive rate of {rate!r}: above 0 and below 1, such as {RATE}")
     check_width(leaf)
     physical = leaf.element.type
-    several = physical == BYTE_ARRAY and logical_of(leaf.element)[0] == L_DECIMAL
-    if physical in (BOOLEAN, INT96) or several:
-        what = "DECIMAL in BYTE_ARRAY" if several else PHYSICAL_NAMES[physical]
+    what = PHYSICAL_NAMES[physical] if physical in (BOOLEAN, INT96) else ""
+    logical, _, digits = logical_of(leaf.element)
+    if logical == L_DECIMAL:
+        if physical == BYTE_ARRAY:
+            what = "DECIMAL in BYTE_ARRAY"
+        elif digits > DIGITS:
+            what = f"DECIMAL of more than {DIGITS} digits"
+    if what:
         raise UnsupportedError(
             f"column {leaf.name!r}: no Bloom filter of {what}; leave it out of bloom=[...]"
         )
@@ -52,14 +61,20 @@ class BloomBuilder:
     def __init__(self, chunk: Chunk, rate: float) -> None:
         self._kind, self._width, self._rate = chunk.kind, chunk.width, rate
         physical, logical = chunk.leaf.element.type, logical_of(chunk.leaf.element)[0]
-        if physical == FIXED and logical == L_FLOAT16:  # of zeros both signs are inserted
-            self._kind, self._width = K_F16, 0
         values = max(min(chunk.metadata.num_values, LARGEST), 1)
+        self._half = physical == FIXED and logical == L_FLOAT16
+        if self._half:  # of zeros both signs are inserted
+            self._kind, self._width, values = K_F16, 0, 2 * values
         self._filter = build.BloomFilter(blocks_for(values, rate))
 
     def take(self, page: Page) -> None:
         assert page.values is not None and self._kind is not None
         self._filter.insert(self._kind, self._width, page.values)
+        if (
+            self._half
+        ):  # engines without such a type (DuckDB) read FLOAT, and ask for the bytes of that
+            wide = np.frombuffer(page.values.data, "<f2").astype("<f4")
+            self._filter.insert(K_F32, 0, page.values._replace(data=wide))
 
     def done(self) -> bytes:
         """Header and bits: as few as the rate allows for the values that there are."""

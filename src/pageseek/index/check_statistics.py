@@ -1,15 +1,16 @@
-"""What the footer says of one chunk, held against its pages: bounds, counts, and how its pages are encoded.
+"""What the footer says of one chunk, and headers of its pages, held against its pages: bounds, counts, and how they are encoded.
 
-Sources: parquet.thrift (Statistics, PageEncodingStats, ColumnMetaData).
+Sources: parquet.thrift (Statistics, PageEncodingStats, ColumnMetaData, DataPageHeader).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from pageseek.footer_file import FooterFile
 from pageseek.index.bounds import Order
 from pageseek.index.pages import Chunk, Page
+from pageseek.schema import Leaf
 from pageseek.types import ABSENT, BYTE_ARRAY, FIXED, L_INTEGER, logical_of
 
 Real = Sequence[tuple[bytes, bytes, int] | None]  # of each page: least, greatest, NaN
@@ -22,36 +23,36 @@ def shown(value: bytes) -> str:
 
 
 def wrong_statistics(
-    file: FooterFile, chunk: Chunk, order: Order | None, pages: Sequence[Page], real: Real
+    said: Any, text: memoryview | bytes, leaf: Leaf, order: Order | None, nulls: int, real: Real
 ) -> Iterator[str]:
-    """What the statistics of a chunk say and the pages deny. `order`: in which min_value and max_value are, None where that is
-    not known; `real` is empty where values of the type are not looked at.
+    """What the statistics of a chunk or a page say and its values deny.
+
+    `said`: the record that has them, whose bounds lie in `text`. `order`: in which min_value and max_value are, None where that is
+    not known. `real` is empty where values of the type are not looked at.
     """
-    m = chunk.metadata
-    nulls = sum(page.nulls for page in pages)
-    if m.statistics_null_count not in (ABSENT, nulls):
-        yield f"{m.statistics_null_count} nulls, and it has {nulls}"
-    known = [bounds for bounds in real if bounds is not None]
-    if order is None or len(real) != len(pages):
+    if said.statistics_null_count not in (ABSENT, nulls):
+        yield f"{said.statistics_null_count} nulls, and it has {nulls}"
+    if order is None or not real:
         return
+    known = [bounds for bounds in real if bounds is not None]
     nans = sum(bounds[2] for bounds in known)
-    if order.floats and m.statistics_nan_count not in (ABSENT, nans):
-        yield f"{m.statistics_nan_count} NaN, and it has {nans}"
+    if order.floats and said.statistics_nan_count not in (ABSENT, nans):
+        yield f"{said.statistics_nan_count} NaN, and it has {nans}"
     least, most = _extremes(order, known)
     if least is None or most is None:
         return
     low, high = (
-        _text(file, m.statistics_min_value_offset, m.statistics_min_value_length),
-        _text(file, m.statistics_max_value_offset, m.statistics_max_value_length),
+        _text(text, said.statistics_min_value_offset, said.statistics_min_value_length),
+        _text(text, said.statistics_max_value_offset, said.statistics_max_value_length),
     )
-    exact = m.statistics_is_min_exact == 1, m.statistics_is_max_exact == 1
+    exact = said.statistics_is_min_exact == 1, said.statistics_is_max_exact == 1
     yield from _wrong_bounds(order, low, high, least, most, exact, "")
     # the older fields are in the order of signed numbers, and of texts nobody believes them
-    physical, (logical, _, signed) = chunk.leaf.element.type, logical_of(chunk.leaf.element)
+    physical, (logical, _, signed) = leaf.element.type, logical_of(leaf.element)
     if physical not in (BYTE_ARRAY, FIXED) and (logical != L_INTEGER or signed):
         low, high = (
-            _text(file, m.statistics_min_offset, m.statistics_min_length),
-            _text(file, m.statistics_max_offset, m.statistics_max_length),
+            _text(text, said.statistics_min_offset, said.statistics_min_length),
+            _text(text, said.statistics_max_offset, said.statistics_max_length),
         )
         yield from _wrong_bounds(order, low, high, least, most, (False, False), " (of the older fields)")  # fmt: skip
 
@@ -87,7 +88,7 @@ def wrong_encodings(chunk: Chunk, pages: Sequence[Page]) -> Iterator[str]:
     m = chunk.metadata
     if m.encoding_stats != 1 or m.other_data_pages != 0 or m.dictionary_data_pages <= 0:
         return
-    others = sum(page.encoding not in DICTIONARY for page in pages)
+    others = sum(page.header.encoding not in DICTIONARY for page in pages)
     if others:
         yield f"all data pages are of codes, it says, and {others} of {len(pages)} are not"
 
@@ -105,5 +106,5 @@ def _extremes(
     return least, most
 
 
-def _text(file: FooterFile, at: int, size: int) -> bytes | None:
-    return None if at == ABSENT else bytes(file.footer[at : at + size])
+def _text(text: memoryview | bytes, at: int, size: int) -> bytes | None:
+    return None if at == ABSENT else bytes(text[at : at + size])

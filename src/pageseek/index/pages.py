@@ -28,6 +28,7 @@ from pageseek.types import (
     FLOAT,
     INT32,
     INT64,
+    INT96,
     K_BOOL,
     K_BYTES,
     K_F32,
@@ -50,6 +51,7 @@ KINDS = {
     BYTE_ARRAY: K_BYTES,
     FIXED: K_FIXED,
 }  # ps_kind of values whose bytes are those of the file
+_MILLISECONDS = 1  # unit of INT96 (ps_leaf_spec): every day fits
 Read = Callable[[int, int], memoryview]  # (offset, length) to bytes
 
 
@@ -68,8 +70,8 @@ class Values(NamedTuple):
 
 class Page(NamedTuple):
     """A data page. `offset`: of its header in the file; `size`: of header and body; rows count from the row group's
-    first. `num_values`: levels, of which `nulls` have no value, which are counted with `values`; these are None where they were not
-    asked for. `encoding`: of parquet.thrift.
+    first. `num_values`: levels, of which `nulls` have no value, which are counted where `values` were asked for; these are None where
+    they were not, or are of no kind that is looked at. `head`: the bytes of the header, if there are statistics in it.
     """
 
     number: int
@@ -80,7 +82,8 @@ class Page(NamedTuple):
     num_values: int
     nulls: int
     values: Values | None
-    encoding: int
+    header: Any
+    head: bytes
 
 
 class Chunk:
@@ -98,6 +101,9 @@ class Chunk:
         self.kind: int | None = KINDS.get(physical) if known else None
         self.width = length if physical == FIXED else 0
         self._form = physical, length, self.kind or 0, self.width, 0, 0, 0
+        if physical == INT96:  # only what is null is of interest
+            self._form = physical, 0, K_I64, 0, _MILLISECONDS, 0, 0
+        self.tells_nulls = known  # where values are asked for
         self._at = 0  # of the page at hand, for errors
 
     @property
@@ -115,7 +121,7 @@ class Chunk:
             The chunk cannot be read.
         """
         try:
-            yield from self._pages(values and self.kind is not None)
+            yield from self._pages(values)
         except PageMismatch as error:
             raise SpansError(str(error)) from error
         except CoreError as error:
@@ -142,14 +148,65 @@ class Chunk:
             always_compressed=file.always_compressed,
         )
 
-    def _pages(self, values: bool) -> Iterator[Page]:
-        repeated = self.leaf.max_rep > 0
+    def joined(self) -> Iterator[Page]:
+        """All values, with as few pages made one as may be: for chunks whose rows go on from page to page. Levels and nulls are
+        counted with the last. Errors as of `pages`.
+        """
+        try:
+            yield from self._joined()
+        except CoreError as error:
+            raise from_core(error, f"{self.where}, page at byte {self._at}") from error
+
+    def _joined(self) -> Iterator[Page]:
+        decoder, row = self._decoder(levels_only=False), 0
+        ranges, levels, known = struct.pack("<2q", 0, self.num_rows), 0, 0
+
+        def made(header: Any, last: bool) -> Page:
+            nonlocal known
+            size, absent, validity, offsets, bits = decoder.finish()
+            known += size - absent
+            values = None
+            if self.kind is not None:
+                values = Values(size, validity if absent else None, offsets, bits)
+            n, nulls = (levels, levels - known) if last else (0, 0)
+            size = self._stop - self._start
+            return Page(0, self._start, size, 0, self.num_rows, n, nulls, values, header, b"")
+
+        decoder.begin(ranges)
+        header: Any = None
+        for header, data, _ in self._walk():
+            decoder.head(data)
+            if header.type == DICTIONARY_PAGE:
+                decoder.take_dictionary()
+                continue
+            state = decoder.take(row, False)
+            while state == core.TAKE_FULL:
+                yield made(header, False)
+                decoder.begin(ranges)
+                state = decoder.resume()
+            if state == core.TAKE_DICTIONARY:
+                raise self._no_dictionary()
+            row, levels = row + decoder.page_rows, levels + header.num_values
+        if decoder.end() != core.TAKE_DONE:
+            raise CorruptFileError(
+                f"{self.where}: the chunk ends at row {decoder.row}, the row group has {self.num_rows}"
+            )
+        yield made(header, True)
+
+    def _no_dictionary(self) -> CorruptFileError:
+        return CorruptFileError(
+            f"{self.where}, page at byte {self._at}: dictionary-encoded, and the chunk has no dictionary page"
+        )
+
+    def _pages(self, asked: bool) -> Iterator[Page]:
+        repeated, asked = self.leaf.max_rep > 0, asked and self.tells_nulls
+        values = asked and self.kind is not None
         counts = self._rows_of_pages() if repeated else None
-        decoder: Any = self._decoder(levels_only=not values) if values or repeated else None
+        decoder: Any = self._decoder(levels_only=not asked) if asked or repeated else None
         row = number = 0
         for header, data, at in self._walk():
             if header.type == DICTIONARY_PAGE:
-                if values:
+                if asked:
                     decoder.head(data)
                     decoder.take_dictionary()
                 continue
@@ -158,7 +215,8 @@ class Chunk:
             made, nulls = None, 0
             if decoder is not None:
                 made, nulls = self._decoded(decoder, data, row, count, n, values)
-            yield Page(number, at, data.nbytes, row, count, n, nulls, made, header.encoding)
+            head = bytes(data[: header.header_length]) if header.statistics_present == 1 else b""
+            yield Page(number, at, data.nbytes, row, count, n, nulls, made, header, head)
             row, number = row + count, number + 1
             if row > self.num_rows:
                 raise CorruptFileError(
@@ -184,18 +242,15 @@ class Chunk:
             if found == core.TAKE_PAGE and self.leaf.max_rep:  # it waits for what may follow
                 found = decoder.end()
             if found == core.TAKE_DICTIONARY:
-                raise CorruptFileError(
-                    f"{self.where}, page at byte {self._at}: dictionary-encoded, and the chunk has no dictionary page"
-                )
+                raise self._no_dictionary()
             if found != core.TAKE_DONE:
                 raise UnsupportedError(
                     f"{self.where}, page at byte {self._at}: a page of more than 2 GiB of text"
                 )
             found = decoder.finish()
         size, absent, validity, offsets, bits = found
-        if not values:
-            return None, 0
-        return Values(size, validity if absent else None, offsets, bits), n - (size - absent)
+        nulls = n - (size - absent)
+        return Values(size, validity if absent else None, offsets, bits) if values else None, nulls
 
     def _rows_of_pages(self) -> list[int]:
         """Of a leaf that repeats, how many rows begin in each page: only the levels tell."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from pageseek.errors import FileChangedError
 from pageseek.storage import RemoteStore, Store, Version
 from pageseek.storage.local import LocalStore, version_at
-from pageseek.storage.writing import EXISTS
+from pageseek.storage.writing import EXISTS, hidden_name
 
 STEP = 32 << 20  # bytes copied at a time from a distant store
 PIECE = 8 << 20  # of them in one request, and at a time from a near one; two such are held
@@ -39,6 +38,17 @@ class Target(Protocol):
     def close(self) -> None:
         """Leave nothing behind, unless it was committed."""
         ...
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Errors of the system say which file they are about: of an open one they do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = path
+        raise
 
 
 class Draft:
@@ -69,7 +79,8 @@ class Draft:
         """Put bytes behind those that are there; the place where they begin."""
         at, view = self.size, memoryview(data).cast("B")
         while view.nbytes:
-            done = os.write(self._fd, view)
+            with _naming(self._temporary):
+                done = os.write(self._fd, view)
             view = view[done:]
             self.size += done
         return at
@@ -100,7 +111,7 @@ class LocalTarget(Draft):
         self.path = os.path.realpath(path)
         self._overwrite = overwrite
         folder, name = os.path.split(self.path)
-        super().__init__(os.path.join(folder, f".{name}.{secrets.token_hex(6)}.tmp"), 0o666)
+        super().__init__(os.path.join(folder, hidden_name(name)), 0o666)
         if like is not None:
             known = os.stat(like)
             with suppress(OSError, AttributeError):
@@ -110,7 +121,8 @@ class LocalTarget(Draft):
 
     def commit(self, check: Callable[[], None]) -> None:
         """All bytes are there: to disk, then under the last name. `check` has the last word before."""
-        os.fsync(self._fd)
+        with _naming(self._temporary):
+            os.fsync(self._fd)
         os.close(self._fd)
         self._fd = -1
         check()

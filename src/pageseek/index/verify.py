@@ -37,9 +37,11 @@ from pageseek.progress import Watch
 from pageseek.published import HEAD, column, length_of, place, values_of
 from pageseek.report import Report
 from pageseek.schema import Leaf
-from pageseek.types import ABSENT, K_F32, K_F64
+from pageseek.types import ABSENT, K_F16, K_F32, K_F64
 
-STATISTICS, ENCODINGS = "statistics", "encoding_stats"
+STATISTICS, PAGE_HEADERS, ENCODINGS = "statistics", "page_headers", "encoding_stats"
+_FLOATS = {K_F16: np.float16, K_F32: np.float32, K_F64: np.float64}
+Real = tuple[bytes, bytes, int] | None  # least, greatest, NaN of a page
 _ORDERS = ("unordered", "ascending", "descending")
 
 
@@ -191,37 +193,28 @@ class _Checking:
 
     def run(self) -> tuple[list[str], list[Finding]]:
         offsets, column, filter_ = self._offsets(), self._column(), self._filter()
-        listed = self._values is not None or self._texts is not None
-        seen = distinct.DistinctBuilder(self._chunk, 1 << 62, 1 << 62) if listed else None
-        pages: list[Page] = []
-        bounds: list[tuple[bytes, bytes, int] | None] = []
+        before, spans = len(self._findings), False
         try:
-            for page in self._chunk.pages(values=True):
-                pages.append(page._replace(values=None))
-                if page.values is not None:
-                    bounds.append(self._order.bounds_whole(page) if self._order else None)
-                    if filter_ is not None:
-                        self._in_filter(page, filter_)
-                    if seen is not None:
-                        seen.take(page)
-        except SpansError as error:
-            if offsets is not None:
-                self._wrong(PAGE_INDEX, None, f"rows go on from one page to the next: {error}")
-            return self._kinds, self._findings
+            try:
+                pages, bounds, seen = self._gone_through(self._chunk.pages(values=True), filter_)
+            except SpansError as error:
+                del self._findings[before:]
+                if offsets is not None:
+                    self._wrong(PAGE_INDEX, None, f"rows go on from one page to the next: {error}")
+                offsets, column, spans = None, None, True
+                pages, bounds, seen = self._gone_through(self._chunk.joined(), filter_)
         except PageseekError as error:
             self._wrong("data", None, str(error))
             return self._kinds, self._findings
         if offsets is not None:
             self._check_offsets(offsets, pages)
-        if column is not None and self._order is not None:
-            self._check_column(column[0], column[1], pages, bounds)
-        if self._metadata.statistics_present == 1 and self._order is not None:
-            self._kinds.append(STATISTICS)
-            order = self._order if self._ordered() else None
-            for what in wrong_statistics(self._file, self._chunk, order, pages, bounds):
-                self._wrong(STATISTICS, None, what)
-        for what in wrong_encodings(self._chunk, pages):
-            self._wrong(ENCODINGS, None, what)
+        if self._chunk.tells_nulls:
+            if column is not None:
+                self._check_column(column[0], column[1], pages, bounds)
+            self._check_statistics(pages, bounds)
+        if not spans:
+            for what in wrong_encodings(self._chunk, pages):
+                self._wrong(ENCODINGS, None, what)
         if seen is not None and self._values is not None:
             self._kinds.append(DISTINCT)
             self._check_list(self._values, seen.done())
@@ -229,6 +222,47 @@ class _Checking:
             self._kinds.append(PUBLISHED)
             self._check_texts(self._texts, seen.done())
         return self._kinds, self._findings
+
+    def _gone_through(
+        self, pages: Iterator[Page], filter_: memoryview | None
+    ) -> tuple[list[Page], list[Real], distinct.DistinctBuilder | None]:
+        """The pages without their values, and what these are; each is looked for in the filter."""
+        listed = self._values is not None or self._texts is not None
+        seen = distinct.DistinctBuilder(self._chunk, 1 << 62, 1 << 62) if listed else None
+        kept: list[Page] = []
+        bounds: list[Real] = []
+        for page in pages:
+            kept.append(page._replace(values=None))
+            if page.values is None:
+                bounds.append(None)
+                continue
+            bounds.append(self._order.bounds_whole(page) if self._order else None)
+            if filter_ is not None:
+                self._in_filter(page, filter_)
+            if seen is not None:
+                seen.take(page)
+        return kept, bounds, seen
+
+    def _check_statistics(self, pages: list[Page], bounds: list[Real]) -> None:
+        """Those of the chunk in the footer, and those that headers have of their pages."""
+        order = self._order if self._ordered() else None
+        chunk = self._chunk.metadata
+        if chunk.statistics_present == 1:
+            self._kinds.append(STATISTICS)
+            nulls = sum(page.nulls for page in pages)
+            for what in wrong_statistics(
+                chunk, self._file.footer, self._leaf, order, nulls, bounds
+            ):
+                self._wrong(STATISTICS, None, what)
+        for page, real in zip(pages, bounds, strict=True):
+            if not page.head:
+                continue
+            if PAGE_HEADERS not in self._kinds:
+                self._kinds.append(PAGE_HEADERS)
+            for what in wrong_statistics(
+                page.header, page.head, self._leaf, order, page.nulls, [real]
+            ):
+                self._wrong(PAGE_HEADERS, page.number, what)
 
     # -- page index -----------------------------------------------------------------------------
 
@@ -297,7 +331,7 @@ class _Checking:
         data: memoryview,
         found: Any,
         pages: list[Page],
-        real: list[tuple[bytes, bytes, int] | None],
+        real: list[Real],
     ) -> None:
         n, order, null_pages, *places, nulls, nans = found
         if n != len(pages):
@@ -362,7 +396,7 @@ class _Checking:
         page: int | None,
         low: bytes,
         high: bytes,
-        real: tuple[bytes, bytes, int] | None,
+        real: Real,
     ) -> None:
         if not self._ordered() or real is None or not real[0]:
             return
@@ -421,26 +455,42 @@ class _Checking:
 
     def _in_filter(self, page: Page, bits: memoryview) -> None:
         assert page.values is not None and self._chunk.kind is not None
-        try:
-            hashes = build.hashes(self._chunk.kind, self._chunk.width, self._asked(page.values))
-        except CoreError:  # values that have no hash: whose filter this is, is not known
-            return
-        n = len(hashes) // 8
-        found = bloom_core.check(bits, bloom_core.places(hashes, bits.nbytes), hashes)
+        values, zeros = self._asked(page.values)
+        if zeros is not None:
+            n, found = self._found(zeros, bits)
+            if n and not found:
+                self._wrong(BLOOM, page.number, "it has a zero, and one of neither sign is in it")
+        n, found = self._found(values, bits)
         if found < n:
             self._wrong(BLOOM, page.number, f"{n - found} of its {n} values are not in it")
 
-    def _asked(self, values: Values) -> Values:
-        """Without NaN and zeros of floats, which writers hash in ways of their own, and nobody asks for as they are."""
-        kind = {K_F32: np.float32, K_F64: np.float64}.get(self._chunk.kind or 0)
+    def _found(self, values: Values, bits: memoryview) -> tuple[int, int]:
+        """How many values there are, and how many of them a filter has."""
+        assert self._chunk.kind is not None
+        try:
+            hashes = build.hashes(self._chunk.kind, self._chunk.width, values)
+        except CoreError:  # values that have no hash: whose filter this is, is not known
+            return 0, 0
+        found = bloom_core.check(bits, bloom_core.places(hashes, bits.nbytes), hashes)
+        return len(hashes) // 8, found
+
+    def _asked(self, values: Values) -> tuple[Values, Values | None]:
+        """Without NaN and zeros of floats, which writers hash in ways of their own; and both zeros, if there is one: who asks
+        for a zero looks for either.
+        """
+        kind = None if self._order is None else _FLOATS.get(self._order.kind)
         if kind is None:
-            return values
+            return values, None
         numbers = np.frombuffer(values.data, kind, values.n)
-        kept = (numbers == numbers) & (numbers != 0)
+        valid = np.ones(values.n, bool)
         if values.validity is not None:
-            valid = np.frombuffer(values.validity, np.uint8)
-            kept &= np.unpackbits(valid, count=values.n, bitorder="little").view(bool)
-        return values._replace(validity=np.packbits(kept, bitorder="little"))
+            bits = np.frombuffer(values.validity, np.uint8)
+            valid = np.unpackbits(bits, count=values.n, bitorder="little").view(bool)
+        kept = valid & (numbers == numbers) & (numbers != 0)
+        zeros = None
+        if (valid & (numbers == 0)).any():
+            zeros = Values(2, None, None, np.array([0.0, -0.0], kind).tobytes())
+        return values._replace(validity=np.packbits(kept, bitorder="little")), zeros
 
     # -- lists of values --------------------------------------------------------------------------
 

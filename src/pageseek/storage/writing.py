@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -28,9 +29,16 @@ PART, PARTS = 16 << 20, 9_000  # bytes of one part, and how many there may be
 AT_ONCE = 4  # parts under way
 STEP = 8 << 20  # bytes handed to a stream at a time
 SLOWEST = 1 << 20  # bytes a second that a connection sends at least
+LONGEST_NAME = 200  # bytes of a name that a temporary one is made of; systems take 255 of the whole
 
 EXISTS = "it exists already; say overwrite=True to replace it, whatever it is"
 Outcome = Literal["done", "exists", "changed"]
+
+
+def hidden_name(name: str) -> str:
+    """A name for what becomes a file of this name: readers of folders pass over it, and nobody else has it."""
+    kept = os.fsencode(name)[:LONGEST_NAME].decode(errors="ignore")
+    return f".{kept}.{secrets.token_hex(6)}.tmp"
 
 
 class Writer(RemoteStore):
@@ -245,7 +253,7 @@ class FilesystemWriter(Writer):
 
         folder, slash, name = to.path.rpartition("/")
         self._path = to.path
-        self._temporary = f"{folder}{slash}.{name}.{secrets.token_hex(6)}.tmp"
+        self._temporary = f"{folder}{slash}{hidden_name(name)}"
         self._on: _Arrow | _Fsspec
         if isinstance(to.filesystem, FsspecFiles):
             self._on, end = _Fsspec(to.filesystem), to.filesystem.endpoint
