@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+from contextlib import closing
 from typing import Any
 
 from pageseek.cache import FileCache
 from pageseek.errors import CorruptFileError
 from pageseek.storage import Known, Version
+from pageseek.storage.drafts import Draft
 
 MAGIC = b"pageseek ends 2\n"
 DIGEST = 16
@@ -30,18 +31,12 @@ def save(cache: FileCache, path: str) -> int:
     head = json.dumps(listed).encode()
     parts = [MAGIC, len(head).to_bytes(8, "little"), head, *(known.tail for known in ends.values())]
     digest = hashlib.blake2b(digest_size=DIGEST)
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, made = tempfile.mkstemp(dir=folder, prefix=".pageseek-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for part in parts:
-                digest.update(part)
-                file.write(part)
-            file.write(digest.digest())
-        os.replace(made, path)
-    except BaseException:
-        os.unlink(made)
-        raise
+    with closing(Draft(os.path.abspath(path), 0o600)) as file:
+        for part in parts:
+            digest.update(part)
+            file.write(part)
+        file.write(digest.digest())
+        file.appear(replace=True)
     return len(ends)
 
 

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from pageseek import ends
 from pageseek._core import files
 
+from pageseek import ends
 from pageseek.ends import FOOT, HELD, TAIL, Batch, Reader
 from pageseek.errors import CoreError
 from pageseek.storage import local

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-import pageseek as ps
 from pageseek._core import build
 from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
+
+import pageseek as ps
 from pageseek.distinct import Distinct
 from pageseek.embedded import (
     KEY,

@@ -15,8 +15,8 @@ from pageseek.index.tables import TableEnd, refuse_inside
 from pageseek.index.target import LocalTarget, Target
 from pageseek.records import dataclass
 from pageseek.storage import Source, Store, resolve
+from pageseek.storage.drafts import EXISTS
 from pageseek.storage.resolve import place
-from pageseek.storage.writing import EXISTS
 
 
 def one_file(source: Any, storage_options: Mapping[str, Any] | None = None) -> Source:

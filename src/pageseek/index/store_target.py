@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import mmap
 import os
-import secrets
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 
 from pageseek.errors import UnsupportedError
-from pageseek.index.target import Draft
+from pageseek.index.target import DraftTarget
 from pageseek.storage import RemoteStore, Source, Store
-from pageseek.storage.writing import EXISTS, NO_CONDITION, ONE_PUT, too_large, writer
+from pageseek.storage.drafts import EXISTS, Draft
+from pageseek.storage.writing import NO_CONDITION, ONE_PUT, too_large, writer
 
 
-class StoreTarget(Draft):
+class StoreTarget(DraftTarget):
     """A file in the folder for temporary files. Sent to a store by `commit`, which takes it whole or not at all."""
 
     def __init__(self, to: Source, source: Store, in_place: bool, overwrite: bool) -> None:
@@ -29,24 +29,20 @@ class StoreTarget(Draft):
             raise UnsupportedError(f"{to.name}: in_place=True: {NO_CONDITION}")
         if not in_place and not overwrite and self._writer.exists():
             raise FileExistsError(f"{to.name}: {EXISTS}")
-        name = f"pageseek-{secrets.token_hex(8)}.tmp"
-        super().__init__(os.path.join(tempfile.gettempdir(), name), 0o600)
+        super().__init__(Draft(os.path.join(tempfile.gettempdir(), "pageseek"), 0o600))
 
     def copy(self, source: Store, length: int) -> Store:
         """The first bytes of an open store."""
         if not self._overwrite and length > ONE_PUT:
             raise UnsupportedError(f"{self.path}: {too_large(length, self._in_place)}")
         near = super().copy(source, length)
-        with suppress(
-            OSError
-        ):  # so that nothing stays if the process is killed; Windows keeps open files
-            os.unlink(self._temporary)
+        self._draft.hide()
         return near
 
     def commit(self, check: Callable[[], None]) -> None:
         """All bytes are there: send them. `check` has the last word before."""
         kept = self._source.attributes() if isinstance(self._source, RemoteStore) else {}
-        mapped = mmap.mmap(self._fd, self.size, access=mmap.ACCESS_READ)
+        mapped = mmap.mmap(self._draft.fd, self.size, access=mmap.ACCESS_READ)
         try:
             check()
             self._writer.put(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -14,6 +12,7 @@ import pyarrow.fs as pafs
 
 from pageseek.errors import FileChangedError, StoreError, UnsupportedError
 from pageseek.storage.base import Store
+from pageseek.storage.drafts import EXISTS, hidden_name
 from pageseek.storage.files import Files
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.obstore_store import ObstoreStore, etag_of, version_of
@@ -29,16 +28,8 @@ PART, PARTS = 16 << 20, 9_000  # bytes of one part, and how many there may be
 AT_ONCE = 4  # parts under way
 STEP = 8 << 20  # bytes handed to a stream at a time
 SLOWEST = 1 << 20  # bytes a second that a connection sends at least
-LONGEST_NAME = 200  # bytes of a name that a temporary one is made of; systems take 255 of the whole
 
-EXISTS = "it exists already; say overwrite=True to replace it, whatever it is"
 Outcome = Literal["done", "exists", "changed"]
-
-
-def hidden_name(name: str) -> str:
-    """A name for what becomes a file of this name: readers of folders pass over it, and nobody else has it."""
-    kept = os.fsencode(name)[:LONGEST_NAME].decode(errors="ignore")
-    return f".{kept}.{secrets.token_hex(6)}.tmp"
 
 
 class Writer(RemoteStore):
