@@ -30,6 +30,7 @@ from pageseek.types import (
 
 MOST = 1 << 16  # values that are listed
 LARGEST = 4 << 20  # bytes of them
+BATCH, HELD = 1 << 16, 4 << 20  # values, and bytes, of pages that are looked at together
 _TYPES = {
     BOOLEAN: pa.bool_(), INT32: pa.int32(), INT64: pa.int64(), FLOAT: pa.float32(), DOUBLE: pa.float64(),
     BYTE_ARRAY: pa.binary(),
@@ -87,6 +88,8 @@ class DistinctBuilder:
             chunk.leaf.element.type == FIXED and logical_of(chunk.leaf.element)[0] == L_FLOAT16
         )
         self._values: pa.Array | None = pa.nulls(0, self._type)
+        self._waiting: list[pa.Array] = []  # of pages that were not looked at yet
+        self._rows = self._bytes = 0  # of these
         self._nulls = self._nans = False
 
     def take(self, page: Page) -> None:
@@ -98,12 +101,27 @@ class DistinctBuilder:
         buffers = [values.validity, values.offsets, values.data]
         if values.offsets is None:
             del buffers[1]
-        array = pa.Array.from_buffers(
-            self._type,
-            values.n,
-            [None if part is None else pa.py_buffer(part) for part in buffers],
+        self._waiting.append(
+            pa.Array.from_buffers(
+                self._type,
+                values.n,
+                [None if part is None else pa.py_buffer(part) for part in buffers],
+            )
         )
-        found = array.unique().drop_null()
+        self._rows += values.n
+        self._bytes += sum(memoryview(part).nbytes for part in buffers if part is not None)
+        # each look goes over all that is known: so there is one for as much again, not one for each small page
+        known = self._values
+        if self._rows >= max(BATCH, len(known)) or self._bytes >= max(HELD, known.nbytes):
+            self._look()
+
+    def _look(self) -> None:
+        """Join the values of the pages that wait to those that are known."""
+        if not self._waiting:
+            return
+        found = pa.chunked_array(self._waiting, self._type).unique().drop_null()
+        self._waiting.clear()
+        self._rows = self._bytes = 0
         if pa.types.is_floating(self._type) or self._half:
             nan = pc.is_nan(found) if not self._half else _half_nans(found)
             if pc.any(nan).as_py():
@@ -114,11 +132,12 @@ class DistinctBuilder:
         self._values = None if large else found
 
     def done(self) -> GroupValues:
+        self._look()
         return GroupValues(self._values, self._nulls, self._nans)
 
 
 def _half_nans(values: pa.Array) -> pa.Array:
-    bits = np.frombuffer(b"".join(values.to_pylist()), "<u2")
+    bits = np.frombuffer(values.buffers()[1], "<u2", len(values), 2 * values.offset)
     return pa.array((bits & 0x7FFF) > 0x7C00)
 
 

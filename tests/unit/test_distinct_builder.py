@@ -1,0 +1,107 @@
+"""The different values of a chunk, gathered from pages of any size."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from pageseek.index import distinct
+from pageseek.index.distinct import DistinctBuilder, GroupValues
+from pageseek.index.pages import Chunk
+
+ROWS = 20_000
+
+
+def gathered(path: Path, **limits: int) -> dict[str, GroupValues]:
+    """Of the first row group, by column."""
+    found = {}
+    with ps.open(path) as file:
+
+        def read(offset: int, length: int) -> memoryview:
+            return memoryview(file.store.read([(offset, length)])[0])
+
+        for leaf in file.leaves:
+            chunk = Chunk(file, 0, leaf, read)
+            builder = DistinctBuilder(chunk, **limits)
+            for page in chunk.pages(values=True):
+                builder.take(page)
+            found[leaf.name] = builder.done()
+    return found
+
+
+def table() -> pa.Table:
+    random = np.random.default_rng(5)
+    late = np.round(random.normal(size=ROWS), 2)
+    late[-1] = np.nan  # it comes when most is known
+    holes = np.zeros(ROWS, bool)
+    holes[7] = True
+    return pa.table(
+        {
+            "number": pa.array(random.integers(0, 3_000, ROWS), mask=holes),
+            "text": [f"name-{i}" for i in random.integers(0, 5_000, ROWS)],
+            "empty": [""] * ROWS,
+            "code": pa.array([b"%04d" % i for i in random.integers(0, 999, ROWS)], pa.binary(4)),
+            "flag": random.random(ROWS) < 0.5,
+            "real": late,
+            "half": late.astype(np.float16),
+            "none": pa.nulls(ROWS, pa.int32()),
+        }
+    )
+
+
+@pytest.mark.parametrize("page", [11, ROWS])
+@pytest.mark.parametrize("batch", [1, 3_000, 1 << 16])
+def test_they_are_those_of_the_column(
+    tmp_path: Path, page: int, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, path = table(), tmp_path / "x.parquet"
+    pq.write_table(data, path, max_rows_per_page=page, write_batch_size=page, use_dictionary=["text"])  # fmt: skip
+    monkeypatch.setattr(distinct, "BATCH", batch)
+    for name, found in gathered(path).items():
+        column = data[name]
+        wanted: set[Any] = set(column.drop_null().to_pylist())
+        assert found.nans == any(value != value for value in wanted), name
+        assert found.nulls == (column.null_count > 0)
+        assert found.values is not None
+        values = found.values.to_pylist()
+        if name == "half":
+            values = np.frombuffer(b"".join(values), np.float16).tolist()
+        elif pa.types.is_string(column.type):
+            values = [value.decode() for value in values]
+        assert len(values) == len(set(map(repr, values))), name  # zeros have two signs
+        assert set(values) == {value for value in wanted if value == value}, name
+
+
+@pytest.mark.parametrize("page", [10, ROWS])
+def test_too_many_are_given_up(tmp_path: Path, page: int) -> None:
+    path = tmp_path / "x.parquet"
+    data = pa.table({"n": np.arange(ROWS) % 500, "t": [f"{i % 500:0100d}" for i in range(ROWS)]})
+    pq.write_table(data, path, max_rows_per_page=page, write_batch_size=page)
+    for limits, given_up in (
+        ({"most": 500}, set()), ({"most": 499}, {"n", "t"}), ({"largest": 500 * 8}, {"t"}), ({"largest": 100}, {"n", "t"}),
+    ):  # fmt: skip
+        found = gathered(path, **limits)
+        assert {name for name, of in found.items() if of.values is None} == given_up
+
+
+def test_many_small_pages_cost_little_more_than_their_number(tmp_path: Path) -> None:
+    """What is known is not gone over again for each page."""
+    path = tmp_path / "x.parquet"
+    texts = pa.array([f"{'w' * 30}{i:08d}" for i in np.random.default_rng(2).permutation(160_000) % 40_000])  # fmt: skip
+    pq.write_table(pa.table({"t": texts}), path, max_rows_per_page=40, write_batch_size=40, use_dictionary=False)  # fmt: skip
+
+    def cost(**what: Any) -> float:
+        begun = time.process_time()
+        made = ps.index.attach(path, **what, output=tmp_path / "out", overwrite=True, threads=1)
+        assert sum(made.added.values()) == 1
+        return time.process_time() - begun
+
+    cost(page_index=True)  # what has to be imported is
+    assert cost(page_index=False, distinct=["t"]) < 12 * cost(page_index=True) + 0.1
