@@ -1,5 +1,6 @@
-"""`python -m support.attach_peak FILE OUTPUT`: attaches indexes, and prints what memory that took at its peak, beyond what
-the process had before. Linux only, as `support.peak`.
+"""`python -m support.attach_peak FILE OUTPUT INDEXES`: attaches indexes (arguments of attach, in JSON), and prints what memory
+that took at its peak, beyond what the process had before; with no OUTPUT (-) the file is verified. Linux only, as
+`support.peak`.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ def main() -> None:
         groups = file.num_row_groups
     before = of("VmRSS")
     CLEAR.write_text("5")
-    ps.index.attach(
-        sys.argv[1], bloom=["id"], distinct=["text"], output=sys.argv[2], overwrite=True, threads=2
-    )
+    if sys.argv[2] == "-":
+        assert ps.index.verify(sys.argv[1], threads=2).ok
+    else:
+        how = json.loads(sys.argv[3])
+        ps.index.attach(sys.argv[1], **how, output=sys.argv[2], overwrite=True, threads=2)
     said = {"before": before, "peak": of("VmHWM"), "groups": groups}
     sys.stdout.write(json.dumps(said) + "\n")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import struct
+import sys
 from array import array
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pageseek._core import build
@@ -624,3 +626,39 @@ def test_chunks_whose_rows_go_on_from_page_to_page_are_checked(
     path.write_bytes(data[:foot] + data[foot:].replace(of(70_009), of(70_008)))
     (finding,) = ps.index.verify(path).findings
     assert finding.kind == "statistics" and "greatest" in finding.what
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64", "double", "string", "fixed"])
+def test_values_of_large_pages_are_looked_for_in_pieces(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them: one that is not in the filter is found wherever it lies."""
+    monkeypatch.setattr(sys.modules["pageseek.index.verify"], "PIECE", 64)
+    numbers = np.arange(1000)
+    values = {
+        "int32": pa.array(numbers, pa.int32()), "int64": pa.array(numbers), "double": pa.array(numbers + 0.5),
+        "string": pa.array([f"name {i}" for i in numbers]),
+        "fixed": pa.array([b"%05d" % i for i in numbers], pa.binary(5)),
+    }[kind]  # fmt: skip
+    holes = pa.array(numbers % 5 == 0)
+    values = pc.if_else(holes, pa.scalar(None, values.type), values)
+    path = tmp_path / "x.parquet"
+    for hidden in (None, 3, 63, 64, 127, 501, 999):
+        kept = values
+        if hidden is not None:  # the filter is of a column without it, whose chunk is as long
+            marks = pa.array(numbers == hidden)
+            kept = pc.if_else(marks, values[1], values)
+        tables = [pa.table({"number": part}) for part in (values, kept)]
+        places = []
+        for table in tables:
+            pq.write_table(table, path, use_dictionary=False, compression="none")
+            ps.index.attach(path, page_index=False, bloom={"number": 1e-9}, in_place=True)
+            with ps.open(path) as file:
+                (chunk,) = file.chunks(file.leaves[0])
+            at, size = chunk.bloom_filter_offset, chunk.bloom_filter_length
+            places.append((path.read_bytes(), at, size))
+        (data, at, size), (other, start, length) = places
+        assert size == length
+        path.write_bytes(data[:at] + other[start : start + size] + data[at + size :])
+        found = [one.what for one in ps.index.verify(path).findings]
+        assert found == ["1 of its 800 values are not in it"] * (hidden is not None)

@@ -201,7 +201,13 @@ def _built(
     def work(chunk: Chunk) -> Built:
         return build(file, chunk, of[chunk.leaf.index], order_given)
 
-    return each_chunk(file, chunks, work, report, threads, progress, store)
+    def held(group: int, leaf: Leaf) -> int:
+        wish = of[leaf.index]
+        return (
+            bloom.bytes_for(leaf, file.chunk(group, leaf), wish.rate) if group in wish.bloom else 0
+        )
+
+    return each_chunk(file, chunks, work, report, threads, progress, store, held)
 
 
 def refuse_encrypted(file: ParquetFile) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,17 @@ def blocks_for(values: int, rate: float) -> int:
     return int(min(1 << (blocks - 1).bit_length(), LARGEST // build.BLOCK))
 
 
+def is_half(leaf: Leaf) -> bool:
+    """Whether its values are FLOAT16, which is looked for as FLOAT, too."""
+    return leaf.element.type == FIXED and logical_of(leaf.element)[0] == L_FLOAT16
+
+
+def bytes_for(leaf: Leaf, chunk: Any, rate: float) -> int:
+    """The bytes of the filter of a chunk of a leaf (its record of the footer) until its values are known."""
+    values = max(min(chunk.num_values, LARGEST), 1)
+    return blocks_for(2 * values if is_half(leaf) else values, rate) * int(build.BLOCK)
+
+
 def check(leaf: Leaf, rate: float) -> None:
     """Raise UnsupportedError where values of a leaf have no hash of their own, ValueError for a rate that is none."""
     if not 1e-9 <= rate < 1:
@@ -60,19 +72,15 @@ class BloomBuilder:
 
     def __init__(self, chunk: Chunk, rate: float) -> None:
         self._kind, self._width, self._rate = chunk.kind, chunk.width, rate
-        physical, logical = chunk.leaf.element.type, logical_of(chunk.leaf.element)[0]
-        values = max(min(chunk.metadata.num_values, LARGEST), 1)
-        self._half = physical == FIXED and logical == L_FLOAT16
+        self._half = is_half(chunk.leaf)
         if self._half:  # of zeros both signs are inserted
-            self._kind, self._width, values = K_F16, 0, 2 * values
-        self._filter = build.BloomFilter(blocks_for(values, rate))
+            self._kind, self._width = K_F16, 0
+        self._filter = build.BloomFilter(bytes_for(chunk.leaf, chunk.metadata, rate) // build.BLOCK)
 
     def take(self, page: Page) -> None:
         assert page.values is not None and self._kind is not None
         self._filter.insert(self._kind, self._width, page.values)
-        if (
-            self._half
-        ):  # engines without such a type (DuckDB) read FLOAT, and ask for the bytes of that
+        if self._half:  # engines without such a type (DuckDB) read FLOAT, and ask for its bytes
             wide = np.frombuffer(page.values.data, "<f2").astype("<f4")
             self._filter.insert(K_F32, 0, page.values._replace(data=wide))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 
 from pageseek.errors import UnsupportedError
@@ -63,9 +64,11 @@ def build(file: ParquetFile, chunk: Chunk, wish: Wish, order_given: bool) -> Bui
     if indexer is not None:
         values |= indexer.wants_values
     try:
-        for page in chunk.pages(values):
-            for builder in builders:
-                builder.take(page)
+        with closing(chunk.pages(values)) as pages:
+            for page in pages:
+                for builder in builders:
+                    builder.take(page)
+                del page  # before the next one is read
     except SpansError:
         if bloom is not None or distinct is not None:
             raise UnsupportedError(

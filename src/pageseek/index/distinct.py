@@ -101,15 +101,26 @@ class DistinctBuilder:
         buffers = [values.validity, values.offsets, values.data]
         if values.offsets is None:
             del buffers[1]
-        self._waiting.append(
-            pa.Array.from_buffers(
-                self._type,
-                values.n,
-                [None if part is None else pa.py_buffer(part) for part in buffers],
-            )
+        array = pa.Array.from_buffers(
+            self._type,
+            values.n,
+            [None if part is None else pa.py_buffer(part) for part in buffers],
         )
-        self._rows += values.n
-        self._bytes += sum(memoryview(part).nbytes for part in buffers if part is not None)
+        # a look takes memory for as many values as there are: a large page is cut
+        pieces = max(-(-values.n // BATCH), -(-values.nbytes // HELD))
+        step = -(-values.n // pieces)
+        for at in range(0, values.n, step):
+            self._add(array.slice(at, step) if pieces > 1 else array, values.nbytes // pieces)
+            if self._values is None:
+                return
+        if pieces > 1:
+            self._look()  # what waits would hold all of the page
+
+    def _add(self, array: pa.Array, size: int) -> None:
+        assert self._values is not None
+        self._waiting.append(array)
+        self._rows += len(array)
+        self._bytes += size
         # each look goes over all that is known: so there is one for as much again, not one for each small page
         known = self._values
         if self._rows >= max(BATCH, len(known)) or self._bytes >= max(HELD, known.nbytes):

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pageseek.fetch import Fetcher
 from pageseek.index.pages import Chunk
+from pageseek.index.room import Room
 from pageseek.metadata import ParquetFile
 from pageseek.progress import Watch, counted
 from pageseek.report import Report
@@ -17,7 +18,7 @@ from pageseek.storage import Store
 from pageseek.workers import Crew, Job, cores
 
 T = TypeVar("T")
-AHEAD = 512 << 20  # bytes that chunks which are worked on may take together
+AHEAD = 512 << 20  # bytes that what is made of chunks may take together, beside the one that is due
 
 
 def each_chunk(
@@ -28,12 +29,13 @@ def each_chunk(
     threads: int | None = None,
     progress: bool | Watch = False,
     store: Store | None = None,
+    held: Callable[[int, Leaf], int] = lambda *_: 0,
 ) -> Iterator[T]:
     """What `work` makes of each chunk, (row group, leaf), by several threads where that is of use. `store`: where its
-    pages are read, if not in the file itself.
+    pages are read, if not in the file itself. `held`: the bytes that what is made of a chunk takes until it is handed on.
     """
     with counted("column chunks", len(chunks), progress, report) as step:
-        for found in _worked(file, chunks, work, report, threads, store):
+        for found in _worked(file, chunks, work, report, threads, store, held):
             step()
             yield found
 
@@ -45,6 +47,7 @@ def _worked(
     report: Report,
     threads: int | None,
     store: Store | None,
+    held: Callable[[int, Leaf], int],
 ) -> Iterator[T]:
     lock = threading.Lock()
     own = store is None or store is file.store
@@ -55,16 +58,14 @@ def _worked(
             return fetcher.read([(offset, length)], "data")[0]
 
     def one(row_group: int, leaf: Leaf) -> T:
-        return work(Chunk(file, row_group, leaf, read))
+        return work(Chunk(file, row_group, leaf, read, room))
 
+    room = Room()
     n = min(threads or cores(), len(chunks))
     if n < 2:
         for row_group, leaf in chunks:
             yield one(row_group, leaf)
         return
-    jobs = (
-        Job(partial(one, row_group, leaf), file.chunk(row_group, leaf).total_compressed_size)
-        for row_group, leaf in chunks
-    )
+    jobs = (Job(partial(one, row_group, leaf), held(row_group, leaf)) for row_group, leaf in chunks)
     with Crew(n, n + 1, AHEAD) as crew:
         yield from crew.in_order(jobs)

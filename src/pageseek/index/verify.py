@@ -5,7 +5,7 @@ Sources: parquet.thrift (ColumnIndex, OffsetIndex, Statistics), PageIndex.md, Bl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -42,6 +42,7 @@ from pageseek.types import ABSENT, K_F16, K_F32, K_F64
 STATISTICS, PAGE_HEADERS, ENCODINGS = "statistics", "page_headers", "encoding_stats"
 _FLOATS = {K_F16: np.float16, K_F32: np.float32, K_F64: np.float64}
 Real = tuple[bytes, bytes, int] | None  # least, greatest, NaN of a page
+PIECE = 1 << 16  # values that are looked for in a filter at a time
 _ORDERS = ("unordered", "ascending", "descending")
 
 
@@ -224,23 +225,25 @@ class _Checking:
         return self._kinds, self._findings
 
     def _gone_through(
-        self, pages: Iterator[Page], filter_: memoryview | None
+        self, pages: Generator[Page], filter_: memoryview | None
     ) -> tuple[list[Page], list[Real], distinct.DistinctBuilder | None]:
         """The pages without their values, and what these are; each is looked for in the filter."""
         listed = self._values is not None or self._texts is not None
         seen = distinct.DistinctBuilder(self._chunk, 1 << 62, 1 << 62) if listed else None
         kept: list[Page] = []
         bounds: list[Real] = []
-        for page in pages:
-            kept.append(page._replace(values=None))
-            if page.values is None:
-                bounds.append(None)
-                continue
-            bounds.append(self._order.bounds_whole(page) if self._order else None)
-            if filter_ is not None:
-                self._in_filter(page, filter_)
-            if seen is not None:
-                seen.take(page)
+        with closing(pages):
+            for page in pages:
+                kept.append(page._replace(values=None))
+                if page.values is None:
+                    bounds.append(None)
+                    continue
+                bounds.append(self._order.bounds_whole(page) if self._order else None)
+                if filter_ is not None:
+                    self._in_filter(page, filter_)
+                if seen is not None:
+                    seen.take(page)
+                del page  # before the next one is read
         return kept, bounds, seen
 
     def _check_statistics(self, pages: list[Page], bounds: list[Real]) -> None:
@@ -455,12 +458,17 @@ class _Checking:
 
     def _in_filter(self, page: Page, bits: memoryview) -> None:
         assert page.values is not None and self._chunk.kind is not None
-        values, zeros = self._asked(page.values)
+        n = found = 0
+        zeros: Values | None = None
+        for piece in page.values.pieces(self._chunk.value_bytes, PIECE):
+            values, those = self._asked(piece)
+            zeros = those or zeros
+            looked_for, there = self._found(values, bits)
+            n, found = n + looked_for, found + there
         if zeros is not None:
-            n, found = self._found(zeros, bits)
-            if n and not found:
+            asked, there = self._found(zeros, bits)
+            if asked and not there:
                 self._wrong(BLOOM, page.number, "it has a zero, and one of neither sign is in it")
-        n, found = self._found(values, bits)
         if found < n:
             self._wrong(BLOOM, page.number, f"{n - found} of its {n} values are not in it")
 
