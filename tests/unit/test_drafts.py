@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.storage import drafts
-from pageseek.storage.drafts import Draft
+from pageseek.storage.drafts import ACL, Draft
 from support.distress import TESTS
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="files without a name are Linux's")
@@ -179,3 +180,46 @@ def test_a_file_has_no_name_while_it_is_written(tmp_path: Path, monkeypatch: Any
     seen.clear()
     ps.save_cache(tmp_path / "cache")
     assert seen[0] == ["x.parquet"] and stat.S_IMODE((tmp_path / "cache").stat().st_mode) == 0o600
+
+
+def entries(*of: tuple[int, int, int]) -> bytes:
+    """A list of rights: (tag, rights, who) each (linux/posix_acl_xattr.h)."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *one) for one in of)
+
+
+NOBODY = 0xFFFFFFFF
+# the owner, one more user and the mask read and write; the group and others do not
+RIGHTS = entries((1, 6, NOBODY), (2, 6, 4321), (4, 0, NOBODY), (16, 6, NOBODY), (32, 0, NOBODY))
+# what a folder gives to new files: another user reads them
+USUAL = entries((1, 6, NOBODY), (2, 4, 999), (4, 4, NOBODY), (16, 4, NOBODY), (32, 0, NOBODY))
+
+
+@linux
+@pytest.mark.parametrize("what", ["nothing", "unnamed files", "names of open files", "links"])
+@pytest.mark.parametrize("rights", [RIGHTS, None])
+def test_attributes_and_rights_are_those_of_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, rights: bytes | None
+) -> None:
+    """Of a file with a list of rights the bits of the group are its mask: without the list its group could read it."""
+    path, other, link = tmp_path / "x.parquet", tmp_path / "other", tmp_path / "link"
+    pq.write_table(pa.table({"id": range(1000)}), path)
+    path.chmod(0o640)
+    os.link(path, other)
+    link.symlink_to("x.parquet")
+    try:
+        os.setxattr(path, "user.origin", b"elsewhere")
+        os.setxattr(tmp_path, "system.posix_acl_default", USUAL)
+        if rights is not None:
+            os.setxattr(path, ACL, rights)
+    except OSError:
+        pytest.skip("no attributes here")
+    old, before = path.read_bytes(), path.stat()
+    lacking(monkeypatch, what)
+    ps.index.attach(link, in_place=True)
+    now = path.stat()
+    assert link.is_symlink() and now.st_nlink == 1
+    assert other.read_bytes() == old  # another name goes on to be the old file's
+    assert (now.st_mode, now.st_uid, now.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert {name: os.getxattr(path, name) for name in os.listxattr(path) if name != "security.selinux"} == (
+        {"user.origin": b"elsewhere"} | ({} if rights is None else {ACL: rights})
+    )  # fmt: skip

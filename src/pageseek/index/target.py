@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Protocol
 
 from pageseek.errors import FileChangedError
 from pageseek.storage import RemoteStore, Store, Version
-from pageseek.storage.drafts import Draft
+from pageseek.storage.drafts import Draft, take_rights
 from pageseek.storage.local import LocalStore, version_at
 
 STEP = 32 << 20  # bytes copied at a time from a distant store
@@ -83,19 +81,19 @@ class LocalTarget(DraftTarget):
     def __init__(
         self, path: str, like: str | None, overwrite: bool = False, only: Version | None = None
     ) -> None:
-        """`like`: a file whose permissions it takes over. `overwrite`: it replaces what has its name by then; `only` a file
+        """`like`: a file whose permissions and attributes it takes over. `overwrite`: it replaces what has its name by then; `only` a file
         of this version, if given.
         """
         self._only = only
         self.path = os.path.realpath(path)
         self._overwrite = overwrite
-        known = None if like is None else os.stat(like)
         super().__init__(Draft(self.path))
-        if known is not None:
-            with suppress(OSError, AttributeError):
-                os.fchmod(self._draft.fd, stat.S_IMODE(known.st_mode))
-            with suppress(OSError, AttributeError):
-                os.fchown(self._draft.fd, known.st_uid, known.st_gid)
+        if like is not None:
+            try:
+                take_rights(self._draft.fd, like)
+            except BaseException:
+                self.close()
+                raise
 
     def commit(self, check: Callable[[], None]) -> None:
         """All bytes are there: to disk, then under the last name. `check` has the last word before."""

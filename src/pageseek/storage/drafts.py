@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -17,6 +18,7 @@ EXISTS = "it exists already; say overwrite=True to replace it, whatever it is"
 WAYS = "/proc/self/fd"  # names of open files, by which those without one are linked (open(2))
 LONGEST_NAME = 200  # bytes of a name that a temporary one is made of; systems take 255 of the whole
 STEP = 8 << 20
+ACL = "system.posix_acl_access"  # acl(5)
 
 
 def hidden_name(name: str) -> str:
@@ -52,6 +54,34 @@ def _unnamed(folder: str, mode: int) -> int:
         pass
     os.close(fd)
     return -1
+
+
+def take_rights(fd: int, like: str | int) -> None:
+    """Give an open file the permissions, the owner and the attributes of another, as far as the system allows.
+
+    Attributes are those of users (`user.*`), and the list of rights (ACL) of Linux: by that list the bits of the group are no more
+    than its mask, and without it they would say more than the list does.
+    """
+    known = os.stat(like)
+    mode = stat.S_IMODE(known.st_mode)
+    if hasattr(os, "removexattr"):
+        with suppress(OSError):
+            os.removexattr(fd, ACL)  # what it has from its folder
+    with suppress(OSError, AttributeError):
+        os.fchmod(fd, mode)
+    with suppress(OSError, AttributeError):
+        os.fchown(fd, known.st_uid, known.st_gid)
+    names: list[str] = []
+    with suppress(OSError, AttributeError):
+        names = os.listxattr(like)
+    for name in names:
+        if name != ACL and not name.startswith("user."):
+            continue
+        try:
+            os.setxattr(fd, name, os.getxattr(like, name))
+        except OSError:
+            if name == ACL:
+                os.fchmod(fd, mode & ~stat.S_IRWXG)
 
 
 class Draft:
@@ -140,12 +170,10 @@ class Draft:
 
     def _copy(self) -> None:
         """Into a file with a temporary name, as there is no other way to one."""
-        old, told = self.fd, os.fstat(self.fd)
+        old = self.fd
         self.fd = self._named()
         try:
-            with suppress(OSError):
-                os.fchmod(self.fd, told.st_mode & 0o7777)
-                os.fchown(self.fd, told.st_uid, told.st_gid)
+            take_rights(self.fd, old)
             size, self.size = self.size, 0
             while self.size < size:
                 self.write(os.pread(old, STEP, self.size))
