@@ -662,3 +662,14 @@ def test_values_of_large_pages_are_looked_for_in_pieces(
         path.write_bytes(data[:at] + other[start : start + size] + data[at + size :])
         found = [one.what for one in ps.index.verify(path).findings]
         assert found == ["1 of its 800 values are not in it"] * (hidden is not None)
+
+
+def test_headers_of_lists_are_not_asked(tmp_path: Path) -> None:
+    """Whether an empty list is a null is what writers of their headers do not agree about."""
+    path = tmp_path / "x.parquet"
+    lists = pa.table(
+        {"c": pa.array([[1, None], [], None, [2]], pa.list_(pa.int32())), "n": range(4)}
+    )
+    pq.write_table(lists, path, use_dictionary=False)  # fmt: skip
+    found = ps.index.verify(path)
+    assert found.ok and found.checked == {"statistics": 2, "page_headers": 1}
