@@ -673,3 +673,39 @@ def test_headers_of_lists_are_not_asked(tmp_path: Path) -> None:
     pq.write_table(lists, path, use_dictionary=False)  # fmt: skip
     found = ps.index.verify(path)
     assert found.ok and found.checked == {"statistics": 2, "page_headers": 1}
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts"])
+def test_a_list_that_is_far_too_short(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not all that a column has is gathered to tell that a list lacks it; nothing, where the list says that it lacks some."""
+    room = sys.modules["pageseek.index.verify"]
+    monkeypatch.setattr(room, "BEYOND" if kind == "numbers" else "BEYOND_BYTES", 500)
+    values = (
+        pa.array(np.arange(2000))
+        if kind == "numbers"
+        else pa.array([f"{i:090d}" for i in range(2000)])
+    )
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": values}), path)
+    whole = path.read_bytes()
+    for flags, said_ in ((1, ["it has many more values than the 1 listed"]), (0, [])):
+        path.write_bytes(whole)
+        with ps.open(path) as file:
+            leaf = file.schema_tree.find("x")
+            chunks = fingerprint(file, leaf)
+            one, ends = (
+                (bytes(8), None) if kind == "numbers" else (b"0" * 90, np.array([0, 90], np.uint32))
+            )
+            made = Distinct(
+                1, 0 if ends is not None else 8, one, ends, np.array([flags], np.uint8), None
+            )
+            body = sealed(made.to_bytes(), chunks)
+            pointer = Pointer(
+                "distinct", 1, file.footer_start, len(body), leaf.path, *types_of(leaf), xxh64(body), chunks
+            )  # fmt: skip
+            put(path, file, whole[: file.footer_start] + body, Directory(4, (pointer,)))
+        found = ps.index.verify(path)
+        assert [one.what for one in found.findings] == said_, str(found)
+        assert found.checked["distinct"] == 1

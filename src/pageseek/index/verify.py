@@ -42,6 +42,7 @@ from pageseek.types import ABSENT, K_F16, K_F32, K_F64
 STATISTICS, PAGE_HEADERS, ENCODINGS = "statistics", "page_headers", "encoding_stats"
 _FLOATS = {K_F16: np.float16, K_F32: np.float32, K_F64: np.float64}
 Real = tuple[bytes, bytes, int] | None  # least, greatest, NaN of a page
+BEYOND, BEYOND_BYTES = 1 << 16, 16 << 20  # values, and bytes, gathered beyond those of a list
 PIECE = 1 << 16  # values that are looked for in a filter at a time
 _ORDERS = ("unordered", "ascending", "descending")
 
@@ -228,8 +229,7 @@ class _Checking:
         self, pages: Generator[Page], filter_: memoryview | None
     ) -> tuple[list[Page], list[Real], distinct.DistinctBuilder | None]:
         """The pages without their values, and what these are; each is looked for in the filter."""
-        listed = self._values is not None or self._texts is not None
-        seen = distinct.DistinctBuilder(self._chunk, 1 << 62, 1 << 62) if listed else None
+        seen = self._gathered()
         kept: list[Page] = []
         bounds: list[Real] = []
         with closing(pages):
@@ -268,6 +268,17 @@ class _Checking:
                 page.header, page.head, self._leaf, order, page.nulls, [real]
             ):
                 self._wrong(PAGE_HEADERS, page.number, what)
+
+    def _gathered(self) -> distinct.DistinctBuilder | None:
+        """What gathers the values of the chunk, as many as a list can be held against."""
+        if self._texts is not None:
+            return distinct.DistinctBuilder(self._chunk, 1 << 62, 1 << 62)
+        if self._values is None:
+            return None
+        most, largest = 0, 0  # of a list that does not claim to be complete no value is looked at
+        if self._values.flags[self._chunk.row_group] & COMPLETE:
+            most, largest = self._values.n + BEYOND, 2 * len(self._values.values) + BEYOND_BYTES
+        return distinct.DistinctBuilder(self._chunk, most, largest)
 
     # -- page index -----------------------------------------------------------------------------
 
@@ -511,13 +522,15 @@ class _Checking:
             self._wrong(DISTINCT, None, "it has nulls" if real.nulls else "it has no nulls")
         if not flags & COMPLETE:
             return
-        if bool(flags & NANS) != real.nans:
+        if real.values is not None and bool(flags & NANS) != real.nans:
             self._wrong(DISTINCT, None, "it has NaN" if real.nans else "it has no NaN")
         values = _values(found, self._leaf)
         if found.has is not None:
             bits = np.unpackbits(found.has[group], count=found.n, bitorder="little")
             values = values.filter(pa.array(bits.astype(bool)))
-        assert real.values is not None
+        if real.values is None:
+            self._wrong(DISTINCT, None, f"it has many more values than the {len(values)} listed")
+            return
         missing = (
             len(real.values) - pc.sum(pc.is_in(real.values, value_set=values)).as_py()
             if len(real.values)
