@@ -100,9 +100,8 @@ def prepare(
         brief = survey.brief(at)
         if brief is None:
             file, scope = survey.open(source, at)
-            brief = survey.brief(
-                at, file
-            )  # it may have shown how to read the footers of others, and its own
+            if left is None:  # it may have shown how to read the footers of others, and its own
+                brief = survey.brief(at, file)
         if brief is not None:
             settled = _settled(brief, source, request, left, report, lazy, first_row, may, fold)
         if brief is not None and settled is not None:

@@ -623,6 +623,24 @@ def test_a_file_that_changes_between_its_footer_and_its_opening(
     assert scan.to_table().num_rows == 2
 
 
+def test_files_that_a_limit_spares_are_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simple(tmp_path, 100)
+    monkeypatch.setattr(ends_of_files, "read_ends", lambda *_: pytest.fail("it is looked at"))
+    assert ps.scan(str(tmp_path)).limit(10).to_table().num_rows == 10
+    assert ps.scan(str(tmp_path), filter="id >= 0").limit(3).plan().num_rows == 3
+
+
+def test_the_first_file_is_judged_with_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is opened for what all have in common, and no more is asked of it."""
+    simple(tmp_path, 100)
+    monkeypatch.setattr("pageseek.planning._prune_file", lambda *_: pytest.fail("by itself"))
+    assert ps.scan(str(tmp_path), filter="id = -1").plan().num_rows == 0
+
+
 def test_the_cache_and_descriptors_stay_few(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     scan = simple(tmp_path, 400)
