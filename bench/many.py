@@ -262,6 +262,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page = head(engines, options.rounds)
     for shape, what in SHAPES.items():
         folder = files(options.folder, shape)
+        for path in folder.iterdir():  # into the system's page cache
+            path.read_bytes()
         table = lines(
             {case: timed(engines, folder, case, options.rounds) for case in CASES},
             {case: bytes_read(folder, value) for case, (value, _) in CASES.items()},
@@ -295,7 +297,7 @@ def head(engines: Sequence[str], rounds: int) -> list[str]:
         "file the list of its categories was attached (`ps.index.attach(path, distinct=[\"category\"])`). All columns where",
         "`category = ...`. Cold: the first answer of a process, nothing known of the files, which lie in the system's page cache. Warm: the median of",
         "those that follow, with all that the engine keeps between two answers. All engines with all cores, in turns, medians of",
-        f"{rounds} rounds. Made by `python -m pageseek.bench.many --table docs/many-files.md`.",
+        f"{rounds} round{'s' * (rounds > 1)}. Made by `python -m pageseek.bench.many --table docs/many-files.md`.",
         "",
         f"{dt.date.today()}, {where['system']}, {where['cpu']}, {where['cores']} cores, Python {where['python']}; "
         + ", ".join(f"{engine} {version(engine)}" for engine in engines) + ".",
