@@ -8,6 +8,7 @@ import sys
 from array import array
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -544,6 +545,70 @@ def test_null_pages_of_values_that_have_no_order_are_checked(
     assert ps.index.verify(path).ok
     written(null_pages, nulls)
     assert {one.kind for one in ps.index.verify(path).findings} == {"page_index"}
+
+
+def absent(value: Any) -> int:
+    """The levels of a value of a column that stand for no value of its leaf."""
+    if isinstance(value, dict):
+        return absent(value["y"])
+    if isinstance(value, list):
+        return sum(map(absent, value)) if value else 1
+    return int(value is None)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("shape", ["flat", "required", "list", "list of required", "struct", "struct of required", "list of structs"])  # fmt: skip
+def test_nulls_of_nested_leaves_without_an_order_are_counted(
+    tmp_path: Path, shape: str, version: str
+) -> None:
+    stamp, now = pa.timestamp("ns"), np.datetime64("2020-02-02", "ns")
+    must = pa.field("y", stamp, nullable=False)
+
+    def of(i: int, hole: bool = True) -> Any:
+        return None if hole and i % 3 == 0 else now
+
+    kind, values, optional = {
+        "flat": (stamp, [of(i) for i in range(900)], True),
+        "required": (stamp, [now] * 900, False),
+        "list": (pa.list_(stamp), [None if i % 7 == 0 else [of(j) for j in range(i % 4)] for i in range(900)], True),
+        "list of required": (pa.list_(must), [None if i % 7 == 0 else [now] * (i % 4) for i in range(900)], True),
+        "struct": (pa.struct([("y", stamp)]), [None if i % 7 == 0 else {"y": of(i)} for i in range(900)], True),
+        "struct of required": (pa.struct([must]), [None if i % 7 == 0 else {"y": now} for i in range(900)], True),
+        "list of structs": (
+            pa.list_(pa.struct([("y", stamp)])),
+            [[None if j % 4 == 1 else {"y": of(j)} for j in range(i % 5)] for i in range(900)], True,
+        ),
+    }[shape]  # fmt: skip
+    path = tmp_path / "x.parquet"
+    data = pa.table(
+        {"x": pa.array(values, kind)}, pa.schema([pa.field("x", kind, nullable=optional)])
+    )
+    pq.write_table(
+        data, path, use_deprecated_int96_timestamps=True, max_rows_per_page=90, data_page_version=version,
+    )  # fmt: skip
+    ps.index.attach(path, in_place=True)
+    with ps.open(path) as file:
+        offsets = file.offset_index(0, file.leaves[0])
+        assert offsets is not None and offsets.num_pages == 10
+        starts = offsets.first_row.tolist()
+    nulls = [sum(map(absent, values[a:b])) for a, b in pairwise(starts)]
+    for lie in ("none", "one more", "null page"):
+        nulls[4] += lie == "one more"
+        nulls[4] -= lie == "null page"
+        marked = bytes([0] * 4 + [lie == "null page"] + [0] * 5)
+        bounds = [b"" if one else DAYS[0] for one in marked]
+        with ps.open(path) as file:
+            at = file.footer_start
+            body = build.column_index(marked, bounds, bounds, 0, array("q", nulls), None)
+            places = array("q", [ABSENT]) * build.PLACES
+            places[COLUMN_PLACE], places[COLUMN_PLACE + 1] = at, len(body)
+            footer = new_footer(file, places, [], [])
+        data_ = path.read_bytes()[:at] + body + footer
+        path.write_bytes(data_ + struct.pack("<I", len(footer)) + b"PAR1")
+        found = ps.index.verify(path)
+        assert [one.page for one in found.findings] == [4] * (lie != "none"), str(found)
+        word = {"none": "", "one more": "nulls, and it has", "null page": "has values"}[lie]
+        assert word in str(found)
 
 
 @pytest.mark.parametrize("version", [1, 2])
