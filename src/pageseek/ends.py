@@ -138,7 +138,7 @@ class Batch:
 
     def is_current(self, threads: int = 1) -> bool:
         """Whether all files lie there as they were."""
-        now = seen_now(self._names, threads)[: self.looked_at]
+        now = seen_now(self._names, threads)
         if len(self.places) == self.looked_at:
             return np.array_equal(now, self._seen)
         return np.array_equal(now[self.places], self._seen[self.places])
@@ -175,6 +175,8 @@ class Reader:
         seen, spans = np.concatenate([seen, others[0]]), np.concatenate([spans, others[1]])
         n, room = self._read_again(paths, seen, spans, room, now)
         self._learn(spans[:n, FOOTER])
+        if n < len(names.paths):  # the others are not asked for again
+            names = Names(paths[:n])
         return Batch(paths, names, memoryview(room), seen[:n], spans[:n], self._limit)
 
     def _read_again(

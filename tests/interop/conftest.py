@@ -10,6 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.table import Table
 
 
 @pytest.fixture
@@ -20,3 +21,10 @@ def catalog(tmp_path: Path) -> Iterator[SqlCatalog]:
     made.create_namespace("n")
     yield made
     made.close()
+
+
+@pytest.fixture
+def table(catalog: SqlCatalog) -> Table:
+    from support.iceberg_tables import made_in
+
+    return made_in(catalog)

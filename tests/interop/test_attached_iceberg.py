@@ -65,12 +65,6 @@ from support.iceberg_tables import (
     sorted_rows,
 )
 
-
-@pytest.fixture
-def table(catalog: SqlCatalog) -> Table:
-    return made_in(catalog)
-
-
 # -- what is done ---------------------------------------------------------------------------------
 
 

@@ -38,17 +38,10 @@ from support.iceberg_tables import (
     files,
     here,
     in_between,
-    made_in,
     on_disk,
     said,
     sorted_rows,
 )
-
-
-@pytest.fixture
-def table(catalog: SqlCatalog) -> Table:
-    return made_in(catalog)
-
 
 # -- others who write -----------------------------------------------------------------------------
 
