@@ -12,6 +12,7 @@ FAR: int
 DOUBTFUL: int
 UNREAD: int
 
+def cut(data: Buffer, places: Buffer) -> bytes: ...
 def find(
     values: Buffer,
     tails: Buffer,

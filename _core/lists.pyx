@@ -7,6 +7,10 @@ from pageseek.errors import CoreError
 
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
 
 cdef extern from "pageseek.h" nogil:
     enum: PS_ENTRY_PARTS
@@ -38,6 +42,32 @@ ENTRY_FIELDS = "state", "offset", "length", "checksum", "chunks"
 NONE, SOUND, FAR, DOUBTFUL, UNREAD = PS_ENTRY_NONE, PS_ENTRY_SOUND, PS_ENTRY_FAR, PS_ENTRY_DOUBTFUL, PS_ENTRY_UNREAD
 if sizeof(ps_entry) != 8 * len(ENTRY_FIELDS):
     raise ImportError("pageseek._core.lists disagrees with embedded.h")
+
+
+def cut(data, places):
+    """Parts of a buffer, one behind the other.
+
+    Parameters
+    ----------
+    places : buffer of int64[n, 2]
+        Where each begins, and its bytes.
+    """
+    cdef Held given = Held(data), at = Held(places)
+    cdef size_t n = at.size // 16, i, whole = 0
+    cdef const int64_t *place = at.int64s(2 * n)
+    for i in range(n):
+        if place[2 * i] < 0 or place[2 * i + 1] < 0 or <size_t>place[2 * i] > given.size \
+                or <size_t>place[2 * i + 1] > given.size - <size_t>place[2 * i]:
+            raise CoreError(<int>PS_INVALID, None, f"{place[2 * i + 1]} bytes at {place[2 * i]} of {given.size}")
+        if <size_t>place[2 * i + 1] > <size_t>PY_SSIZE_T_MAX - whole:  # parts may overlap
+            raise MemoryError
+        whole += <size_t>place[2 * i + 1]
+    made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>whole)
+    cdef char *to = PyBytes_AsString(made)
+    for i in range(n):
+        memcpy(to, given.data + place[2 * i], <size_t>place[2 * i + 1])
+        to += place[2 * i + 1]
+    return made
 
 
 def find(values, tails, figures, size_t figure_size, parts, size_t longest, files):

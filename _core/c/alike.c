@@ -26,16 +26,15 @@ static void find_stored(const uint8_t *footer, const ps_footer *f, const char *k
     }
 }
 
-static bool is_alike(const uint8_t *footer, size_t length, const ps_footer *f,
-                     const ps_alike *like) {
+/* Of a footer whose names are the same. */
+static bool is_alike(const uint8_t *footer, const ps_footer *f, const ps_alike *like) {
     int64_t rows = 0;
     for (size_t i = 0; i < f->n_row_groups; i++) {
         int64_t more = f->row_groups[i].num_rows;
         if (more < 0 || more > INT64_MAX - rows) return false;
         rows += more;
     }
-    return rows == f->num_rows && f->encryption == PS_ABSENT && length >= like->names_length &&
-           same(footer, like->names_length, like->names, like->names_length) &&
+    return rows == f->num_rows && f->encryption == PS_ABSENT &&
            same(f->schema, f->n_schema * sizeof *f->schema, like->schema, like->schema_size) &&
            same(f->column_orders, f->n_column_orders * sizeof *f->column_orders, like->orders,
                 like->orders_size) &&
@@ -81,8 +80,11 @@ ps_status ps_footers_read(const uint8_t *data, size_t length, const uint64_t *at
             return ps_fail(err, PS_INVALID, PS_NOWHERE, "footer %zu lies outside the input",
                            *done);
         const uint8_t *footer = data + start;
+        if (size < like->names_length ||
+            !same(footer, like->names_length, like->names, like->names_length))
+            continue;
         if (ps_footer_read(footer, (size_t)size, max_arena, &f, NULL) != PS_OK) continue;
-        bool alike = f.n_row_groups <= most && is_alike(footer, (size_t)size, &f, like);
+        bool alike = f.n_row_groups <= most && is_alike(footer, &f, like);
         if (alike && f.n_row_groups > most - used) { /* the next call begins with it */
             ps_footer_clear(&f);
             return PS_OK;

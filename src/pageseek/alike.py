@@ -7,6 +7,8 @@ request; what a request makes of it is an `Alike`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +17,7 @@ from pageseek.embedded import KEY
 from pageseek.ends import Batch
 from pageseek.file_kind import Kind
 from pageseek.footer_table import AT, Flags, Records
-from pageseek.predicate.bound import Bound
+from pageseek.predicate.bound import Bound, BoundLeaf
 from pageseek.prune import DISTINCT, PUBLISHED, STATISTICS, Figures, final, prune_groups
 from pageseek.published import KEY as PUBLISHED_KEY
 from pageseek.report import ChunkReport, LeafReport, Report
@@ -148,37 +150,54 @@ class Alike:
     def look(self) -> None:
         """Look at the chunks that may be read.
 
-        Of each row group is then known whether all chunks are `sound`, as FooterFile.placed_chunk has it, whether the
-        footer has the last word (`final`), and the bytes that are read where it is proven, and where not (`costs`).
+        Of each row group of which some row may pass is then known whether all chunks are `sound`, as
+        FooterFile.placed_chunk has it, whether the footer has the last word (`final`), and its `cost`.
         """
-        kind = self.kind
+        kind, n = self.kind, len(self.counts)
+        left = np.flatnonzero(np.frombuffer(self.may, np.bool_))  # as a rule few of very many
+        table = self.records.table[left]
+        sound, start, size = (one[left] for one in self.records.placed(kind))
 
         def of(name: str) -> Figures:
-            return self.records.table[:, : len(kind.read), AT[name]]
+            return table[:, : len(kind.read), AT[name]]
 
-        sound, start, size = self.records.placed(kind)
+        def of_all(some: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            made = np.zeros((n, *some.shape[1:]), some.dtype)
+            made[left] = some
+            return made
+
+        def known(leaf: Leaf) -> Flags | None:
+            said = self.group_zones(leaf, kind.scope.request.options)
+            return None if said is None else np.frombuffer(said.known, np.uint8)[left] != 0
+
+        def exact(test: BoundLeaf) -> Flags | bool:
+            found = self._exact.get(id(test))
+            return False if found is None else found[left]
+
         sounds = np.asarray(sound.all(axis=1))
-        self.sound = sounds.tolist()
-        self._sizes = np.where(sound, size, 0)
-        every = self._sizes.sum(axis=1)
-        self.costs = (every.tolist(), (self._sizes * kind.wanted).sum(axis=1).tolist())
+        sizes = np.where(sound, size, 0)
+        every = sizes.sum(axis=1)
         pages = of("dictionary_data_pages") + of("other_data_pages")
-        self._pages = np.where(of("encoding_stats") == 1, pages, -1)
+        pages = np.where(of("encoding_stats") == 1, pages, -1)
         if kind.may_be_final and self.may != self.must:
-            options = kind.scope.request.options
-            self.final = (
-                sounds
-                & final(
-                    kind.tests,
-                    np.where((self._pages == 1).all(axis=1), 1, -1),
-                    every,
-                    lambda leaf, name: self.records.table[:, kind.column[leaf.index], AT[name]],
-                    lambda leaf: start[:, kind.column[leaf.index]],
-                    lambda leaf: self.group_zones(leaf, options),
-                    lambda leaf: kind.forms[leaf.index][2],
-                    lambda test: self._exact.get(id(test), False),
-                )
-            ).tolist()
+            last = sounds & final(
+                kind.tests,
+                np.where((pages == 1).all(axis=1), 1, -1),
+                every,
+                lambda leaf, name: table[:, kind.column[leaf.index], AT[name]],
+                lambda leaf: start[:, kind.column[leaf.index]],
+                known,
+                lambda leaf: kind.forms[leaf.index][2],
+                exact,
+            )
+            self.final = of_all(last).tolist()
+        self.sound = of_all(sounds).tolist()
+        self._sizes, self._pages = of_all(sizes), of_all(pages)
+        self._costs = of_all(np.stack([every, (sizes * kind.wanted).sum(axis=1)], axis=1))
+
+    def cost(self, place: int, proven: bool) -> int:
+        """About the bytes that are read of a row group; of one that is `proven` no more than what is wanted of it."""
+        return self._costs.item(place, int(proven))
 
     def take(
         self, key: tuple[str, int], place: int, proven: bool, by: str, report: Report, fold: bool
@@ -186,7 +205,7 @@ class Alike:
         """Count what is read of a row group, at a `place` among all of these. `key`: the name of its file, and its number
         there; `by`: what may rule out the rest of it.
         """
-        report.bytes["data"] += self.costs[proven][place]
+        report.bytes["data"] += self.cost(place, proven)
         if fold:
             self._taken[proven].append(place)
             return

@@ -29,7 +29,10 @@ from pageseek.storage.local import version_of
 from pageseek.workers import cores
 
 FEW = 8  # files that are as quickly opened one by one
-FIRST, FIRST_LIMITED, MOST = 64, 8, 1024  # files at a time; at first, then more
+FIRST_LIMITED, MOST = (
+    8,
+    1024,
+)  # files at a time: those of which all may be spared but the first, and others
 GROWTH = 16  # times as many
 KINDS = 16  # of files in the same folders, and as many of such folders
 NONE = np.zeros(0, np.int64)
@@ -106,7 +109,7 @@ class Briefs:
         # what was wholly ruled out, and the next that is not, as long as that is known
         self._gone = _nothing(0)
         self._next_left: npt.NDArray[np.int64] | None = None
-        self._size = FIRST if request.limit is None else FIRST_LIMITED
+        self._size = MOST if request.limit is None else FIRST_LIMITED
         self._threads = request.threads or cores()
         self._reader = Reader(request.limits.max_metadata_bytes, self._threads)
         self._pause, self._paused = 1, False

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pageseek._core.lists import cut
 from pageseek.storage import Known, Version
 from pageseek.storage.local import Names, Seen, read_ends, seen_now, version_of
 
@@ -86,12 +87,10 @@ class Batch:
         self.paths, self.looked_at, self.limit = paths, len(spans), limit
         self._names, self._seen, self.sizes = names, seen, seen[:, 1]
         self.places = np.flatnonzero(spans[:, FOOTER] >= 0)
-        ends = spans[:, AT] + spans[:, LENGTH]
-        starts = ends - spans[:, FOOTER] - FOOT
-        each = zip(starts[self.places].tolist(), ends[self.places].tolist(), strict=True)
-        self.feet = b"".join([tails[start:end] for start, end in each])
-        self.at = np.zeros((len(spans), 2), np.int64)
         lengths = spans[self.places, FOOTER]
+        ends = (spans[:, AT] + spans[:, LENGTH])[self.places]
+        self.feet = cut(tails, np.stack([ends - lengths - FOOT, lengths + FOOT], axis=1))
+        self.at = np.zeros((len(spans), 2), np.int64)
         self.at[self.places, 1] = lengths
         self.at[self.places, 0] = np.cumsum(lengths + FOOT) - (lengths + FOOT)
         self.made: dict[Hashable, Any] = {}

@@ -229,10 +229,10 @@ class GroupScan:
     def _looked_up(self, part: Part, codes: list[pa.Array]) -> list[pa.Array]:
         """The values of codes, in arrays of which each has offsets of 32 bits enough."""
         entries = self._entries[part.leaf.key]
-        if part.form.kind not in BYTES_KINDS or not len(entries):
-            return [entries.take(array) for array in codes]
-        longest = pc.max(pc.binary_length(entries)).as_py() or 0
-        step = max(MOST_BYTES // max(longest, 1), 1)
+        step, in_bytes = max([1, *map(len, codes)]), part.form.kind in BYTES_KINDS
+        if in_bytes and len(entries) and step * entries.buffers()[2].size > MOST_BYTES:
+            longest = pc.max(pc.binary_length(entries)).as_py() or 0
+            step = max(MOST_BYTES // max(longest, 1), 1)
         return [
             entries.take(array.slice(start, step))
             for array in codes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -95,6 +94,7 @@ class Records:
         self.members = members[own]
         self.sizes, self.n = sizes[own], groups[own]
         self.first = np.cumsum(self.n) - self.n
+        self._one_each = bool((self.n == 1).all())
         self.pairs = int64s(pairs).reshape(-1, len(KEYS), 2)[own]
         self.counts: list[int] = counts.cast("q").tolist()
         self.rows = int64s(counts)
@@ -108,12 +108,17 @@ class Records:
         self._lists = 0  # bytes of these
 
     def _stored(self) -> tuple[list[bytes | None], npt.NDArray[np.int64]]:
-        places: list[list[int]] = self.pairs[:, KEYS.index(SCHEMA)].tolist()
         found: dict[bytes | None, int] = {}
-        of = [
-            found.setdefault(None if at == ABSENT else bytes(self.data[at : at + n]), len(found))
-            for at, n in places
-        ]
+        of, data = [], self.data.obj
+        usual, length = b"", -1  # as a rule all have the same, which is looked at in its place
+        for at, n in self.pairs[:, KEYS.index(SCHEMA)].tolist():
+            if n == length and data.startswith(usual, at):
+                of.append(0)
+                continue
+            stored = None if at == ABSENT else data[at : at + n]
+            if not found and stored is not None:
+                usual, length = stored, n
+            of.append(found.setdefault(stored, len(found)))
         return list(found), np.array(of, np.int64)
 
     @property
@@ -127,20 +132,19 @@ class Records:
         cls, kind: Kind, batch: Batch, places: npt.NDArray[np.int64], limit: int
     ) -> list[Records]:
         """Those of the files at some places of a batch that are like a kind."""
-        names, feet = kind.like[0], batch.feet
-        begin = batch.at[places, 0].tolist()
-        places = places[[feet.startswith(names, at) for at in begin]]
         at = batch.at[places].astype(np.uint64)
         most = max(RECORDS // max(len(kind.leaves), 1), 1)
         made, done = [], 0
         while done < len(places):
             groups, pairs, counts, chunks = core.footers(
-                feet, at[done:], kind.like, kind.leaves, most, KEYS, max_arena=limit
+                batch.feet, at[done:], kind.like, kind.leaves, most, KEYS, max_arena=limit
             )
             of_each = int64s(groups)
             members = places[done : done + len(of_each)]
             sizes = batch.sizes[members]
-            made.append(cls(feet, members, of_each, pairs, counts, chunks, len(kind.leaves), sizes))
+            made.append(
+                cls(batch.feet, members, of_each, pairs, counts, chunks, len(kind.leaves), sizes)
+            )
             done += len(of_each)
         return made
 
@@ -150,6 +154,8 @@ class Records:
 
     def of_files(self, flags: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """The sum over the row groups of each file."""
+        if self._one_each:
+            return flags.astype(np.int64)
         sums = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
         return np.asarray(sums[self.first + self.n] - sums[self.first])
 
@@ -199,19 +205,17 @@ class Records:
     def _read_lists(
         self, kind: Kind, leaf: Leaf, form: Form, batch: Batch, report: Report
     ) -> Listed:
-        found, bodies, doubtful = self._bodies(kind, leaf, batch, report)
-        if not found:
+        found, data, sizes, doubtful = self._bodies(kind, leaf, batch, report)
+        if not len(found):
             return Listed(None, np.zeros(0, np.int64), doubtful)
-        sizes = [body.nbytes for body in bodies]
-        self._lists += sum(sizes)
-        starts = list(accumulate(sizes, initial=0))[:-1]
-        places = np.array([starts, sizes, self.n[found]], np.int64).T.copy()
+        self._lists += len(data)
+        places = np.stack([np.cumsum(sizes) - sizes, sizes, self.n[found]], axis=1)
         first, n = self.first[found], self.n[found]
         ends = np.cumsum(n)
         # all row groups of the first of these files, of the second, and so on
         groups = np.arange(ends[-1]) + np.repeat(first - (ends - n), n)
         try:
-            values = ValueLists(b"".join(bodies), places, form)
+            values = ValueLists(data, places, form)
         except (CoreError, PageseekError, pa.ArrowException):
             doubtful[found] = True
             return Listed(None, np.zeros(0, np.int64), doubtful)
@@ -220,8 +224,10 @@ class Records:
 
     def _bodies(
         self, kind: Kind, leaf: Leaf, batch: Batch, report: Report
-    ) -> tuple[list[int], list[memoryview], Flags]:
-        """The files that have a list of a column, and these; and which files may have one that is not to be had."""
+    ) -> tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64], Flags]:
+        """The files that have a list of a column, these one behind the other, and their sizes; and which files may have
+        one that is not to be had.
+        """
         have = np.flatnonzero(self.has(KEY))
         entry_form = EntryForm(leaf, DISTINCT_KIND, VERSION)
         of_chunks = figures(self.counts, self.table[:, kind.column[leaf.index]])
@@ -230,42 +236,43 @@ class Records:
         spans = np.stack([self.first[have], self.n[have]], axis=1)
         files = np.concatenate([pairs, places, spans], axis=1)
         entries = entry_form.find(self.data, batch.tails, of_chunks, files)
+        state = entries[:, 0]
+        doubtful = np.zeros(len(self.members), np.bool_)
+        doubtful[have[state == lists.DOUBTFUL]] = True
         # where a body begins among the last bytes of all files
         starts = places[:, 0] + places[:, 1] - places[:, 2] + entries[:, 1]
-        found: list[int] = []
-        bodies: list[memoryview] = []
-        doubtful = np.zeros(len(self.members), np.bool_)
-        doubtful[have[entries[:, 0] == lists.DOUBTFUL]] = True
+        at_hand = state == lists.SOUND
+        bodies = np.stack([starts, entries[:, 2]], axis=1)[at_hand] + (HEAD, -HEAD)
+        found, sizes, data = have[at_hand], bodies[:, 1], lists.cut(batch.tails, bodies)
+        others: list[int] = []
+        more: list[memoryview] = []
         held = 0
-        for i, k, start, entry in zip(
-            range(len(have)), have.tolist(), starts.tolist(), entries.tolist(), strict=True
-        ):
-            state, _, length, *_ = entry
-            if state == lists.SOUND:
-                bodies.append(batch.tails[start + HEAD : start + length])
-                found.append(k)
-            if state not in (lists.FAR, lists.UNREAD):
-                continue
+        for i in np.flatnonzero((state == lists.FAR) | (state == lists.UNREAD)).tolist():
+            k = have.item(i)
             try:
-                if state == lists.FAR:
-                    pointer: Pointer | None = entry_form.pointer(entry)
+                if state[i] == lists.FAR:
+                    pointer: Pointer | None = entry_form.pointer(entries[i].tolist())
                 else:
                     at, size = pairs[i].tolist()
                     pointer = entry_form.parsed(self.data[at : at + size], int(places[i, 3]))
                 if pointer is None:
                     continue
-                data = batch.part(self.members.item(k), pointer.offset, pointer.length)
-                if data is None:
+                body = batch.part(self.members.item(k), pointer.offset, pointer.length)
+                if body is None:
                     held += pointer.length
                     if held > LISTS:
                         raise DoubtError("too many")
-                    data = _read(batch, self.members.item(k), pointer, report)
+                    body = _read(batch, self.members.item(k), pointer, report)
                 first, n = FIGURES * int(self.first[k]), FIGURES * int(self.n[k])
-                bodies.append(opened(pointer, data, xxh64(of_chunks[first : first + n])))
-                found.append(k)
+                more.append(opened(pointer, body, xxh64(of_chunks[first : first + n])))
+                others.append(k)
             except (DoubtError, OSError):  # who opens the file will say what is wrong
                 doubtful[k] = True
-        return found, bodies, doubtful
+        if others:
+            found = np.append(found, others)
+            sizes = np.append(sizes, [body.nbytes for body in more])
+            data = b"".join([data, *more])
+        return found, data, sizes, doubtful
 
 
 def _read(batch: Batch, place: int, pointer: Pointer, report: Report) -> memoryview:

@@ -448,7 +448,7 @@ def _settled(
     for i, found in ranges.items():
         cost, proven = 0, bool(must[i])
         if account:
-            cost = alike.costs[proven][first + i]
+            cost = alike.cost(first + i, proven)
             alike.take((source.name, i), first + i, proven, LIMIT, report, fold)
         made.append(GroupPlan(i, found, proven, cost, judged=proven or limit is None))
         report.row_groups.read += 1

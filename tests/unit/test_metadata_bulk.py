@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import random
 import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import convert, metadata
+from pageseek._core import convert, lists, metadata
 
 import pageseek as ps
+from pageseek.cache import cache
 from pageseek.chunks import chunk_range
 from pageseek.errors import CoreError
 from pageseek.metadata import ParquetFile
@@ -347,3 +349,39 @@ def test_offset_index_arrays_are_those_of_the_file(file: ParquetFile) -> None:
     ids = file.column_index(0, "id")
     assert ids is not None
     assert (ids.boundary_order, ids.num_pages) == ("ascending", len(ids.lower))
+
+
+def test_parts_that_are_cut_out_are_those_of_slices() -> None:
+    dice = random.Random(9)
+    data = dice.randbytes(500)
+    for n in (0, 1, 7, 60):
+        starts = [dice.randrange(501) for _ in range(n)]
+        places = [(at, dice.randrange(501 - at)) for at in starts]
+        made = lists.cut(memoryview(data), np.array(places, np.int64).reshape(-1, 2))
+        assert made == b"".join([data[at : at + size] for at, size in places])
+
+
+@pytest.mark.parametrize("place", [(-1, 4), (0, 501), (490, 11), (501, 0), (4, -1), (2**63 - 1, 2)])
+def test_parts_outside_of_the_bytes_are_refused(place: tuple[int, int]) -> None:
+    with pytest.raises(CoreError, match="of 500"):
+        lists.cut(bytes(500), np.array([(0, 500), place], np.int64))
+
+
+def test_schemas_that_writers_stored_are_told_apart(tmp_path: Path) -> None:
+    said = [None, "1", "2", "12"]  # of equal and of other lengths
+    ps.clear_cache()
+    for i in range(60):
+        one = said[i * 7 % 11 % 4]
+        field = pa.field("x", pa.int64(), metadata={"k": one or ""})
+        table = pa.table([[i, i + 1]], schema=pa.schema([field]))
+        pq.write_table(table, tmp_path / f"{i:03}.parquet", store_schema=one is not None)
+    found = ps.read_table(tmp_path, filter=ps.col("x") >= 30)
+    assert sorted(found["x"].to_pylist()) == sorted([*range(30, 60), *range(30, 61)])
+    (batch,) = cache._batches.values()
+    all_made = [one for made in batch.made.values() for one in made]
+    assert sum([len(records.members) for records in all_made]) >= 60
+    for records in all_made:
+        theirs = [pq.read_metadata(batch.paths[i]).metadata or {} for i in records.members.tolist()]
+        mine = [records.schemas[i] for i in records.schema_of.tolist()]
+        assert mine == [one.get(b"ARROW:schema") for one in theirs]
+    assert max([len(records.schemas) for records in all_made]) >= len(said) - 1  # read as one

@@ -47,7 +47,7 @@ def final(
     read: Figures,
     figure: Callable[[Leaf, str], Figures],
     start: Callable[[Leaf], Figures],
-    zones: Callable[[Leaf], rows.Zones | None],
+    known: Callable[[Leaf], Flags | None],
     counts_nulls: Callable[[Leaf], bool],
     exact: Callable[[BoundLeaf], Flags | bool],
 ) -> Flags:
@@ -57,9 +57,9 @@ def final(
     ----------
     pages, read
         Of each row group the pages that every chunk has that is read, or -1; and the bytes of these chunks.
-    figure, start, zones, counts_nulls : callable
-        Of a tested leaf in each row group: a field of CHUNK_FIELDS, the first byte, the statistics, and whether counts of nulls
-        are believed.
+    figure, start, known, counts_nulls : callable
+        Of a tested leaf in each row group: a field of CHUNK_FIELDS, the first byte, whether there are statistics that can be
+        used, and whether counts of nulls are believed.
     exact : callable
         Of a test in each row group: its values are known, and it was put to them.
     """
@@ -69,8 +69,8 @@ def final(
         leaf = test.leaf
         settled: Flags | bool = True
         if test.op != rows.OP_IS_NULL:
-            said = zones(leaf)
-            settled = False if said is None else np.frombuffer(said.known, np.uint8) != 0
+            said = known(leaf)
+            settled = False if said is None else said
         elif leaf.max_def:
             nulls = figure(leaf, "statistics_null_count")
             there = (nulls >= 0) & (nulls <= figure(leaf, "num_values"))
