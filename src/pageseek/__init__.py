@@ -5,6 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek._core.decode import LeafDecoder
 from pageseek._core.rows import RowRanges
+from pageseek.cache import CacheInfo
+from pageseek.entry import (
+    cache_info,
+    clear_cache,
+    load_cache,
+    read_table,
+    resize_cache,
+    save_cache,
+    scan,
+)
+from pageseek.entry import open_file as open
 from pageseek.errors import (
     CorruptFileError,
     FileChangedError,
@@ -21,18 +32,7 @@ from pageseek.predicate.expression import Expression, col
 from pageseek.progress import Progress
 from pageseek.prune import register_pruner, unregister_pruner
 from pageseek.report import Report
-from pageseek.scan import (
-    CacheInfo,
-    Scan,
-    cache_info,
-    clear_cache,
-    load_cache,
-    read_table,
-    resize_cache,
-    save_cache,
-    scan,
-)
-from pageseek.scan import open_file as open
+from pageseek.scan import Scan
 from pageseek.search import lower_bound, upper_bound
 
 if TYPE_CHECKING:

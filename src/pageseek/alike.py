@@ -156,7 +156,8 @@ class Alike:
         kind, n = self.kind, len(self.counts)
         left = np.flatnonzero(np.frombuffer(self.may, np.bool_))  # as a rule few of very many
         table = self.records.table[left]
-        sound, start, size = (one[left] for one in self.records.placed(kind))
+        placed = self.records.placed(kind)
+        sound, start, size = placed[0][left], placed[1][left], placed[2][left]
 
         def of(name: str) -> Figures:
             return table[:, : len(kind.read), AT[name]]
@@ -197,7 +198,7 @@ class Alike:
 
     def cost(self, place: int, proven: bool) -> int:
         """About the bytes that are read of a row group; of one that is `proven` no more than what is wanted of it."""
-        return self._costs.item(place, int(proven))
+        return int(self._costs[place, int(proven)])
 
     def take(
         self, key: tuple[str, int], place: int, proven: bool, by: str, report: Report, fold: bool

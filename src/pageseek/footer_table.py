@@ -101,15 +101,15 @@ class Records:
         self.huge: Flags = self.of_files(self.rows > MOST_ROWS) > 0
         self.table = int64s(chunks).reshape(len(self.counts), leaves, len(AT))
         self.data = memoryview(data)
-        self.schemas, self.schema_of = self._stored()
+        self.schemas, self.schema_of = self._stored(data)
         self._zones: dict[Any, rows.Zones | None] = {}
         self._listed: dict[Any, Listed] = {}
         self._placed: dict[int, Sound] = {}  # by how many of the leaves are read
         self._lists = 0  # bytes of these
 
-    def _stored(self) -> tuple[list[bytes | None], npt.NDArray[np.int64]]:
+    def _stored(self, data: bytes) -> tuple[list[bytes | None], npt.NDArray[np.int64]]:
         found: dict[bytes | None, int] = {}
-        of, data = [], self.data.obj
+        of = []
         usual, length = b"", -1  # as a rule all have the same, which is looked at in its place
         for at, n in self.pairs[:, KEYS.index(SCHEMA)].tolist():
             if n == length and data.startswith(usual, at):

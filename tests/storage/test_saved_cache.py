@@ -129,7 +129,7 @@ def test_it_travels_by_pickle(server: ObjectServer, monkeypatch: pytest.MonkeyPa
         "pageseek.cache",
         "pageseek.planning",
         "pageseek.plan",
-        "pageseek.scan",
+        "pageseek.entry",
         "pageseek.opening",
     ):
         if hasattr(sys.modules[room], "cache"):

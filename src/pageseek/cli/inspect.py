@@ -8,9 +8,9 @@ from typing import Any
 
 from pageseek.chunks import CODECS
 from pageseek.cli import text
+from pageseek.entry import open_file
 from pageseek.errors import CorruptFileError
 from pageseek.metadata import ParquetFile
-from pageseek.scan import open_file
 from pageseek.schema import Leaf
 from pageseek.types import ABSENT, Options
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 import pageseek
 from pageseek.cache import cache
+from pageseek.entry import scan
 from pageseek.errors import UnsupportedError
 from pageseek.report import Report
 from pageseek.request import Scope
-from pageseek.scan import scan
 from pageseek.spark.packing import parallelism_of, task_count
 from pageseek.spark.task import ROWS, make_task, pack
 from pageseek.spark.types import spark_schema, wire_field, wire_schema
