@@ -7,45 +7,23 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek._core import rows
 from pageseek.asking import answered, together
-from pageseek.codes import CODES
-from pageseek.columns import PRESENCE, Column, Part, levels_of, part_of, teller
+from pageseek.columns import Column, Part, levels_of, part_of, teller
 from pageseek.decode import LeafReader, places_wanted, read_ahead
-from pageseek.elements import passing, taken
-from pageseek.errors import CorruptFileError, LimitError, placed
+from pageseek.errors import placed
 from pageseek.fetch import Fetcher
-from pageseek.masks import (
-    Bitmap,
-    compared,
-    constant,
-    first_bits,
-    head_of,
-    head_of_ladder,
-    joined,
-    picked,
-    picked_ladder,
-    presence,
-    repeats,
-)
+from pageseek.leaves import Key, Leaves
 from pageseek.metadata import ParquetFile
-from pageseek.nesting import Decoded, assemble
 from pageseek.ordering import Learned, blocks_of
 from pageseek.page_headers import walk, walking_bytes
 from pageseek.predicate.bound import (
     Bound,
-    BoundAnd,
-    BoundAny,
-    BoundConst,
     BoundLeaf,
-    BoundNot,
-    BoundResidual,
     all_null,
     conjuncts,
     has_residual,
@@ -55,16 +33,14 @@ from pageseek.predicate.bound import (
 from pageseek.report import Report
 from pageseek.schema import Leaf
 from pageseek.storage.base import SLOW_STORE
-from pageseek.types import BYTES_KINDS, Form, Options
+from pageseek.types import Options
 
 _NO_ROWS = rows.RowRanges.empty()
 RESIDUAL_WEIGHT = 8  # of a byte that is evaluated outside of the kernels, until it is measured
-Key = tuple[int, int]  # of a leaf: Leaf.key
 Held = tuple[int, memoryview]  # bytes of a file, and where they begin
 FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
 CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
 SHARED = 1 << 18  # bytes of pages that are worth a second core
-MOST_BYTES = 1 << 30  # of strings that are looked up at once
 
 
 def _place(kept: Held) -> int:
@@ -98,12 +74,7 @@ class GroupScan:
         self._columns = columns
         self._fetcher = fetcher
         self._report: Report = fetcher.report
-        # what is decoded of a leaf, at the current selection; of a nested one also its ladder
-        self._held: dict[Key, list[pa.Array]] = {}
-        self._ladders: dict[Key, Decoded] = {}
-        self._forms: dict[Key, Form] = {}
-        # of leaves that are held as codes: what these stand for
-        self._entries: dict[Key, pa.Array] = {}
+        self._leaves = Leaves(file.name, row_group)
         self._read_before: set[int] = set()  # leaves
         self._reuses = bool(held)  # bytes that were fetched before, or for a test
         # bytes of leaves that were tested and are payload, by their place
@@ -125,31 +96,30 @@ class GroupScan:
         """
         if bound is not None:
             self._ask_levels(bound)
-            with self._report.timed("filter"), placed(self._where()):
+            with self._report.timed("filter"), placed(self._leaves.where()):
                 if limit is not None and ranges.num_rows > max(FIRST_STEP, 4 * limit):
                     ranges = self._first(ranges, bound, limit, sure)
                 elif sure:
                     ranges = self._filter(ranges - sure, bound) | sure
-                    self._forget()
+                    self._leaves.clear()  # the rows that are left are others
                 else:
                     ranges = self._filter(ranges, bound)
         if limit is not None and ranges.num_rows > limit:
             self._count_limited(ranges, limit)
             ranges = ranges.head(limit)
-            self._head(limit)
+            self._leaves.head(limit)
         n = ranges.num_rows
         if n == 0:
             return ranges, [[] for _ in self._columns]
         with self._report.timed("payload"):
             parts = {part.leaf.key: part for column in self._columns for part in column.parts}
             for key in self._all_null & parts.keys():
-                self._held[key] = [pa.nulls(n, parts[key].form.storage)]
-                self._entries.pop(key, None)
-            missing = [part for key, part in parts.items() if key not in self._held]
+                self._leaves.put_nulls(parts[key], n)
+            missing = [part for key, part in parts.items() if key not in self._leaves.arrays]
             if bound is not None and (self._indexed or self._walked):
                 self._load_offsets([part.leaf for part in missing], ranges)
             self._read(missing, ranges)
-            return ranges, [self._output(column) for column in self._columns]
+            return ranges, [self._leaves.output(column) for column in self._columns]
 
     def _load_offsets(self, leaves: Sequence[Leaf], ranges: rows.RowRanges) -> None:
         """Where the pages lie of leaves of which nobody has asked, where half of them may be spared: by the offset
@@ -185,9 +155,6 @@ class GroupScan:
             group, unread, [found.get(leaf.index) for leaf in unread], self._report
         )
 
-    def _where(self) -> str:
-        return f"{self._file.name}: row group {self._row_group}"
-
     def _ask_levels(self, bound: Bound) -> None:
         """Of which leaves the filter needs no value: nor is one needed that is null in all rows that pass."""
         asked = null_tests(bound)
@@ -202,43 +169,6 @@ class GroupScan:
                 if part is not None:
                     self._by_levels[key] = part
 
-    def _output(self, column: Column) -> list[pa.Array]:
-        if column.node is None:
-            (part,) = column.parts
-            arrays = self._held[part.leaf.key]
-            if part.leaf.key in self._entries:
-                arrays = self._looked_up(part, arrays)
-            form = part.form
-            if form.type is form.storage or form.type == form.storage:
-                return arrays
-            with placed(f"{self._where()}, column {column.name!r}"):
-                return [part.form.finish(array) for array in arrays]
-        decoded, where = {}, self._where()
-        for part in column.parts:
-            arrays, ladder = self._held[part.leaf.key], self._ladders.get(part.leaf.key)
-            if len(arrays) > 1:
-                raise LimitError(
-                    f"{where}: column {part.leaf.name!r}: byte strings of more than 2 GiB inside "
-                    'a struct; use string_type="large"'
-                )
-            made = Decoded(len(arrays[0]), arrays[0], ()) if ladder is None else ladder
-            decoded[part.leaf.index] = replace(made, array=arrays[0])
-        with placed(f"{where}, column {column.name!r}"):
-            return [assemble(column.node, decoded, where)]
-
-    def _looked_up(self, part: Part, codes: list[pa.Array]) -> list[pa.Array]:
-        """The values of codes, in arrays of which each has offsets of 32 bits enough."""
-        entries = self._entries[part.leaf.key]
-        step, in_bytes = max([1, *map(len, codes)]), part.form.kind in BYTES_KINDS
-        if in_bytes and len(entries) and step * entries.buffers()[2].size > MOST_BYTES:
-            longest = pc.max(pc.binary_length(entries)).as_py() or 0
-            step = max(MOST_BYTES // max(longest, 1), 1)
-        return [
-            entries.take(array.slice(start, step))
-            for array in codes
-            for start in range(0, max(len(array), 1), step)
-        ]
-
     def _count_limited(self, ranges: rows.RowRanges, limit: int) -> None:
         """Count the pages of the payload that the rows beyond the limit would need."""
         if self._report.chunks is None:
@@ -246,7 +176,7 @@ class GroupScan:
         for leaf in {p.leaf.index: p.leaf for c in self._columns for p in c.parts}.values():
             offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
             chunk = self._report.chunks.get((self._file.name, self._row_group, leaf.name))
-            if offsets is not None and chunk is not None and leaf.key not in self._held:
+            if offsets is not None and chunk is not None and leaf.key not in self._leaves.arrays:
                 all_pages, wanted = offsets.pages_of(ranges), offsets.pages_of(ranges.head(limit))
                 chunk.limited += len(all_pages) - len(wanted)
 
@@ -269,23 +199,9 @@ class GroupScan:
             found = [reader.read() for reader in readers]
         else:
             found = crew.each([reader.read for reader in readers])
+        n = ranges.num_rows
         for reader, arrays in zip(readers, found, strict=True):
-            key = reader.leaf.key
-            self._forms[key] = reader.form
-            self._held[key], decoded = arrays, reader.decoded
-            if reader.entries is not None:
-                self._entries[key], self._forms[key] = reader.entries, CODES
-            if decoded is None:
-                continue
-            if decoded.rows != ranges.num_rows:
-                raise CorruptFileError(
-                    f"{self._where()}, column {reader.leaf.name!r}: "
-                    f"{decoded.rows} rows where {ranges.num_rows} are due"
-                )
-            if reader.leaf.group:  # tested, and never put together: its ladder may have lists
-                self._held[key] = [presence(decoded, reader.leaf)]
-            else:
-                self._ladders[key] = decoded
+            self._leaves.put(reader.leaf, reader.form, arrays, reader.decoded, reader.entries, n)
 
     def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> int:
         """Hand the readers their bytes: in one wave, those that are not at hand. Returns how many bytes they have."""
@@ -413,18 +329,12 @@ class GroupScan:
                 stop = int(starts[np.searchsorted(starts, stop)])
             piece = ranges.slice(ranges.bounds[0], stop)
             found |= self._filter(piece - sure, bound) | (piece & sure)
-            self._forget()
+            self._leaves.clear()  # the rows that are left are others
             ranges = ranges - piece
             step *= 2
         for leaf in tested:
             self._count_spared(leaf, ranges)
         return found
-
-    def _forget(self) -> None:
-        """Let go of what was decoded for tests: the rows that are left are others."""
-        self._held.clear()
-        self._ladders.clear()
-        self._entries.clear()
 
     def _filter(self, ranges: rows.RowRanges, bound: Bound) -> rows.RowRanges:
         """The rows for which the filter is TRUE: conjunct by conjunct, in the order that has shown itself best."""
@@ -435,24 +345,24 @@ class GroupScan:
         payload = {part.leaf.key for column in self._columns for part in column.parts}
         tested = [{t.leaf.key: t for t in leaves_of(part)} for _, part in parts]
         last = {key: i for i, tests in enumerate(tested) for key in tests}  # that needs it
+        held = self._leaves.arrays
         if self._file.store.latency >= SLOW_STORE:
             self._fetch_ahead([list(tests.values()) for tests in tested], ranges)
         for i, ((place, part), tests) in enumerate(zip(parts, tested, strict=True)):
             if not ranges:
                 break
             began = time.perf_counter()
-            self._read_tested([t for key, t in tests.items() if key not in self._held], ranges)
+            self._read_tested([t for key, t in tests.items() if key not in held], ranges)
             n, before = ranges.num_rows, ranges
-            mask, count = self._evaluate(part, n)
+            mask, count = self._leaves.evaluate(part, n)
             seconds = time.perf_counter() - began
-            for key in [k for k in self._held if k not in payload and last.get(k, -1) <= i]:
-                self._let_go(key)
+            for key in [k for k in held if k not in payload and last.get(k, -1) <= i]:
+                self._leaves.let_go(key)  # no later condition needs it
             if count < n:
                 ranges = ranges.refine(mask)
                 if not count:
-                    self._held.clear()
-                    self._ladders.clear()
-                self._keep(mask, n, count)
+                    self._leaves.clear()
+                self._leaves.keep(mask, n, count)
             if measures:
                 left, now = self._blocks(ranges), self._blocks(before)
                 self._learned.note(place, (n, now), (count, left), seconds)
@@ -461,48 +371,17 @@ class GroupScan:
     def _blocks(self, ranges: rows.RowRanges) -> int:
         return blocks_of(ranges, self._file.group_rows[self._row_group])
 
-    def _let_go(self, key: Key) -> None:
-        """No later condition needs this leaf, nor is it wanted."""
-        self._held.pop(key, None)
-        self._entries.pop(key, None)
-        self._ladders.pop(key, None)
-
-    def _keep(self, mask: Bitmap, n: int, count: int) -> None:
-        """Of what is held, the `count` of n rows that a bitmap picks."""
-        for key, arrays in self._held.items():
-            ladder = self._ladders.get(key)
-            if ladder is not None and repeats(ladder):
-                self._ladders[key] = made = taken(ladder, mask)
-                self._held[key] = [made.array]
-                continue
-            self._held[key] = picked(self._forms[key], arrays, mask, n, count)
-            if ladder is not None:
-                self._ladders[key] = picked_ladder(ladder, mask, count)
-
-    def _head(self, limit: int) -> None:
-        for key, arrays in self._held.items():
-            ladder = self._ladders.get(key)
-            if ladder is not None and repeats(ladder):
-                if limit < ladder.rows:
-                    self._ladders[key] = made = taken(ladder, first_bits(limit, ladder.rows))
-                    self._held[key] = [made.array]
-                continue
-            self._held[key] = head_of(self._forms[key], arrays, limit)
-            if ladder is not None:
-                self._ladders[key] = head_of_ladder(ladder, limit)
-
     def _read_tested(self, tests: Sequence[BoundLeaf], ranges: rows.RowRanges) -> None:
         """The leaves of tests."""
         parts, shared, told = self._tested(tests)
-        self._read(
-            [part for key, part in parts.items() if key not in self._held], ranges, tested=True
-        )
+        leaves = self._leaves
+        missing = [part for key, part in parts.items() if key not in leaves.arrays]
+        self._read(missing, ranges, tested=True)
         for leaf in shared:
-            self._held[leaf.key] = [presence(self._ladders[leaf.index, -1], leaf)]
-            self._forms[leaf.key] = PRESENCE
+            leaves.share_presence(leaf)
         for key, other in told.items():
             if key != other:
-                self._held[key], self._forms[key] = self._held[other], PRESENCE
+                leaves.tell_by(key, other)
 
     def _tested(
         self, tests: Sequence[BoundLeaf]
@@ -536,71 +415,3 @@ class GroupScan:
         if not leaf.group:
             return leaf
         return teller(self._file, self._row_group, leaf, self._payload())
-
-    def _evaluate(self, bound: Bound, n: int) -> tuple[Bitmap, int]:
-        """Where a condition is TRUE, for the n rows selected now."""
-        if isinstance(bound, BoundConst):
-            return constant(bound.value, n)
-        if isinstance(bound, BoundLeaf):
-            return self._test(bound, n)
-        if isinstance(bound, BoundNot):
-            mask, count = self._evaluate(bound.arg, n)
-            return mask ^ first_bits(n, n), n - count
-        if isinstance(bound, BoundAny):
-            return self._any(bound)
-        if isinstance(bound, BoundResidual):
-            return self._residual(bound)
-        is_and = isinstance(bound, BoundAnd)
-        mask, count = self._evaluate(bound.args[0], n)
-        for arg in bound.args[1:]:
-            if count == (0 if is_and else n):
-                break
-            other, _ = self._evaluate(arg, n)
-            mask = mask & other if is_and else mask | other
-            count = int(np.bitwise_count(mask).sum())
-        return mask, count
-
-    def _any(self, bound: BoundAny) -> tuple[Bitmap, int]:
-        key = bound.input.leaf.key
-        slots = sum(map(len, self._held[key]))
-        mask, _ = self._evaluate(bound.test, slots)
-        return passing(self._ladders[key], mask, slots, bound.every)
-
-    def _residual(self, bound: BoundResidual) -> tuple[Bitmap, int]:
-        keys = [test.leaf.key for test in bound.inputs]
-        if bound.columns:
-            made = [self._output(column) for column in bound.columns]
-        elif len(keys) == 1 and keys[0] in self._entries:  # the dictionary is judged once
-            entries = pa.chunked_array([self._entries[keys[0]]])
-            return bound.mask([entries], pa.chunked_array(self._held[keys[0]]))
-        else:
-            made = [
-                self._looked_up(Part(test.leaf, test.form), self._held[key])
-                if key in self._entries
-                else self._held[key]
-                for test, key in zip(bound.inputs, keys, strict=True)
-            ]
-        return bound.mask([pa.chunked_array(arrays) for arrays in made])
-
-    def _test(self, test: BoundLeaf, n: int) -> tuple[Bitmap, int]:
-        arrays = self._held[test.leaf.key]
-        if test.form.is_null:  # IS NULL is TRUE for every row, all else NULL
-            return constant(test.op == rows.OP_IS_NULL and not test.negate, n)
-        if test.leaf.key in self._entries and test.op != rows.OP_IS_NULL:
-            return self._test_codes(test, arrays)
-        form = self._forms.get(test.leaf.key, test.form)
-        masks = [compared(test, form, array) for array in arrays]
-        return joined(masks)
-
-    def _test_codes(self, test: BoundLeaf, codes: list[pa.Array]) -> tuple[Bitmap, int]:
-        """The dictionary is judged once, and the rows by their codes."""
-        entries = self._entries[test.leaf.key]
-        bits = compared(test, test.form, entries)[0]
-        passes = np.unpackbits(bits, count=len(entries), bitorder="little").tobytes() + b"\0"
-        masks = []
-        for array in codes:
-            validity, values = array.buffers()
-            known = validity if array.null_count else None
-            mask, count = rows.codes_mask(values, known, len(array), passes)
-            masks.append((np.frombuffer(mask, np.uint8), count, len(array)))
-        return joined(masks)

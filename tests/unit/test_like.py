@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pageseek as ps
-from pageseek import execute
+from pageseek import leaves
 from pageseek.masks import compared
 from pageseek.predicate.like import compile_pattern
 
@@ -176,7 +176,7 @@ def test_many_prefixes_are_one_test(
     ]
     calls = []
     monkeypatch.setattr(
-        execute, "compared", lambda test, *how: calls.append(test) or compared(test, *how)
+        leaves, "compared", lambda test, *how: calls.append(test) or compared(test, *how)
     )
     found = ps.read_table(sink.getvalue(), filter=condition)
     assert found["row"].to_pylist() == wanted
