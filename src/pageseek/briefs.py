@@ -281,7 +281,7 @@ class Briefs:
         made: list[Records] | None = batch.made.get(key)
         if made is None:
             limit = self._request.limits.max_metadata_bytes
-            made = Records.of(kind, batch, places, limit)
+            made = Records.of(kind, batch, places, limit, self._threads)
             cache.keep_made(batch, key, made)
         for records in made:
             self._keep(kind, records)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,6 +31,7 @@ from pageseek.ends import Batch
 from pageseek.errors import CoreError, PageseekError, placed
 from pageseek.file_kind import Kind
 from pageseek.page_index import int64s
+from pageseek.parts import in_parts
 from pageseek.prune import ValueLists
 from pageseek.published import KEY as PUBLISHED_KEY
 from pageseek.report import Report
@@ -39,6 +41,7 @@ from pageseek.storage.local import read_part
 from pageseek.types import ABSENT, Form
 
 RECORDS = 1 << 14  # column chunks at a time
+SHARED = 256  # footers that are worth a thread
 LISTS = 8 << 20  # bytes of lists that do not lie in the ends of the files
 MOST_ROWS = 1 << 40  # of a row group
 SCHEMA = b"ARROW:schema"
@@ -129,24 +132,43 @@ class Records:
 
     @classmethod
     def of(
-        cls, kind: Kind, batch: Batch, places: npt.NDArray[np.int64], limit: int
+        cls,
+        kind: Kind,
+        batch: Batch,
+        places: npt.NDArray[np.int64],
+        limit: int,
+        threads: int = 1,
     ) -> list[Records]:
         """Those of the files at some places of a batch that are like a kind."""
         at = batch.at[places].astype(np.uint64)
-        most = max(RECORDS // max(len(kind.leaves), 1), 1)
-        made, done = [], 0
-        while done < len(places):
-            groups, pairs, counts, chunks = core.footers(
-                batch.feet, at[done:], kind.like, kind.leaves, most, KEYS, max_arena=limit
+        leaves = len(kind.leaves)
+        most = max(RECORDS // max(leaves, 1), 1)
+
+        def footers(first: int, stop: int) -> Any:
+            return core.footers(
+                batch.feet, at[first:stop], kind.like, kind.leaves, most, KEYS, max_arena=limit
+            )
+
+        def made(first: int, parts: Sequence[Any]) -> Records:
+            groups, pairs, counts, chunks = (
+                memoryview(b"".join(some)) for some in zip(*parts, strict=True)
             )
             of_each = int64s(groups)
-            members = places[done : done + len(of_each)]
+            members = places[first : first + len(of_each)]
             sizes = batch.sizes[members]
-            made.append(
-                cls(batch.feet, members, of_each, pairs, counts, chunks, len(kind.leaves), sizes)
-            )
-            done += len(of_each)
-        return made
+            return cls(batch.feet, members, of_each, pairs, counts, chunks, leaves, sizes)
+
+        n = len(places)
+        parts = in_parts(footers, n, threads, SHARED)
+        looked_at, groups = (sum([part[i].nbytes // 8 for part in parts]) for i in (0, 2))
+        if looked_at < n or groups > most:
+            parts = parts[:1]
+        found, done = [], 0
+        while done < n:
+            found.append(made(done, parts))
+            done += sum([part[0].nbytes // 8 for part in parts])
+            parts = [footers(done, n)] if done < n else []
+        return found
 
     def has(self, key: bytes) -> Flags:
         """Which files have a key-value pair."""

@@ -15,9 +15,11 @@ import pytest
 from pageseek._core import convert, lists, metadata
 
 import pageseek as ps
+from pageseek import footer_table
 from pageseek.cache import cache
 from pageseek.chunks import chunk_range
 from pageseek.errors import CoreError
+from pageseek.footer_table import Records
 from pageseek.metadata import ParquetFile
 from support.writer import I32, I64, Struct, thrift
 
@@ -385,3 +387,38 @@ def test_schemas_that_writers_stored_are_told_apart(tmp_path: Path) -> None:
         mine = [records.schemas[i] for i in records.schema_of.tolist()]
         assert mine == [one.get(b"ARROW:schema") for one in theirs]
     assert max([len(records.schemas) for records in all_made]) >= len(said) - 1  # read as one
+
+
+@pytest.mark.parametrize("room", [1, 7, 40, 1 << 14])
+def test_footers_that_several_threads_read_are_those_that_one_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    ps.clear_cache()
+    for i in range(30):
+        table = pa.table({"x": list(range(i, i + 12)), "y": [str(i)] * 12})
+        pq.write_table(table, tmp_path / f"{i:02}.parquet", row_group_size=(12, 5, 3)[i % 3])
+    monkeypatch.setattr(footer_table, "SHARED", 4)
+    monkeypatch.setattr(footer_table, "RECORDS", room)
+    of, made = Records.of.__func__, []  # type: ignore[attr-defined]
+
+    def both(cls: Any, *given: Any) -> list[Records]:
+        *how, threads = given
+        one, several = of(cls, *how, 1), of(cls, *how, threads)
+        made.append((threads, len(one[0].members) if one else 0))
+        for name in ("members", "sizes", "n", "pairs", "rows", "table") if one else ():
+            mine, theirs = (
+                np.concatenate([getattr(each, name) for each in some]) for some in (several, one)
+            )
+            assert np.array_equal(mine, theirs)
+        assert all(
+            len(each.rows) * each.table.shape[1] <= max(room, each.table.shape[1])
+            for each in several
+        )
+        return list(several)
+
+    monkeypatch.setattr(Records, "of", classmethod(both))
+    for threads in (2, 3, 7):
+        ps.clear_cache()
+        found = ps.read_table(tmp_path, filter=ps.col("x") >= 35, threads=threads)
+        assert sorted(found["x"].to_pylist()) == sorted([x for i in range(24, 30) for x in range(max(i, 35), i + 12)])  # fmt: skip
+    assert {threads for threads, _ in made} == {2, 3, 7}

@@ -1,0 +1,48 @@
+"""Work on many things in a row, cut into parts for several threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def in_parts(work: Callable[[int, int], T], n: int, threads: int, least: int) -> list[T]:
+    """What is made of n things in a row, part by part.
+
+    Parameters
+    ----------
+    work : callable
+        Takes the first of a part, and the first behind it. It should let go of the interpreter's lock: else nothing is gained.
+    threads : int
+        That work, the caller's among them.
+    least : int
+        Things that are worth a thread.
+    """
+    parts = max(min(threads, n // least), 1)
+    marks = [n * i // parts for i in range(parts + 1)]
+    made: list[T | None] = [None] * parts
+    failed: list[BaseException] = []
+
+    def do(i: int) -> None:
+        try:
+            made[i] = work(marks[i], marks[i + 1])
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failed.append(error)
+
+    beside = []
+    for i in range(1, parts):
+        beside.append(threading.Thread(target=do, args=(i,), daemon=True))
+        try:
+            beside[-1].start()
+        except RuntimeError:  # none can be started, as when the interpreter ends
+            beside.pop()
+            do(i)
+    do(0)
+    for thread in beside:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return made  # type: ignore[return-value]
