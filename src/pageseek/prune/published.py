@@ -8,10 +8,10 @@ from typing import Any
 from pageseek._core import rows
 from pageseek.asking import Wanted
 from pageseek.errors import PageseekError
-from pageseek.metadata import ParquetFile
+from pageseek.metadata import WHOLE, ParquetFile
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import Proof, Site
-from pageseek.prune.stake import NONE_PASSES, DoubtError, ignored
+from pageseek.prune.stake import NONE_PASSES, DoubtError
 from pageseek.published import (
     HEAD,
     MAGIC,
@@ -43,7 +43,12 @@ class PublishedPruner:
             return None
         key = self.name, found[1].index
         known = site.file.indexes
-        return FIRST if key not in known else None if known[key] is None else 0
+        if key not in known:
+            return FIRST
+        if known[key] is not None:
+            return 0
+        site.file.remind(WHOLE, found[1], site.report)
+        return None
 
     def judge(
         self, site: Site, tests: Sequence[BoundLeaf]
@@ -59,9 +64,8 @@ class PublishedPruner:
             try:
                 values = yield from _values(file, leaf, offset)
             except (DoubtError, PageseekError) as doubt:
-                site.report.note(
-                    ignored(file, site.row_group, leaf, f"{MAGIC.decode()} index", doubt)
-                )
+                note = f"{file.name}: {leaf.name!r}: {MAGIC.decode()} index ignored: {doubt}"
+                file.doubt(WHOLE, leaf, note, site.report)
                 values = None
             file.keep_index(key, values, 0 if values is None else 100 * len(values.values))
         values = known[key]
@@ -102,7 +106,10 @@ def _place(site: Site) -> tuple[int, Leaf] | None:
                 leaf = column(file, site.distinct_index)
                 found = None if leaf is None else (offset, leaf)
         except (DoubtError, PageseekError) as doubt:
-            site.report.note(f"{file.name}: {MAGIC.decode()} index ignored: {doubt}")
+            note = f"{file.name}: {MAGIC.decode()} index ignored: {doubt}"
+            file.doubt(WHOLE, None, note, site.report)
         file.keep_index(key, found, 0)
     made: tuple[int, Leaf] | None = known[key]
+    if made is None:
+        file.remind(WHOLE, None, site.report)
     return made
