@@ -138,6 +138,23 @@ def test_why_the_bytes_of_a_published_list_are_not_used_is_said_by_every_scan(
     assert "'kind': IDX1 index ignored: it does not begin with IDX1" in note
 
 
+def test_a_published_list_of_one_of_several_columns_asks_for_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    data = {
+        "kind": [f"k{i % 100}" for i in range(ROWS)],
+        "other": ["a"] * ROWS,
+        "n": range(0, 2 * ROWS, 2),
+    }
+    pq.write_table(pa.table(data), path, use_dictionary=False)
+    ps.index.attach(path, page_index=False, distinct_index="kind", in_place=True)
+    (note,) = notes(path, ABSENT_VALUE, ["distinct_index"])
+    assert "IDX1 index ignored: it does not say whose values it has: distinct_index= does" in note
+    assert notes(path, ps.col("n") == 5, ["distinct_index"]) == []
+    named = ps.scan(path, filter=ABSENT_VALUE, prune=["distinct_index"], distinct_index="kind")
+    told = named.explain(analyze=True)
+    assert told.notes == [] and told.row_groups.pruned_by == {"distinct_index": 1}
+
+
 @pytest.mark.parametrize(
     ("place", "which"), [(COLUMN_PLACE, "column index"), (OFFSET_PLACE, "offset index")]
 )

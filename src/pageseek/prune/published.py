@@ -24,6 +24,7 @@ from pageseek.published import (
     values_of,
 )
 from pageseek.schema import Leaf
+from pageseek.types import BYTE_ARRAY
 
 FIRST = 4 << 10  # bytes read at first: most lists are short
 
@@ -37,6 +38,8 @@ class PublishedPruner:
     def cost(self, site: Site, test: BoundLeaf) -> int | None:
         """About the bytes of the list; None where the file has none of the column, or that says nothing of the test."""
         if test.op not in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX) or test.leaf.group:
+            return None
+        if test.leaf.element.type != BYTE_ARRAY:
             return None
         found = _place(site)
         if found is None or found[1].index != test.leaf.index:
@@ -104,7 +107,9 @@ def _place(site: Site) -> tuple[int, Leaf] | None:
             offset = place(file)
             if offset is not None:
                 leaf = column(file, site.distinct_index)
-                found = None if leaf is None else (offset, leaf)
+                if leaf is None:
+                    raise DoubtError("it does not say whose values it has: distinct_index= does")
+                found = offset, leaf
         except (DoubtError, PageseekError) as doubt:
             note = f"{file.name}: {MAGIC.decode()} index ignored: {doubt}"
             file.doubt(WHOLE, None, note, site.report)
