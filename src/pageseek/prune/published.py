@@ -17,6 +17,7 @@ from pageseek.published import (
     MAGIC,
     Listed,
     check,
+    check_bytes,
     column,
     denies,
     length_of,
@@ -91,6 +92,7 @@ def _values(
         (data,) = yield [(offset + HEAD, length)]
     if data.nbytes != length:
         raise DoubtError("its bytes could not be read")
+    check_bytes(file, leaf, head, data)
     listed = values_of(data)
     check(file, leaf, listed)
     return listed
