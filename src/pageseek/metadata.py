@@ -68,9 +68,13 @@ class ParquetFile(FooterFile):
 
     def remind(self, row_group: int, leaf: Leaf | None, report: Report) -> None:
         """Note in a report what earlier scans have found wrong."""
-        if self._doubts:
-            for text in self._doubts.get((row_group, WHOLE if leaf is None else leaf.index), ()):
-                report.note(text)
+        for text in self._doubts.get((row_group, WHOLE if leaf is None else leaf.index), ()):
+            report.note(text)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether anything was."""
+        return bool(self._doubts)
 
     def keep_index(self, key: Any, found: Any, nbytes: int) -> None:
         """Keep what a pruner made of an embedded index, of so many bytes; None where it cannot be trusted."""

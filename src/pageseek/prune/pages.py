@@ -43,7 +43,7 @@ def load_indexes(
         return found
 
     for group in row_groups:
-        for leaf in (*touched(group), *tested):
+        for leaf in (*touched(group), *tested) if file.is_doubtful else ():
             file.remind(group, leaf, report)
         pages = file.without_offset_index(group, touched(group))
         values = [leaf for leaf in tested if not file.cached_column_index(group, leaf, options)[0]]
