@@ -46,3 +46,12 @@ def test_rates_that_are_none(path: Path, tmp_path: Path, rate: Any) -> None:
     with pytest.raises(ValueError, match=r"false-positive rate of .*: above 0 and below 1"):
         ps.index.attach(path, bloom={"number": rate}, output=tmp_path / "new.parquet")
     assert not (tmp_path / "new.parquet").exists()
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_at_least_one_thread(path: Path, tmp_path: Path, threads: int) -> None:
+    with pytest.raises(ValueError, match=f"threads={threads}: at least 1"):
+        ps.index.attach(path, output=tmp_path / "new.parquet", threads=threads)
+    with pytest.raises(ValueError, match=f"threads={threads}: at least 1"):
+        ps.index.verify(path, threads=threads)
+    assert [one.name for one in tmp_path.iterdir()] == ["a.parquet"]
