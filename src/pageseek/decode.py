@@ -316,7 +316,8 @@ class LeafReader:
         indexed = self._pages is not None and self._page_number is not None
         if isinstance(error, PageMismatch) or (indexed and isinstance(error, HeaderError)):
             message = f"page {self._page_number} at byte {self._at}: {error}"
-            self._fetcher.report.note(f"{self._where()}: offset index ignored: {message}")
+            note = f"{self._where()}: offset index ignored: {message}"
+            self._file.doubt(self._row_group, self.leaf, note, self._fetcher.report)
             return IndexMismatch(self.leaf, message)
         if isinstance(error, HeaderError):
             base = None if error.offset is None else self._base

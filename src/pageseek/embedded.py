@@ -6,7 +6,7 @@ The form is that of docs/format.md. Whatever does not fit it is no index: nothin
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -84,12 +84,14 @@ class Pointer:
 class Directory:
     """All indexes of a file that were attached. `base`: the bytes that it had before the first, without its footer.
     `orders`: its column_orders were added then, too. `chunks`: the fingerprint of all its column chunks, where it is known.
+    `left_out`: entries that are of no use, each by its kind, the path of its column, and why.
     """
 
     base: int
     pointers: tuple[Pointer, ...] = ()
     orders: bool = False
     chunks: int | None = None
+    left_out: tuple[tuple[str, tuple[str, ...], str], ...] = ()
 
     def to_value(self) -> bytes:
         """What stands under KEY."""
@@ -131,30 +133,47 @@ def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = 
     orders = found.get("orders") is True
     if kind is not None:
         listed = [one for one in listed if isinstance(one, dict) and one.get("kind") == kind]
-    return Directory(base, tuple(_pointers(listed, end)), orders, chunks)
-
-
-def _pointers(listed: Sequence[Any], end: int) -> Iterator[Pointer]:
-    """Those that make sense; an entry that does not is of no use, nor does it spoil the others."""
-    for one in listed:
+    pointers, left_out = [], []
+    for one in listed:  # an entry that makes no sense is of no use, nor does it spoil the others
         try:
-            kind, version, offset, length = (
-                one["kind"], one["version"], one["offset"], one["length"],
-            )  # fmt: skip
-            if type(kind) is not str or not type(version) is type(offset) is type(length) is int:
-                continue
-            if offset < 4 or not 0 < length <= end - offset:
-                continue
-            if "leaf" not in one:
-                yield Pointer(kind, version, offset, length)
-                continue
-            leaf = tuple(one["leaf"])
-            if all(type(name) is str for name in leaf):
-                sums = int(one["xxh64"], 16), int(one["chunks"], 16)
-                types = one["physical"], one["logical"]
-                yield Pointer(kind, version, offset, length, leaf, *types, *sums)
-        except (KeyError, TypeError, ValueError):
-            continue
+            pointers.append(_pointer(one, end))
+        except DoubtError as doubt:
+            left_out.append((*_named(one), str(doubt)))
+    return Directory(base, tuple(pointers), orders, chunks, tuple(left_out))
+
+
+def _pointer(one: Any, end: int) -> Pointer:
+    """What an entry says. DoubtError where it makes no sense."""
+    try:
+        kind, version, offset, length = one["kind"], one["version"], one["offset"], one["length"]
+        if type(kind) is not str or not type(version) is type(offset) is type(length) is int:
+            raise DoubtError("its entry is damaged")
+        if offset < 4 or not 0 < length <= end - offset:
+            raise DoubtError(
+                f"{length} bytes at byte {offset}, which do not lie before the footer: the file was written anew, or cut"
+            )
+        if "leaf" not in one:
+            return Pointer(kind, version, offset, length)
+        leaf, types = _names(one["leaf"]), (one["physical"], one["logical"])
+        sums = int(one["xxh64"], 16), int(one["chunks"], 16)
+        return Pointer(kind, version, offset, length, leaf, *types, *sums)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DoubtError("its entry is damaged") from error
+
+
+def _names(path: Any) -> tuple[str, ...]:
+    made = tuple(path)
+    if not all(type(name) is str for name in made):
+        raise TypeError(f"{made!r} is no path")
+    return made
+
+
+def _named(one: Any) -> tuple[str, tuple[str, ...]]:
+    """The kind and the column of an entry, as far as it tells."""
+    try:
+        return str(one["kind"]), _names(one["leaf"])
+    except (KeyError, TypeError):
+        return "", ()
 
 
 def of_leaf(
@@ -174,6 +193,21 @@ def of_leaf(
         known = one.leaf == leaf.path and (one.kind, one.version) == (kind, version)
         if known and (one.physical, one.logical) == types:
             return one
+    return None
+
+
+def why_none(leaf: Leaf, kind: str, version: int, found: Directory | None) -> str | None:
+    """Why a column has no index of a kind (`of_leaf`) although an entry names it; None where no entry does."""
+    if found is None:
+        return None
+    for one in reversed(found.pointers):
+        if one.leaf == leaf.path and one.kind == kind:
+            if one.version != version:
+                return f"it is of version {one.version}, which is not known"
+            return f"it was built for a column of {one.physical} ({one.logical})"
+    for of_kind, path, why in reversed(found.left_out):
+        if path == leaf.path and of_kind == kind:
+            return why
     return None
 
 

@@ -25,6 +25,8 @@ from pageseek.statistics import stated_bounds
 from pageseek.storage import Source, Store
 from pageseek.types import ABSENT, L_UNKNOWN, Options, logical_of
 
+WHOLE = -1  # in the place of a row group, or of a column: all
+
 
 class ParquetFile(FooterFile):
     """One file of one version: its metadata, parsed as it is touched.
@@ -50,6 +52,29 @@ class ParquetFile(FooterFile):
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         self._dropped: dict[int, frozenset[int]] = {}  # by row group
         self.indexes: dict[Any, Any] = {}  # embedded ones, as their pruners know them
+        self._doubts: dict[tuple[int, int], tuple[str, ...]] = {}  # by row group and leaf
+
+    def doubt(self, row_group: int, leaf: Leaf | None, text: str, report: Report) -> None:
+        """Note why an index is not used, now and whenever another scan would use it (`remind`).
+
+        `row_group` is WHOLE of an index of the whole file, `leaf` None of one that names no column.
+        """
+        report.note(text)
+        key = row_group, WHOLE if leaf is None else leaf.index
+        known = self._doubts.get(key, ())
+        if text not in known:
+            self._parsed += len(text)
+            self._doubts[key] = (*known, text)
+
+    def remind(self, row_group: int, leaf: Leaf | None, report: Report) -> None:
+        """Note in a report what earlier scans have found wrong."""
+        for text in self._doubts.get((row_group, WHOLE if leaf is None else leaf.index), ()):
+            report.note(text)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether anything was."""
+        return bool(self._doubts)
 
     def keep_index(self, key: Any, found: Any, nbytes: int) -> None:
         """Keep what a pruner made of an embedded index, of so many bytes; None where it cannot be trusted."""
@@ -66,8 +91,12 @@ class ParquetFile(FooterFile):
         lists = () if found is None else [one.offset for one in found.pointers if one.kind == LIST]
         return int(min((start, *lists)))
 
-    def index_range(self, which: str, row_group: int, leaf: Leaf) -> tuple[int, int] | None:
-        """Where the "column" or "offset" index of a chunk lies; None where the file has none."""
+    def index_range(
+        self, which: str, row_group: int, leaf: Leaf, report: Report | None = None
+    ) -> tuple[int, int] | None:
+        """Where the "column" or "offset" index of a chunk lies; None where the file has none, or not there where it says,
+        which is noted in the `report`.
+        """
         chunk = self._chunk(row_group, leaf)
         if chunk.crypto != ABSENT:
             return None
@@ -75,14 +104,19 @@ class ParquetFile(FooterFile):
             offset, length = chunk.column_index_offset, chunk.column_index_length
         else:
             offset, length = chunk.offset_index_offset, chunk.offset_index_length
+        if offset in (ABSENT, 0) or length in (ABSENT, 0):  # some writers have zeros for none
+            return None
         if (
-            offset == ABSENT
-            or length == ABSENT
-            or offset < 4
-            or length <= 0
+            offset < 4
+            or length < 0
             or length > self.max_metadata_bytes
             or offset + length > self.store.size - 8
         ):
+            if report is not None:
+                why = f"{length} bytes at byte {offset} have no room in the file"
+                if length > self.max_metadata_bytes:
+                    why = f"its {length} bytes are more than max_metadata_bytes"
+                self._ignored(which, row_group, leaf, why, report)
             return None
         return offset, length
 
@@ -195,9 +229,8 @@ class ParquetFile(FooterFile):
         return ColumnIndex(n, bytes(n), nulls_known, nans, made)
 
     def _ignored(self, which: str, row_group: int, leaf: Leaf, why: str, report: Report) -> None:
-        report.note(
-            f"{self.name}: {leaf.name!r}, row group {row_group}: {which} index ignored: {why}"
-        )
+        where = f"{self.name}: {leaf.name!r}, row group {row_group}"
+        self.doubt(row_group, leaf, f"{where}: {which} index ignored: {why}", report)
 
     def load_column_index(
         self, row_group: int, leaf: Leaf, options: Options, data: memoryview | None, report: Report

@@ -3,7 +3,7 @@
 https://datafusion.apache.org/blog/2025/07/14/user-defined-parquet-indexes. The footer has but an offset, under the key
 `distinct_index_offset`: neither a length, nor a checksum, nor the column. A value that has a newline stands there as
 several. So only what holds all the same is concluded, and only where the list lies behind all pages, and has the
-values that the statistics name.
+values that the statistics name. Of a list that pageseek wrote, its own entry (embedded.py) tells the column and a checksum.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek._core.bloom import xxh64
 from pageseek.chunks import chunk_range
-from pageseek.embedded import DoubtError
+from pageseek.embedded import DoubtError, Pointer, directory, fingerprint, types_of
 from pageseek.errors import CorruptFileError, UnsupportedError
 from pageseek.footer_file import FooterFile
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.schema import Leaf
 from pageseek.types import BYTE_ARRAY, K_LARGE_BYTES, L_STRING, Options, logical_of
 
+KIND = "distinct_index"
 KEY, MAGIC = b"distinct_index_offset", b"IDX1"
 HEAD = len(MAGIC) + 8  # bytes before the values
 LONGEST = 64 << 20  # bytes of a list that is looked at
@@ -42,10 +44,35 @@ def place(file: FooterFile) -> int | None:
     return offset
 
 
+def own(file: FooterFile) -> Pointer | None:
+    """The entry of the list, where pageseek attached it: it names the column, and has a checksum."""
+    try:
+        found = directory(file)
+    except DoubtError:  # who asks for the other indexes will say so
+        return None
+    at = file.key_value_metadata.get(KEY)
+    for one in () if found is None else found.pointers:
+        if one.kind == KIND and one.leaf is not None and at == b"%d" % one.offset:
+            return one
+    return None
+
+
 def column(file: FooterFile, named: str | None) -> Leaf | None:
-    """Whose values they are: of the column that the caller names, else of the only one of strings; None otherwise."""
-    if named is not None:
-        return file.schema_tree.find(named)
+    """Whose values they are: of the column that its entry says, or the caller names, else of the only one of strings; None
+    otherwise. DoubtError: entry and column, or caller, do not agree.
+    """
+    leaf = None if named is None else file.schema_tree.find(named)
+    entry = own(file)
+    if entry is not None:
+        assert entry.leaf is not None
+        told = ".".join(entry.leaf)
+        if leaf is not None and leaf.path != entry.leaf:
+            raise DoubtError(f"it was attached for {told!r}, not for {leaf.name!r}")
+        leaf = next((one for one in file.leaves if one.path == entry.leaf), None)
+        if leaf is None or types_of(leaf) != (entry.physical, entry.logical):
+            raise DoubtError(f"it was built for {told!r} of {entry.physical} ({entry.logical})")
+    if leaf is not None:
+        return leaf
     strings = [leaf for leaf in file.leaves if _is_text(leaf)]
     return strings[0] if len(strings) == 1 and strings[0].flat else None
 
@@ -64,6 +91,18 @@ def length_of(head: memoryview, room: int) -> int:
     if length > min(room - HEAD, LONGEST):
         raise DoubtError(f"it claims {length} bytes, for which there is no room")
     return length
+
+
+def check_bytes(file: FooterFile, leaf: Leaf, head: memoryview, values: memoryview) -> None:
+    """Raise DoubtError where a list that has an entry is not what was attached, or not to these column chunks."""
+    entry = own(file)
+    if entry is None:
+        return
+    data = bytes(head[:HEAD]) + bytes(values)
+    if len(data) != entry.length or xxh64(data) != entry.checksum:
+        raise DoubtError("its bytes are not those that were attached: the checksum differs")
+    if entry.chunks != fingerprint(file, leaf):
+        raise DoubtError("it was built from other column chunks: the file was written anew")
 
 
 class Listed(NamedTuple):

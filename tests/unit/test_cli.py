@@ -82,6 +82,7 @@ def test_inspect_knows_a_file_without_page_index(
     assert code == 0
     assert "column index none" in out
     assert "no offset index" in out
+    assert "`pageseek index attach` adds one" in out
     assert "nested.x" in out
 
 
@@ -223,9 +224,37 @@ def test_indexes_are_attached_listed_verified_and_taken_out(
     assert "0 wrong" in said
     assert run(capsys, "index", "detach", out, "--in-place")[0] == 0
     assert Path(out).read_bytes() == Path(path).read_bytes()
-    code, _, error = run(capsys, "index", "attach", out)
-    assert code == 1
-    assert "in_place=True" in error
+
+
+def test_errors_of_indexes_name_options_of_the_command(
+    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for where in ((), ("--in-place", "--output", "x.parquet")):
+        with pytest.raises(SystemExit) as ended:
+            main(["index", "attach", path, *where])
+        assert ended.value.code == 2
+        error = capsys.readouterr().err
+        assert "--output" in error and "--in-place" in error
+    there = tmp_path / "there.parquet"
+    there.write_bytes(b"mine")
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / ("0" * 20 + ".json")).write_text("{}")
+    elsewhere = tmp_path / "table.parquet"
+    for arguments, remedy in (
+        ((path, "--output", path), "say --in-place"),
+        ((path, "--output", str(elsewhere)), "attach to a copy elsewhere (--output FILE)"),
+        ((path, "--output", "o.parquet", "--bloom", "odd name"), "leave it out of --bloom"),
+        ((path, "--output", "o.parquet", "--distinct-index", "id"), "use --distinct"),
+    ):
+        code, _, error = run(capsys, "index", "attach", *arguments)
+        assert code == 1
+        assert remedy in error, error
+        assert "=True" not in error and "output=" not in error and "--columns" not in error, error
+    (tmp_path / "_delta_log" / ("0" * 20 + ".json")).unlink()
+    (tmp_path / "_delta_log").rmdir()
+    code, _, error = run(capsys, "index", "attach", path, "--output", str(there))
+    assert code == 1 and "say --overwrite to replace it" in error, error
+    assert there.read_bytes() == b"mine"
 
 
 def test_a_wrong_index_is_an_exit_code(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek._core import build
+from pageseek._core.bloom import xxh64
+from pageseek.embedded import KEY as ENTRIES
+from pageseek.embedded import Directory, Pointer, fingerprint, types_of
+from pageseek.index.attach import new_footer
 from pageseek.prune import driver
+from pageseek.published import KEY as PUBLISHED
 
 VALUES = ["foo", "bar", "baz"]
 
@@ -41,10 +48,6 @@ def others(
         end = file.footer_start
     index = knobs.get("magic", b"IDX1") + struct.pack("<Q", knobs.get("length", len(body))) + body
     # the writer lays the list between the pages and the footer, which tells where
-    from pageseek._core import build
-
-    from pageseek.index.attach import new_footer
-
     with ps.open(plain) as file:
         n = file.num_row_groups * file.num_leaves * build.PLACES
         places = struct.pack(f"<{n}q", *[-(1 << 63)] * n)
@@ -311,3 +314,70 @@ def test_the_published_example_with_offsets_that_dangle(tmp_path: Path, moved: b
         assert report.to_dict()["files"]["read"] == 1 + others
         assert [note for note in report.notes if "b.parquet" in note and "IDX1" in note]
         assert scan.to_table().equals(ps.read_table(folder, filter=value == CATEGORY, prune=False))
+
+
+def with_entry(path: Path, **other: Any) -> None:
+    """The list has an entry of its own, as of those that were attached: its column, a checksum. `other`: what it says else."""
+    with ps.open(path) as file:
+        column = file.schema_tree.find("category")
+        at = int(file.key_value_metadata[PUBLISHED] or b"")
+        data = path.read_bytes()[: file.footer_start]
+        entry = Pointer(
+            "distinct_index", 1, at, len(data) - at, column.path, *types_of(column),
+            xxh64(data[at:]), fingerprint(file, column),
+        )  # fmt: skip
+        told = Directory(at, (replace(entry, **other),)).to_value()
+        n = file.num_row_groups * file.num_leaves * build.PLACES
+        places = struct.pack(f"<{n}q", *[-(1 << 63)] * n)
+        footer = new_footer(file, places, [ENTRIES], [(ENTRIES, told)])
+    path.write_bytes(data + footer + struct.pack("<I", len(footer)) + b"PAR1")
+
+
+def test_an_entry_names_the_column(tmp_path: Path) -> None:
+    data = pa.table({"category": VALUES * 50, "other": ["x", "y", "z"] * 50})
+    path = others(tmp_path / "x.parquet", data=data)
+    assert not pruned(path, ps.col("category") == "nope")[1]  # of two columns of strings
+    with_entry(path)
+    assert pruned(path, ps.col("category") == "nope") == (0, True, [])
+    assert pruned(path, ps.col("other") == "y") == (50, False, [])
+    rows, out, notes = pruned(path, ps.col("other") == "y", distinct_index="other")
+    assert (rows, out) == (50, False)
+    assert "it was attached for 'category', not for 'other'" in notes[0]
+    assert ps.index.verify(path).checked["distinct_index"] == 4
+    (listed,) = ps.index.list(path)
+    assert (listed.kind, listed.column, listed.attached) == ("distinct_index", "category", True)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"chunks": 5}, "built from other column chunks"),
+        ({"logical": "ENUM"}, "it was built for 'category' of BYTE_ARRAY (ENUM)"),
+        ({"leaf": ("gone",)}, "it was built for 'gone'"),
+        ({"length": 20}, "the checksum differs"),
+    ],
+)
+def test_an_entry_that_does_not_fit(tmp_path: Path, other: dict[str, Any], why: str) -> None:
+    path = others(tmp_path / "x.parquet")
+    assert pruned(path, ps.col("category") == "nope")[1]
+    with_entry(path, **other)
+    rows, out, notes = pruned(path, ps.col("category") == "foo")
+    assert (rows, out) == (50, False)
+    assert len(notes) == 1 and why in notes[0], notes
+
+
+def test_a_list_with_an_entry_that_was_altered_is_ignored(tmp_path: Path) -> None:
+    """Each of its bytes: whatever it says now, no row is lost."""
+    path = others(tmp_path / "x.parquet")
+    with_entry(path)
+    whole = path.read_bytes()
+    with ps.open(path) as file:
+        begin, end = int(file.key_value_metadata[PUBLISHED] or b""), file.footer_start
+    assert end - begin > 20
+    for at in range(begin, end):
+        data = bytearray(whole)
+        data[at] ^= 1
+        path.write_bytes(data)
+        for value in VALUES:
+            rows, out, notes = pruned(path, ps.col("category") == value)
+            assert (rows, out, len(notes)) == (50, False, 1), (at, value, notes)

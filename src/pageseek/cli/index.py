@@ -14,6 +14,29 @@ from pageseek.cli.scan import names
 from pageseek.index import Attached, attach, detach, verify
 from pageseek.index import list as list_indexes
 
+# what errors call the arguments of the functions, and the options of the command that are the same
+WORDS = (
+    ("overwrite=True", "--overwrite"),
+    ("in_place=True", "--in-place"),
+    ("replace=True", "--replace"),
+    ("output=PATH", "--output FILE"),
+    ("output=...", "--output FILE"),
+    ("output=", "--output "),
+    ("distinct=[...]", "--distinct"),
+    ("bloom=[...]", "--bloom"),
+    (
+        "commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...))",
+        "commit it through the table (in Python: table= of pageseek.index.attach)",
+    ),
+)
+
+
+def in_options(message: str) -> str:
+    """The message of an error in the words of the command."""
+    for word, option in WORDS:
+        message = message.replace(word, option)
+    return message
+
 
 def add_parser(commands: Any) -> None:
     """Add the subcommand, and its own."""
@@ -35,8 +58,9 @@ def add_parser(commands: Any) -> None:
     two.add_argument("--kinds", type=names, metavar="A,B", help="of these kinds only: page_index, bloom, distinct")  # fmt: skip
     two.set_defaults(run=_detach)
     for adding in (one, two):
-        adding.add_argument("--output", metavar="FILE", help="where the new file goes")
-        adding.add_argument("--in-place", action="store_true", help="replace the file")
+        where = adding.add_mutually_exclusive_group(required=True)
+        where.add_argument("--output", metavar="FILE", help="where the new file goes")
+        where.add_argument("--in-place", action="store_true", help="replace the file")
         adding.add_argument(
             "--overwrite", action="store_true", help="let --output replace what is there"
         )

@@ -187,7 +187,7 @@ def draw(
     )
     yield f"  {what}"
     if not have["column_index"] and have["total"]:
-        yield "  without a column index, whole column chunks are read; write the file with a page index to skip pages"
+        yield "  without a column index, whole column chunks are read; `pageseek index attach` adds one"
     yield ""
     yield from _draw_chunks(groups, found["columns"])
     if pages:

@@ -74,13 +74,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (PageseekError, OSError, ValueError, TypeError, pa.ArrowException) as error:
-        print(f"pageseek: {_line(error)}", file=sys.stderr)
+        print(f"pageseek: {_line(error, given[:1] == ['index'])}", file=sys.stderr)
         return 1
 
 
-def _line(error: BaseException) -> str:
+def _line(error: BaseException, of_index: bool = False) -> str:
     if str(error).startswith("filter:"):  # points at the place, and says itself what to write
         return str(error)
     text = " ".join(str(error).split()) or type(error).__name__
+    if of_index:
+        text = index.in_options(text)
+        if isinstance(error, UnsupportedError):  # that is about reading
+            return text
     remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)
     return text if remedy is None else f"{text} ({remedy})"

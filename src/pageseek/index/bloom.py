@@ -50,7 +50,7 @@ def bytes_for(leaf: Leaf, chunk: Any, rate: float) -> int:
 
 def check(leaf: Leaf, rate: float) -> None:
     """Raise UnsupportedError where values of a leaf have no hash of their own, ValueError for a rate that is none."""
-    if not 1e-9 <= rate < 1:
+    if not isinstance(rate, int | float) or not 1e-9 <= rate < 1:
         raise ValueError(f"a false-positive rate of {rate!r}: above 0 and below 1, such as {RATE}")
     check_width(leaf)
     physical = leaf.element.type

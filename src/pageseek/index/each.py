@@ -34,6 +34,8 @@ def each_chunk(
     """What `work` makes of each chunk, (row group, leaf), by several threads where that is of use. `store`: where its
     pages are read, if not in the file itself. `held`: the bytes that what is made of a chunk takes until it is handed on.
     """
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads={threads}: at least 1")
     with counted("column chunks", len(chunks), progress, report) as step:
         for found in _worked(file, chunks, work, report, threads, store, held):
             step()

@@ -23,7 +23,10 @@ def one_file(source: Any, storage_options: Mapping[str, Any] | None = None) -> S
     """The file that somebody names."""
     found = resolve(source, storage_options)
     if len(found) != 1:
-        raise ValueError(f"{len(found)} files: indexes are attached to one at a time")
+        shown = repr(source) if isinstance(source, str | os.PathLike) else "the source"
+        raise ValueError(
+            f"{shown[:200]}: {len(found)} files, and this is of one: call it for each of them"
+        )
     return _here(found[0])
 
 

@@ -10,12 +10,19 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.asking import Wanted
 from pageseek.distinct import KIND, VERSION
-from pageseek.embedded import DoubtError, Pointer, directory, fingerprint, of_leaf, opened
+from pageseek.embedded import (
+    DoubtError,
+    Pointer,
+    directory,
+    fingerprint,
+    of_leaf,
+    opened,
+    why_none,
+)
 from pageseek.errors import CoreError, PageseekError
-from pageseek.metadata import ParquetFile
+from pageseek.metadata import WHOLE, ParquetFile
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import Proof, Site
-from pageseek.prune.stake import ignored
 from pageseek.prune.value_lists import ValueLists
 from pageseek.report import Report
 from pageseek.schema import Leaf
@@ -33,7 +40,10 @@ class DistinctPruner:
         if test.leaf.group or test.leaf.max_rep or test.form.is_null:
             return None
         if (test.leaf.index, test.form) in site.file.indexes:
-            return 0 if site.file.indexes[test.leaf.index, test.form] is not None else None
+            if site.file.indexes[test.leaf.index, test.form] is not None:
+                return 0
+            site.file.remind(WHOLE, test.leaf, site.report)
+            return None
         pointer = _pointer(site.file, test.leaf, site.report)
         if pointer is None:
             return None
@@ -77,13 +87,24 @@ def _pointer(file: ParquetFile, leaf: Leaf, report: Report) -> Pointer | None:
     key = "pointer", leaf.index
     known: dict[Any, Any] = file.indexes
     if key not in known:
+        made, why = None, None
         try:
-            known[key] = of_leaf(leaf, KIND, VERSION, directory(file))
+            listed = directory(file)
+            made = of_leaf(leaf, KIND, VERSION, listed)
+            why = None if made is not None else why_none(leaf, KIND, VERSION, listed)
         except DoubtError as doubt:
-            report.note(f"{file.name}: embedded indexes ignored: {doubt}")
-            known[key] = None
+            file.doubt(WHOLE, leaf, f"{file.name}: embedded indexes ignored: {doubt}", report)
+        if why is not None:
+            file.doubt(WHOLE, leaf, _ignored(file, leaf, why), report)
+        known[key] = made
     found: Pointer | None = known[key]
+    if found is None:
+        file.remind(WHOLE, leaf, report)
     return found
+
+
+def _ignored(file: ParquetFile, leaf: Leaf, why: object) -> str:
+    return f"{file.name}: {leaf.name!r}: list of distinct values ignored: {why}"
 
 
 def _listed(site: Site, leaf: Leaf, form: Form, pointer: Pointer, data: memoryview) -> Any:
@@ -92,5 +113,5 @@ def _listed(site: Site, leaf: Leaf, form: Form, pointer: Pointer, data: memoryvi
         payload = opened(pointer, data, fingerprint(file, leaf))
         return ValueLists.of_file(payload, file.num_row_groups, form)
     except (DoubtError, CoreError, PageseekError, pa.ArrowException) as doubt:
-        site.report.note(ignored(file, site.row_group, leaf, "list of distinct values", doubt))
+        file.doubt(WHOLE, leaf, _ignored(file, leaf, doubt), site.report)
         return None

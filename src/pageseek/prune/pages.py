@@ -36,13 +36,15 @@ def load_indexes(
         """Of each index its place among the answers, or -1 where the file has none."""
         found = []
         for leaf in leaves:
-            at = file.index_range(which, group, leaf)
+            at = file.index_range(which, group, leaf, report)
             found.append(len(wanted) if at else -1)
             if at:
                 wanted.append(at)
         return found
 
     for group in row_groups:
+        for leaf in (*touched(group), *tested) if file.is_doubtful else ():
+            file.remind(group, leaf, report)
         pages = file.without_offset_index(group, touched(group))
         values = [leaf for leaf in tested if not file.cached_column_index(group, leaf, options)[0]]
         if pages or values:

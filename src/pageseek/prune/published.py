@@ -8,15 +8,16 @@ from typing import Any
 from pageseek._core import rows
 from pageseek.asking import Wanted
 from pageseek.errors import PageseekError
-from pageseek.metadata import ParquetFile
+from pageseek.metadata import WHOLE, ParquetFile
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import Proof, Site
-from pageseek.prune.stake import NONE_PASSES, DoubtError, ignored
+from pageseek.prune.stake import NONE_PASSES, DoubtError
 from pageseek.published import (
     HEAD,
     MAGIC,
     Listed,
     check,
+    check_bytes,
     column,
     denies,
     length_of,
@@ -24,6 +25,7 @@ from pageseek.published import (
     values_of,
 )
 from pageseek.schema import Leaf
+from pageseek.types import BYTE_ARRAY
 
 FIRST = 4 << 10  # bytes read at first: most lists are short
 
@@ -38,12 +40,19 @@ class PublishedPruner:
         """About the bytes of the list; None where the file has none of the column, or that says nothing of the test."""
         if test.op not in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX) or test.leaf.group:
             return None
+        if test.leaf.element.type != BYTE_ARRAY:
+            return None
         found = _place(site)
         if found is None or found[1].index != test.leaf.index:
             return None
         key = self.name, found[1].index
         known = site.file.indexes
-        return FIRST if key not in known else None if known[key] is None else 0
+        if key not in known:
+            return FIRST
+        if known[key] is not None:
+            return 0
+        site.file.remind(WHOLE, found[1], site.report)
+        return None
 
     def judge(
         self, site: Site, tests: Sequence[BoundLeaf]
@@ -59,9 +68,8 @@ class PublishedPruner:
             try:
                 values = yield from _values(file, leaf, offset)
             except (DoubtError, PageseekError) as doubt:
-                site.report.note(
-                    ignored(file, site.row_group, leaf, f"{MAGIC.decode()} index", doubt)
-                )
+                note = f"{file.name}: {leaf.name!r}: {MAGIC.decode()} index ignored: {doubt}"
+                file.doubt(WHOLE, leaf, note, site.report)
                 values = None
             file.keep_index(key, values, 0 if values is None else 100 * len(values.values))
         values = known[key]
@@ -84,6 +92,7 @@ def _values(
         (data,) = yield [(offset + HEAD, length)]
     if data.nbytes != length:
         raise DoubtError("its bytes could not be read")
+    check_bytes(file, leaf, head, data)
     listed = values_of(data)
     check(file, leaf, listed)
     return listed
@@ -100,9 +109,14 @@ def _place(site: Site) -> tuple[int, Leaf] | None:
             offset = place(file)
             if offset is not None:
                 leaf = column(file, site.distinct_index)
-                found = None if leaf is None else (offset, leaf)
+                if leaf is None:
+                    raise DoubtError("it does not say whose values it has: distinct_index= does")
+                found = offset, leaf
         except (DoubtError, PageseekError) as doubt:
-            site.report.note(f"{file.name}: {MAGIC.decode()} index ignored: {doubt}")
+            note = f"{file.name}: {MAGIC.decode()} index ignored: {doubt}"
+            file.doubt(WHOLE, None, note, site.report)
         file.keep_index(key, found, 0)
     made: tuple[int, Leaf] | None = known[key]
+    if made is None:
+        file.remind(WHOLE, None, site.report)
     return made

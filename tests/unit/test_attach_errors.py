@@ -1,0 +1,57 @@
+"""What `attach` and its like cannot do, said so that the caller knows what to change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["a", "b"], "number": [1, 2]}), made)
+    return made
+
+
+def test_more_files_than_one_are_named(path: Path, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "b.parquet")
+    before = {one: one.read_bytes() for one in tmp_path.iterdir()}
+    for source, shown in (
+        (str(tmp_path), repr(str(tmp_path))),
+        (tmp_path, str(tmp_path)),
+        (str(tmp_path / "*.parquet"), "*.parquet"),
+        ([str(one) for one in before], "the source"),
+    ):
+        for function, options in (
+            (ps.index.attach, {"in_place": True}),
+            (ps.index.detach, {"in_place": True}),
+            (ps.index.list, {}),
+            (ps.index.verify, {}),
+        ):
+            call: Any = function
+            with pytest.raises(ValueError, match="2 files, and this is of one: call it for each") as error:  # fmt: skip
+                call(source, **options)
+            assert shown in str(error.value)
+    assert {one: one.read_bytes() for one in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("rate", ["0.01", None, 0, 1, 1.5, -0.1, float("nan"), 1e-12])
+def test_rates_that_are_none(path: Path, tmp_path: Path, rate: Any) -> None:
+    with pytest.raises(ValueError, match=r"false-positive rate of .*: above 0 and below 1"):
+        ps.index.attach(path, bloom={"number": rate}, output=tmp_path / "new.parquet")
+    assert not (tmp_path / "new.parquet").exists()
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_at_least_one_thread(path: Path, tmp_path: Path, threads: int) -> None:
+    with pytest.raises(ValueError, match=f"threads={threads}: at least 1"):
+        ps.index.attach(path, output=tmp_path / "new.parquet", threads=threads)
+    with pytest.raises(ValueError, match=f"threads={threads}: at least 1"):
+        ps.index.verify(path, threads=threads)
+    assert [one.name for one in tmp_path.iterdir()] == ["a.parquet"]
