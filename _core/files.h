@@ -48,7 +48,8 @@ static inline void ps_file_read_end(const char *path, uint8_t *room, size_t leng
                                     ps_file_seen *out) {
     struct stat now;
     *out = (ps_file_seen){0, -1, 0, 0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* the other end of a pipe is not waited for, and no terminal becomes that of the process */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return;
     }
