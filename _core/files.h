@@ -35,20 +35,42 @@ static inline void ps_file_told(const struct stat *now, ps_file_seen *out) {
     out->time_ns = (int64_t)changed->tv_sec * second + changed->tv_nsec;
 }
 
-static inline void ps_file_stat(const char *path, ps_file_seen *out) {
+/* A folder in which names are looked up; negative where it cannot be had, and these are looked up as they are. The path
+ * to it is then walked once, and not for each of its files. */
+static inline int ps_folder_open(const char *path) {
+#if defined(O_PATH)
+    const int only = O_PATH; /* as for a path, to be allowed to look names up is enough */
+#elif defined(O_SEARCH)
+    const int only = O_SEARCH;
+#else
+    const int only = O_RDONLY;
+#endif
+    return open(path, only | O_DIRECTORY | O_CLOEXEC);
+}
+
+static inline void ps_folder_close(int folder) {
+    if (folder >= 0) {
+        close(folder);
+    }
+}
+
+/* `path`: as seen from the folder, where there is one. */
+static inline void ps_file_stat(int folder, const char *path, ps_file_seen *out) {
     struct stat now;
     *out = (ps_file_seen){0, -1, 0, 0};
-    if (stat(path, &now) == 0) {
+    if (fstatat(folder < 0 ? AT_FDCWD : folder, path, &now, 0) == 0) {
         ps_file_told(&now, out);
     }
 }
 
 /* The last bytes of a file into `room`, as many as it has, `length` at most. */
-static inline void ps_file_read_end(const char *path, uint8_t *room, size_t length,
+static inline void ps_file_read_end(int folder, const char *path, uint8_t *room, size_t length,
                                     ps_file_seen *out) {
     struct stat now;
     *out = (ps_file_seen){0, -1, 0, 0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* the other end of a pipe is not waited for, and no terminal becomes that of the process */
+    int fd = openat(folder < 0 ? AT_FDCWD : folder, path,
+                    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return;
     }
@@ -74,16 +96,26 @@ static inline int64_t ps_files_clock(void) {
 
 enum { PS_FILES = 0 };
 
-static inline void ps_file_stat(const char *path, ps_file_seen *out) {
+static inline int ps_folder_open(const char *path) {
+    (void)path;
+    return -1;
+}
+
+static inline void ps_folder_close(int folder) {
+    (void)folder;
+}
+
+static inline void ps_file_stat(int folder, const char *path, ps_file_seen *out) {
+    (void)folder;
     (void)path;
     *out = (ps_file_seen){0, -1, 0, 0};
 }
 
-static inline void ps_file_read_end(const char *path, uint8_t *room, size_t length,
+static inline void ps_file_read_end(int folder, const char *path, uint8_t *room, size_t length,
                                     ps_file_seen *out) {
     (void)room;
     (void)length;
-    ps_file_stat(path, out);
+    ps_file_stat(folder, path, out);
 }
 
 static inline int64_t ps_files_clock(void) {

@@ -13,6 +13,7 @@ from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport strncmp, strrchr
 
 from os import fsencode
 
@@ -20,8 +21,10 @@ cdef extern from "files.h" nogil:
     enum: PS_FILES
     ctypedef struct ps_file_seen:
         int64_t node, size, time_ns, read
-    void ps_file_stat(const char *, ps_file_seen *)
-    void ps_file_read_end(const char *, uint8_t *, size_t, ps_file_seen *)
+    int ps_folder_open(const char *)
+    void ps_folder_close(int)
+    void ps_file_stat(int, const char *, ps_file_seen *)
+    void ps_file_read_end(int, const char *, uint8_t *, size_t, ps_file_seen *)
     int64_t ps_files_clock()
 
 AVAILABLE = bool(PS_FILES)
@@ -31,6 +34,8 @@ if sizeof(ps_file_seen) != 8 * len(FIELDS):
 
 # Nanoseconds after which signals are looked at: one file of a slow mount may take milliseconds.
 cdef int64_t PAUSE = 20 * 1000 * 1000
+# Files from which on their folder is opened, where it is one for all.
+cdef Py_ssize_t MANY = 16
 
 
 @cython.no_gc  # as LeafDecoder of decode.pyx
@@ -40,6 +45,7 @@ cdef class Names:
     cdef list held
     cdef const char **at
     cdef readonly Py_ssize_t n
+    cdef bytes folder  # up to the last slash of all names, if that is the same
 
     def __cinit__(self, paths):
         self.held = [fsencode(path) for path in paths]
@@ -52,6 +58,30 @@ cdef class Names:
             if b"\0" in <bytes>self.held[i]:
                 raise ValueError(f"{self.held[i]!r}: a name with a null byte")
             self.at[i] = PyBytes_AsString(self.held[i])
+        self.folder = self._folder()
+
+    cdef bytes _folder(self):
+        cdef Py_ssize_t i
+        cdef const char *last = strrchr(self.at[0], c'/') if self.n >= MANY else NULL
+        if last == NULL:
+            return b""
+        cdef size_t length = <size_t>(last - self.at[0]) + 1
+        for i in range(self.n):
+            last = strrchr(self.at[i], c'/')
+            if last == NULL or <size_t>(last - self.at[i]) + 1 != length or last[1] == 0 \
+                    or strncmp(self.at[i], self.at[0], length) != 0:
+                return b""
+        return self.held[0][:length]
+
+    cdef int open_folder(self, Py_ssize_t files):
+        """A descriptor of the one folder of all, for one call: in the next another one may have its name."""
+        if not self.folder or files < MANY:
+            return -1
+        cdef const char *name = PyBytes_AsString(self.folder)
+        cdef int made
+        with nogil:
+            made = ps_folder_open(name)
+        return made
 
     def __dealloc__(self):
         PyMem_Free(<void *>self.at)
@@ -76,15 +106,20 @@ def seen(Names names, Py_ssize_t start, Py_ssize_t stop):
     made = PyBytes_FromStringAndSize(NULL, n * <Py_ssize_t>sizeof(ps_file_seen))
     cdef ps_file_seen *out = <ps_file_seen *>PyBytes_AsString(made)
     cdef int64_t until
-    while i < n:
-        with nogil:
-            until = ps_files_clock() + PAUSE
-            while i < n:
-                ps_file_stat(names.at[start + i], &out[i])
-                i += 1
-                if ps_files_clock() > until:
-                    break
-        PyErr_CheckSignals()
+    cdef int folder = names.open_folder(n)
+    cdef Py_ssize_t skip = 0 if folder < 0 else len(names.folder)
+    try:
+        while i < n:
+            with nogil:
+                until = ps_files_clock() + PAUSE
+                while i < n:
+                    ps_file_stat(folder, names.at[start + i] + skip, &out[i])
+                    i += 1
+                    if ps_files_clock() > until:
+                        break
+            PyErr_CheckSignals()
+    finally:
+        ps_folder_close(folder)
     return made
 
 
@@ -107,6 +142,8 @@ def read_ends(Names names, Py_ssize_t start, Py_ssize_t stop, places, room):
     cdef const int64_t *at = given.int64s(2 * <size_t>n)
     cdef Py_buffer view
     cdef int64_t until
+    cdef int folder = -1
+    cdef Py_ssize_t skip
     made = PyBytes_FromStringAndSize(NULL, n * <Py_ssize_t>sizeof(ps_file_seen))
     cdef ps_file_seen *out = <ps_file_seen *>PyBytes_AsString(made)
     PyObject_GetBuffer(room, &view, PyBUF_WRITABLE)
@@ -115,17 +152,20 @@ def read_ends(Names names, Py_ssize_t start, Py_ssize_t stop, places, room):
             if at[2 * i] < 0 or at[2 * i + 1] < 0 or at[2 * i] > view.len \
                     or at[2 * i + 1] > view.len - at[2 * i]:
                 raise CoreError(<int>PS_INVALID, None, f"{at[2 * i + 1]} bytes at {at[2 * i]} of {view.len}")
+        folder = names.open_folder(n)
+        skip = 0 if folder < 0 else len(names.folder)
         i = 0
         while i < n:
             with nogil:
                 until = ps_files_clock() + PAUSE
                 while i < n:
-                    ps_file_read_end(names.at[start + i], <uint8_t *>view.buf + at[2 * i], <size_t>at[2 * i + 1],
-                                     &out[i])
+                    ps_file_read_end(folder, names.at[start + i] + skip, <uint8_t *>view.buf + at[2 * i],
+                                     <size_t>at[2 * i + 1], &out[i])
                     i += 1
                     if ps_files_clock() > until:
                         break
             PyErr_CheckSignals()
     finally:
+        ps_folder_close(folder)
         PyBuffer_Release(&view)
     return made

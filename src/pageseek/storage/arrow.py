@@ -142,6 +142,8 @@ class ArrowStore(RemoteStore):
         info = look() if self._local else within(look, self._patience.timeout)
         if info.type == pafs.FileType.NotFound:
             raise FileNotFoundError(f"{self.name}: no such file")
+        if self._local and info.type != pafs.FileType.File:  # pyarrow would wait for a pipe
+            raise OSError(f"{self.name}: not a regular file")
         dated = info.mtime_ns is not None
         return Version(info.size or 0, f"{info.size}:{info.mtime_ns}", False, dated)
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pageseek.storage.files import Files
 from pageseek.storage.hive import Partitions, partitions_of
+from pageseek.storage.local import check_place, check_regular
 
 SUFFIXES = (".parquet", ".parq", ".pq")  # in capitals too
 NO_DATA = (
@@ -156,6 +157,7 @@ def on_disk(path: str) -> list[Found]:
             raise FileNotFoundError(f"{path}: {NO_DATA}")
         return found
     if mode:
+        check_regular(mode, path)
         return [(os.path.abspath(path), ())]
     names = path.replace(os.sep, "/").split("/")
     at = first_magic(names)
@@ -183,11 +185,14 @@ def _walk(root: str, wanted: _Wanted) -> Iterator[tuple[str, str]]:
         ) as found:  # a folder left out would be rows left out: errors go to the caller
             for entry in found:
                 name = entry.name
-                if wanted.takes(state, name) and _is(entry.is_file):
+                taken = wanted.takes(state, name)
+                if taken and _is(entry.is_file):
                     yield entry.path, below + name
                     continue
                 # of a link that cannot matter nothing is asked
                 linked = entry.is_symlink()
+                if taken and (linked or not entry.is_dir()):
+                    check_place(entry.path)  # a pipe, say, of which nobody knows what it would hold
                 if not linked and not entry.is_dir():
                     continue
                 inner = wanted.enters(state, name)

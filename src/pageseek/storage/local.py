@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -21,7 +22,16 @@ from pageseek.storage.base import Buffer, Version
 
 LARGE = 64 << 10  # bytes from which buffers of the core are passed on from thread to thread
 
-READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
+# what is no regular file must not be waited for, nor become the terminal of the process
+READ = os.O_RDONLY
+for _flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY"):
+    READ |= getattr(os, _flag, 0)
+_KINDS = {
+    stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}  # fmt: skip
+LEASE = 60.0  # seconds after which a system has taken back the lease of a file, whoever has it
+PAUSE = 0.01  # between two looks
 RACES = 5  # times that a file may be seen to have just been written, until it is read all the same
 
 
@@ -56,9 +66,25 @@ def version_of(told: Seen, dated: bool = True) -> Version:
     return Version(size, f"{node}:{size}:{time_ns}", True, dated)
 
 
+def check_regular(mode: int, name: str) -> None:
+    """OSError: what has this `st_mode` is no file whose bytes lie there to be read."""
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise OSError(f"{name}: not a regular file but {kind}")
+
+
+def check_place(path: str) -> None:
+    """OSError: at a path is something, and that is neither a regular file nor a folder."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):  # who opens it will say what is wrong
+        return
+    if not stat.S_ISDIR(mode):
+        check_regular(mode, path)
+
+
 def _version(now: os.stat_result, name: str, dated: bool = True) -> Version:
-    if not stat.S_ISREG(now.st_mode):
-        raise OSError(f"{name}: not a regular file")
+    check_regular(now.st_mode, name)
     return version_of(seen(now), dated)
 
 
@@ -68,7 +94,9 @@ def version_at(path: str) -> Version:
 
 
 def _open(path: str) -> int:
-    """A descriptor that reads bytes as they are, closed in child processes."""
+    """A descriptor that reads bytes as they are, closed in child processes. What it is of is to be looked at: the other
+    end of a pipe is not waited for.
+    """
     if sys.platform == "win32":
         # os.open there would keep others from renaming and deleting the file for as long as it is cached
         import _winapi
@@ -86,7 +114,16 @@ def _open(path: str) -> int:
         except BaseException:
             _winapi.CloseHandle(handle)
             raise
-    return os.open(path, READ)
+    until = 0.0
+    while True:
+        try:
+            return os.open(path, READ)
+        except OSError as error:
+            check_place(path)  # a socket cannot be opened, nor a device that is not there
+            now = time.monotonic()
+            if error.errno != errno.EAGAIN or now > (until := until or now + LEASE):
+                raise
+            time.sleep(PAUSE)  # who has a lease of it was told to let go (fcntl(2), F_SETLEASE)
 
 
 def _settled(fd: int) -> tuple[os.stat_result, bool]:
@@ -97,6 +134,8 @@ def _settled(fd: int) -> tuple[os.stat_result, bool]:
     """
     for _ in range(RACES):
         now = os.fstat(fd)
+        if not stat.S_ISREG(now.st_mode):
+            return now, False
         age = time.time_ns() - now.st_mtime_ns
         if not 0 <= age <= TICK:
             return now, True
