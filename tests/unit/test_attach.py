@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -666,3 +667,18 @@ def test_encrypted_files_are_refused(tmp_path: Path) -> None:
                 work()
         assert path.read_bytes() == before
     assert not (tmp_path / "out.parquet").exists()
+
+
+def test_lists_of_all_columns_have_a_limit_together(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The column that does not fit is left out by name; in a call of its own it is listed."""
+    monkeypatch.setattr(import_module("pageseek.index.attach"), "LISTED", 4_000)
+    out, again = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    made = ps.index.attach(plain, distinct=["flag", "text", "day"], page_index=False, output=out)
+    assert set(made.added) == {("distinct", "flag"), ("distinct", "text")}
+    (why,) = made.skipped
+    assert "'day'" in why and "together; list those of fewer columns at a time" in why
+    made = ps.index.attach(out, distinct=["day"], page_index=False, output=again)
+    assert set(made.added) == {("distinct", "day")} and not made.skipped
+    assert ps.index.verify(again).ok
