@@ -27,6 +27,7 @@ from pageseek.embedded import (
     directory,
     fingerprint,
     fingerprint_of_all,
+    merged,
     sealed,
     types_of,
 )
@@ -440,7 +441,14 @@ class _Writing:
         new = {(one.kind, one.leaf) for one in self._regions if one.kind == DISTINCT}
         found = Directory(
             file.footer_start if before is None else before.base,
-            (*(one for one in kept if (one.kind, one.leaf) not in new), *self._regions),
+            tuple(
+                merged(
+                    [
+                        *(one.freed() if (one.kind, one.leaf) in new else one for one in kept),
+                        *self._regions,
+                    ]
+                )
+            ),
             self._order_given or (before is not None and before.orders),
             fingerprint_of_all(file),
         )
