@@ -774,3 +774,52 @@ def test_a_list_that_is_far_too_short(
         found = ps.index.verify(path)
         assert [one.what for one in found.findings] == said_, str(found)
         assert found.checked["distinct"] == 1
+
+
+def test_lists_that_are_not_held_are_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is found is the same; a list that is longer than any that is written is named."""
+    path = tmp_path / "x.parquet"
+    numbers = np.arange(3_000)
+    pq.write_table(pa.table({"a": numbers % 7, "b": numbers % 11}), path, row_group_size=1_000)
+    ps.index.attach(path, distinct=["a", "b"], in_place=True)
+    room = sys.modules["pageseek.index.lists"]
+    monkeypatch.setattr(room, "KEPT", 150)
+    with ps.open(path) as file:
+        found = directory(file)
+        assert found is not None
+        sizes = [one.length for one in found.pointers if one.kind == "distinct"]
+    assert min(sizes) <= 150 < sum(sizes)
+    said = ps.index.verify(path)
+    assert said.ok and said.checked["distinct"] == 6
+    monkeypatch.setattr(room, "LONGEST", 50)
+    said = ps.index.verify(path)
+    assert [one.column for one in said.findings] == ["a", "b"]
+    assert all("more than the 50" in one.what for one in said.findings)
+
+
+def test_values_beyond_those_that_are_gathered_are_held_against_the_published_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some at a time: what is not listed is found wherever it comes."""
+    path = tmp_path / "x.parquet"
+    texts = [f"name-{i:04d}" for i in range(2_000)]
+    pq.write_table(pa.table({"t": texts}), path, max_rows_per_page=100, write_batch_size=100)
+    ps.index.attach(path, page_index=False, distinct_index="t", in_place=True)
+    monkeypatch.setattr(sys.modules["pageseek.index.distinct"], "BATCH", 100)
+    builder = sys.modules["pageseek.index.distinct"].DistinctBuilder
+    monkeypatch.setattr(builder.__init__, "__defaults__", (300, 1 << 20, None))
+    assert ps.index.verify(path).ok
+    whole = path.read_bytes()
+    at = whole.rindex(b"IDX1")
+    for lacks in ("name-0000", "name-1050", "name-1999"):
+        path.write_bytes(
+            whole[:at] + whole[at:].replace(lacks.encode(), b"gone-" + lacks[5:].encode(), 1)
+        )
+        (one,) = ps.index.verify(path).findings
+        assert (
+            one.kind == "distinct_index"
+            and one.what.startswith("1 of its 2000 values")
+            and lacks in one.what
+        )

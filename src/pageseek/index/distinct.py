@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -78,9 +79,16 @@ class GroupValues(NamedTuple):
 class DistinctBuilder:
     """Takes in the pages of one chunk."""
 
-    def __init__(self, chunk: Chunk, most: int = MOST, largest: int = LARGEST) -> None:
+    def __init__(
+        self,
+        chunk: Chunk,
+        most: int = MOST,
+        largest: int = LARGEST,
+        over: Callable[[pa.Array], None] | None = None,
+    ) -> None:
+        """Of more values than `most`, or `largest` bytes, none is known, or `over` is given them, and others are gathered from there on."""
         self._type = type_of(chunk.leaf)
-        self._most, self._largest = most, largest
+        self._most, self._largest, self._over = most, largest, over
         self._half = (
             chunk.leaf.element.type == FIXED and logical_of(chunk.leaf.element)[0] == L_FLOAT16
         )
@@ -137,6 +145,9 @@ class DistinctBuilder:
                 found = found.filter(pc.invert(nan))
         found = pa.concat_arrays([self._values, found]).unique()
         large = len(found) > self._most or found.nbytes > self._largest
+        if large and self._over is not None:
+            self._over(found)
+            found, large = found.slice(0, 0), False
         self._values = None if large else found
 
     def done(self) -> GroupValues:

@@ -21,7 +21,6 @@ from pageseek.published import (
     denies,
     length_of,
     place,
-    values_of,
 )
 from pageseek.schema import Leaf
 
@@ -63,7 +62,7 @@ class PublishedPruner:
                     ignored(file, site.row_group, leaf, f"{MAGIC.decode()} index", doubt)
                 )
                 values = None
-            file.keep_index(key, values, 0 if values is None else 100 * len(values.values))
+            file.keep_index(key, values, 0 if values is None else values.nbytes)
         values = known[key]
         return [
             NONE_PASSES
@@ -84,7 +83,7 @@ def _values(
         (data,) = yield [(offset + HEAD, length)]
     if data.nbytes != length:
         raise DoubtError("its bytes could not be read")
-    listed = values_of(data)
+    listed = Listed(data)
     check(file, leaf, listed)
     return listed
 
