@@ -141,3 +141,19 @@ def test_one_after_the_other_leaves_nothing(path: Path, plain: Path, order: list
             with pytest.raises(ValueError, match="no index of kind"):
                 ps.index.detach(path, [FREE], in_place=True)
     assert path.read_bytes() == plain.read_bytes()
+
+
+@pytest.mark.parametrize("element", [0x00, 0x03, 0x0C])
+def test_a_file_without_row_groups_is_as_it_was(tmp_path: Path, element: int) -> None:
+    """Their list is empty, and writers name any type as that of its elements."""
+    path = tmp_path / "x.parquet"
+    with pq.ParquetWriter(path, pa.schema({"n": pa.int64()})):
+        pass
+    data = path.read_bytes()
+    rows, groups = b"\x16\x00", b"\x19%c"  # an I64 of zero, and a list
+    assert data.count(rows + groups % 0x0C) == 1
+    data = data.replace(rows + groups % 0x0C, rows + groups % element)
+    path.write_bytes(data)
+    ps.index.attach(path, distinct=["n"], output=tmp_path / "a.parquet")
+    ps.index.detach(tmp_path / "a.parquet", output=tmp_path / "b.parquet")
+    assert (tmp_path / "b.parquet").read_bytes() == data
