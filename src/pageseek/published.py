@@ -110,8 +110,9 @@ def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
             raise DoubtError(str(error)) from error
         for scalar in (said.min, said.max):
             text = None if scalar is None else scalar.as_buffer().to_pybytes()  # it may be no UTF-8
-            for line in () if text is None else text.split(b"\n"):
-                lines.setdefault(line, (text, group))
+            if text is not None:
+                for line in text.split(b"\n"):
+                    lines.setdefault(line, (text, group))
     missing = listed.missing(lines)
     for line, (text, group) in lines.items():
         if line in missing:

@@ -226,12 +226,14 @@ class FileValues:
     def _mark(self, row_group: int, values: pa.Array) -> None:
         """Join the values of a row group to those that are known, and keep which they are."""
         # tables are made of the values of the row group, never of all that are known, which may be many more
-        there = pc.is_in(self._every, value_set=values)
+        known = self._every
+        assert known is not None
+        there = pc.is_in(known, value_set=values)
         if there.true_count:
-            mine = self._every.filter(there)
+            mine = known.filter(there)
             values = values.filter(pc.invert(pc.is_in(values, value_set=mine)))
         if len(values):
-            self._know(pa.concat_arrays([self._every, values]))
+            self._know(pa.concat_arrays([known, values]))
         if self._every is None or self._has is None:
             return
         size, room = (len(self._every) + 7) // 8, self._largest // len(self._flags)
