@@ -99,7 +99,7 @@ static ps_status edit_list(editor *e, const change *of, int32_t *last,
     if (count && element != PS_T_STRUCT)
         return ps_fail(e->t.err, PS_CORRUPT, ps_thrift_at(&e->t), "a list without structs");
     PS_TRY(ps_write_field(e->w, last, of->id, PS_T_LIST));
-    PS_TRY(ps_write_list(e->w, PS_T_STRUCT, count));
+    PS_TRY(ps_write_list(e->w, element, count)); /* of an empty one it may be any */
     while (count--) PS_TRY(one(e));
     return PS_OK;
 }

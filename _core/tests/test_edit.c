@@ -61,6 +61,24 @@ static void test_nothing_to_edit(void) {
     }
 }
 
+/* Writers name any type, or none, as that of the elements of an empty list. */
+static void test_no_row_groups(void) {
+    static bytes b;
+    ps_footer_edit edit = {.n_chunks = 0};
+    ps_writer w;
+    for (int type = 0; type < 16; type++) {
+        b.n = 0;
+        integer(&b, 1, PS_T_I32, 2);
+        field(&b, 1, PS_T_LIST), list(&b, 1, PS_T_STRUCT), element(&b, "root", -1, 0);
+        integer(&b, 1, PS_T_I64, 0);
+        field(&b, 1, PS_T_LIST), list(&b, 0, type);
+        byte(&b, 0);
+        CHECK_INT(edited(&b, &edit, &w), PS_OK);
+        CHECK(w.size == b.n && memcmp(w.data, b.at, b.n) == 0);
+        ps_writer_clear(&w);
+    }
+}
+
 static void test_edit(void) {
     static bytes b;
     static const char text[] = "keynewvalue";
@@ -253,6 +271,7 @@ static void test_bloom(void) {
 
 int main(void) {
     test_nothing_to_edit();
+    test_no_row_groups();
     test_edit();
     test_refused();
     test_page_index();

@@ -6,7 +6,7 @@ The form is that of docs/format.md. Whatever does not fit it is no index: nothin
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ VERSION = 1  # of what is written under the key
 MAGIC = b"PSX1"
 HEAD = 16  # bytes: magic, four of zero, and the fingerprint of the chunks
 LONGEST = 1 << 20  # bytes of the value that are looked at
+FREE = "free"  # kind of bytes whose index was taken out or replaced
 _CHUNK = [
     Chunk._fields.index(name)
     for name in (
@@ -61,6 +62,10 @@ class Pointer:
     def holds(self, offset: int) -> bool:
         """Whether a byte of the file is one of these."""
         return self.offset <= offset < self.offset + self.length
+
+    def freed(self) -> Pointer:
+        """The same bytes, without an index."""
+        return Pointer(FREE, 1, self.offset, self.length)
 
     def to_json(self) -> dict[str, Any]:
         made: dict[str, Any] = {
@@ -140,6 +145,30 @@ def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = 
         except DoubtError as doubt:
             left_out.append((*_named(one), str(doubt)))
     return Directory(base, tuple(pointers), orders, chunks, tuple(left_out))
+
+
+def merged(pointers: Collection[Pointer]) -> list[Pointer]:
+    """The same, with those of kind FREE that touch each other made one."""
+    made: list[Pointer] = []
+    free = sorted((one for one in pointers if one.kind == FREE), key=lambda one: one.offset)
+    for one in free:
+        if made and one.offset <= made[-1].offset + made[-1].length:
+            start = made[-1].offset
+            stop = max(start + made[-1].length, one.offset + one.length)
+            made[-1] = Pointer(FREE, 1, start, stop - start)
+        else:
+            made.append(one)
+    return [*(one for one in pointers if one.kind != FREE), *made]
+
+
+def uncovered(found: Directory, end: int) -> list[tuple[int, int]]:
+    """Where bytes lie between the base and `end`, the place of the footer, that no entry speaks of: they are of others."""
+    made, at = [], found.base
+    for one in sorted(found.pointers, key=lambda one: one.offset):
+        if one.offset > at:
+            made.append((at, one.offset))
+        at = max(at, one.offset + one.length)
+    return [*made, (at, end)] if at < end else made
 
 
 def _pointer(one: Any, end: int) -> Pointer:

@@ -8,7 +8,7 @@ values that the statistics name. Of a list that pageseek wrote, its own entry (e
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ KIND = "distinct_index"
 KEY, MAGIC = b"distinct_index_offset", b"IDX1"
 HEAD = len(MAGIC) + 8  # bytes before the values
 LONGEST = 64 << 20  # bytes of a list that is looked at
+PIECE = 1 << 20  # of them at a time
 
 
 def place(file: FooterFile) -> int | None:
@@ -105,25 +106,42 @@ def check_bytes(file: FooterFile, leaf: Leaf, head: memoryview, values: memoryvi
         raise DoubtError("it was built from other column chunks: the file was written anew")
 
 
-class Listed(NamedTuple):
-    """What a list shows. `values`: its lines, as they are and without a carriage return at the end, which may be one of the
-    writer's; `only`: the value of which it consists, where nothing in it can be the end of another.
-    """
+class Listed:
+    """What a list shows: its lines, as they are and without a carriage return at the end, which may be one of the writer's."""
 
-    values: frozenset[bytes]
-    only: bytes | None
+    def __init__(self, data: memoryview | bytes) -> None:
+        self._text = b"".join((data, b"\n"))
+        # the value of which it consists, where nothing in it can be the end of another
+        many = b"\n" in self._text[:-1] or self._text.endswith(b"\r\n")
+        self.only = None if many else self._text[:-1]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held."""
+        return len(self._text)
 
-def values_of(data: memoryview) -> Listed:
-    """The values, as far as they have no newline."""
-    text = bytes(data)
-    lines = text.split(b"\n")
-    values = frozenset((*lines, *(line[:-1] for line in lines if line.endswith(b"\r"))))
-    return Listed(values, text if len(lines) == len(values) == 1 else None)
+    def missing(self, asked: Iterable[bytes]) -> set[bytes]:
+        """Those that it has not. Its lines are never all held one by one, which takes many times the memory."""
+        left, text, start = set(asked), self._text, 0
+        while left and start < len(text):
+            stop = text.index(b"\n", min(start + PIECE, len(text) - 1))
+            piece = text[start:stop]
+            left.difference_update(piece.split(b"\n"))
+            if b"\r" in piece:
+                left.difference_update(
+                    piece.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
+                )
+            start = stop + 1
+        return left
+
+    def begins(self, prefix: bytes) -> bool:
+        """Whether a line begins so."""
+        return self._text.startswith(prefix) or b"\n" + prefix in self._text[:-1]
 
 
 def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
     """Raise DoubtError where the list cannot be that of the column: statistics name a value that it has not."""
+    lines: dict[bytes, tuple[bytes, int]] = {}  # of which text, in which row group
     for group in range(file.num_row_groups):
         try:
             said = file.chunk_values(group, leaf, Options())
@@ -131,22 +149,27 @@ def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
             raise DoubtError(str(error)) from error
         for scalar in (said.min, said.max):
             text = None if scalar is None else scalar.as_buffer().to_pybytes()  # it may be no UTF-8
-            if text is not None and not listed.values.issuperset(text.split(b"\n")):
-                raise DoubtError(f"{text[:40]!r} is in row group {group}, and not in the list")
+            if text is not None:
+                for line in text.split(b"\n"):
+                    lines.setdefault(line, (text, group))
+    missing = listed.missing(lines)
+    for line, (text, group) in lines.items():
+        if line in missing:
+            raise DoubtError(f"{text[:40]!r} is in row group {group}, and not in the list")
 
 
 def denies(test: BoundLeaf, listed: Listed) -> bool:
     """Whether no value passes a test, those with newlines among them, which the list does not show as they are."""
-    asked, values = _literals(test), listed.values
+    asked = _literals(test)
     if not asked or any(b"\n" in one for one in asked):
         return False
     equal, unequal = (rows.OP_NE, rows.OP_EQ) if test.negate else (rows.OP_EQ, rows.OP_NE)
     if test.op == equal or (test.op == rows.OP_IN and not test.negate):
-        return not any(one in values for one in asked)
+        return len(listed.missing(asked)) == len(set(asked))
     if test.op == unequal or test.op == rows.OP_IN:  # of one value there is no other that has it
         return listed.only in asked
     if test.op == rows.OP_PREFIX and not test.negate:
-        return not any(value.startswith(tuple(asked)) for value in values)
+        return not any(listed.begins(one) for one in asked)
     return False
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from pageseek._core import files
+
 from pageseek.storage.local import TICK, Names, read_ends, seen, seen_now
 
 pytestmark = pytest.mark.skipif(not files.AVAILABLE, reason="has no such calls")

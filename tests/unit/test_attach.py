@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
-import errno
-import os
-import subprocess
-import sys
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,55 +19,7 @@ from pageseek._core import bloom as core_bloom
 import pageseek as ps
 from pageseek.embedded import KEY, directory
 from pageseek.index import Attached
-from pageseek.index.target import LocalTarget
-
-ROWS = 12_000
-
-
-def table(seed: int = 1) -> pa.Table:
-    """Columns of many types, some sorted, some not, some with nulls."""
-    random = np.random.default_rng(seed)
-    n = ROWS
-    numbers = random.integers(-(10**6), 10**6, n)
-    nulls = random.random(n) < 0.1
-    floats = random.normal(size=n)
-    floats[random.random(n) < 0.01] = np.nan
-    floats[:3] = [0.0, -0.0, 1.0]
-    texts = np.char.add("name-", random.integers(0, 300, n).astype(str))
-    return pa.table(
-        {
-            "id": pa.array(np.arange(n)),
-            "down": pa.array(-np.arange(n, dtype=np.int32)),
-            "number": pa.array(numbers, mask=nulls),
-            "small": pa.array(random.integers(0, 200, n).astype(np.uint8)),
-            "unsigned": pa.array(random.integers(0, 2**32, n, dtype=np.uint32)),
-            "real": pa.array(floats, mask=nulls),
-            "single": pa.array(floats.astype(np.float32)),
-            "half": pa.array(np.round(floats, 1).astype(np.float16)),
-            "text": pa.array(texts, mask=nulls),
-            "long": pa.array([f"{'é' * 60}{i % 50:04d}" for i in range(n)]),
-            "code": pa.array([b"%04d" % (i % 97) for i in range(n)], pa.binary(4)),
-            "flag": pa.array(numbers % 3 == 0),
-            "when": pa.array([dt.datetime(2020, 1, 1) + dt.timedelta(minutes=i) for i in range(n)]),
-            "day": pa.array([dt.date(2020, 1, 1) + dt.timedelta(days=i // 100) for i in range(n)]),
-            "price": pa.array(
-                [Decimal(int(i)) / 100 for i in numbers % 5000 - 2500], pa.decimal128(9, 2)
-            ),
-            "wide": pa.array([Decimal(int(i)) for i in numbers], pa.decimal128(30, 0)),
-            "none": pa.array([None] * n, pa.int64()),
-            "point": pa.array([{"x": int(i), "y": None if i % 7 else "y"} for i in range(n)]),
-            "list": pa.array([list(range(i % 4)) for i in range(n)], pa.list_(pa.int64())),
-        }
-    )
-
-
-def written(path: Path, data: pa.Table | None = None, **knobs: Any) -> Path:
-    options: dict[str, Any] = {
-        "row_group_size": 5_000, "data_page_size": 4_000, "write_batch_size": 500,
-        "data_page_version": "2.0", "compression": "zstd", "use_dictionary": ["text"],
-    }  # fmt: skip
-    pq.write_table(table() if data is None else data, path, **(options | knobs))
-    return path
+from support.attaching import end_of_data, same, table, written
 
 
 @pytest.fixture(scope="module")
@@ -88,16 +36,6 @@ def indexed(plain: Path) -> Path:
     )  # fmt: skip
     assert isinstance(made, Attached)
     return out
-
-
-def same(a: pa.Table, b: pa.Table) -> bool:
-    """Also where values are NaN, or zeros with a sign."""
-    return a.schema.equals(b.schema) and str(a.to_pylist()) == str(b.to_pylist())
-
-
-def end_of_data(path: Path) -> int:
-    with ps.open(path) as file:
-        return int(file.footer_start)
 
 
 def test_every_byte_of_data_stays_where_it_was(plain: Path, indexed: Path) -> None:
@@ -274,120 +212,6 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
     assert ps.index.verify(path).ok
 
 
-def test_nothing_is_left_behind_by_a_failure(plain: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    path = tmp_path / "x.parquet"
-    path.write_bytes(plain.read_bytes())
-
-    def broken(*_: Any) -> None:
-        raise OSError("the disk is full")
-
-    for name in ("write", "fsync", "replace"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, name, broken)
-            with pytest.raises(OSError, match="disk is full"):
-                ps.index.attach(path, in_place=True)
-        assert path.read_bytes() == plain.read_bytes()
-        assert os.listdir(tmp_path) == ["x.parquet"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="a limit of POSIX")
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_a_full_disk_is_named_and_leaves_nothing(plain: Path, tmp_path: Path, share: float) -> None:
-    path, size = tmp_path / "x.parquet", plain.stat().st_size
-    path.write_bytes(plain.read_bytes())
-    made = ps.index.attach(path, bloom=["id"], output=tmp_path / "y.parquet")
-    room = int(share * (made.bytes_after - 1))
-    code = (
-        f"import resource, pageseek as ps; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))\n"
-        f"ps.index.attach({str(path)!r}, bloom=['id'], in_place=True)"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert ended.returncode == 1
-    assert f"OSError: [Errno {errno.EFBIG}]" in ended.stderr
-    assert str(path) in ended.stderr.splitlines()[-1]
-    assert path.read_bytes() == plain.read_bytes() and path.stat().st_size == size
-    assert sorted(os.listdir(tmp_path)) == ["x.parquet", "y.parquet"]
-
-
-@pytest.mark.parametrize("name", ["n" * 247 + ".parquet", "名" * 82 + ".parquet"])
-def test_a_name_of_any_length(plain: Path, tmp_path: Path, name: str) -> None:
-    """That under which a file is put together is longer than its own, and no system takes more than 255 bytes."""
-    path = tmp_path / name
-    path.write_bytes(plain.read_bytes())
-    ps.index.attach(path, bloom=["id"], in_place=True)
-    assert ps.index.verify(path).ok and os.listdir(tmp_path) == [name]
-
-
-def test_a_file_that_changes_meanwhile_is_left_alone(
-    plain: Path, tmp_path: Path, monkeypatch: Any
-) -> None:
-    path = tmp_path / "x.parquet"
-    path.write_bytes(plain.read_bytes())
-    real = os.fsync
-
-    def touched(fd: int) -> None:
-        real(fd)
-        with open(path, "ab") as file:
-            file.write(b"x")
-
-    monkeypatch.setattr(os, "fsync", touched)
-    with pytest.raises(ps.FileChangedError):
-        ps.index.attach(path, in_place=True)
-    assert path.read_bytes() == plain.read_bytes() + b"x"
-
-
-def test_where_to_has_to_be_said(plain: Path) -> None:
-    with pytest.raises(ValueError, match="required"):
-        ps.index.attach(plain)
-    with pytest.raises(ValueError, match="required"):
-        ps.index.attach(plain, output="x", in_place=True)
-    with pytest.raises(ValueError, match="in_place"):
-        ps.index.attach(plain, output=plain)
-
-
-def test_what_is_there_is_replaced_only_if_told(
-    plain: Path, tmp_path: Path, monkeypatch: Any
-) -> None:
-    out = tmp_path / "out.parquet"
-    out.write_bytes(b"others")
-    with pytest.raises(FileExistsError, match="overwrite=True"):
-        ps.index.attach(plain, output=out)
-    with pytest.raises(ValueError, match="overwrite=True goes with output"):
-        ps.index.attach(plain, in_place=True, overwrite=True)
-    assert out.read_bytes() == b"others"
-    ps.index.attach(plain, output=out, overwrite=True)
-    assert same(ps.read_table(out), ps.read_table(plain))
-
-    def late(_: Any) -> None:  # it comes while the new file is written
-        new.write_bytes(b"others")
-
-    for links in (True, False):  # not every disk has them
-        new = tmp_path / f"new-{links}.parquet"
-        if not links:
-            monkeypatch.setattr(os, "link", lambda *_, **__: os.stat("/nowhere/at/all"))
-        with pytest.raises(FileExistsError, match="overwrite=True"):
-            ps.index.attach(plain, page_index=["id"], output=new, progress=late)
-        assert new.read_bytes() == b"others"
-        new.unlink()
-        ps.index.attach(plain, page_index=["id"], output=new)
-        assert same(ps.read_table(new), ps.read_table(plain))
-    assert sorted(os.listdir(tmp_path)) == ["new-False.parquet", "new-True.parquet", "out.parquet"]
-
-
-@pytest.mark.parametrize(
-    ("knobs", "message"),
-    [
-        ({"bloom": ["flag"]}, "no Bloom filter of BOOLEAN"),
-        ({"distinct": ["list.list.element"]}, "lies in a list"),
-        ({"bloom": ["nothing"]}, "nothing"),
-    ],
-)
-def test_what_cannot_be_is_refused(plain: Path, tmp_path: Path, knobs: Any, message: str) -> None:
-    with pytest.raises(ps.PageseekError, match=message):
-        ps.index.attach(plain, output=tmp_path / "out", **knobs)
-    assert not os.listdir(tmp_path)
-
-
 @pytest.mark.parametrize("digits", [38, 39])
 def test_decimals_that_others_read_as_doubles_have_no_filter(tmp_path: Path, digits: int) -> None:
     """DuckDB would ask for the bytes of the DOUBLE."""
@@ -457,21 +281,6 @@ def test_damaged_bodies_are_ignored(indexed: Path, tmp_path: Path) -> None:
                 assert any("ignored" in note for note in notes)
             if at > pointer.offset + 200:
                 break
-
-
-@pytest.mark.parametrize("log", ["_delta_log", "metadata/v1.metadata.json"])
-def test_files_of_tables_are_left_alone(plain: Path, tmp_path: Path, log: str) -> None:
-    """Tables record the sizes of their files: a larger one could not be read through them."""
-    (tmp_path / log).mkdir(parents=True)
-    path = tmp_path / "data" / "part=1" / "x.parquet"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(plain.read_bytes())
-    for knobs in ({"in_place": True}, {"output": path.with_name("y.parquet")}):
-        with pytest.raises(ps.UnsupportedError, match="table"):
-            ps.index.attach(path, **knobs)
-        with pytest.raises(ps.UnsupportedError, match="table"):
-            ps.index.detach(path, **knobs)
-    assert path.read_bytes() == plain.read_bytes()
 
 
 def test_progress_is_told(plain: Path, tmp_path: Path) -> None:
@@ -560,40 +369,6 @@ def test_bloom_filters_have_both_zeros(tmp_path: Path, kind: str, sign: float) -
     assert not has(7.25) and not has(-1.5)
 
 
-# ---- somebody else writes meanwhile
-
-
-@pytest.mark.parametrize("how", ["replaced", "deleted"])
-@pytest.mark.parametrize("what", ["attach", "detach"])
-def test_a_file_that_others_replace_meanwhile_is_left_alone(
-    tmp_path: Path, how: str, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who has it open does not see that its name is another file's."""
-    path, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
-    pq.write_table(pa.table({"a": range(1000)}), path)
-    pq.write_table(pa.table({"a": range(5)}), other)
-    if what == "detach":
-        ps.index.attach(path, in_place=True)
-    theirs = other.read_bytes()
-    copy = LocalTarget.copy
-
-    def meanwhile(self: LocalTarget, *rest: Any) -> Any:
-        found = copy(self, *rest)
-        if how == "replaced":
-            os.replace(other, path)
-        else:
-            path.unlink()
-        return found
-
-    monkeypatch.setattr(LocalTarget, "copy", meanwhile)
-    with pytest.raises(ps.FileChangedError, match=f"was {how}"):
-        getattr(ps.index, what)(path, in_place=True)
-    if how == "replaced":
-        assert path.read_bytes() == theirs and list(tmp_path.iterdir()) == [path]
-    else:
-        assert list(tmp_path.iterdir()) == [other]
-
-
 def test_what_was_attached_to_another_file_is_given_up(tmp_path: Path) -> None:
     """The pair was copied: by it nothing is known, nothing listed, and nothing taken out."""
     path = tmp_path / "a.parquet"
@@ -618,51 +393,16 @@ def test_what_was_attached_to_another_file_is_given_up(tmp_path: Path) -> None:
     assert path.read_bytes()[: end_of_data(path) // 2] == before[: end_of_data(path) // 2]
 
 
-def test_a_directory_that_nobody_would_read_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_lists_of_all_columns_have_a_limit_together(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({f"column{i}": [1] for i in range(20)}), path)
-    before = path.read_bytes()
-    monkeypatch.setattr(sys.modules["pageseek.index.attach"], "LONGEST", 2_000)
-    with pytest.raises(ps.UnsupportedError, match="fewer columns"):
-        ps.index.attach(path, distinct=[f"column{i}" for i in range(20)], in_place=True)
-    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
-    ps.index.attach(path, distinct=["column3"], in_place=True)
-    assert [one.column for one in ps.index.list(path) if one.attached][-1:] == ["column3"]
-
-
-def test_encrypted_files_are_refused(tmp_path: Path) -> None:
-    """Attach would tell what is hidden, detach would break the signature of a footer in the clear."""
-    pe = pytest.importorskip("pyarrow.parquet.encryption")
-
-    class Kms(pe.KmsClient):  # type: ignore[misc, name-defined]
-        def __init__(self, _: Any) -> None:
-            super().__init__()
-
-        def wrap_key(self, key: bytes, _: str) -> str:
-            return base64.b64encode(key).decode()
-
-        def unwrap_key(self, wrapped: str, _: str) -> bytes:
-            return base64.b64decode(wrapped)
-
-    factory = pe.CryptoFactory(lambda config: Kms(config))
-    for plain_footer in (True, False):
-        config = pe.EncryptionConfiguration(
-            footer_key="f", column_keys={"k": ["b"]}, plaintext_footer=plain_footer
-        )
-        properties = factory.file_encryption_properties(pe.KmsConnectionConfig(), config)
-        path = tmp_path / f"{plain_footer}.parquet"
-        data = pa.table({"a": [1, 2], "b": [3, 4]})
-        with pq.ParquetWriter(path, data.schema, encryption_properties=properties) as writer:
-            writer.write_table(data)
-        before = path.read_bytes()
-        for work in (
-            lambda path=path: ps.index.attach(path, in_place=True),
-            lambda path=path: ps.index.detach(path, in_place=True),
-            lambda path=path: ps.index.detach(path, output=tmp_path / "out.parquet"),
-        ):
-            with pytest.raises(ps.UnsupportedError, match="encrypted"):
-                work()
-        assert path.read_bytes() == before
-    assert not (tmp_path / "out.parquet").exists()
+    """The column that does not fit is left out by name; in a call of its own it is listed."""
+    monkeypatch.setattr(import_module("pageseek.index.attach"), "LISTED", 4_000)
+    out, again = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    made = ps.index.attach(plain, distinct=["flag", "text", "day"], page_index=False, output=out)
+    assert set(made.added) == {("distinct", "flag"), ("distinct", "text")}
+    (why,) = made.skipped
+    assert "'day'" in why and "together; list those of fewer columns at a time" in why
+    made = ps.index.attach(out, distinct=["day"], page_index=False, output=again)
+    assert set(made.added) == {("distinct", "day")} and not made.skipped
+    assert ps.index.verify(again).ok

@@ -56,6 +56,20 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert taken["many"] < taken["few"] + (8 << 20), taken
 
 
+def test_lists_of_values_do_not_grow_with_row_groups(tmp_path: Path) -> None:
+    """Each row group has other values, or the same: of 120 row groups they are 48 MB a column."""
+    path, n = tmp_path / "a.parquet", 50_000
+    schema = pa.schema({"same": pa.int64(), "apart": pa.int64()})
+    with pq.ParquetWriter(path, schema, use_dictionary=False, compression="none") as writer:
+        for group in range(120):
+            columns = np.arange(n), np.arange(group * n, (group + 1) * n)
+            writer.write_table(pa.table(list(columns), schema=schema), row_group_size=n)
+    how = json.dumps({"distinct": ["same", "apart"], "page_index": False})
+    found = measured("support.attach_peak", str(path), str(tmp_path / "b.parquet"), how)
+    assert found["groups"] == 120
+    assert found["peak"] - found["before"] < 60 << 20, found
+
+
 PAGE = 64 << 20  # bytes
 
 

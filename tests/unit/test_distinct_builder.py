@@ -13,7 +13,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.index import distinct
-from pageseek.index.distinct import DistinctBuilder, GroupValues
+from pageseek.index.distinct import DistinctBuilder, FileValues, GroupValues
 from pageseek.index.pages import Chunk
 
 ROWS = 20_000
@@ -105,3 +105,63 @@ def test_many_small_pages_cost_little_more_than_their_number(tmp_path: Path) -> 
 
     cost(page_index=True)  # what has to be imported is
     assert cost(page_index=False, distinct=["t"]) < 12 * cost(page_index=True) + 0.1
+
+
+def put_together(
+    path: Path, groups: list[list[int] | None], **limits: int
+) -> tuple[FileValues, list[int]]:
+    """Those of row groups of a file of one column of numbers, with what was held after each."""
+    pq.write_table(pa.table({"n": pa.array([], pa.int64())}), path)
+    with ps.open(path) as file:
+        made, held = FileValues(file.leaves[0], len(groups), **limits), []
+    for i, values in enumerate(groups):
+        made.take(
+            i,
+            GroupValues(
+                None if values is None else pa.array(values, pa.int64()), i % 2 == 1, i % 3 == 0
+            ),
+        )
+        held.append(made.nbytes)
+    return made, held
+
+
+@pytest.mark.parametrize("largest", [100, 130, 1 << 20])
+def test_each_row_group_has_its_values(tmp_path: Path, largest: int) -> None:
+    """They come in any order, and with bits of each row group where these have room."""
+    groups = [[5, 3], None, [], [3, 9, -1], [5, 3], [8, 7, 6, 2, 1, 0, -1]]
+    found = put_together(tmp_path / "x.parquet", groups, largest=largest)[0]
+    assert found.complete == 5 and found.values() is None
+    made = found.index()
+    assert made is not None
+    wanted = sorted({value for group in groups for value in group or ()})
+    assert np.frombuffer(made.values, np.int64).tolist() == wanted
+    assert made.flags.tolist() == [5, 2, 1, 7, 1, 3]
+    assert made.has is not None
+    for group, bits in zip(groups, made.has, strict=True):
+        member = np.unpackbits(bits, count=made.n, bitorder="little").astype(bool)
+        assert np.array(wanted)[member].tolist() == sorted(group or [])
+
+
+def test_bits_that_have_no_room(tmp_path: Path) -> None:
+    groups: list[list[int] | None] = [[i % 17] for i in range(100)]
+    for largest, there in ((299, False), (300, True)):
+        made = put_together(tmp_path / "x.parquet", groups, largest=largest)[0].index()
+        assert made is not None and made.n == 17
+        assert (made.has is not None) is there
+
+
+def test_many_row_groups_take_little_memory(tmp_path: Path) -> None:
+    """No more is held than the index has, however many row groups there are, and nothing where it will have none."""
+    most, largest = 1_000, 16_000
+    same, apart = list(range(900)), [list(range(i * 900, (i + 1) * 900)) for i in range(50)]
+    made, held = put_together(tmp_path / "x.parquet", [same] * 50, most=most, largest=largest)
+    index = made.index()
+    assert index is not None and index.has is not None
+    assert max(held) < 2 * len(index.to_bytes())
+    made, held = put_together(tmp_path / "x.parquet", [*apart], most=most, largest=largest)
+    assert made.index() is None and made.values() is None
+    assert held[0] > 0 and not any(held[1:])
+    made, held = put_together(tmp_path / "x.parquet", [same] * 400, most=most, largest=largest)
+    index = made.index()
+    assert index is not None and index.has is None
+    assert max(held) < 900 * 8 + distinct.HELD

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core import build
 
 import pageseek as ps
-from pageseek._core import build
 from pageseek.embedded import KEY
 from pageseek.index.attach import COLUMN_PLACE, OFFSET_PLACE, new_footer
 from pageseek.published import KEY as PUBLISHED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-import pageseek as ps
 from pageseek._core import build
 from pageseek._core.bloom import xxh64
+
+import pageseek as ps
 from pageseek.embedded import KEY as ENTRIES
 from pageseek.embedded import Directory, Pointer, fingerprint, types_of
 from pageseek.index.attach import new_footer
 from pageseek.prune import driver
 from pageseek.published import KEY as PUBLISHED
+from support.distress import measured
 
 VALUES = ["foo", "bar", "baz"]
 
@@ -381,3 +383,29 @@ def test_a_list_with_an_entry_that_was_altered_is_ignored(tmp_path: Path) -> Non
         for value in VALUES:
             rows, out, notes = pruned(path, ps.col("category") == value)
             assert (rows, out, len(notes)) == (50, False, 1), (at, value, notes)
+
+
+@pytest.mark.parametrize("text", [b"a", b"", b"a\r", b"\r", b"a\nb\r\nc", b"\n", b"\n\na\r\r", b"x\r\n", b"aa\nab\nb\r\nb"])  # fmt: skip
+@pytest.mark.parametrize("piece", [1, 2, 1 << 20])
+def test_lines_are_those_of_the_text(
+    text: bytes, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it is cut into pieces."""
+    from pageseek import published
+
+    monkeypatch.setattr(published, "PIECE", piece)
+    listed, lines = published.Listed(memoryview(text)), text.split(b"\n")
+    values = {*lines, *(line[:-1] for line in lines if line.endswith(b"\r"))}
+    asked = [b"", b"a", b"b", b"aa", b"a\r", b"\r", b"\r\r", b"c", b"x\r", b"x", b"b\r", b"a\r\r"]
+    assert listed.missing(asked) == set(asked) - values
+    assert listed.only == (text if len(lines) == len(values) == 1 else None)
+    for one in asked:
+        assert listed.begins(one) is any(value.startswith(one) for value in values)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
+def test_a_long_list_takes_little_memory(tmp_path: Path) -> None:
+    """Not one object for each of its lines, and no more values of a chunk than fit."""
+    found = measured("support.published_peak", str(tmp_path / "x.parquet"))
+    assert found["lines"] == 4_000_000
+    assert found["peak"] - found["before"] < 3 * found["bytes"] + (100 << 20), found

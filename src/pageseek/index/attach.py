@@ -27,13 +27,14 @@ from pageseek.embedded import (
     directory,
     fingerprint,
     fingerprint_of_all,
+    merged,
     sealed,
     types_of,
 )
 from pageseek.errors import CoreError, CorruptFileError, UnsupportedError, from_core
 from pageseek.index import bloom, distinct
 from pageseek.index.build import Built, Wish, build
-from pageseek.index.distinct import GroupValues
+from pageseek.index.distinct import FileValues, GroupValues
 from pageseek.index.each import each_chunk
 from pageseek.index.ends import ends
 from pageseek.index.page_index import PageIndex
@@ -49,6 +50,7 @@ from pageseek.types import ABSENT
 PAGE_INDEX, BLOOM, PUBLISHED = "page_index", "bloom", "distinct_index"
 GONE = -1
 OFFSET_PLACE, COLUMN_PLACE, BLOOM_PLACE = 0, 2, 4  # among those of a chunk (ps_footer_edit)
+LISTED = 256 << 20  # bytes that the values of all columns take together
 
 
 @dataclass(slots=True)
@@ -346,7 +348,9 @@ class _Writing:
         self._places = array("q", [ABSENT]) * (n * core.PLACES)
         self._order_given = order_given
         self._page_indexes: list[tuple[int, int, PageIndex]] = []
-        self._values: dict[int, dict[int, GroupValues]] = {}
+        self._values: dict[int, FileValues] = {}  # by leaf
+        self._listed = 0  # bytes of them
+        self._crowded: set[int] = set()  # leaves that were given up for want of room
         self._regions: list[Pointer] = []
         self._filters = 0  # bytes of them
         self._published: int | None = None  # where the list in that form begins
@@ -360,7 +364,7 @@ class _Writing:
             self._filters += len(made.bloom)
             self._count(BLOOM, leaf)
         if made.distinct is not None:
-            self._values.setdefault(leaf.index, {})[group] = made.distinct
+            self._join(group, leaf, made.distinct)
         if made.page_index is not None:
             self._keep_offsets(group, leaf, made.page_index)
             self._page_indexes.append((group, leaf.index, made.page_index))
@@ -369,6 +373,28 @@ class _Writing:
                 self.result.skipped.append(f"{part} of {leaf.name!r}, row group {group}: {why}")
             if made.page_index.offsets is not None or made.page_index.column is not None:
                 self._count(PAGE_INDEX, leaf)
+
+    def _join(self, group: int, leaf: Leaf, found: GroupValues) -> None:
+        values = self._of(leaf)
+        self._listed -= values.nbytes
+        values.take(group, found)
+        if self._listed + values.nbytes > LISTED:
+            values.give_up()
+            self._crowded.add(leaf.index)
+        self._listed += values.nbytes
+
+    def _of(self, leaf: Leaf) -> FileValues:
+        if leaf.index not in self._values:
+            self._values[leaf.index] = FileValues(leaf, self._file.num_row_groups)
+        return self._values[leaf.index]
+
+    def _too_many(self, what: str, leaf: Leaf, why: str) -> None:
+        if leaf.index in self._crowded:
+            why = (
+                f"the values of all columns take more than {format_size(LISTED)} together; "
+                "list those of fewer columns at a time"
+            )
+        self.result.skipped.append(f"{what} of {leaf.name!r}: {why}")
 
     def _keep_offsets(self, group: int, leaf: Leaf, made: PageIndex) -> None:
         """An offset index that the writer left stays, if it is that of the pages."""
@@ -409,12 +435,20 @@ class _Writing:
                 self._write_values(wish.leaf)
             if wish.published:
                 self._write_published(wish.leaf)
+            self._values.pop(wish.leaf.index, None)
         file, before = self._file, self._before
         kept = () if before is None else before.pointers
         new = {(one.kind, one.leaf) for one in self._regions if one.kind == DISTINCT}
         found = Directory(
             file.footer_start if before is None else before.base,
-            (*(one for one in kept if (one.kind, one.leaf) not in new), *self._regions),
+            tuple(
+                merged(
+                    [
+                        *(one.freed() if (one.kind, one.leaf) in new else one for one in kept),
+                        *self._regions,
+                    ]
+                )
+            ),
             self._order_given or (before is not None and before.orders),
             fingerprint_of_all(file),
         )
@@ -430,16 +464,11 @@ class _Writing:
             added.append((published.KEY, b"%d" % self._published))
         self._write_footer(dropped, added, file.num_leaves if self._order_given else 0)
 
-    def _groups(self, leaf: Leaf) -> list[GroupValues]:
-        known, empty = self._values.get(leaf.index, {}), distinct.nothing(leaf)
-        return [known.get(group, empty) for group in range(self._file.num_row_groups)]
-
     def _write_published(self, leaf: Leaf) -> None:
-        values = distinct.union(leaf, self._groups(leaf))
+        values = self._of(leaf).values()
         if values is None:
-            self.result.skipped.append(
-                f"published list of {leaf.name!r}: more than {distinct.MOST:,} values, or {format_size(distinct.LARGEST)}"
-            )
+            why = f"more than {distinct.MOST:,} values, or {format_size(distinct.LARGEST)}"
+            self._too_many("published list", leaf, why)
             return
         body = published.written(values, leaf)
         self._published = self._target.write(body)
@@ -447,12 +476,11 @@ class _Writing:
         self.result.added[PUBLISHED, leaf.name] = self._file.num_row_groups
 
     def _write_values(self, leaf: Leaf) -> None:
-        file, groups = self._file, self._groups(leaf)
-        made = distinct.together(leaf, groups)
+        file, values = self._file, self._of(leaf)
+        made = values.index()
         if made is None:
-            self.result.skipped.append(
-                f"distinct values of {leaf.name!r}: more than {distinct.MOST:,}, or {format_size(distinct.LARGEST)}"
-            )
+            why = f"more than {distinct.MOST:,}, or {format_size(distinct.LARGEST)}"
+            self._too_many("distinct values", leaf, why)
             return
         try:
             made.array(file.schema_tree.parquet_form(leaf))
@@ -467,7 +495,7 @@ class _Writing:
         self._regions.append(
             Pointer(DISTINCT, DISTINCT_VERSION, at, len(body), leaf.path, *types_of(leaf), xxh64(body), chunks)
         )  # fmt: skip
-        self.result.added[DISTINCT, leaf.name] = sum(group.values is not None for group in groups)
+        self.result.added[DISTINCT, leaf.name] = values.complete
 
     def _write_page_indexes(self) -> None:
         """All ColumnIndexes, then all OffsetIndexes, as writers lay them."""

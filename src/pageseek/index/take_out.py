@@ -11,7 +11,7 @@ from typing import Any
 from pageseek import published
 from pageseek._core import build as core
 from pageseek.chunks import chunk_range
-from pageseek.embedded import KEY, Directory, Pointer
+from pageseek.embedded import FREE, KEY, Directory, Pointer, merged, uncovered
 from pageseek.index.attach import (
     BLOOM,
     BLOOM_PLACE,
@@ -108,7 +108,8 @@ def detach(
     """Take out what was attached: everything, or indexes of some kinds. What the writer of the file put there stays.
 
     Where everything goes, the file is as it was, to the byte, if its footer was written as the writers of today do.
-    Else the bytes of what goes stay behind, until nothing is left. Parameters and errors as those of `attach`.
+    Else the bytes of what goes stay behind, until nothing is left. Bytes that others have put there since stay where they
+    are, and so does what lies before them; `skipped` of the result says so. Parameters and errors as those of `attach`.
     """
     one, end = ends(source, output, in_place, overwrite, storage_options, table)
     report = Report()
@@ -116,28 +117,30 @@ def detach(
         refuse_encrypted(file)
         found = directory_of(file, report)
         every = () if found is None else found.pointers
-        unknown = set(kinds or ()) - {pointer.kind for pointer in every}
+        unknown = set(kinds or ()) - {pointer.kind for pointer in every if pointer.kind != FREE}
         if unknown:
             raise ValueError(f"{file.name}: no index of kind {min(unknown)!r} was attached")
         goes = [pointer for pointer in every if kinds is None or pointer.kind in kinds]
-        stays = [pointer for pointer in every if pointer not in goes]
-        base = found.base if found is not None and not stays else file.footer_start
-        if not _is_prefix(file, base, goes):
-            base = file.footer_start
+        stays = [one for one in every if one not in goes and one.kind != FREE]
         result = Attached(end.shown, file.store.size, 0)
         places = _without(file, goes, result)
+        length = file.footer_start
+        if found is not None and not stays:
+            length = _without_end(file, found, places, result)
         added = []
         if found is not None and stays:
-            added = [
-                (KEY, Directory(found.base, tuple(stays), found.orders, found.chunks).to_value())
-            ]
+            left = tuple(merged([one if one in stays else one.freed() for one in every]))
+            added = [(KEY, Directory(found.base, left, found.orders, found.chunks).to_value())]
         dropped = [KEY]
-        if any(one.kind == PUBLISHED for one in goes):
+        told = file.key_value_metadata.get(
+            published.KEY
+        )  # that of others, where they wrote one since
+        if any(one.kind == PUBLISHED and told == b"%d" % one.offset for one in goes):
             dropped.append(published.KEY)
         orders = GONE if found is not None and found.orders and not stays else 0
         footer = new_footer(file, places, dropped, added, orders)
         with closing(end.target(file.store)) as target:
-            target.copy(file.store, base)
+            target.copy(file.store, length)
             target.write(footer)
             target.write(len(footer).to_bytes(4, "little") + b"PAR1")
             result.bytes_after = target.size
@@ -147,23 +150,38 @@ def detach(
     return result
 
 
-def _is_prefix(file: ParquetFile, base: int, goes: Collection[Pointer]) -> bool:
-    """Whether nothing that stays lies behind a byte."""
-    if not 4 <= base <= file.footer_start:
+def _without_end(file: ParquetFile, found: Directory, places: Any, result: Attached) -> int:
+    """How many bytes of the file are left where all that was attached goes: those before it, and those of others behind it, at
+    the places where they are, which somebody may know.
+    """
+    others = uncovered(found, file.footer_start)
+    length = others[-1][1] if others else found.base
+    if not _is_prefix(file, length, places):
+        return file.footer_start
+    result.skipped += [
+        f"bytes {start:,} to {stop:,} are of nothing that was attached: they stay, as does what lies before them"
+        for start, stop in others
+    ]
+    return length
+
+
+def _is_prefix(file: ParquetFile, length: int, places: Any) -> bool:
+    """Whether nothing that stays lies behind so many bytes. `places`: of the new footer."""
+    if not 4 <= length <= file.footer_start:
         return False
     for leaf in file.leaves:
-        for chunk in file.chunks(leaf):
-            ends = [
-                chunk_range(chunk)[1],
-                *(
-                    offset + 1
-                    for offset in (
-                        chunk.offset_index_offset, chunk.column_index_offset, chunk.bloom_filter_offset
-                    )
-                    if offset != ABSENT and not any(one.holds(offset) for one in goes)
-                ),
-            ]  # fmt: skip
-            if max(ends) > base:
+        for group, chunk in enumerate(file.chunks(leaf)):
+            at = (group * file.num_leaves + leaf.index) * core.PLACES
+            stay = [
+                offset + 1
+                for which, offset in (
+                    (OFFSET_PLACE, chunk.offset_index_offset),
+                    (COLUMN_PLACE, chunk.column_index_offset),
+                    (BLOOM_PLACE, chunk.bloom_filter_offset),
+                )
+                if offset != ABSENT and places[at + which] != GONE
+            ]
+            if max(chunk_range(chunk)[1], *stay, 0) > length:
                 return False
     return True
 

@@ -5,7 +5,7 @@ Sources: parquet.thrift (ColumnIndex, OffsetIndex, Statistics), PageIndex.md, Bl
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,9 +20,13 @@ from pageseek._core import build
 from pageseek._core import metadata as core
 from pageseek.bounds import IEEE754_ORDER, TYPE_ORDER
 from pageseek.chunks import chunk_range
-from pageseek.distinct import COMPLETE, NANS, NULLS, VERSION, Distinct
+from pageseek.distinct import COMPLETE, NANS, NULLS, Distinct
 from pageseek.distinct import KIND as DISTINCT
-from pageseek.embedded import Directory, DoubtError, directory, fingerprint, of_leaf, opened
+from pageseek.embedded import (
+    Directory,
+    DoubtError,
+    directory,
+)
 from pageseek.errors import CoreError, PageseekError
 from pageseek.index import distinct
 from pageseek.index.attach import BLOOM, PAGE_INDEX, PUBLISHED
@@ -30,13 +34,13 @@ from pageseek.index.bounds import Order
 from pageseek.index.check_statistics import shown, wrong_encodings, wrong_statistics
 from pageseek.index.each import each_chunk
 from pageseek.index.ends import one_file
+from pageseek.index.lists import Lists, values_of
 from pageseek.index.pages import Chunk, Page, SpansError, Values
 from pageseek.metadata import ParquetFile
 from pageseek.page_index import int64s
 from pageseek.progress import Watch
-from pageseek.published import HEAD, column, length_of, place, values_of
+from pageseek.published import Listed
 from pageseek.report import Report
-from pageseek.schema import Leaf
 from pageseek.types import ABSENT, K_F16, K_F32, K_F64
 
 STATISTICS, PAGE_HEADERS, ENCODINGS = "statistics", "page_headers", "encoding_stats"
@@ -104,6 +108,8 @@ def verify(
     ------
     PageseekError
         The file cannot be opened. A page that cannot be read is a finding.
+    UnsupportedError
+        `distinct_index` is no column of strings.
     """
     one = one_file(source, storage_options)
     result = Verified(one.name)
@@ -114,8 +120,11 @@ def verify(
             found = directory(file)
         except DoubtError as doubt:
             result.findings.append(Finding("embedded", "", None, None, str(doubt)))
-        lists = dict(_lists(file, found, result))
-        published = _published(file, distinct_index, result)
+
+        def wrong(kind: str, column: str, what: str) -> None:
+            result.findings.append(Finding(kind, column, None, None, what))
+
+        lists = Lists(file, found, distinct_index, wrong)
         chunks = [
             (group, leaf)
             for group in range(file.num_row_groups)
@@ -124,50 +133,13 @@ def verify(
         ]
 
         def work(chunk: Chunk) -> tuple[list[str], list[Finding]]:
-            texts = published[1] if chunk.leaf.index == published[0] else None
-            return _Checking(file, chunk, lists.get(chunk.leaf.index), texts).run()
+            return _Checking(file, chunk, lists.of(chunk.leaf), lists.texts(chunk.leaf)).run()
 
         for kinds, findings in each_chunk(file, chunks, work, report, threads, progress):
             result.findings += findings
             for kind in kinds:
                 result.checked[kind] = result.checked.get(kind, 0) + 1
     return result
-
-
-def _lists(
-    file: ParquetFile, found: Directory | None, result: Verified
-) -> Iterator[tuple[int, Distinct]]:
-    """The lists of values, by leaf."""
-    for leaf in file.leaves:
-        pointer = of_leaf(leaf, DISTINCT, VERSION, found)
-        if pointer is None:
-            continue
-        try:
-            distinct.check(leaf)
-            (data,) = file.store.read([(pointer.offset, pointer.length)])
-            body = opened(pointer, memoryview(data), fingerprint(file, leaf))
-            made = Distinct.of(body, file.num_row_groups)
-            made.array(file.schema_tree.parquet_form(leaf))
-            yield leaf.index, made
-        except (DoubtError, CoreError, PageseekError) as doubt:
-            result.findings.append(Finding(DISTINCT, leaf.name, None, None, str(doubt)))
-
-
-def _published(
-    file: ParquetFile, named: str | None, result: Verified
-) -> tuple[int, frozenset[bytes] | None]:
-    """The leaf that a list in the published form is of, and its values; -1 where there is none."""
-    try:
-        offset, leaf = place(file), column(file, named)
-        if offset is None or leaf is None:
-            return -1, None
-        (head,) = file.store.read([(offset, HEAD)])
-        length = length_of(memoryview(head), file.footer_start - offset)
-        (data,) = file.store.read([(offset + HEAD, length)])
-        return leaf.index, values_of(memoryview(data)).values
-    except DoubtError as doubt:
-        result.findings.append(Finding(PUBLISHED, named or "", None, None, str(doubt)))
-        return -1, None
 
 
 class _Checking:
@@ -178,7 +150,7 @@ class _Checking:
         file: ParquetFile,
         chunk: Chunk,
         values: Distinct | None,
-        texts: frozenset[bytes] | None = None,
+        texts: Listed | None = None,
     ) -> None:
         """`values`: the list of its column; `texts`: the same in the published form."""
         self._file, self._chunk, self._leaf = file, chunk, chunk.leaf
@@ -186,6 +158,11 @@ class _Checking:
         self._findings: list[Finding] = []
         self._kinds: list[str] = []
         self._values, self._texts = values, texts
+        self._read, self._missing, self._example = (
+            0,
+            0,
+            b"",
+        )  # values, and what `texts` lacks of them
         self._order: Order | None = None
         if chunk.kind is not None:
             self._order = Order(self._leaf, chunk.kind, chunk.width)
@@ -220,16 +197,18 @@ class _Checking:
         if seen is not None and self._values is not None:
             self._kinds.append(DISTINCT)
             self._check_list(self._values, seen.done())
-        if seen is not None and self._texts is not None:
+        if self._texts is not None:
             self._kinds.append(PUBLISHED)
-            self._check_texts(self._texts, seen.done())
+            if self._missing:
+                what = f"{self._missing} of its {self._read} values are not listed: {shown(self._example)}"
+                self._wrong(PUBLISHED, None, what)
         return self._kinds, self._findings
 
     def _gone_through(
         self, pages: Generator[Page], filter_: memoryview | None
     ) -> tuple[list[Page], list[Real], distinct.DistinctBuilder | None]:
         """The pages without their values, and what these are; each is looked for in the filter."""
-        seen = self._gathered()
+        seen, texts = self._gathered(), self._texts_gathered()
         kept: list[Page] = []
         bounds: list[Real] = []
         with closing(pages):
@@ -243,7 +222,11 @@ class _Checking:
                     self._in_filter(page, filter_)
                 if seen is not None:
                     seen.take(page)
+                if texts is not None:
+                    texts.take(page)
                 del page  # before the next one is read
+        if texts is not None:
+            self._check_texts(texts.done().values)
         return kept, bounds, seen
 
     def _check_statistics(self, pages: list[Page], bounds: list[Real]) -> None:
@@ -271,14 +254,19 @@ class _Checking:
 
     def _gathered(self) -> distinct.DistinctBuilder | None:
         """What gathers the values of the chunk, as many as a list can be held against."""
-        if self._texts is not None:
-            return distinct.DistinctBuilder(self._chunk, 1 << 62, 1 << 62)
         if self._values is None:
             return None
         most, largest = 0, 0  # of a list that does not claim to be complete no value is looked at
         if self._values.flags[self._chunk.row_group] & COMPLETE:
             most, largest = self._values.n + BEYOND, 2 * len(self._values.values) + BEYOND_BYTES
         return distinct.DistinctBuilder(self._chunk, most, largest)
+
+    def _texts_gathered(self) -> distinct.DistinctBuilder | None:
+        """The same for the published form: values are held against it some at a time."""
+        self._read = self._missing = 0
+        if self._texts is None:
+            return None
+        return distinct.DistinctBuilder(self._chunk, over=self._check_texts)
 
     # -- page index -----------------------------------------------------------------------------
 
@@ -524,7 +512,7 @@ class _Checking:
             return
         if real.values is not None and bool(flags & NANS) != real.nans:
             self._wrong(DISTINCT, None, "it has NaN" if real.nans else "it has no NaN")
-        values = _values(found, self._leaf)
+        values = values_of(found, self._leaf)
         if found.has is not None:
             bits = np.unpackbits(found.has[group], count=found.n, bitorder="little")
             values = values.filter(pa.array(bits.astype(bool)))
@@ -543,25 +531,12 @@ class _Checking:
         if found.has is not None and len(values) - (len(real.values) - missing):
             self._wrong(DISTINCT, None, "values are listed that it has not")
 
-    def _check_texts(self, listed: frozenset[bytes], real: distinct.GroupValues) -> None:
-        assert real.values is not None
-        missing = [
-            one for one in real.values.to_pylist() if not listed.issuperset(one.split(b"\n"))
-        ]
-        if missing:
-            self._wrong(
-                PUBLISHED,
-                None,
-                f"{len(missing)} of its {len(real.values)} values are not listed: {shown(missing[0])}",
-            )
-
-
-def _values(found: Distinct, leaf: Leaf) -> pa.Array:
-    """As the file has them."""
-    kind = distinct.type_of(leaf)
-    if found.ends is not None:
-        buffers = [None, pa.py_buffer(found.ends.astype(np.int32)), pa.py_buffer(found.values)]
-        return pa.Array.from_buffers(kind, found.n, buffers)
-    if pa.types.is_boolean(kind):
-        return pa.array(np.frombuffer(found.values, np.uint8).astype(bool))
-    return pa.Array.from_buffers(kind, found.n, [None, pa.py_buffer(found.values)])
+    def _check_texts(self, values: pa.Array) -> None:
+        assert self._texts is not None
+        found = values.to_pylist()
+        self._read += len(found)
+        lacks = self._texts.missing(line for one in found for line in one.split(b"\n"))
+        if lacks:
+            missing = [one for one in found if not lacks.isdisjoint(one.split(b"\n"))]
+            self._example = self._example if self._missing else missing[0]
+            self._missing += len(missing)

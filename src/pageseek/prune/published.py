@@ -22,7 +22,6 @@ from pageseek.published import (
     denies,
     length_of,
     place,
-    values_of,
 )
 from pageseek.schema import Leaf
 from pageseek.types import BYTE_ARRAY
@@ -71,7 +70,7 @@ class PublishedPruner:
                 note = f"{file.name}: {leaf.name!r}: {MAGIC.decode()} index ignored: {doubt}"
                 file.doubt(WHOLE, leaf, note, site.report)
                 values = None
-            file.keep_index(key, values, 0 if values is None else 100 * len(values.values))
+            file.keep_index(key, values, 0 if values is None else values.nbytes)
         values = known[key]
         return [
             NONE_PASSES
@@ -93,7 +92,7 @@ def _values(
     if data.nbytes != length:
         raise DoubtError("its bytes could not be read")
     check_bytes(file, leaf, head, data)
-    listed = values_of(data)
+    listed = Listed(data)
     check(file, leaf, listed)
     return listed
 

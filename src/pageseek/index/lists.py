@@ -1,0 +1,99 @@
+"""The lists of values that a file has, brought to be held against its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from pageseek.distinct import KIND as DISTINCT
+from pageseek.distinct import VERSION, Distinct
+from pageseek.embedded import Directory, DoubtError, Pointer, fingerprint, of_leaf, opened
+from pageseek.errors import CoreError, PageseekError
+from pageseek.index import distinct
+from pageseek.index.attach import PUBLISHED
+from pageseek.metadata import ParquetFile
+from pageseek.published import HEAD, Listed, check_type, column, length_of, place
+from pageseek.schema import Leaf
+
+KEPT, LONGEST = (
+    128 << 20,
+    32 << 20,
+)  # bytes of lists that are held, and of one; `attach` writes less than 10 MB
+Wrong = Callable[[str, str, str], None]  # (kind, column, what)
+
+
+class Lists:
+    """The lists of values of a file. Of our own, those that do not fit into KEPT bytes are read anew for each chunk."""
+
+    def __init__(
+        self, file: ParquetFile, found: Directory | None, named: str | None, wrong: Wrong
+    ) -> None:
+        """`named`: the column of a list in the published form; `wrong` is told of lists that make no sense."""
+        self._file = file
+        self._pointers: dict[int, Pointer] = {}
+        self._kept: dict[int, Distinct] = {}
+        held = 0
+        for leaf in file.leaves:
+            pointer = of_leaf(leaf, DISTINCT, VERSION, found)
+            if pointer is None:
+                continue
+            try:
+                made = self._read(leaf, pointer)
+                made.array(file.schema_tree.parquet_form(leaf))
+            except (DoubtError, CoreError, PageseekError) as doubt:
+                wrong(DISTINCT, leaf.name, str(doubt))
+                continue
+            self._pointers[leaf.index] = pointer
+            if held + pointer.length <= KEPT:
+                held += pointer.length
+                self._kept[leaf.index] = made
+        self._text_leaf, self._texts = _published(file, named, wrong)
+
+    def of(self, leaf: Leaf) -> Distinct | None:
+        """The one of a column."""
+        if leaf.index in self._kept or leaf.index not in self._pointers:
+            return self._kept.get(leaf.index)
+        return self._read(leaf, self._pointers[leaf.index])
+
+    def texts(self, leaf: Leaf) -> Listed | None:
+        """The one in the published form."""
+        return self._texts if leaf.index == self._text_leaf else None
+
+    def _read(self, leaf: Leaf, pointer: Pointer) -> Distinct:
+        if pointer.length > LONGEST:
+            raise DoubtError(
+                f"its {pointer.length:,} bytes are more than the {LONGEST:,} that are held against data"
+            )
+        distinct.check(leaf)
+        (data,) = self._file.store.read([(pointer.offset, pointer.length)])
+        body = opened(pointer, memoryview(data), fingerprint(self._file, leaf))
+        return Distinct.of(body, self._file.num_row_groups)
+
+
+def _published(file: ParquetFile, named: str | None, wrong: Wrong) -> tuple[int, Listed | None]:
+    """The leaf that a list in the published form is of, and the list; -1 where there is none."""
+    try:
+        offset, leaf = place(file), column(file, named)
+        if offset is None or leaf is None:
+            return -1, None
+        check_type(leaf)
+        (head,) = file.store.read([(offset, HEAD)])
+        length = length_of(memoryview(head), file.footer_start - offset)
+        (data,) = file.store.read([(offset + HEAD, length)])
+        return leaf.index, Listed(memoryview(data))
+    except DoubtError as doubt:
+        wrong(PUBLISHED, named or "", str(doubt))
+        return -1, None
+
+
+def values_of(found: Distinct, leaf: Leaf) -> pa.Array:
+    """As the file has them."""
+    kind = distinct.type_of(leaf)
+    if found.ends is not None:
+        buffers = [None, pa.py_buffer(found.ends.astype(np.int32)), pa.py_buffer(found.values)]
+        return pa.Array.from_buffers(kind, found.n, buffers)
+    if pa.types.is_boolean(kind):
+        return pa.array(np.frombuffer(found.values, np.uint8).astype(bool))
+    return pa.Array.from_buffers(kind, found.n, [None, pa.py_buffer(found.values)])
