@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import struct
+from array import array
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pageseek._core import build
 
 import pageseek as ps
+from pageseek.embedded import KEY
+from pageseek.index.attach import new_footer
+from pageseek.types import ABSENT
 
 ROWS = 12_000
 
@@ -65,6 +71,15 @@ def written(path: Path, data: pa.Table | None = None, **knobs: Any) -> Path:
 def same(a: pa.Table, b: pa.Table) -> bool:
     """Also where values are NaN, or zeros with a sign."""
     return a.schema.equals(b.schema) and str(a.to_pylist()) == str(b.to_pylist())
+
+
+def as_by_others(path: Path) -> None:
+    """What was attached has no entry: as where somebody else has put it there."""
+    with ps.open(path) as file:
+        places = array("q", [ABSENT]) * (file.num_row_groups * file.num_leaves * build.PLACES)
+        footer = new_footer(file, places, [KEY], [])
+        data = path.read_bytes()[: file.footer_start]
+    path.write_bytes(data + footer + struct.pack("<I", len(footer)) + b"PAR1")
 
 
 def end_of_data(path: Path) -> int:

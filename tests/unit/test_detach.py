@@ -15,6 +15,7 @@ from pageseek._core import build
 import pageseek as ps
 from pageseek.embedded import FREE, KEY, directory
 from pageseek.index.attach import new_footer
+from support.attaching import as_by_others
 
 BLOB = b"BLOB of another tool" * 9
 
@@ -157,3 +158,62 @@ def test_a_file_without_row_groups_is_as_it_was(tmp_path: Path, element: int) ->
     ps.index.attach(path, distinct=["n"], output=tmp_path / "a.parquet")
     ps.index.detach(tmp_path / "a.parquet", output=tmp_path / "b.parquet")
     assert (tmp_path / "b.parquet").read_bytes() == data
+
+
+def test_lists_that_are_taken_out_are_told(path: Path) -> None:
+    ps.index.attach(path, distinct=["id", "text"], distinct_index="text", in_place=True)
+    done = ps.index.detach(path, in_place=True)
+    assert done.added == {
+        ("page_index", "id"): -3, ("page_index", "text"): -3, ("distinct", "id"): -3,
+        ("distinct", "text"): -3, ("distinct_index", "text"): -3,
+    }  # fmt: skip
+    assert "3 chunks taken out" in str(done) and "-3" not in str(done)
+
+
+def test_kinds_are_a_list(path: Path) -> None:
+    ps.index.attach(path, in_place=True)
+    with pytest.raises(TypeError, match="kinds='page_index': a list of names"):
+        ps.index.detach(path, "page_index", in_place=True)
+
+
+def test_a_file_to_which_nothing_was_attached_stays_as_it_is(path: Path) -> None:
+    before = path.stat().st_ino, path.read_bytes()
+    done = ps.index.detach(path, in_place=True)
+    assert (done.bytes_before, done.bytes_after) == (len(before[1]), len(before[1]))
+    assert (path.stat().st_ino, path.read_bytes()) == before
+
+
+def test_a_list_of_another_writer_is_listed(path: Path) -> None:
+    ps.index.attach(path, page_index=False, distinct_index="text", in_place=True)
+    (mine,) = ps.index.list(path)
+    as_by_others(path)
+    (theirs,) = ps.index.list(path)
+    assert mine.attached and not theirs.attached
+    assert (mine.kind, mine.column, mine.bytes) == (theirs.kind, theirs.column, theirs.bytes)
+
+
+def test_a_list_that_is_built_anew_stands_for_the_old_one(path: Path) -> None:
+    for _ in range(3):
+        ps.index.attach(path, page_index=False, distinct=["id"], distinct_index="text", replace=True, in_place=True)  # fmt: skip
+    assert sorted(one.kind for one in ps.index.list(path)) == ["distinct", "distinct_index"]
+    assert ps.index.verify(path).ok
+
+
+def test_a_list_that_is_damaged_is_built_anew(path: Path) -> None:
+    ps.index.attach(path, page_index=False, distinct=["text"], in_place=True)
+    with ps.open(path) as file:
+        found = directory(file)
+        assert found is not None
+        (pointer,) = found.pointers
+    good = path.read_bytes()
+    data = bytearray(good)
+    data[pointer.offset + pointer.length - 1] ^= 1
+    path.write_bytes(data)
+    assert not ps.index.verify(path).ok
+    done = ps.index.attach(path, page_index=False, distinct=["text"], in_place=True)
+    assert done.added == {("distinct", "text"): 3}
+    assert "its list of distinct values is given up" in done.skipped[0]
+    assert "the checksum differs" in done.skipped[0]
+    assert ps.index.verify(path).ok
+    again = ps.index.attach(path, page_index=False, distinct=["text"], in_place=True)
+    assert not again.added and not again.skipped

@@ -19,6 +19,7 @@ from pageseek.embedded import KEY
 from pageseek.index.attach import COLUMN_PLACE, OFFSET_PLACE, new_footer
 from pageseek.published import KEY as PUBLISHED
 from pageseek.types import ABSENT
+from support.attaching import as_by_others
 
 ROWS = 40_000
 ABSENT_VALUE = ps.col("kind") == "k50x"  # between the bounds, so that statistics say nothing
@@ -147,6 +148,7 @@ def test_a_published_list_of_one_of_several_columns_asks_for_its_name(tmp_path: 
     }
     pq.write_table(pa.table(data), path, use_dictionary=False)
     ps.index.attach(path, page_index=False, distinct_index="kind", in_place=True)
+    as_by_others(path)
     (note,) = notes(path, ABSENT_VALUE, ["distinct_index"])
     assert "IDX1 index ignored: it does not say whose values it has: distinct_index= does" in note
     assert notes(path, ps.col("n") == 5, ["distinct_index"]) == []

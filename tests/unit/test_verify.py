@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import struct
 import sys
@@ -35,6 +36,7 @@ from pageseek.embedded import (
 from pageseek.index.attach import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
 from pageseek.metadata import ParquetFile
 from pageseek.types import ABSENT
+from support.attaching import as_by_others
 
 ROWS, GROUP = 6_000, 1
 
@@ -249,8 +251,17 @@ def list_lie(change: Callable[[Distinct], Distinct]) -> Callable[[Path], None]:
 
 
 def put(path: Path, file: ParquetFile, data: bytes, found: Directory) -> None:
+    write(path, file, data, found.to_value())
+
+
+def rewrite(path: Path, file: ParquetFile, told: bytes) -> None:
+    """Another value under the key."""
+    write(path, file, path.read_bytes()[: file.footer_start], told)
+
+
+def write(path: Path, file: ParquetFile, data: bytes, told: bytes) -> None:
     places = array("q", [ABSENT]) * (file.num_row_groups * file.num_leaves * build.PLACES)
-    footer = new_footer(file, places, [KEY], [(KEY, found.to_value())])
+    footer = new_footer(file, places, [KEY], [(KEY, told)])
     path.write_bytes(data + footer + struct.pack("<I", len(footer)) + b"PAR1")
 
 
@@ -362,6 +373,10 @@ def test_lists_in_the_published_form_are_checked(tmp_path: Path) -> None:
     plain = pa.table({"s": ["alpha", "beta", "gamma", None, "alpha"], "t": words[::-1]})
     pq.write_table(plain, path, row_group_size=2)
     ps.index.attach(path, page_index=False, distinct_index="s", in_place=True)
+    assert ps.index.verify(path).checked["distinct_index"] == 3
+    (wrong,) = ps.index.verify(path, distinct_index="t").findings
+    assert "it was attached for 's', not for 't'" in wrong.what
+    as_by_others(path)
     assert ps.index.verify(path).ok  # of two columns of strings nobody knows whose list it is
     found = ps.index.verify(path, distinct_index="s")
     assert found.ok and found.checked["distinct_index"] == 3
@@ -538,3 +553,38 @@ def test_values_beyond_those_that_are_gathered_are_held_against_the_published_fo
             and one.what.startswith("1 of its 2000 values")
             and lacks in one.what
         )
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"version": 9}, "version 9, which is not known"),
+        ({"offset": 1 << 40}, "do not lie before the footer"),
+        ({"physical": "INT96"}, "built for a column of INT96"),
+        ({"leaf": ["gone"]}, "the file has no such column"),
+        ({"xxh64": "x"}, "its entry is damaged"),
+    ],
+)
+def test_entries_that_are_of_no_use_are_findings(
+    whole: Path, tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(whole.read_bytes())
+    with ps.open(path) as file:
+        told = json.loads(file.key_value_metadata[KEY] or b"")
+        entry = next(one for one in told["indexes"] if "leaf" in one)
+        column = ".".join(change.get("leaf", entry["leaf"]))
+        entry.update(change)
+        rewrite(path, file, json.dumps(told).encode())
+    (wrong,) = ps.index.verify(path).findings
+    assert (wrong.kind, wrong.column) == ("distinct", column) and why in wrong.what
+
+
+def test_a_directory_of_another_file_is_a_finding(whole: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(whole.read_bytes())
+    with ps.open(path) as file:
+        told = json.loads(file.key_value_metadata[KEY] or b"")
+        rewrite(path, file, json.dumps(told | {"chunks": "5"}).encode())
+    (wrong,) = ps.index.verify(path).findings
+    assert wrong.kind == "embedded" and "the file was written anew" in wrong.what

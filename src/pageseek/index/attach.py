@@ -28,6 +28,8 @@ from pageseek.embedded import (
     fingerprint,
     fingerprint_of_all,
     merged,
+    of_leaf,
+    opened,
     sealed,
     types_of,
 )
@@ -55,8 +57,8 @@ LISTED = 256 << 20  # bytes that the values of all columns take together
 
 @dataclass(slots=True)
 class Attached:
-    """What was done to a file. `added`: by kind and column, the chunks that have an index now and had none. `skipped`: why
-    others have none.
+    """What was done to a file. `added`: by kind and column, the chunks that have an index now and had none; less than zero of
+    those that had one and have none now. `skipped`: why others have none.
     """
 
     path: str
@@ -72,7 +74,7 @@ class Attached:
         ]
         width = max([len(column) for _, column in self.added], default=0)
         lines += [
-            f"  {kind:<10}  {column:<{width}}  {n:,} chunk{'s' if n != 1 else ''}"
+            f"  {kind:<10}  {column:<{width}}  {abs(n):,} chunk{'s' * (abs(n) != 1)}{' taken out' * (n < 0)}"
             for (kind, column), n in self.added.items()
         ]
         lines += [f"  not: {why}" for why in self.skipped]
@@ -162,7 +164,7 @@ def attach(
         if distinct_index is not None and not replace and _has_published(file):
             report.note(f"{file.name}: it has a list in the published form; say replace=True")
             distinct_index = None
-        wishes = _wishes(file, page_index, bloom, distinct, distinct_index, replace, before)
+        wishes = _wishes(file, page_index, bloom, distinct, distinct_index, replace, before, report)
         paged = any(wish.page_index for wish in wishes)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not _has_bounds(file)
         if end.in_place and not wishes:  # it has everything
@@ -255,6 +257,22 @@ def _has_published(file: ParquetFile) -> bool:
         return False
 
 
+def _has_list(file: ParquetFile, leaf: Leaf, before: Directory | None, report: Report) -> bool:
+    """Whether a column has a list of its values that readers use; one that they would not is built anew."""
+    try:
+        pointer = of_leaf(leaf, DISTINCT, DISTINCT_VERSION, before)
+        if pointer is None:
+            return False
+        (data,) = file.store.read([(pointer.offset, pointer.length)])
+        opened(pointer, memoryview(data), fingerprint(file, leaf))
+    except DoubtError as doubt:
+        report.note(
+            f"{file.name}: column {leaf.name!r}: its list of distinct values is given up: {doubt}"
+        )
+        return False
+    return True
+
+
 def _has_bounds(file: ParquetFile) -> bool:
     """Whether some chunk has min_value or max_value, which mean something only by column_orders."""
     return _has_any(file, "statistics_min_value_offset", "statistics_max_value_offset")
@@ -274,6 +292,7 @@ def _wishes(
     published_of: str | None,
     replace: bool,
     before: Directory | None,
+    report: Report,
 ) -> list[Wish]:
     """What is wanted of each leaf, in their order."""
     rates = (
@@ -306,10 +325,7 @@ def _wishes(
             group for group, chunk in zip(every, of_leaf)  # noqa: B905
             if replace or chunk.bloom_filter_offset == ABSENT
         } if leaf.index in filtered else set()  # fmt: skip
-        known = before is not None and any(
-            p.kind == DISTINCT and p.leaf == leaf.path for p in before.pointers
-        )
-        own = leaf.index in listed and (replace or not known)
+        own = leaf.index in listed and (replace or not _has_list(file, leaf, before, report))
         values = set(every) if own or leaf.index == public else set()
         wish = Wish(
             leaf,
@@ -439,12 +455,19 @@ class _Writing:
         file, before = self._file, self._before
         kept = () if before is None else before.pointers
         new = {(one.kind, one.leaf) for one in self._regions if one.kind == DISTINCT}
+
+        def goes(one: Pointer) -> bool:
+            """Whether another one stands for it now."""
+            if one.kind == PUBLISHED:
+                return self._published is not None
+            return (one.kind, one.leaf) in new
+
         found = Directory(
             file.footer_start if before is None else before.base,
             tuple(
                 merged(
                     [
-                        *(one.freed() if (one.kind, one.leaf) in new else one for one in kept),
+                        *(one.freed() if goes(one) else one for one in kept),
                         *self._regions,
                     ]
                 )
@@ -472,7 +495,10 @@ class _Writing:
             return
         body = published.written(values, leaf)
         self._published = self._target.write(body)
-        self._regions.append(Pointer(PUBLISHED, 1, self._published, len(body)))
+        chunks = fingerprint(self._file, leaf)
+        self._regions.append(
+            Pointer(PUBLISHED, 1, self._published, len(body), leaf.path, *types_of(leaf), xxh64(body), chunks)
+        )  # fmt: skip
         self.result.added[PUBLISHED, leaf.name] = self._file.num_row_groups
 
     def _write_values(self, leaf: Leaf) -> None:

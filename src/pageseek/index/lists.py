@@ -9,7 +9,15 @@ import pyarrow as pa
 
 from pageseek.distinct import KIND as DISTINCT
 from pageseek.distinct import VERSION, Distinct
-from pageseek.embedded import Directory, DoubtError, Pointer, fingerprint, of_leaf, opened
+from pageseek.embedded import (
+    Directory,
+    DoubtError,
+    Pointer,
+    fingerprint,
+    of_leaf,
+    opened,
+    why_none,
+)
 from pageseek.errors import CoreError, PageseekError
 from pageseek.index import distinct
 from pageseek.index.attach import PUBLISHED
@@ -38,6 +46,9 @@ class Lists:
         for leaf in file.leaves:
             pointer = of_leaf(leaf, DISTINCT, VERSION, found)
             if pointer is None:
+                why = why_none(leaf, DISTINCT, VERSION, found)
+                if why is not None and not _is_left_out(leaf, found):
+                    wrong(DISTINCT, leaf.name, why)
                 continue
             try:
                 made = self._read(leaf, pointer)
@@ -70,6 +81,11 @@ class Lists:
         (data,) = self._file.store.read([(pointer.offset, pointer.length)])
         body = opened(pointer, memoryview(data), fingerprint(self._file, leaf))
         return Distinct.of(body, self._file.num_row_groups)
+
+
+def _is_left_out(leaf: Leaf, found: Directory | None) -> bool:
+    """Whether what is wrong with the entry was said of the directory."""
+    return found is not None and any(path == leaf.path for _, path, _ in found.left_out)
 
 
 def _published(file: ParquetFile, named: str | None, wrong: Wrong) -> tuple[int, Listed | None]:

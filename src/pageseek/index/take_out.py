@@ -11,7 +11,7 @@ from typing import Any
 from pageseek import published
 from pageseek._core import build as core
 from pageseek.chunks import chunk_range
-from pageseek.embedded import FREE, KEY, Directory, Pointer, merged, uncovered
+from pageseek.embedded import FREE, KEY, Directory, DoubtError, Pointer, merged, uncovered
 from pageseek.index.attach import (
     BLOOM,
     BLOOM_PLACE,
@@ -86,7 +86,25 @@ def listed(source: Any, *, storage_options: Mapping[str, Any] | None = None) -> 
             for one in found.pointers
             if one.leaf is not None or one.kind == PUBLISHED
         ]
-        return made
+        return made + _published_by_others(file, found)
+
+
+def _published_by_others(file: ParquetFile, found: Directory) -> list[Entry]:
+    """A list in the published form that its writer has put there."""
+    try:
+        offset, leaf = published.place(file), published.column(file, None)
+        if offset is None or _is_listed(found, offset):
+            return []
+        (head,) = file.store.read([(offset, published.HEAD)])
+        size = published.HEAD + published.length_of(memoryview(head), file.footer_start - offset)
+    except DoubtError:  # it is of no use to anybody
+        return []
+    name = "" if leaf is None else leaf.name
+    return [Entry(PUBLISHED, name, file.num_row_groups, size, False)]
+
+
+def _is_listed(found: Directory, offset: int) -> bool:
+    return any(one.kind == PUBLISHED and one.offset == offset for one in found.pointers)
 
 
 def _is_ours(found: Directory, kind: str, offset: int) -> bool:
@@ -111,6 +129,8 @@ def detach(
     Else the bytes of what goes stay behind, until nothing is left. Bytes that others have put there since stay where they
     are, and so does what lies before them; `skipped` of the result says so. Parameters and errors as those of `attach`.
     """
+    if isinstance(kinds, str):
+        raise TypeError(f"kinds={kinds!r}: a list of names")
     one, end = ends(source, output, in_place, overwrite, storage_options, table)
     report = Report()
     with closing(ParquetFile(one, one.open(), report)) as file:
@@ -123,6 +143,9 @@ def detach(
         goes = [pointer for pointer in every if kinds is None or pointer.kind in kinds]
         stays = [one for one in every if one not in goes and one.kind != FREE]
         result = Attached(end.shown, file.store.size, 0)
+        if end.in_place and KEY not in file.key_value_metadata:  # nothing was attached
+            result.bytes_after = file.store.size
+            return result
         places = _without(file, goes, result)
         length = file.footer_start
         if found is not None and not stays:
@@ -205,4 +228,7 @@ def _without(file: ParquetFile, goes: Collection[Pointer], result: Attached) -> 
                         kind = BLOOM if which == BLOOM_PLACE else PAGE_INDEX
                         key = kind, leaf.name
                         result.added[key] = result.added.get(key, 0) - 1
+    for one in goes:
+        if one.leaf is not None or one.kind == PUBLISHED:
+            result.added[one.kind, ".".join(one.leaf or ())] = -file.num_row_groups
     return places

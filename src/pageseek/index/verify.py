@@ -26,6 +26,7 @@ from pageseek.embedded import (
     Directory,
     DoubtError,
     directory,
+    fingerprint_of_all,
 )
 from pageseek.errors import CoreError, PageseekError
 from pageseek.index import distinct
@@ -124,6 +125,15 @@ def verify(
         def wrong(kind: str, column: str, what: str) -> None:
             result.findings.append(Finding(kind, column, None, None, what))
 
+        if found is not None:
+            if found.chunks not in (None, fingerprint_of_all(file)):
+                wrong("embedded", "", "attached to other column chunks: the file was written anew")
+            for kind, path, why in found.left_out:
+                wrong(kind or "embedded", ".".join(path), why)
+            paths = {leaf.path for leaf in file.leaves}
+            for entry in found.pointers:
+                if entry.leaf is not None and entry.leaf not in paths:
+                    wrong(entry.kind, ".".join(entry.leaf), "the file has no such column")
         lists = Lists(file, found, distinct_index, wrong)
         chunks = [
             (group, leaf)
