@@ -29,10 +29,8 @@ from pageseek.storage.local import version_of
 from pageseek.workers import cores
 
 FEW = 8  # files that are as quickly opened one by one
-FIRST_LIMITED, MOST = (
-    8,
-    1024,
-)  # files at a time: those of which all may be spared but the first, and others
+FIRST_LIMITED = 8  # files at a time, where all may be spared but the first
+MOST = 1024  # files at a time
 GROWTH = 16  # times as many
 KINDS = 16  # of files in the same folders, and as many of such folders
 NONE = np.zeros(0, np.int64)
@@ -113,6 +111,9 @@ class Briefs:
         self._threads = request.threads or cores()
         self._reader = Reader(request.limits.max_metadata_bytes, self._threads)
         self._pause, self._paused = 1, False
+        self._idle = self._vain = (
+            0  # files that are not learned from, now and after the next in vain
+        )
         self._seen = self._matched = 0  # files of these
 
     def of(self, at: int) -> Brief | None:
@@ -162,6 +163,9 @@ class Briefs:
         """A file had to be opened, at this position: others may be of its kind."""
         if self._paused and at is not None and at + 1 < self._stop:
             return
+        if self._idle:
+            self._idle -= 1
+            return
         if not Kind.may_be_made(file, scope, self._account):
             return
         like = file.likeness
@@ -181,8 +185,13 @@ class Briefs:
         if not self._plain:
             left = left[[self._folders(self._sources[i]) == folders for i in left.tolist()]]
         if len(left):
+            before = self._matched
             with self._report.timed("prune"):
                 self._judge(kind, left)
+            if self._matched > before + 1:  # more than the file itself
+                self._vain = 0
+            else:  # where all are unlike, each would be held against all others
+                self._idle, self._vain = self._vain, min(2 * self._vain or 1, PATIENCE)
 
     def _positions_of(self, flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         return np.flatnonzero(flags) + self._begin

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import metadata as core
 
 import pageseek as ps
+from pageseek import briefs, footer_table
 from pageseek import ends as ends_of_files
-from pageseek import footer_table
+from pageseek._core import metadata as core
 from support.bloom import bitset, bloomed, header
 from support.both_ways import check, one_by_one, opened, outcome, planned
 from support.bounds import NAN, exact, i32, stats
@@ -708,3 +708,33 @@ def test_footers_read_together_are_those_read_by_themselves(tmp_path: Path) -> N
 def test_arguments_of_the_core_that_make_no_sense(bad: tuple[bytes, bytes, int]) -> None:
     with pytest.raises(core.CoreError):
         core.footers(b"", bad[0], (b"", b"", b"", None), *bad[1:])
+
+
+def test_files_that_are_all_unlike_are_not_each_held_against_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 300
+    plain = tmp_path / "plain"
+    pq.write_table(pa.table({"id": [1, 2], "s": ["a", "b"]}), plain)
+    folder, raw = tmp_path / "unlike", plain.read_bytes()
+    writer = f"version {pa.__version__}".encode()
+    assert raw.count(writer) == 1
+    folder.mkdir()
+    for i in range(n):  # each by a writer of its own, but for the last
+        said = b"version %0*d" % (len(writer) - 8, min(i, n - 100))
+        (folder / f"{i:03}.parquet").write_bytes(raw.replace(writer, said))
+    held, footers = 0, core.footers
+
+    def counted(data: Any, at: Any, *more: Any, **knobs: Any) -> Any:
+        nonlocal held
+        held += len(at)
+        return footers(data, at, *more, **knobs)
+
+    monkeypatch.setattr(core, "footers", counted)
+    scan = ps.scan(str(folder)).filter(ps.col("id") > 5)
+    assert scan.count_rows() == 0
+    assert held < 12 * n  # and not n * n / 2
+    assert opened() <= n - 100 + 2 * briefs.PATIENCE  # those that are alike are found all the same
+    monkeypatch.undo()
+    check(scan)
+    check(scan.filter(ps.col("id") > 1))
