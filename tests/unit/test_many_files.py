@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core import metadata as core
 
 import pageseek as ps
 from pageseek import briefs, footer_table
 from pageseek import ends as ends_of_files
-from pageseek._core import metadata as core
 from support.bloom import bitset, bloomed, header
 from support.both_ways import check, one_by_one, opened, outcome, planned
 from support.bounds import NAN, exact, i32, stats

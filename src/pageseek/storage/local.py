@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pageseek._core import files
 from pageseek._core.memory import Block
 from pageseek.errors import FileChangedError
+from pageseek.parts import in_parts
 from pageseek.storage.base import Buffer, Version
 
 LARGE = 64 << 10  # bytes from which buffers of the core are passed on from thread to thread
@@ -219,30 +220,7 @@ def _shared(work: Callable[[int, int], bytes], n: int, threads: int) -> Int64s:
     """What is found out of n files in a row, each thread asking for some of them. `work`: takes the first, and the first
     that is not asked for.
     """
-    parts = max(min(threads, n // SHARED), 1)
-    marks = [n * i // parts for i in range(parts + 1)]
-    made: list[bytes] = [b""] * parts
-    failed: list[BaseException] = []
-
-    def do(i: int) -> None:
-        try:
-            made[i] = work(marks[i], marks[i + 1])
-        except BaseException as error:  # noqa: BLE001 - raised below
-            failed.append(error)
-
-    beside = []
-    for i in range(1, parts):
-        beside.append(threading.Thread(target=do, args=(i,), daemon=True))
-        try:
-            beside[-1].start()
-        except RuntimeError:  # none can be started, as when the interpreter ends
-            beside.pop()
-            do(i)
-    do(0)
-    for thread in beside:
-        thread.join()
-    if failed:
-        raise failed[0]
+    made = in_parts(work, n, threads, SHARED)
     return np.frombuffer(b"".join(made), np.int64).reshape(-1, len(files.FIELDS))
 
 
