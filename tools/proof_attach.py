@@ -48,7 +48,11 @@ SECONDS = 120  # that one file may take
 SEED = 61
 FLIPS = 2  # of each region of a file
 LEAVES = 2  # that filters ask for, of a file
-CHECKED = "distinct", "key"  # regions in which a flipped bit may not change an answer
+CHECKED = (
+    "distinct",
+    "distinct_index",
+    "key",
+)  # regions in which a flipped bit may not change an answer
 MECHANISM = {
     "page_index": "column_index", "bloom": "bloom_filter", "distinct": "distinct", "distinct_index": "distinct_index",
 }  # fmt: skip
@@ -407,8 +411,8 @@ def flip_file(path: Path, folder: Path, seed: int) -> Outcome:
             damaged.write_bytes(broken)
             found = outcome_of(damaged, questions, options, mechanisms)
             made.counts[f"{kind} {found}"] += 1
-            if kind == "distinct":
-                made.counts["told"] += tells(damaged, start, after)
+            if kind in ("distinct", "distinct_index"):
+                made.counts["told"] += tells(damaged, kind, start, after)
             right = found == "same" or (kind == "key" and found == "error")
             if kind in CHECKED and not right:
                 made.wrong.append(f"{kind}: byte {at}, bit {bit}: {found}")
@@ -434,15 +438,13 @@ def outcome_of(
     return worst
 
 
-def tells(damaged: Path, start: int, whole: Path) -> bool:
+def tells(damaged: Path, kind: str, start: int, whole: Path) -> bool:
     """Whether `verify` names the list that was damaged."""
     with ps.open(whole) as file:
         known = directory(file)
     assert known is not None
     (name,) = {".".join(one.leaf) for one in known.pointers if one.offset == start and one.leaf}
-    return any(
-        one.kind == "distinct" and one.column == name for one in ps.index.verify(damaged).findings
-    )
+    return any(one.kind == kind and one.column == name for one in ps.index.verify(damaged).findings)
 
 
 def try_rest(path: Path) -> None:
@@ -477,7 +479,7 @@ def prove_flips() -> tuple[str, str]:
             print(wrong[-1], flush=True)
     print(json.dumps(counts, indent=1, sort_keys=True))
     assert not wrong, f"{len(wrong)} wrong: {wrong[:5]}"
-    assert counts["distinct same"] and counts["key same"]
+    assert counts["distinct same"] and counts["distinct_index same"] and counts["key same"]
 
     def said(kind: str) -> str:
         same_, error, bad = (counts[f"{kind} {one}"] for one in ("same", "error", "wrong"))
@@ -485,9 +487,9 @@ def prove_flips() -> tuple[str, str]:
 
     used = ", ".join(f"{counts[f'{kind} used']:,} by {kind}" for kind in MECHANISM)
     text = (
-        f"of {counts['questions']:,} filters the whole file leaves out something by each alone: {used}. Flips in lists {said('distinct')}, of which `verify` names {counts['told']:,}; in the key of the footer {said('key')}. "
-        f"Not covered by a checksum: in page indexes {said('page_index')}, in Bloom filters {said('bloom')}, "
-        f"in published lists {said('distinct_index')}. 0 other exceptions, crashes, hangs"
+        f"of {counts['questions']:,} filters the whole file leaves out something by each alone: {used}. Flips in lists {said('distinct')}, in published ones {said('distinct_index')}, of which `verify` names {counts['told']:,}; in the key of the footer {said('key')}. "
+        f"Not covered by a checksum: in page indexes {said('page_index')}, in Bloom filters {said('bloom')}. "
+        f"0 other exceptions, crashes, hangs"
     )
     return f"`proof_attach.py`, seed {SEED}, {FLIPS} flips a region, {counts['asked']} files", text
 

@@ -376,6 +376,11 @@ def test_lists_in_the_published_form_are_checked(tmp_path: Path) -> None:
     assert ps.index.verify(path).checked["distinct_index"] == 3
     (wrong,) = ps.index.verify(path, distinct_index="t").findings
     assert "it was attached for 's', not for 't'" in wrong.what
+    whole = path.read_bytes()
+    path.write_bytes(bytes(whole).replace(b"\ngamma", b"\ngammb", 1))
+    (wrong,) = ps.index.verify(path).findings
+    assert (wrong.kind, wrong.column) == ("distinct_index", "s") and "checksum" in wrong.what
+    path.write_bytes(whole)
     as_by_others(path)
     assert ps.index.verify(path).ok  # of two columns of strings nobody knows whose list it is
     found = ps.index.verify(path, distinct_index="s")
@@ -540,6 +545,7 @@ def test_values_beyond_those_that_are_gathered_are_held_against_the_published_fo
     monkeypatch.setattr(sys.modules["pageseek.index.distinct"], "BATCH", 100)
     builder = sys.modules["pageseek.index.distinct"].DistinctBuilder
     monkeypatch.setattr(builder.__init__, "__defaults__", (300, 1 << 20, None))
+    as_by_others(path)  # of its own no byte may be another
     assert ps.index.verify(path).ok
     whole = path.read_bytes()
     at = whole.rindex(b"IDX1")

@@ -22,7 +22,7 @@ from pageseek.errors import CoreError, PageseekError
 from pageseek.index import distinct
 from pageseek.index.attach import PUBLISHED
 from pageseek.metadata import ParquetFile
-from pageseek.published import HEAD, Listed, check_type, column, length_of, place
+from pageseek.published import HEAD, Listed, check_bytes, check_type, column, length_of, place
 from pageseek.schema import Leaf
 
 KEPT, LONGEST = (
@@ -90,6 +90,7 @@ def _is_left_out(leaf: Leaf, found: Directory | None) -> bool:
 
 def _published(file: ParquetFile, named: str | None, wrong: Wrong) -> tuple[int, Listed | None]:
     """The leaf that a list in the published form is of, and the list; -1 where there is none."""
+    leaf: Leaf | None = None
     try:
         offset, leaf = place(file), column(file, named)
         if offset is None or leaf is None:
@@ -98,9 +99,10 @@ def _published(file: ParquetFile, named: str | None, wrong: Wrong) -> tuple[int,
         (head,) = file.store.read([(offset, HEAD)])
         length = length_of(memoryview(head), file.footer_start - offset)
         (data,) = file.store.read([(offset + HEAD, length)])
+        check_bytes(file, leaf, memoryview(head), memoryview(data))
         return leaf.index, Listed(memoryview(data))
     except DoubtError as doubt:
-        wrong(PUBLISHED, named or "", str(doubt))
+        wrong(PUBLISHED, named or ("" if leaf is None else leaf.name), str(doubt))
         return -1, None
 
 
