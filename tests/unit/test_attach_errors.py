@@ -55,3 +55,34 @@ def test_at_least_one_thread(path: Path, tmp_path: Path, threads: int) -> None:
     with pytest.raises(ValueError, match=f"threads={threads}: at least 1"):
         ps.index.verify(path, threads=threads)
     assert [one.name for one in tmp_path.iterdir()] == ["a.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "what"),
+    [
+        ({"distinct": ["l"]}, "column 'l.list.element': it lies in a list"),
+        ({"distinct_index": "i"}, "column 'i': the published form is of strings"),
+        ({"distinct_index": "s"}, "column 's': b'a\\nb' has a newline"),
+        ({"bloom": ["b"]}, "column 'b': no Bloom filter of BOOLEAN"),
+    ],
+)
+def test_what_a_column_cannot_have_is_said_with_its_file(
+    tmp_path: Path, wanted: dict[str, Any], what: str
+) -> None:
+    path, output = tmp_path / "x.parquet", tmp_path / "y.parquet"
+    data = pa.table({"l": [[1]], "i": [1], "s": ["a\nb"], "b": [True]})
+    pq.write_table(data, path)
+    with pytest.raises(ps.UnsupportedError) as raised:
+        ps.index.attach(path, **wanted, output=output)
+    assert str(raised.value).startswith(f"{path}: {what}"), raised.value
+    assert not output.exists()
+    with pytest.raises(TypeError, match="distinct_index=\\['s'\\]: the name of one column"):
+        ps.index.attach(path, distinct_index=["s"], output=output)  # type: ignore[arg-type]
+
+
+def test_a_folder_that_is_not_there_is_said_with_the_name_that_was_given(tmp_path: Path) -> None:
+    path, output = tmp_path / "x.parquet", tmp_path / "none" / "y.parquet"
+    pq.write_table(pa.table({"i": [1]}), path)
+    with pytest.raises(FileNotFoundError) as raised:
+        ps.index.attach(path, output=output)
+    assert raised.value.filename == str(output)

@@ -7,8 +7,8 @@ footer, in which whatever else the old one had is as it was. The form is that of
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,6 +156,8 @@ def attach(
     FileExistsError
         Something lies where `output` says. Nothing was written.
     """
+    if not isinstance(distinct_index, str | None):
+        raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")
     one, end = ends(source, output, in_place, overwrite, storage_options, table)
     report = Report()
     with closing(ParquetFile(one, one.open(), report)) as file:
@@ -306,16 +308,18 @@ def _wishes(
     filtered = {file.schema_tree.find(name).index: rate for name, rate in rates.items()}
     listed = {file.schema_tree.find(name).index for name in _names("distinct", lists)}
     public = None if published_of is None else file.schema_tree.find(published_of).index
-    if public is not None:
-        published.check_type(file.leaves[public])
+    with _named(file):
+        if public is not None:
+            published.check_type(file.leaves[public])
+        for leaf in file.leaves:
+            if leaf.index in filtered:
+                bloom.check(leaf, filtered[leaf.index])
+            if leaf.index in listed or leaf.index == public:
+                distinct.check(leaf)
     every = range(file.num_row_groups)
     indexed = {leaf.index for leaf in paged}
     wishes = []
     for leaf in file.leaves:
-        if leaf.index in filtered:
-            bloom.check(leaf, filtered[leaf.index])
-        if leaf.index in listed or leaf.index == public:
-            distinct.check(leaf)
         of_leaf = file.chunks(leaf) if leaf.index in indexed or leaf.index in filtered else []
         pages = {
             group for group, chunk in zip(every, of_leaf)  # noqa: B905
@@ -339,6 +343,15 @@ def _wishes(
         if pages or filters or values:
             wishes.append(wish)
     return wishes
+
+
+@contextmanager
+def _named(file: ParquetFile) -> Iterator[None]:
+    """What columns cannot have is said with the name of their file."""
+    try:
+        yield
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{file.name}: {error}") from None
 
 
 def _names(what: str, given: Iterable[str]) -> list[str]:
@@ -493,7 +506,8 @@ class _Writing:
             why = f"more than {distinct.MOST:,} values, or {format_size(distinct.LARGEST)}"
             self._too_many("published list", leaf, why)
             return
-        body = published.written(values, leaf)
+        with _named(self._file):
+            body = published.written(values, leaf)
         self._published = self._target.write(body)
         chunks = fingerprint(self._file, leaf)
         self._regions.append(

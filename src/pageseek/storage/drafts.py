@@ -101,7 +101,11 @@ class Draft:
 
     def _named(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        fd = os.open(self._temporary, flags, self._mode)
+        try:
+            fd = os.open(self._temporary, flags, self._mode)
+        except OSError as error:
+            error.filename = self.path  # the name that the caller knows
+            raise
         self._has_name = True
         return fd
 
