@@ -193,6 +193,8 @@ def test_an_object_replaced_at_the_last_moment_stays(
 ) -> None:
     """Between the last look and the write: the store itself refuses it."""
     others = content(1)
+    if act is ps.index.detach:  # there is something to take out
+        ps.index.attach(**bucket.over_obstore(KEY), in_place=True)
     before_put(monkeypatch, lambda: bucket.put(others, KEY))
     with pytest.raises(ps.FileChangedError, match=r"a\.parquet.*begin anew"):
         act(**bucket.over_obstore(KEY), in_place=True)
