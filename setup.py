@@ -20,7 +20,7 @@ abi3 = [] if gil_disabled else [("Py_LIMITED_API", "0x030B0000")]
 if sys.platform == "win32":
     cflags, ldflags = ["/std:c11", "/O2"], []
 else:
-    cflags, ldflags = ["-std=c11", "-O3", "-g0", "-fvisibility=hidden"], []
+    cflags, ldflags = ["-std=c11", "-O3", "-g0", "-fvisibility=hidden", "-pthread"], ["-pthread"]
     if "SANITIZE" in chosen:
         checks = "-fsanitize=address,undefined"
         cflags += ["-O1", "-g", "-fno-omit-frame-pointer", checks, "-fno-sanitize-recover=all"]

@@ -1,6 +1,24 @@
-from libc.stdint cimport uint8_t, uint32_t
+from pageseek._core.header cimport ps_error, ps_status
+
+from libc.stdint cimport uint8_t
 
 
-cdef int codec_of(str name) except -2  # 0: none, -1: not one of the core's own
-cdef int can_hold(size_t length, size_t size) except -1
-cdef int inflate(int codec, const uint8_t *data, size_t length, uint8_t *out, size_t size, bint exact) except -1
+cdef extern from "pages.h" nogil:
+    ctypedef enum ps_codec:
+        PS_CODEC_OTHER
+        PS_CODEC_NONE
+        PS_CODEC_SNAPPY
+        PS_CODEC_LZ4_RAW
+        PS_CODEC_LZ4
+        PS_CODEC_ZSTD
+    ps_status ps_inflate_fits(ps_codec, const uint8_t *, size_t, size_t, ps_error *)
+    ps_status ps_inflate(ps_codec, const uint8_t *, size_t, uint8_t *, size_t, size_t, ps_error *)
+    ctypedef struct ps_zstd_home:
+        pass
+    ps_zstd_home *ps_zstd_own()
+    void ps_zstd_share(ps_zstd_home *)
+
+cdef ps_zstd_home *zstd()
+cdef ps_codec codec_of(str name) except? PS_CODEC_OTHER
+cdef bint fits(ps_codec codec, const uint8_t *data, size_t length, size_t size)
+cdef int inflate(ps_codec codec, const uint8_t *data, size_t length, uint8_t *out, size_t size, size_t reach) except -1

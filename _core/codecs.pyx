@@ -1,20 +1,19 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Checksums, and the codecs of the core's own."""
-from pageseek._core.header cimport (
-    PS_CORRUPT,
-    ps_crc32,
-    ps_error,
-    ps_lz4_decode,
-    ps_lz4_hadoop_decode,
-    ps_snappy_decode,
-    ps_status,
-)
+from pageseek._core.header cimport PS_INVALID, PS_OK, ps_crc32, ps_error, ps_status
 from pageseek._core.memory cimport Block, allocate
 from pageseek._core.status cimport check
 from pageseek.errors import CoreError
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uintptr_t
+
+
+cdef extern from "pages.h" nogil:
+    ctypedef struct ps_zstd:
+        pass
+    void ps_zstd_use(const ps_zstd *)
+    bint ps_zstd_ready()
 
 
 def crc32(data, uint32_t crc=0):
@@ -29,32 +28,47 @@ def crc32(data, uint32_t crc=0):
     return crc
 
 
-cdef int OWN_SNAPPY = 1, OWN_LZ4_RAW = 2, OWN_LZ4 = 3
-cdef dict OWN = {"snappy": OWN_SNAPPY, "lz4_raw": OWN_LZ4_RAW, "lz4": OWN_LZ4}
+cdef dict CODECS = {"uncompressed": <int>PS_CODEC_NONE, "snappy": <int>PS_CODEC_SNAPPY,
+                    "lz4_raw": <int>PS_CODEC_LZ4_RAW, "lz4": <int>PS_CODEC_LZ4}
 
 
-cdef int codec_of(str name) except -2:
-    return 0 if name == "uncompressed" else OWN.get(name, -1)
+cdef ps_zstd_home *zstd():
+    return ps_zstd_own()
 
 
-cdef int inflate(int codec, const uint8_t *data, size_t length, uint8_t *out, size_t size, bint exact) except -1:
+def use_zstd(tuple functions):
+    """The addresses of the functions of libzstd that ps_zstd of pages.h names, in its order; None: do without it.
+
+    Not while anything is decoded.
+    """
+    cdef uintptr_t addresses[8]
+    if functions is None:
+        ps_zstd_use(NULL)
+        return
+    if len(functions) * sizeof(uintptr_t) != sizeof(ps_zstd) or not all(functions):
+        wanted = sizeof(ps_zstd) // sizeof(uintptr_t)
+        raise CoreError(<int>PS_INVALID, None, f"{len(functions)} functions of libzstd, {wanted} are used")
+    for i, address in enumerate(functions):
+        addresses[i] = address
+    ps_zstd_use(<const ps_zstd *>addresses)
+
+
+cdef ps_codec codec_of(str name) except? PS_CODEC_OTHER:
+    if name == "zstd" and ps_zstd_ready():
+        return PS_CODEC_ZSTD
+    return <ps_codec><int>CODECS.get(name, <int>PS_CODEC_OTHER)
+
+
+cdef bint fits(ps_codec codec, const uint8_t *data, size_t length, size_t size):
+    return ps_inflate_fits(codec, data, length, size, NULL) == PS_OK
+
+
+cdef int inflate(ps_codec codec, const uint8_t *data, size_t length, uint8_t *out, size_t size, size_t reach) except -1:
     cdef ps_error err
     cdef ps_status status
     with nogil:
-        if codec == OWN_SNAPPY:
-            status = ps_snappy_decode(data, length, out, size, exact, &err)
-        elif codec == OWN_LZ4_RAW:
-            status = ps_lz4_decode(data, length, out, size, exact, &err)
-        else:
-            status = ps_lz4_hadoop_decode(data, length, out, size, exact, &err)
+        status = ps_inflate(codec, data, length, out, size, reach, &err)
     check(status, &err)
-    return 0
-
-
-cdef int can_hold(size_t length, size_t size) except -1:
-    # a block expands at most 255-fold (LZ4) or about 22-fold (Snappy): refuse before allocating
-    if length * 256 + 64 < size:
-        raise CoreError(<int>PS_CORRUPT, None, f"{length} compressed bytes cannot hold {size}")
     return 0
 
 
@@ -65,11 +79,14 @@ def decompress(str codec, data, size_t size, bint exact=True):
     the rest is left. Raises CoreError where the block does not hold them.
     """
     cdef Py_buffer view
+    cdef ps_error err
+    cdef ps_codec own = <ps_codec><int>CODECS[codec]
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
-        can_hold(<size_t>view.len, size)
+        packed = <const uint8_t *>view.buf
+        check(ps_inflate_fits(own, packed, <size_t>view.len, size, &err), &err)
         block = allocate(size)
-        inflate(OWN[codec], <const uint8_t *>view.buf, <size_t>view.len, (<Block>block).data, size, exact)
+        inflate(own, packed, <size_t>view.len, (<Block>block).data, size if exact else size + 1, size)
     finally:
         PyBuffer_Release(&view)
     return block

@@ -18,6 +18,7 @@ TAKE_DICTIONARY: Final[int]
 
 @final
 class Manner:
+    own: Final[bool]
     def __new__(
         cls,
         codec: str,
@@ -102,4 +103,6 @@ class LeafDecoder(PageReader):
     def end(self) -> int: ...
     def rungs(self) -> list[tuple[int, int, Block | None, Block | None]]: ...
 
-def read_pages(wanted: list[tuple[LeafDecoder, tuple[Any, ...]]]) -> list[_Made | int | None]: ...
+def read_pages(
+    wanted: list[tuple[LeafDecoder, tuple[Any, ...], bool]], threads: int = 1
+) -> list[_Made | int | None]: ...

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """The leaf decoder: bytes of pages in, memory of Arrow arrays out."""
-from pageseek._core.codecs cimport codec_of
+from pageseek._core.codecs cimport PS_CODEC_NONE, PS_CODEC_OTHER, codec_of, ps_codec, ps_zstd_share, zstd
 from pageseek._core.convert cimport fill_spec
 from pageseek._core.header cimport (
     PS_CORRUPT,
@@ -25,7 +25,8 @@ from pageseek.errors import CoreError
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
-from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 
@@ -62,13 +63,42 @@ cdef extern from "pageseek.h" nogil:
     void ps_leaf_forget(ps_leaf *)
     void ps_leaf_end(ps_leaf *)
     int64_t ps_leaf_row(const ps_leaf *)
-    size_t ps_leaf_reach(const ps_leaf *, const ps_page *, size_t)
     ps_status ps_leaf_finish(ps_leaf *, ps_column *, ps_error *)
     ps_status ps_leaf_rung(ps_leaf *, int32_t, ps_column *, ps_error *)
     int64_t ps_leaf_page_rows(const ps_leaf *)
 
 
+cdef extern from "pages.h" nogil:
+    ctypedef struct ps_packed:
+        size_t at, length, size
+        bint plain
+    ps_status ps_page_open(const ps_page_header *, const uint8_t *, size_t, bint, bint, ps_page *, ps_packed *, ps_error *)
+    size_t ps_page_reach(const ps_leaf *, const ps_page *, size_t, size_t)
+    ctypedef enum ps_task_state:
+        PS_TASK_ANEW
+        PS_TASK_DONE
+        PS_TASK_DICTIONARY
+    ctypedef struct ps_page_task:
+        ps_leaf *leaf
+        const uint8_t *data
+        const uint8_t *dictionary
+        size_t length, dictionary_length
+        bint chunk
+        ps_selection selection
+        int64_t first_row, rows
+        size_t hint
+        ps_codec codec
+        size_t step
+        int64_t max_page, max_values
+        bint nested, always_compressed, levels_only, codes_only
+        ps_task_state state
+        bint dictionary_used
+        ps_column column
+    void ps_page_tasks(ps_page_task *, size_t, size_t)
+
+
 ps_pool_share(pool())
+ps_zstd_share(zstd())
 
 TAKE_PAGE, TAKE_DONE, TAKE_FULL = PS_TAKE_PAGE, PS_TAKE_DONE, PS_TAKE_FULL
 cdef enum:
@@ -83,7 +113,8 @@ cdef class Manner:
     cdef size_t max_output, step
     cdef int64_t max_page
     cdef bint lsb_levels, always_compressed
-    cdef int codec
+    cdef ps_codec codec
+    cdef readonly bint own  # the core knows the codec by itself
     cdef object decompress, prefix
 
     def __cinit__(self, str codec, decompress, prefix, size_t step, size_t max_output, int64_t max_page,
@@ -91,6 +122,7 @@ cdef class Manner:
         self.codec, self.decompress, self.prefix, self.step = codec_of(codec), decompress, prefix, max(step, <size_t>1)
         self.max_output, self.max_page = max_output, max_page
         self.lsb_levels, self.always_compressed = lsb_levels, always_compressed
+        self.own = self.codec != PS_CODEC_OTHER
 
 
 @cython.no_gc  # a collector that saw its buffers would take them apart while they are in use (python issue 77894)
@@ -113,7 +145,8 @@ cdef class LeafDecoder(PageReader):
     lsb_levels : bool
         BIT_PACKED levels begin at the low bit (Impala), not at the high one (Encodings.md).
     codec : str
-        "uncompressed", "snappy", "lz4", "lz4_raw", or any other, of which `decompress` is in charge.
+        "uncompressed", "snappy", "lz4", "lz4_raw", "zstd" where libzstd is at hand, or any other, of which
+        `decompress` is in charge; it is asked, too, where libzstd fails.
     decompress : callable
         (memoryview, size) to a buffer of exactly so many bytes, or CoreError.
     max_page : int
@@ -142,12 +175,13 @@ cdef class LeafDecoder(PageReader):
     cdef ps_leaf *leaf
     cdef Py_buffer page_view, levels_view, dictionary_view, ranges_view
     cdef ps_page page_now
-    cdef size_t packed_at, packed_length, plain_size  # the compressed part of its body, what it declares to hold
+    cdef ps_packed packed
     cdef size_t step
     cdef int n_rungs
     cdef bint levels_only, always_compressed, codes_only
     cdef readonly int64_t rows  # of the table, that the last `finish` gave
-    cdef bint has_page, has_levels, dictionary_held, has_ranges
+    cdef bint has_page, has_levels, has_ranges
+    cdef bint dictionary_held, dictionary_used  # it is at hand; it was, for a page read by `read_pages`
 
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
                   str codec="uncompressed", decompress=None, tuple rungs=(), bint levels_only=False,
@@ -206,7 +240,7 @@ cdef class LeafDecoder(PageReader):
     @property
     def has_dictionary(self):
         """Whether a dictionary has been handed over."""
-        return self.dictionary_held
+        return self.dictionary_held or self.dictionary_used
 
     @property
     def row(self):
@@ -241,8 +275,15 @@ cdef class LeafDecoder(PageReader):
         cdef ps_selection rows
         cdef ps_error err
         cdef ps_status status
+        self.hold_rows(selection, &rows)
+        with nogil:
+            status = ps_leaf_begin(self.leaf, &rows, max_rows, hint, &err)
+        check(status, &err)
+        return 0
+
+    cdef int hold_rows(self, selection, ps_selection *rows) except -1:
         cdef Py_buffer view
-        memset(&rows, 0, sizeof(rows))
+        memset(rows, 0, sizeof(ps_selection))
         data = selection if type(selection) is bytes else getattr(selection, "buffers", selection)
         if isinstance(data, tuple):
             data, rows.base, rows.length = data
@@ -257,9 +298,6 @@ cdef class LeafDecoder(PageReader):
         if self.has_ranges:
             PyBuffer_Release(&self.ranges_view)
         self.ranges_view, self.has_ranges = view, True
-        with nogil:
-            status = ps_leaf_begin(self.leaf, &rows, max_rows, hint, &err)
-        check(status, &err)
         return 0
 
     def page(self, body, levels, int version, int encoding, int def_encoding, int rep_encoding, int64_t num_values,
@@ -315,8 +353,9 @@ cdef class LeafDecoder(PageReader):
     cdef int take_page(self, int64_t first_row, bint whole) except -1:
         cdef ps_page_header *h = &self.header
         cdef ps_page *page = &self.page_now
-        cdef size_t levels = 0, length = <size_t>h.compressed_size, size = <size_t>h.uncompressed_size, reach
-        cdef const uint8_t *fetched = <const uint8_t *>self.head_view.buf
+        cdef ps_packed *packed = &self.packed
+        cdef ps_error err
+        cdef size_t reach
         self.check_head()
         if h.type != DATA and h.type != DATA_V2:
             raise CoreError(<int>PS_CORRUPT, None, f"page of type {h.type}, not a data page")
@@ -329,57 +368,34 @@ cdef class LeafDecoder(PageReader):
         self.check_crc()
         self.release_page()
         memset(page, 0, sizeof(ps_page))
-        page.version, page.encoding = 1 if h.type == DATA else 2, <int32_t>h.encoding
-        page.num_values, page.first_row, page.index_rows = h.num_values, first_row, self.index_rows
-        page.whole = whole
-        if h.type == DATA:
-            page.def_encoding, page.rep_encoding = <int32_t>h.def_encoding, <int32_t>h.rep_encoding
-            page.num_nulls = page.num_rows = -1
-        else:
-            levels = <size_t>(h.rep_length + h.def_length)
-            if levels > length or levels > size:
-                raise CoreError(<int>PS_CORRUPT, None, f"levels of {levels} bytes in a page of {length}")
-            page.def_encoding = page.rep_encoding = 3
-            page.num_nulls = -1 if h.num_nulls == INT64_MIN else h.num_nulls
-            page.num_rows = h.num_rows
-            page.levels = fetched + self.body
-            page.rep_length, page.def_length = <size_t>h.rep_length, <size_t>h.def_length
-            length -= levels
-            size -= levels
-        if h.type != DATA and ((h.is_compressed == 0 and not self.always_compressed) or (length == 0 and size == 0)):
-            if length != size:
-                raise CoreError(<int>PS_CORRUPT, None, f"{length} bytes of values, {size} declared")
-            page.body, page.length = fetched + self.body + levels, length
-        elif self.levels_only and h.type != DATA:
-            page.body, page.length = fetched + self.body + levels, 0
-        else:
-            self.packed_at, self.packed_length, self.plain_size = self.body + levels, length, size
-            reach = size
-            if self.codec > 0 or self.other_prefix is not None:
-                reach = ps_leaf_reach(self.leaf, page, size)
-            if self.codec < 0 and reach < size and (reach - 1) // self.step == (size - 1) // self.step:
-                reach = size  # it would decode as much
-            if reach < size:
+        page.first_row, page.index_rows, page.whole = first_row, self.index_rows, whole
+        check(ps_page_open(h, <const uint8_t *>self.head_view.buf, self.body, self.always_compressed, self.levels_only,
+                           page, packed, &err), &err)
+        if not packed.plain:
+            reach = packed.size
+            if self.codec > PS_CODEC_NONE or self.other_prefix is not None:
+                reach = ps_page_reach(self.leaf, page, packed.size, self.step)
+            if reach < packed.size:
                 try:
                     self.unpack(reach)
                 except CoreError:
-                    reach = size  # decoding all of it tells what is wrong
-            if reach == size:
-                self.unpack(size)
+                    reach = packed.size  # decoding all of it tells what is wrong
+            if reach == packed.size:
+                self.unpack(reach)
         if page.partial:
             try:
                 return self.take_from(page)
             except CoreError:  # levels longer than expected, or a fault
-                self.unpack(self.plain_size)
+                self.unpack(self.packed.size)
         return self.take_from(page)
 
     cdef int unpack(self, size_t reach) except -1:
         self.release_page()
-        body = self.plain(self.packed_at, self.packed_length, self.plain_size, reach)
+        body = self.plain(self.packed.at, self.packed.length, self.packed.size, reach)
         PyObject_GetBuffer(body, &self.page_view, PyBUF_SIMPLE)
         self.has_page = True
         self.page_now.body, self.page_now.length = <const uint8_t *>self.page_view.buf, <size_t>self.page_view.len
-        self.page_now.partial = reach < self.plain_size
+        self.page_now.partial = reach < self.packed.size
         return 0
 
     cdef int take_from(self, ps_page *page) except -1:
@@ -467,7 +483,7 @@ cdef class LeafDecoder(PageReader):
         with nogil:
             status = ps_leaf_take(self.leaf, &state, &err)
         if status != PS_OK and self.has_head and self.has_page and self.page_now.partial:
-            self.unpack(self.plain_size)  # the rows of before needed less of it
+            self.unpack(self.packed.size)  # the rows of before needed less of it
             return self.take_from(&self.page_now)
         check(status, &err)
         return <int>state
@@ -487,12 +503,25 @@ cdef class LeafDecoder(PageReader):
         cdef ps_status status
         with nogil:
             status = ps_leaf_finish(self.leaf, &out, &err)
+        made = self.made(&out)
+        check(status, &err)
+        return made
+
+    cdef tuple made(self, ps_column *out):
         self.rows = out.rows
         validity = wrap(out.validity, out.validity_size, out.validity_capacity)
         offsets = wrap(out.offsets, out.offsets_size, out.offsets_capacity)
         values = wrap(out.values, out.values_size, out.values_capacity)
-        check(status, &err)
         return out.n, out.null_count, validity, offsets, values
+
+    cdef object alone(self, tuple arguments):
+        """What `read_pages` gives of a decoder whose codec the core does not know."""
+        try:
+            made = self.read_page(*arguments)
+        except CoreError:
+            made = None
+        self.let_go()
+        return made if type(made) is tuple or made == DICTIONARY_WANTED else None
 
     def rungs(self):
         """After `finish`, for each rung of the ladder (slots, null_count, validity or None, offsets or None):
@@ -508,20 +537,57 @@ cdef class LeafDecoder(PageReader):
         return made
 
 
-def read_pages(list wanted):
-    """`read_page` and `release` of several decoders, `wanted` a list of (decoder, arguments of `read_page`).
+def read_pages(list wanted, size_t threads=1):
+    """`read_page` and `release` of several decoders, by so many threads at most.
+
+    `wanted`: a list of (decoder, arguments of `read_page`, whether its data is a chunk of one data page).
 
     Of each what `finish` gave, or TAKE_DICTIONARY; None of one that has to be made anew, which then tells what is
-    wrong. Decompression turns all else out of the processor's caches: between pages as little as can be has to
-    come back.
+    wrong. All in one go, without the interpreter's lock: decompression turns all else out of the processor's caches, and between
+    pages as little as can be has to come back.
     """
+    cdef Py_ssize_t n = len(wanted), i
     cdef LeafDecoder decoder
+    cdef ps_page_task *tasks = <ps_page_task *>PyMem_Calloc(n + 1, sizeof(ps_page_task))
+    cdef Py_buffer *views = <Py_buffer *>PyMem_Calloc(2 * n + 1, sizeof(Py_buffer))
+    cdef ps_page_task *task
     cdef list out = []
-    for decoder, (data, first_row, rows, ranges, hint, dictionary) in wanted:
-        try:
-            made = decoder.one_page(data, first_row, rows, ranges, hint, dictionary)
-        except CoreError:
-            made = None
-        decoder.let_go()
-        out.append(made if type(made) is tuple or made == DICTIONARY_WANTED else None)
+    if tasks == NULL or views == NULL:
+        PyMem_Free(tasks)
+        PyMem_Free(views)
+        raise MemoryError
+    try:
+        for i in range(n):
+            decoder, (data, first_row, rows, ranges, hint, dictionary), whole = wanted[i]
+            decoder.let_go()
+            task = &tasks[i]
+            decoder.hold_rows(ranges, &task.selection)
+            PyObject_GetBuffer(data, &views[2 * i], PyBUF_SIMPLE)
+            task.data, task.length = <const uint8_t *>views[2 * i].buf, <size_t>views[2 * i].len
+            if dictionary is not None:
+                PyObject_GetBuffer(dictionary, &views[2 * i + 1], PyBUF_SIMPLE)
+                task.dictionary = <const uint8_t *>views[2 * i + 1].buf
+                task.dictionary_length = <size_t>views[2 * i + 1].len
+            task.leaf, task.first_row, task.rows, task.hint = decoder.leaf, first_row, rows, hint
+            task.codec, task.step = decoder.codec, decoder.step
+            task.max_page, task.max_values, task.nested = decoder.max_page, decoder.max_values, decoder.nested
+            task.always_compressed, task.levels_only = decoder.always_compressed, decoder.levels_only
+            task.codes_only, task.chunk = decoder.codes_only, whole
+        with nogil:
+            ps_page_tasks(tasks, <size_t>n, threads)
+        for i in range(n):
+            decoder, task = wanted[i][0], &tasks[i]
+            decoder.dictionary_used = task.dictionary_used
+            decoder.dictionary_held = False
+            if task.state == PS_TASK_DONE:
+                out.append(decoder.made(&task.column))
+            elif task.state == PS_TASK_DICTIONARY:
+                out.append(DICTIONARY_WANTED)
+            else:
+                out.append(decoder.alone(wanted[i][1]) if decoder.codec == PS_CODEC_OTHER and not task.chunk else None)
+    finally:
+        for i in range(2 * n):
+            PyBuffer_Release(&views[i])
+        PyMem_Free(tasks)
+        PyMem_Free(views)
     return out

@@ -1,3 +1,4 @@
+from pageseek._core.codecs cimport ps_codec
 from pageseek._core.header cimport ps_page_header
 from pageseek._core.memory cimport Block
 
@@ -20,7 +21,7 @@ cdef class PageReader:
     cdef int rep_mask  # the bits of a repetition level
     cdef int64_t index_rows  # of a nested leaf, the rows that the offset index gives the page at hand; else -1
     cdef int64_t max_page, max_values
-    cdef int codec  # as codec_of has it; -1: other_codec
+    cdef ps_codec codec  # PS_CODEC_OTHER: other_codec; PS_CODEC_ZSTD: that, too, where the library fails
     cdef Block scratch
     cdef bint has_head
     cdef bint has_header  # of a page that lies in the buffer of `head`
@@ -31,4 +32,5 @@ cdef class PageReader:
     cdef int check_head(self) except -1
     cdef int check_size(self) except -1
     cdef int check_crc(self) except -1
+    cdef Block room(self, size_t size)
     cdef object plain(self, size_t at, size_t length, size_t size, size_t reach)

@@ -1,6 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """The page at hand: its header, its checksum, its bytes as they are or decompressed."""
-from pageseek._core.codecs cimport can_hold, inflate
+from pageseek._core.codecs cimport (
+    PS_CODEC_NONE,
+    PS_CODEC_OTHER,
+    PS_CODEC_ZSTD,
+    fits,
+    inflate,
+    ps_inflate_fits,
+)
 from pageseek._core.header cimport (
     PS_CORRUPT,
     PS_INVALID,
@@ -13,6 +20,7 @@ from pageseek._core.header cimport (
     ps_status,
 )
 from pageseek._core.memory cimport Block, allocate
+from pageseek._core.status cimport check
 from pageseek._core.status import HeaderError, PageMismatch
 from pageseek.errors import CoreError
 
@@ -143,21 +151,36 @@ cdef class PageReader:
     cdef object plain(self, size_t at, size_t length, size_t size, size_t reach):
         """`size` bytes, or the first `reach` of them, of which `length` compressed ones lie at byte `at`."""
         cdef Block block
-        if self.codec < 0 and reach < size:
+        cdef ps_error err
+        cdef const uint8_t *packed = <const uint8_t *>self.head_view.buf + at
+        if self.codec == PS_CODEC_ZSTD and fits(self.codec, packed, length, size):
+            block = self.room(reach)
+            try:
+                inflate(self.codec, packed, length, block.data, size, reach)
+                return block
+            except CoreError:  # the other way knows what is wrong
+                pass
+        if self.codec == PS_CODEC_OTHER or self.codec == PS_CODEC_ZSTD:
+            if reach == size:
+                return self.other_codec(self.part(at, length), size)
+            if self.other_prefix is None:
+                raise CoreError(<int>PS_CORRUPT, None, "not to be read in part")
             block = allocate(reach)  # not kept: the codec may have let another hold it
             self.other_prefix(self.part(at, length), size, block)
             return block
-        if self.codec < 0:
-            return self.other_codec(self.part(at, length), size)
-        if self.codec == 0:
+        if self.codec == PS_CODEC_NONE:
             if length != size:
                 raise CoreError(<int>PS_CORRUPT, None, f"the page declares {size} bytes and has {length}")
             return self.part(at, length)
-        can_hold(length, size)
-        block = self.scratch
-        if block is None or block.capacity < reach:
+        check(ps_inflate_fits(self.codec, packed, length, size, &err), &err)
+        block = self.room(reach)
+        inflate(self.codec, packed, length, block.data, size, reach)
+        return block
+
+    cdef Block room(self, size_t size):
+        cdef Block block = self.scratch
+        if block is None or block.capacity < size:
             block = self.scratch = None
-            block = self.scratch = allocate(reach)
-        block.size = reach
-        inflate(self.codec, <const uint8_t *>self.head_view.buf + at, length, block.data, reach, reach == size)
+            block = self.scratch = allocate(size)
+        block.size = size
         return block

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 flags=(-std=c11 -g -O1 -Wall -Wextra -Wshadow -Werror -fno-omit-frame-pointer
-    -fsanitize=address,undefined -fno-sanitize-recover=all -I_core -I_core/c -I_core/tests)
+    -pthread -fsanitize=address,undefined -fno-sanitize-recover=all -I_core -I_core/c -I_core/tests)
 export ASAN_OPTIONS=allocator_may_return_null=1:${ASAN_OPTIONS-} UBSAN_OPTIONS=print_stacktrace=1
 
 sanitizes() { # sanitizes COMPILER: it is there, with the libraries of the sanitizers

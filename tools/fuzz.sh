@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 bash tools/need.sh clang
 export FUZZ_SECONDS=${FUZZ_SECONDS:-30} UBSAN_OPTIONS=print_stacktrace=1
 lib=build/fuzz/lib
-flags=(-std=c11 -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined
+flags=(-std=c11 -g -O1 -pthread -fno-omit-frame-pointer -fsanitize=address,undefined
     -fno-sanitize-recover=all -I_core -I_core/c -I_core/tests)
 rm -rf "$lib"
 mkdir -p "$lib"

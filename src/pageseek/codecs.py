@@ -6,6 +6,7 @@ Source: Compression.md.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import sysconfig
@@ -16,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pageseek._core import codecs as core
 from pageseek._core.memory import Block
 from pageseek.chunks import CODECS
 from pageseek.errors import CORRUPT, LIMIT, UNSUPPORTED, CoreError
@@ -41,6 +43,31 @@ def _codec(name: str) -> pa.Codec:
 zstandard: Any = None
 if not sysconfig.get_config_var("Py_GIL_DISABLED"):
     zstandard = importlib.import_module("zstandard")
+
+
+def _libzstd() -> tuple[int, ...] | None:
+    """Where the functions of the system's libzstd lie, which the core calls by itself; None where it has none.
+
+    Most Linux systems have it, for their package managers. Elsewhere zstandard does the same with a call from Python for
+    each page.
+    """
+    for name in ("libzstd.so.1", "libzstd.1.dylib"):
+        try:
+            library = ctypes.CDLL(name)
+            if library.ZSTD_versionNumber() >= 10400:
+                found = [ctypes.cast(library[f"ZSTD_{one}"], ctypes.c_void_p) for one in _FUNCTIONS]
+                return tuple(address.value or 0 for address in found)
+        except (OSError, AttributeError):
+            continue
+    return None
+
+
+_FUNCTIONS = (
+    "createDCtx", "freeDCtx", "DCtx_reset", "decompressDCtx", "decompressStream",
+    "getFrameContentSize", "findFrameCompressedSize", "isError",
+)  # fmt: skip
+LIBZSTD = _libzstd()
+core.use_zstd(LIBZSTD)
 
 
 class _Contexts(threading.local):
@@ -137,9 +164,9 @@ OWN = ("uncompressed", "snappy", "lz4", "lz4_raw")  # the core decodes these its
 _BY_NAME: dict[str, Decompress] = {"gzip": _gzip, "brotli": _brotli, "zstd": _zstd}
 ZSTD_BLOCK = 1 << 17  # greatest size of a block (RFC 8878, 3.1.1.2.4): where decoding can stop
 Prefix = Callable[[memoryview, int, Block], None]
-_PREFIX: dict[str, tuple[Prefix | None, int]] = {"zstd": (_zstd_prefix, ZSTD_BLOCK)}
-if _contexts is None:
-    _PREFIX.clear()
+_PREFIX: dict[str, tuple[Prefix | None, int]] = {
+    "zstd": (_zstd_prefix if _contexts is not None else None, ZSTD_BLOCK)
+}
 
 
 def prefix_of(codec: str) -> tuple[Prefix | None, int]:

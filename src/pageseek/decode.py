@@ -250,18 +250,24 @@ class LeafReader:
 
     @property
     def one_page(self) -> bool:
-        """Whether a single page is wanted, whose place the offset index tells."""
-        return self._pages is not None and len(self._pages) == 1 and self._codes is None
+        """Whether a single page is wanted, whose place the offset index tells, or the footer."""
+        if self._codes is not None:
+            return False
+        if self._pages is not None:
+            return len(self._pages) == 1
+        whole = not self._skipped and self._manner.own
+        return whole and self._file.has_one_page(self._row_group, self.leaf)
 
-    def task(self) -> tuple[core.LeafDecoder, tuple[Any, ...]]:
+    def task(self) -> tuple[core.LeafDecoder, tuple[Any, ...], bool]:
         """Of that page what `read_pages` of the core takes."""
-        return self._decoder, (*self._page_arguments(), self._dictionary_data)
+        arguments, chunk = self._page_arguments(), self._pages is None
+        return self._decoder, (*arguments, self._dictionary_data), chunk
 
     def take(self, made: tuple[Any, ...] | int | None) -> None:
         """What that gave."""
         self._made = made
-        if made is None:
-            self._decoder = self._new_decoder()
+        if made is None or (self._pages is None and made == core.TAKE_DICTIONARY):
+            self._made, self._decoder = None, self._new_decoder()
 
     def read(self) -> list[pa.Array]:
         """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a
@@ -348,9 +354,16 @@ class LeafReader:
     def _decode(self) -> list[pa.Array]:
         decoder, ranges = self._decoder, self._ranges.buffers
         states: Iterator[int] | None = None
+        made, self._made = self._made, None
+        if self._pages is None and isinstance(made, tuple):
+            self._counts.pages_read += 1
+            if self._offsets is None:
+                self._counts.pages_total += 1
+            self._report.dictionary_pages += decoder.has_dictionary
+            array = self._arrow(*made)
+            return self._finished([array]) if self._ladder else [array]
         if self._pages is not None and len(self._pages) == 1:
             self._page_number, self._at = self._pages[0][:2]
-            made, self._made = self._made, None
             if made is None:
                 made = decoder.read_page(*self._page_arguments())
             elif decoder.has_dictionary:
@@ -386,8 +399,9 @@ class LeafReader:
 
     def _page_arguments(self) -> tuple[Any, ...]:
         """What the decoder is told of the only page."""
-        assert self._pages is not None
-        (_, _, _, first, count), hint = self._pages[0], self._slots() if self._ladder else 0
+        hint, first, count = self._slots() if self._ladder else 0, 0, self._num_rows
+        if self._pages is not None:
+            (_, _, _, first, count) = self._pages[0]
         return self._buffers[0], first, count, self._ranges.buffers, hint
 
     def _finish(self) -> tuple[Any, ...]:
@@ -561,13 +575,14 @@ class LeafReader:
         self._report.dictionary_pages += 1
 
 
-def read_ahead(readers: Sequence[LeafReader]) -> None:
-    """Decode those of which one page is wanted, one right after the other; `read` then gives the arrays.
+def read_ahead(readers: Sequence[LeafReader], threads: int) -> None:
+    """Decode those of which one page is wanted, one right after the other, by so many threads at most; `read` then gives
+    the arrays.
 
     What fails here is done again by `read`, in its turn and with its place.
     """
     ready = [reader for reader in readers if reader.one_page]
-    if len(ready) > 1:
-        made = core.read_pages([reader.task() for reader in ready])
+    if ready:
+        made = core.read_pages([reader.task() for reader in ready], threads)
         for reader, found in zip(ready, made, strict=True):
             reader.take(found)

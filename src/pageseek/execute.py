@@ -193,8 +193,14 @@ class GroupScan:
         coded = tested and ranges.num_rows >= CODED_ROWS
         readers = [self._reader(part, not tested, coded) for part in parts]
         size = self._fetch(readers, ranges)
-        read_ahead(readers)
         crew = self._fetcher.crew
+        if size < SHARED:
+            read_ahead(readers, 1)
+        elif crew is None:
+            read_ahead(readers, self._fetcher.threads)
+        else:
+            with crew.idle(len(readers) - 1) as helpers:
+                read_ahead(readers, 1 + helpers)
         if crew is None or len(readers) == 1 or size < SHARED:
             found = [reader.read() for reader in readers]
         else:

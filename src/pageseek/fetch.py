@@ -57,7 +57,7 @@ class Fetcher:
     """Reads ranges of one store for one scan, and knows what that scan lets a file claim.
 
     `tail`: the last bytes of the file, when they are at hand. `kept`: what was read to prune. `crew`: who works on
-    other things while a distant store is waited for. `doubt`: what is told that a read has confirmed the version.
+    other things while a distant store is waited for; `threads`: without a crew, how many may compute. `doubt`: what is told that a read has confirmed the version.
     """
 
     __slots__ = (
@@ -74,6 +74,7 @@ class Fetcher:
         "latency",
         "limits",
         "report",
+        "threads",
     )
 
     def __init__(
@@ -85,8 +86,10 @@ class Fetcher:
         kept: Kept | None = None,
         crew: Crew | None = None,
         doubt: Doubt | None = None,
+        threads: int = 1,
     ) -> None:
         self.limits = limits
+        self.threads = threads
         self._doubt = doubt
         self.crew = crew
         self._far = crew is not None and store.latency >= SLOW_STORE

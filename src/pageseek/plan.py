@@ -36,7 +36,7 @@ from pageseek.workers import Crew, Job, cores
 SMALL = 1 << 18  # values that one thread has read before another is ready
 # values of a row group below which threads wait for each other, for the interpreter's lock, rather than work: by two
 # threads files of 5,000 rows and 4 columns took 1.8 times as long, of 20,000 rows and 16 columns as long
-PIECE = 1 << 17
+PIECE = 1 << 18
 HEAVY = 1 << 20  # bytes of a row group that are work for a thread, however few values they are
 FAR_AHEAD = 16  # row groups that may wait for a distant store at a time
 AT_ONCE = 4  # requests that a file is worth before row groups share one, unless it is tiny
@@ -281,7 +281,10 @@ class Reading:
             self._filling = self._opened.scope.filling(self._plan.schema, self._file_plan.source)
         file, scope, _, doubt, _ = self._opened
         limits = self._plan.request.limits
-        return Fetcher(file.store, report, file.tail, limits, scope.kept, self._crew, doubt)
+        threads = self._plan.request.threads or cores()
+        return Fetcher(
+            file.store, report, file.tail, limits, scope.kept, self._crew, doubt, threads
+        )
 
     def judged(self, groups: Sequence[GroupPlan], fetcher: Fetcher) -> Sequence[GroupPlan]:
         """The same row groups, those that only the footer has judged as far as other mechanisms leave them rows."""

@@ -158,6 +158,18 @@ class Crew:
         return results  # type: ignore[return-value]
 
     @contextmanager
+    def idle(self, most: int) -> Iterator[int]:
+        """How many cores are idle now, at most so many; they are taken while the block runs."""
+        taken = 0
+        while taken < most and self._tokens.acquire(blocking=False):
+            taken += 1
+        try:
+            yield taken
+        finally:
+            if taken:
+                self._tokens.release(taken)
+
+    @contextmanager
     def working(self) -> Iterator[None]:
         """Hold a token while the block runs."""
         self._tokens.acquire()

@@ -22,7 +22,7 @@ PADDING = bytes(100_000)  # keeps the data out of the tail that opening reads
 
 @pytest.fixture
 def inflated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The size of every page body that is decompressed; the codec must be one that the core leaves to Python."""
+    """The size of every page body that is decompressed; the codec must be one that the core can leave to Python."""
     made: list[int] = []
     find = decode.decompressor
 
@@ -34,7 +34,7 @@ def inflated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             made.append(size)
             return function(data, size)
 
-        return name, counted
+        return f"{name}, counted", counted  # a name that the core does not know
 
     monkeypatch.setattr(decode, "decompressor", counting)
     return made

@@ -10,11 +10,14 @@ from pageseek._core.decode import TAKE_DICTIONARY, LeafDecoder, read_pages
 
 import pageseek as ps
 from pageseek import execute
+from pageseek.decode import LeafReader
+from pageseek.metadata import ParquetFile
+from pageseek.workers import Crew
 
 ROWS = 6_000
 
 
-def make(compression: str, version: str) -> tuple[pa.Table, bytes]:
+def make(compression: str, version: str, page_rows: int = 500) -> tuple[pa.Table, bytes]:
     rng = np.random.default_rng(3)
     nulls = rng.random(ROWS) < 0.3
     table = pa.table(
@@ -29,7 +32,7 @@ def make(compression: str, version: str) -> tuple[pa.Table, bytes]:
     )
     out = pa.BufferOutputStream()
     pq.write_table(
-        table, out, compression=compression, use_dictionary=["city"], max_rows_per_page=500,
+        table, out, compression=compression, use_dictionary=["city"], max_rows_per_page=page_rows,
         write_page_index=True, data_page_version=version, write_page_checksum=True,
     )  # fmt: skip
     return table, bytes(out.getvalue().to_pybytes())
@@ -48,7 +51,7 @@ def test_rows_are_the_same_ahead_or_not(
         found.validate(full=True)
         ahead = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
         with monkeypatch.context() as patch:
-            patch.setattr(execute, "read_ahead", lambda readers: None)
+            patch.setattr(execute, "read_ahead", lambda *_: None)
             assert ps.read_table(data, filter=condition).equals(found)
             later = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
         ahead.pop("seconds"), later.pop("seconds")
@@ -96,12 +99,70 @@ def test_of_a_page_of_codes_without_its_dictionary_nothing_is_given() -> None:
 
     dictionary = data[start : offsets.start]
     tasks = [
-        (decoder(), (page, 1_000, 500, ranges, 0, None)),
-        (decoder(), (page, 1_000, 499, ranges, 0, dictionary)),
-        (decoder(), (page, 1_000, 500, ranges, 0, dictionary + b"more")),
-        (decoder(), (page, 1_000, 500, ranges, 0, dictionary)),
+        (decoder(), (page, 1_000, 500, ranges, 0, None), False),
+        (decoder(), (page, 1_000, 499, ranges, 0, dictionary), False),
+        (decoder(), (page, 1_000, 500, ranges, 0, dictionary + b"more"), False),
+        (decoder(), (dictionary + page, 1_000, 500, ranges, 0, None), False),
+        (decoder(), (dictionary + page, 1_000, 500, ranges, 0, None), True),
+        (decoder(), (page, 1_000, 500, ranges, 0, dictionary), False),
     ]
-    wanting, other, more, made = read_pages(tasks)
-    assert (wanting, other, more) == (TAKE_DICTIONARY, None, None)
+    wanting, other, more, whole, chunk, made = read_pages(tasks)
+    assert (wanting, other, more, whole) == (TAKE_DICTIONARY, None, None, None)
+    assert isinstance(chunk, tuple)
+    assert bytes(chunk[4]) == table["city"][1_000].as_py().encode()
     assert isinstance(made, tuple)
     assert bytes(made[4]) == table["city"][1_000].as_py().encode()
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip"])
+@pytest.mark.parametrize("told", [True, False], ids=["one page", "several, called one"])
+def test_chunks_of_one_page(
+    compression: str, version: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, data = make(compression, version, ROWS if told else 900)
+    if not told:  # the footer lies
+        monkeypatch.setattr(ParquetFile, "has_one_page", lambda *_: True)
+    conditions = [None, ps.col("city") == "city 7", ps.col("inside.a") > 3_000, ps.col("key") < 0]
+    for condition in conditions:
+        found = ps.read_table(data, filter=condition)
+        found.validate(full=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(LeafReader, "one_page", property(lambda _: False))
+            assert ps.read_table(data, filter=condition).equals(found)
+            later = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
+        ahead = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
+        ahead.pop("seconds"), later.pop("seconds")
+        assert ahead == later
+    assert ps.read_table(data).equals(table)
+    assert ps.read_table(data, ["city"]).equals(table.select(["city"]))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("page_rows", [500, ROWS])
+def test_by_several_threads(threads: int, page_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, data = make("zstd", "1.0", page_rows)
+    monkeypatch.setattr(execute, "SHARED", 0)
+    used: list[int] = []
+    begin = execute.read_ahead
+
+    def counted(readers: list[LeafReader], by: int) -> None:
+        used.append(by)
+        begin(readers, by)
+
+    monkeypatch.setattr(execute, "read_ahead", counted)
+    for row in range(0, ROWS, 377):
+        found = ps.read_table(data, filter=ps.col("key") == row, threads=threads)
+        assert found.equals(table.slice(row, 1))
+    assert ps.read_table(data, threads=threads).equals(table)
+    assert max(used) == threads
+
+
+def test_idle_cores_are_lent_and_given_back() -> None:
+    with Crew(4, 4, 1 << 20) as crew:
+        with crew.idle(2) as first, crew.idle(8) as second, crew.idle(1) as third:
+            assert (first, second, third) == (2, 2, 0)
+        with crew.working(), crew.idle(8) as left:
+            assert left == 3
+        with crew.idle(0) as none:
+            assert none == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from pageseek._core import codecs as core
 from pageseek._core.memory import Block
 
 import pageseek as ps
@@ -19,6 +21,14 @@ from pageseek.errors import CoreError, CorruptFileError
 
 pytestmark = pytest.mark.skipif(prefix_of("zstd")[0] is None, reason="no context to stream with")
 ROWS = 60_000  # of 8 bytes: four blocks
+
+
+@pytest.fixture
+def no_library() -> Iterator[None]:
+    """As on a system without libzstd."""
+    core.use_zstd(None)
+    yield
+    core.use_zstd(codecs.LIBZSTD)
 
 
 def prefix(packed: bytes, size: int, reach: int) -> bytes:
@@ -90,7 +100,7 @@ def data(request: pytest.FixtureRequest) -> bytes:
 
 
 def test_rows_of_large_pages_come_from_a_prefix(
-    data: bytes, monkeypatch: pytest.MonkeyPatch
+    data: bytes, monkeypatch: pytest.MonkeyPatch, no_library: None
 ) -> None:
     fill, step = prefix_of("zstd")
     assert fill is not None
@@ -116,7 +126,7 @@ def test_rows_of_large_pages_come_from_a_prefix(
 
 
 def test_damage_in_a_prefix_is_told_as_damage_of_the_page(
-    data: bytes, monkeypatch: pytest.MonkeyPatch
+    data: bytes, monkeypatch: pytest.MonkeyPatch, no_library: None
 ) -> None:
     def broken(packed: memoryview, size: int, out: Any) -> None:
         raise CoreError(codecs.CORRUPT, None, "not this way")

@@ -1,0 +1,216 @@
+/* page_task.c - pages of several leaves opened, unpacked and decoded one right after the other. What is unpacked lies in the same
+ * memory each time, still in the processor's caches. */
+#include "../pages.h"
+#include "base.h"
+
+#if !defined(_WIN32)
+#include <pthread.h>
+#include <stdatomic.h>
+#endif
+
+#define MOST_HELPERS ((size_t)7) /* a page is the least that a thread is given */
+
+enum { DATA = 0, DICTIONARY = 2, DATA_V2 = 3 }; /* parquet.thrift, PageType */
+enum { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, RLE_DICTIONARY = 8 }; /* Encoding */
+
+ps_status ps_page_open(const ps_page_header *h, const uint8_t *data, size_t body,
+                       bool always_compressed, bool levels_only, ps_page *page,
+                       ps_packed *packed, ps_error *err) {
+    size_t levels = 0, length = (size_t)h->compressed_size, size = (size_t)h->uncompressed_size;
+    page->version = h->type == DATA ? 1 : 2;
+    page->encoding = (int32_t)h->encoding;
+    page->num_values = h->num_values;
+    if (h->type == DATA) {
+        page->def_encoding = (int32_t)h->def_encoding;
+        page->rep_encoding = (int32_t)h->rep_encoding;
+        page->num_nulls = page->num_rows = -1;
+    } else {
+        levels = (size_t)(h->rep_length + h->def_length);
+        if (levels > length || levels > size)
+            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "levels of %zu bytes in a page of %zu",
+                           levels, length);
+        page->def_encoding = page->rep_encoding = RLE;
+        page->num_nulls = h->num_nulls == INT64_MIN ? -1 : h->num_nulls;
+        page->num_rows = h->num_rows;
+        page->levels = data + body;
+        page->rep_length = (size_t)h->rep_length;
+        page->def_length = (size_t)h->def_length;
+        length -= levels;
+        size -= levels;
+    }
+    const bool stored = h->type != DATA && ((h->is_compressed == 0 && !always_compressed) ||
+                                            (length == 0 && size == 0));
+    if (stored && length != size)
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "%zu bytes of values, %zu declared", length,
+                       size);
+    *packed = (ps_packed){.at = body + levels, .length = length, .size = size};
+    packed->plain = stored || (levels_only && h->type != DATA);
+    if (packed->plain) {
+        page->body = data + packed->at;
+        page->length = stored ? length : 0;
+    }
+    return PS_OK;
+}
+
+size_t ps_page_reach(const ps_leaf *leaf, const ps_page *page, size_t size, size_t step) {
+    const size_t reach = ps_leaf_reach(leaf, page, size);
+    /* it would decode as much */
+    return reach < size && (reach - 1) / step == (size - 1) / step ? size : reach;
+}
+
+/* ---- tasks -------------------------------------------------------------------------------- */
+
+typedef struct space {
+    uint8_t *data;
+    size_t capacity;
+} space;
+
+typedef struct spaces {
+    space page, dictionary;
+} spaces;
+
+static bool make(space *room, size_t size) {
+    if (size <= room->capacity) return true;
+    if (room->data) ps_buffer_free(room->data, room->capacity);
+    room->capacity = (size + 63) & ~(size_t)63;
+    room->data = ps_buffer_new(room->capacity);
+    if (!room->data) room->capacity = 0;
+    return room->data != NULL;
+}
+
+static bool is_sound(const ps_page_task *t, const ps_page_header *h, const uint8_t *body) {
+    if (h->uncompressed_size > t->max_page) return false;
+    return h->crc == INT64_MIN ||
+           ps_crc32(0, body, (size_t)h->compressed_size) == (uint32_t)h->crc;
+}
+
+/* The first `reach` of the bytes that a page holds, where they lie, or in a room. */
+static const uint8_t *unpacked(const ps_page_task *t, const ps_packed *packed,
+                               const uint8_t *data, size_t reach, space *room) {
+    const uint8_t *from = data + packed->at;
+    if (t->codec == PS_CODEC_NONE) return packed->length == packed->size ? from : NULL;
+    if (ps_inflate_fits(t->codec, from, packed->length, packed->size, NULL) != PS_OK ||
+        !make(room, reach ? reach : 1) ||
+        ps_inflate(t->codec, from, packed->length, room->data, packed->size, reach, NULL) !=
+            PS_OK)
+        return NULL;
+    return room->data;
+}
+
+static bool take_dictionary(const ps_page_task *t, space *room) {
+    ps_page_header h;
+    if (ps_page_header_read(t->dictionary, t->dictionary_length, &h, NULL) != PS_OK)
+        return false;
+    const size_t body = (size_t)h.header_length;
+    if (h.type != DICTIONARY || body + (size_t)h.compressed_size != t->dictionary_length ||
+        (h.encoding != PLAIN && h.encoding != PLAIN_DICTIONARY) ||
+        !is_sound(t, &h, t->dictionary + body))
+        return false;
+    const ps_packed packed = {
+        .at = body, .length = (size_t)h.compressed_size, .size = (size_t)h.uncompressed_size};
+    const uint8_t *plain = unpacked(t, &packed, t->dictionary, packed.size, room);
+    return plain &&
+           ps_leaf_dictionary(t->leaf, plain, packed.size, h.num_values, NULL) == PS_OK;
+}
+
+static bool take(ps_leaf *leaf, const ps_page *page) {
+    ps_take state = PS_TAKE_PAGE;
+    return ps_leaf_page(leaf, page, NULL) == PS_OK &&
+           ps_leaf_take(leaf, &state, NULL) == PS_OK && state == PS_TAKE_DONE;
+}
+
+static ps_task_state begin(ps_page_task *t, spaces *rooms) {
+    ps_page_header h;
+    ps_page page = {
+        .first_row = t->first_row, .index_rows = t->nested ? t->rows : -1, .whole = true};
+    ps_packed packed;
+    if (t->codec == PS_CODEC_OTHER ||
+        ps_leaf_begin(t->leaf, &t->selection, INT64_MAX, t->hint, NULL) != PS_OK ||
+        ps_page_header_read(t->data, t->length, &h, NULL) != PS_OK)
+        return PS_TASK_ANEW;
+    if (t->chunk && h.type == DICTIONARY) {
+        const size_t all = (size_t)h.header_length + (size_t)h.compressed_size;
+        if (all > t->length) return PS_TASK_ANEW;
+        t->dictionary = t->data;
+        t->dictionary_length = all;
+        t->data += all;
+        t->length -= all;
+        if (ps_page_header_read(t->data, t->length, &h, NULL) != PS_OK) return PS_TASK_ANEW;
+    }
+    const size_t body = (size_t)h.header_length;
+    if ((h.type != DATA && h.type != DATA_V2) ||
+        body + (size_t)h.compressed_size != t->length || h.num_values > t->max_values ||
+        (!t->nested && h.num_values != t->rows))
+        return PS_TASK_ANEW;
+    if (h.encoding == PLAIN_DICTIONARY || h.encoding == RLE_DICTIONARY) {
+        if (!t->levels_only) {
+            if (!t->dictionary) return PS_TASK_DICTIONARY;
+            t->dictionary_used = true;
+            if (!take_dictionary(t, &rooms->dictionary)) return PS_TASK_ANEW;
+        }
+    } else if (t->codes_only) {
+        return PS_TASK_ANEW;
+    }
+    if (!is_sound(t, &h, t->data + body) ||
+        ps_page_open(&h, t->data, body, t->always_compressed, t->levels_only, &page, &packed,
+                     NULL) != PS_OK)
+        return PS_TASK_ANEW;
+    if (packed.plain) return take(t->leaf, &page) ? PS_TASK_DONE : PS_TASK_ANEW;
+    size_t reach = packed.size;
+    if (t->codec != PS_CODEC_NONE) reach = ps_page_reach(t->leaf, &page, packed.size, t->step);
+    page.partial = reach < packed.size;
+    page.length = reach;
+    page.body = unpacked(t, &packed, t->data, reach, &rooms->page);
+    return page.body && take(t->leaf, &page) ? PS_TASK_DONE : PS_TASK_ANEW;
+}
+
+static void run(ps_page_task *t, spaces *rooms) {
+    t->dictionary_used = false;
+    t->state = begin(t, rooms);
+    if (t->state == PS_TASK_DONE && ps_leaf_finish(t->leaf, &t->column, NULL) != PS_OK) {
+        ps_column *c = &t->column;
+        if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
+        if (c->offsets) ps_buffer_free(c->offsets, c->offsets_capacity);
+        if (c->values) ps_buffer_free(c->values, c->values_capacity);
+        t->state = PS_TASK_ANEW;
+    }
+    ps_leaf_forget(t->leaf);
+    if (t->dictionary_used) /* its memory goes with the rooms */
+        (void)ps_leaf_dictionary(t->leaf, (const uint8_t *)"", 0, 0, NULL);
+}
+
+typedef struct shared_work {
+    ps_page_task *tasks;
+    size_t n;
+#if !defined(_WIN32)
+    _Atomic size_t next;
+#else
+    size_t next;
+#endif
+} shared_work;
+
+static void *work(void *given) {
+    shared_work *share = given;
+    spaces rooms = {0};
+    for (size_t i; (i = share->next++) < share->n;) run(&share->tasks[i], &rooms);
+    if (rooms.page.data) ps_buffer_free(rooms.page.data, rooms.page.capacity);
+    if (rooms.dictionary.data) ps_buffer_free(rooms.dictionary.data, rooms.dictionary.capacity);
+    return NULL;
+}
+
+void ps_page_tasks(ps_page_task *tasks, size_t n, size_t threads) {
+    shared_work share = {.tasks = tasks, .n = n};
+#if !defined(_WIN32)
+    pthread_t helpers[MOST_HELPERS];
+    size_t helping = 0, wanted = threads < n ? threads : n;
+    /* where none can be started this thread does it all */
+    while (helping + 1 < wanted && helping < MOST_HELPERS &&
+           pthread_create(&helpers[helping], NULL, work, &share) == 0)
+        helping++;
+    work(&share);
+    while (helping) pthread_join(helpers[--helping], NULL);
+#else
+    (void)threads;
+    work(&share);
+#endif
+}

@@ -1,0 +1,132 @@
+/* zstd.c - pages of codec ZSTD by the libzstd of this system; contexts are kept for whoever decodes next. */
+#include "zstd.h"
+
+#include "base.h"
+
+#if !defined(_WIN32)
+#include <stdatomic.h>
+
+#define MAGIC      0xFD2FB528u
+#define SESSION    1 /* ZSTD_reset_session_only */
+#define CONTEXTS   64
+#define MOST_RATIO 40000 /* a repeated-byte block of 128 KiB takes four bytes */
+#define KEPT       ((size_t)4 << 20)
+
+struct ps_zstd_home {
+    ps_zstd library;
+    bool ready;
+    /* A context is of one thread at a time: who takes it leaves nothing in its place. */
+    _Atomic(void *) contexts[CONTEXTS];
+};
+
+static ps_zstd_home own;
+static ps_zstd_home *shared = &own;
+
+static void *borrow(void) {
+    for (int i = 0; i < CONTEXTS; i++) {
+        if (!atomic_load_explicit(&shared->contexts[i], memory_order_relaxed)) continue;
+        void *context = atomic_exchange_explicit(&shared->contexts[i], NULL,
+                                                 memory_order_acquire);
+        if (context) return context;
+    }
+    return shared->library.create();
+}
+
+static void give_back(void *context) {
+    for (int i = 0; i < CONTEXTS; i++) {
+        void *none = NULL;
+        if (atomic_compare_exchange_strong_explicit(&shared->contexts[i], &none, context,
+                                                    memory_order_release, memory_order_relaxed))
+            return;
+    }
+    shared->library.free(context);
+}
+
+ps_zstd_home *ps_zstd_own(void) {
+    return &own;
+}
+
+void ps_zstd_share(ps_zstd_home *home) {
+    shared = home;
+}
+
+void ps_zstd_use(const ps_zstd *library) {
+    shared->ready = false;
+    for (int i = 0; i < CONTEXTS; i++) { /* they are of the library of before */
+        void *context = atomic_exchange_explicit(&shared->contexts[i], NULL,
+                                                 memory_order_acquire);
+        if (context) shared->library.free(context);
+    }
+    if (library) shared->library = *library;
+    shared->ready = library != NULL;
+}
+
+bool ps_zstd_ready(void) {
+    return shared->ready;
+}
+
+/* The first bytes of a frame, block by block: no further than they reach. */
+static bool first_bytes(void *context, ps_zstd_in in, ps_zstd_out out) {
+    while (out.pos < out.size) {
+        const size_t before = out.pos + in.pos;
+        const size_t left = shared->library.stream(context, &out, &in);
+        if (shared->library.is_error(left) || (out.pos + in.pos == before)) break;
+        if (left == 0) break; /* the frame is over */
+    }
+    return out.pos == out.size;
+}
+
+bool ps_zstd_fits(const uint8_t *data, size_t length, size_t size) {
+    /* frames of before 0.8, which a library may know, are none of Parquet's */
+    return shared->ready && length >= 8 && ps_load32(data) == MAGIC && size != 0 &&
+           size / MOST_RATIO <= length && shared->library.content_size(data, length) == size &&
+           shared->library.frame_length(data, length) == length;
+}
+
+bool ps_zstd_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
+                    size_t reach) {
+    void *context = borrow();
+    if (!context) return false;
+    bool done;
+    if (reach < size) {
+        done = first_bytes(context, (ps_zstd_in){data, length, 0},
+                           (ps_zstd_out){out, reach, 0});
+        shared->library.reset(context, SESSION);
+        if (size > KEPT) { /* its window is as large */
+            shared->library.free(context);
+            return done;
+        }
+    } else {
+        done = shared->library.decompress(context, out, size, data, length) == size;
+    }
+    give_back(context);
+    return done;
+}
+#else
+ps_zstd_home *ps_zstd_own(void) {
+    return NULL;
+}
+
+void ps_zstd_share(ps_zstd_home *home) {
+    (void)home;
+}
+
+void ps_zstd_use(const ps_zstd *library) {
+    (void)library;
+}
+
+bool ps_zstd_ready(void) {
+    return false;
+}
+
+bool ps_zstd_fits(const uint8_t *data, size_t length, size_t size) {
+    (void)data, (void)length, (void)size;
+    return false;
+}
+
+bool ps_zstd_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
+                    size_t reach) {
+    (void)data, (void)length, (void)out, (void)size, (void)reach;
+    return false;
+}
+#endif
