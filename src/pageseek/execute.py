@@ -40,7 +40,7 @@ RESIDUAL_WEIGHT = 8  # of a byte that is evaluated outside of the kernels, until
 Held = tuple[int, memoryview]  # bytes of a file, and where they begin
 FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
 CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
-SHARED = 1 << 18  # bytes of pages that are worth a second core
+SHARED = 1 << 18  # bytes of pages that are worth another core
 
 
 def _place(kept: Held) -> int:
@@ -194,13 +194,12 @@ class GroupScan:
         readers = [self._reader(part, not tested, coded) for part in parts]
         size = self._fetch(readers, ranges)
         crew = self._fetcher.crew
-        if size < SHARED:
-            read_ahead(readers, 1)
-        elif crew is None:
-            read_ahead(readers, self._fetcher.threads)
+        helpers = min(size // SHARED, len(readers) - 1)
+        if crew is None:
+            read_ahead(readers, 1 + min(helpers, self._fetcher.threads - 1))
         else:
-            with crew.idle(len(readers) - 1) as helpers:
-                read_ahead(readers, 1 + helpers)
+            with crew.idle(helpers) as idle:
+                read_ahead(readers, 1 + idle)
         if crew is None or len(readers) == 1 or size < SHARED:
             found = [reader.read() for reader in readers]
         else:

@@ -32,7 +32,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads are given what is too small to be worth one, too."""
     monkeypatch.setattr(plan, "SMALL", 0)
     monkeypatch.setattr(plan, "PIECE", 0)
-    monkeypatch.setattr(execute, "SHARED", 0)
+    monkeypatch.setattr(execute, "SHARED", 1)
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +203,8 @@ import atexit, sys, threading, time
 import pageseek as ps
 from pageseek import execute, plan
 
-plan.SMALL = plan.PIECE = execute.SHARED = 0
+plan.SMALL = plan.PIECE = 0
+execute.SHARED = 1
 
 def count(**options):
     return ps.read_table(sys.argv[1], ["row", "share", "odd"], threads=2, **options).num_rows

@@ -57,7 +57,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """However small the work is, it is shared."""
     monkeypatch.setattr(plan, "SMALL", 0)
     monkeypatch.setattr(plan, "PIECE", 0)
-    monkeypatch.setattr(execute, "SHARED", 0)
+    monkeypatch.setattr(execute, "SHARED", 1)
 
 
 def settled(check: Callable[[], bool], seconds: float = 10) -> bool:

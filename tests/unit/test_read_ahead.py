@@ -142,7 +142,7 @@ def test_chunks_of_one_page(
 @pytest.mark.parametrize("page_rows", [500, ROWS])
 def test_by_several_threads(threads: int, page_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     table, data = make("zstd", "1.0", page_rows)
-    monkeypatch.setattr(execute, "SHARED", 0)
+    monkeypatch.setattr(execute, "SHARED", 1)
     used: list[int] = []
     begin = execute.read_ahead
 
@@ -155,7 +155,7 @@ def test_by_several_threads(threads: int, page_rows: int, monkeypatch: pytest.Mo
         found = ps.read_table(data, filter=ps.col("key") == row, threads=threads)
         assert found.equals(table.slice(row, 1))
     assert ps.read_table(data, threads=threads).equals(table)
-    assert max(used) == threads
+    assert max(used) == min(threads, table.num_columns)
 
 
 def test_idle_cores_are_lent_and_given_back() -> None:
