@@ -232,7 +232,9 @@ class ParquetFile(FooterFile):
         for (leaf, chunk), (_, start, _), state, found in zip(
             places, wanted, states, made, strict=True
         ):
-            why = self.why_altered(state, chunk.offset_index_offset)
+            why = None
+            if state != core.SUM_FITS:
+                why = self.why_altered(state, chunk.offset_index_offset)
             if why is None and isinstance(found, CoreError):
                 why = found.message
             elif (

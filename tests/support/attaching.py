@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pageseek._core import build
 
 import pageseek as ps
-from pageseek._core import build
 from pageseek.embedded import KEY
 from pageseek.index.attach import new_footer
 from pageseek.types import ABSENT

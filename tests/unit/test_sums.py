@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pageseek._core import bloom as bloom_core
 
 import pageseek as ps
-from pageseek._core import bloom as bloom_core
 from pageseek.embedded import KEY, directory
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import driver
@@ -179,7 +179,11 @@ def test_the_index_of_another_chunk_is_found_out(tmp_path: Path, part: str) -> N
     data = {"a": np.arange(n) % 200 + 10**6, "b": np.arange(n) % 200 + 2 * 10**6}
     first = ["x" * 60] * n  # so that the offsets of both have as many digits
     rows = pa.table({"first": first, **data})
-    knobs: dict[str, Any] = {"max_rows_per_page": 50, "use_dictionary": False, "compression": "none"}
+    knobs: dict[str, Any] = {
+        "max_rows_per_page": 50,
+        "use_dictionary": False,
+        "compression": "none",
+    }
     pq.write_table(rows, path, **knobs)
     ps.index.attach(path, in_place=True)
     content, found = path.read_bytes(), places(path, part)
