@@ -13,5 +13,6 @@ ps_sum ps_sum_check(const uint8_t *data, size_t length, uint64_t chunk_start) {
         return PS_SUM_NONE;
     const size_t at = length - 9;
     const uint64_t found = ps_xxh64(data, at) ^ chunk_start;
-    return ps_load64(data + at) == found && data[length - 1] == 0 ? PS_SUM_FITS : PS_SUM_DIFFERS;
+    return ps_load64(data + at) == found && data[length - 1] == 0 ? PS_SUM_FITS
+                                                                  : PS_SUM_DIFFERS;
 }

@@ -235,15 +235,10 @@ class ParquetFile(FooterFile):
             why = None
             if state != core.SUM_FITS:
                 why = self.why_altered(state, chunk.offset_index_offset)
-            if why is None and isinstance(found, CoreError):
-                why = found.message
-            elif (
-                why is None
-                and found is not None
-                and found.start > start
-                and not may_have_dictionary(chunk)
-            ):
-                why = "its first page is not the first of the chunk"
+            if isinstance(found, CoreError):
+                why, found = why or found.message, None
+            elif found is not None and found.start > start and not may_have_dictionary(chunk):
+                why = why or "its first page is not the first of the chunk"
             if why is not None:
                 self._ignored("offset", row_group, leaf, why, report)
                 found = None

@@ -23,6 +23,8 @@ from pageseek.chunks import chunk_range
 from pageseek.distinct import COMPLETE, NANS, NULLS, Distinct
 from pageseek.distinct import KIND as DISTINCT
 from pageseek.embedded import (
+    BLOOM,
+    PAGE_INDEX,
     Directory,
     DoubtError,
     directory,
@@ -30,7 +32,7 @@ from pageseek.embedded import (
 )
 from pageseek.errors import CoreError, PageseekError
 from pageseek.index import distinct
-from pageseek.index.attach import BLOOM, PAGE_INDEX, PUBLISHED
+from pageseek.index.attach import PUBLISHED
 from pageseek.index.bounds import Order
 from pageseek.index.check_statistics import shown, wrong_encodings, wrong_statistics
 from pageseek.index.each import each_chunk

@@ -236,6 +236,8 @@ def _absent_for_sure(
     assert length is not None and size is not None
     _refuse_large(site, size)
     head, at = length - size, _places(hashes, size)
+    bits: bytes | memoryview
+    sums: bytes | memoryview
     if _by_blocks(place.total, hashes):
         numbers, kept = np.unique(at // piece, return_inverse=True)
         at = (kept * piece + at % piece).astype(np.uint64)
