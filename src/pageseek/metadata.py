@@ -5,6 +5,7 @@ Sources: parquet.thrift (ColumnIndex, OffsetIndex), PageIndex.md.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,11 @@ from pageseek.sums import ALTERED, GONE
 from pageseek.types import ABSENT, L_UNKNOWN, Options, logical_of
 
 WHOLE = -1  # in the place of a row group, or of a column: all
+ENTRY = 256  # bytes, about, of an entry of the directory that is kept
+
+
+def _offset(one: Pointer) -> int:
+    return one.offset
 
 
 class ParquetFile(FooterFile):
@@ -105,15 +111,18 @@ class ParquetFile(FooterFile):
 
     @lazy
     def _summed(self) -> Directory | None:
-        """What was attached with checksums; None where nothing was, or nobody can tell."""
+        """What was attached with checksums, by its place; None where nothing was, or nobody can tell."""
         if KEY not in self.key_value_metadata:
             return None
         try:
             found = directory(self)
         except DoubtError:  # who asks for the other indexes will say so
             return None
-        summed = () if found is None else tuple(one for one in found.pointers if one.sums)
-        return Directory(0, summed, chunks=found.chunks) if found and summed else None
+        summed = [one for one in found.pointers if one.sums] if found is not None else []
+        if found is None or not summed:
+            return None
+        self._parsed += ENTRY * len(summed)
+        return Directory(0, tuple(sorted(summed, key=_offset)), chunks=found.chunks)
 
     @lazy
     def has_copied_entries(self) -> bool:
@@ -129,8 +138,10 @@ class ParquetFile(FooterFile):
         """The entry that says that what lies at some byte was attached with checksums; None where none does."""
         if self._summed is None:
             return None
-        found = (one for one in self._summed.pointers if one.kind == kind and one.holds(offset))
-        return next(found, None)
+        entries = self._summed.pointers
+        at = bisect_right(entries, offset, key=_offset) - 1  # none reaches into the next
+        one = entries[at] if at >= 0 else None
+        return one if one is not None and one.kind == kind and one.holds(offset) else None
 
     def why_altered(self, state: int, offset: int) -> str | None:
         """Why the bytes of a page index at `offset` are not those that were attached; None where they are, or were not

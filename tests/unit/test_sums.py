@@ -461,18 +461,23 @@ def test_filters_of_the_earlier_form_are_used(filtered: Path, tmp_path: Path) ->
     assert ps.index.verify(path).ok
 
 
-@pytest.mark.parametrize("sums", [0, 31, 33, 1023, 1 << 40, -1024, "1024", None, 2.5])
+@pytest.mark.parametrize("sums", [0, 31, 33, 1023, 32, 1 << 40, -1024, True, "1024", None, 2.5])
 def test_an_entry_whose_sums_make_no_sense(
     filtered: Path, tmp_path: Path, sums: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of numbers the filters are doubtful; anything else is no entry, and the filters are of nobody."""
     monkeypatch.setattr(driver, "DOUBT", 0)
     path = tmp_path / "x.parquet"
     path.write_bytes(filtered.read_bytes())
     with_directory(path, lambda one: one.update(sums=sums))
     data = path.read_bytes()
-    Asked(data, ps.col("id") == 3, ["bloom_filter"]).notes(data)
+    notes = Asked(data, ps.col("id") == 3, ["bloom_filter"]).notes(data)
+    number = isinstance(sums, int) and sums != 0
+    assert len(notes) == (2 if number else 0)
+    assert all("Bloom filter ignored: " in note and "checksum" in note for note in notes)
     assert ps.index.list(path)
-    ps.index.verify(path)
+    findings = ps.index.verify(path).findings
+    assert len(findings) == (2 if number else 0 if sums == 0 else 1)
 
 
 # ---- what else knows of them

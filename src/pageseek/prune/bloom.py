@@ -240,7 +240,7 @@ def _absent_for_sure(
     sums: bytes | memoryview
     if _by_blocks(place.total, hashes):
         numbers, kept = np.unique(at // piece, return_inverse=True)
-        at = (kept * piece + at % piece).astype(np.uint64)
+        at = kept.astype(np.uint64) * piece + at % piece
         pieces = [(i * piece, min(piece, size - i * piece)) for i in numbers.tolist()]
         wanted = [(offset, head)]
         wanted += [(offset + head + begin, nbytes) for begin, nbytes in pieces]
