@@ -21,6 +21,7 @@ cdef extern from "pageseek.h" nogil:
         size_t values_size
         const void *offsets
     uint64_t ps_xxh64(const uint8_t *, size_t)
+    void ps_xxh64_pieces(const uint8_t *, size_t, size_t, uint64_t, uint8_t *)
     ps_status ps_bloom_header_read(const uint8_t *, size_t, size_t *, size_t *, ps_error *)
     ps_status ps_bloom_hashable(const ps_leaf_spec *, ps_error *)
     ps_status ps_bloom_hashes(const ps_leaf_spec *, const ps_values *, uint64_t *, size_t *, ps_error *)
@@ -154,3 +155,27 @@ def xxh64(data):
     with nogil:
         found = ps_xxh64(held.data, held.size)
     return found
+
+
+def pieces(data, size_t piece, uint64_t key):
+    """XXH64 of each piece of so many bytes, the last one maybe shorter, XOR the key.
+
+    Returns
+    -------
+    bytes
+        uint64 each, little endian.
+
+    Raises
+    ------
+    CoreError
+        Pieces of no bytes: INVALID.
+    """
+    cdef Held held = Held(data)
+    cdef uint8_t *out
+    if piece == 0:
+        raise CoreError(<int>PS_INVALID, None, "pieces of no bytes")
+    made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>((held.size // piece + (held.size % piece != 0)) * 8))
+    out = <uint8_t *>PyBytes_AsString(made)
+    with nogil:
+        ps_xxh64_pieces(held.data, held.size, piece, key, out)
+    return made

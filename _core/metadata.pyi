@@ -5,6 +5,10 @@ from typing_extensions import Buffer
 from pageseek.errors import CoreError as CoreError
 
 ABSENT: int
+SUM_FIELD: bytes
+SUM_NONE: int
+SUM_FITS: int
+SUM_DIFFERS: int
 TRUNCATED: int
 CORRUPT: int
 LIMIT: int
@@ -111,4 +115,5 @@ def offset_indexes(
     ]
     | CoreError
 ]: ...
+def sums(found: Sequence[tuple[Buffer, int, int]]) -> bytes: ...
 def page_header(data: Buffer, at: int = 0) -> bytes: ...

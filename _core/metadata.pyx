@@ -66,9 +66,14 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_offset_index_read(const uint8_t *, size_t, size_t, ps_offset_index *, ps_error *)
     ps_status ps_offset_index_check(const ps_offset_index *, int64_t, int64_t, int64_t, ps_error *)
     void ps_offset_index_clear(ps_offset_index *)
+    int PS_SUM_FIELD, PS_SUM_NONE, PS_SUM_FITS, PS_SUM_DIFFERS
+    const uint8_t *ps_sum_field
+    int ps_sum_check(const uint8_t *, size_t, uint64_t)
     ps_status ps_page_header_read(const uint8_t *, size_t, ps_page_header *, ps_error *)
 
 ABSENT = INT64_MIN
+SUM_FIELD = PyBytes_FromStringAndSize(<const char *>ps_sum_field, PS_SUM_FIELD)
+SUM_NONE, SUM_FITS, SUM_DIFFERS = PS_SUM_NONE, PS_SUM_FITS, PS_SUM_DIFFERS
 TRUNCATED, CORRUPT, LIMIT, UNSUPPORTED, NOMEM, INVALID = range(1, 7)
 
 SCHEMA_FIELDS = tuple("""
@@ -462,6 +467,31 @@ def offset_indexes(found, int64_t num_rows, *, size_t max_arena=1 << 30):
         finally:
             ps_offset_index_clear(&o)
     return out
+
+
+def sums(found):
+    """Whether ColumnIndexes and OffsetIndexes end with their checksum (docs/format.md).
+
+    Parameters
+    ----------
+    found : sequence of (data, chunk_start, chunk_end)
+        As of `offset_indexes`; the last is not looked at.
+
+    Returns
+    -------
+    bytes
+        Of each SUM_NONE, SUM_FITS or SUM_DIFFERS.
+    """
+    cdef _Call call
+    cdef int64_t start
+    cdef int state
+    cdef bytearray out = bytearray()
+    for data, first, _ in found:
+        call, start = _Call(data), first
+        with nogil:
+            state = ps_sum_check(call.data, call.size, <uint64_t>start)
+        out.append(state)
+    return bytes(out)
 
 
 def page_header(data, size_t at=0):

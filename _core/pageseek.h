@@ -193,6 +193,13 @@ typedef struct ps_offset_index {
     int64_t *offset, *compressed_size, *first_row; /* n_pages each */
     int64_t *unencoded_bytes;                      /* n_pages, or NULL when absent */
 } ps_offset_index;
+/* The checksum with which an attached ColumnIndex or OffsetIndex ends (docs/format.md): a field, XXH64 of all bytes before
+ * it XOR the first byte of the chunk, the stop. */
+enum { PS_SUM_FIELD = 21, PS_SUM_END = PS_SUM_FIELD + 8 + 1 };
+extern const uint8_t ps_sum_field[PS_SUM_FIELD];
+typedef enum ps_sum { PS_SUM_NONE, PS_SUM_FITS, PS_SUM_DIFFERS } ps_sum;
+ps_sum ps_sum_check(const uint8_t *data, size_t length, uint64_t chunk_start);
+
 /* Structure only: whether the locations make sense is ps_offset_index_check's question. */
 ps_status ps_offset_index_read(const uint8_t *data, size_t length, size_t max_arena,
                                ps_offset_index *out, ps_error *err);
@@ -584,6 +591,10 @@ enum {
 
 /* XXH64 with seed 0. */
 uint64_t ps_xxh64(const uint8_t *data, size_t length);
+/* The same of each piece of so many bytes (not 0), the last one maybe shorter, XOR the key: 8 bytes of `out` each, little
+ * endian. */
+void ps_xxh64_pieces(const uint8_t *data, size_t length, size_t piece, uint64_t key,
+                     uint8_t *out);
 
 /* A BloomFilterHeader; the bitset of *num_bytes, a positive multiple of a block, follows it. PS_TRUNCATED: come
  * again with more bytes. PS_UNSUPPORTED: another algorithm, hash or compression than the format has today. */

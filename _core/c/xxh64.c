@@ -1,4 +1,4 @@
-/* xxh64.c - XXH64 with seed 0, the hash of Bloom filters (xxhash_spec.md, version 0.1.1). */
+/* xxh64.c - XXH64 with seed 0, the hash of Bloom filters and of checksums (xxhash_spec.md, version 0.1.1). */
 #include "base.h"
 
 static const uint64_t P1 = 0x9e3779b185ebca87u, P2 = 0xc2b2ae3d27d4eb4fu,
@@ -35,4 +35,13 @@ uint64_t ps_xxh64(const uint8_t *data, size_t length) {
     h = (h ^ h >> 33) * P2;
     h = (h ^ h >> 29) * P3;
     return h ^ h >> 32;
+}
+
+void ps_xxh64_pieces(const uint8_t *data, size_t length, size_t piece, uint64_t key,
+                     uint8_t *out) {
+    for (size_t at = 0; at < length; at += piece, out += 8) {
+        const size_t left = length - at;
+        ps_store64(out, ps_xxh64(data + at, left < piece ? left : piece) ^ key);
+        if (left <= piece) return;
+    }
 }

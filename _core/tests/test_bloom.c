@@ -28,6 +28,24 @@ static void test_hash(void) {
     }
 }
 
+static void test_pieces(void) {
+    uint8_t data[100];
+    for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)(i * 37);
+    const size_t pieces[] = {1, 32, 33, 50, 100, 101, SIZE_MAX};
+    for (size_t k = 0; k < sizeof pieces / sizeof pieces[0]; k++) {
+        const size_t piece = pieces[k], n = piece < 100 ? (100 + piece - 1) / piece : 1;
+        copy c = exact(data, sizeof data);
+        uint8_t *out = malloc(8 * n); /* so that one too many is seen */
+        ps_xxh64_pieces(c.data, sizeof data, piece, 0x1234, out);
+        for (size_t i = 0; i < n; i++) {
+            const size_t left = 100 - i * piece, size = left < piece ? left : piece;
+            CHECK(ps_load64(out + 8 * i) == (ps_xxh64(data + i * piece, size) ^ 0x1234));
+        }
+        free(out), free(c.block);
+    }
+    ps_xxh64_pieces(data, 0, 32, 1, NULL);
+}
+
 /* ---- header ------------------------------------------------------------------------------ */
 
 static void member(bytes *b, int id) {
@@ -220,6 +238,7 @@ static void test_blocks(void) {
 
 int main(void) {
     test_hash();
+    test_pieces();
     test_header();
     test_numbers();
     test_decimals();

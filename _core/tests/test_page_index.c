@@ -150,8 +150,37 @@ static void test_offset_index_check(void) {
         CHECK_INT(check_pages(bad[i], 2, 10, 4, 50), PS_CORRUPT);
 }
 
+static void test_sums(void) {
+    static bytes b;
+    column_index(&b, 40, 40, 40, 5, 1);
+    CHECK_INT(ps_sum_check(b.at, b.n, 77), PS_SUM_NONE);
+    b.n--; /* its stop */
+    for (size_t i = 0; i < PS_SUM_FIELD; i++) byte(&b, ps_sum_field[i]);
+    const uint64_t sum = ps_xxh64(b.at, b.n) ^ 77;
+    for (int i = 0; i < 8; i++) byte(&b, (int)(sum >> 8 * i & 0xff));
+    byte(&b, 0);
+    CHECK_INT(ps_sum_check(b.at, b.n, 77), PS_SUM_FITS);
+    CHECK_INT(ps_sum_check(b.at, b.n, 78), PS_SUM_DIFFERS);
+    ps_column_index c; /* a field like any that is not known */
+    CHECK_INT(ps_column_index_read(b.at, b.n, 1 << 16, &c, &err), PS_OK);
+    CHECK_INT(c.n_pages, 40);
+    ps_column_index_clear(&c);
+    for (size_t i = 0; i < 8 * b.n; i++) { /* every bit */
+        b.at[i / 8] ^= (uint8_t)(1 << i % 8);
+        const bool field = i / 8 >= b.n - PS_SUM_END && i / 8 < b.n - 9;
+        CHECK_INT(ps_sum_check(b.at, b.n, 77), field ? PS_SUM_NONE : PS_SUM_DIFFERS);
+        b.at[i / 8] ^= (uint8_t)(1 << i % 8);
+    }
+    for (size_t n = 0; n < b.n; n++) { /* cut */
+        copy x = exact(b.at, n);
+        CHECK(ps_sum_check(x.data, n, 77) != PS_SUM_FITS);
+        free(x.block);
+    }
+}
+
 int main(void) {
     test_column_index();
+    test_sums();
     test_column_index_against_pages();
     test_bounds_of_chunks();
     test_offset_index_check();

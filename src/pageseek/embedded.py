@@ -27,6 +27,7 @@ VERSION = 1  # of what is written under the key
 MAGIC = b"PSX1"
 HEAD = 16  # bytes: magic, four of zero, and the fingerprint of the chunks
 LONGEST = 1 << 20  # bytes of the value that are looked at
+PAGE_INDEX, BLOOM = "page_index", "bloom"  # kinds that Parquet itself knows
 FREE = "free"  # kind of bytes whose index was taken out or replaced
 _CHUNK = [
     Chunk._fields.index(name)
@@ -43,7 +44,9 @@ class DoubtError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Where the bytes of an index lie. Of one that Parquet itself knows, whose places the column chunks tell, that is all.
+    """Where the bytes of an index lie. Of one that Parquet itself knows, whose places the column chunks tell, that is all
+    but for its `sums` (sums.py): True where page indexes end with one, of Bloom filters the bytes that each is of; 0
+    where there are none.
 
     `leaf`: the path of its column. `checksum`: of the bytes. `chunks`: the fingerprint of the column chunks that it was
     built from.
@@ -58,6 +61,7 @@ class Pointer:
     logical: str = ""
     checksum: int = 0
     chunks: int = 0
+    sums: int = 0
 
     def holds(self, offset: int) -> bool:
         """Whether a byte of the file is one of these."""
@@ -74,6 +78,8 @@ class Pointer:
             "offset": self.offset,
             "length": self.length,
         }
+        if self.sums:
+            made["sums"] = self.sums
         if self.leaf is not None:
             made |= {
                 "leaf": list(self.leaf),
@@ -182,10 +188,13 @@ def _pointer(one: Any, end: int) -> Pointer:
                 f"{length} bytes at byte {offset}, which do not lie before the footer: the file was written anew, or cut"
             )
         if "leaf" not in one:
-            return Pointer(kind, version, offset, length)
+            sums = one.get("sums", 0)
+            if type(sums) not in (bool, int):
+                raise DoubtError("its entry is damaged")
+            return Pointer(kind, version, offset, length, sums=sums)
         leaf, types = _names(one["leaf"]), (one["physical"], one["logical"])
-        sums = int(one["xxh64"], 16), int(one["chunks"], 16)
-        return Pointer(kind, version, offset, length, leaf, *types, *sums)
+        checksum, chunks = int(one["xxh64"], 16), int(one["chunks"], 16)
+        return Pointer(kind, version, offset, length, leaf, *types, checksum, chunks)
     except (KeyError, TypeError, ValueError) as error:
         raise DoubtError("its entry is damaged") from error
 

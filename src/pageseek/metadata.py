@@ -5,27 +5,43 @@ Sources: parquet.thrift (ColumnIndex, OffsetIndex), PageIndex.md.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pageseek._core import metadata as core
 from pageseek.bounds import Bounds
 from pageseek.chunks import chunk_range, may_have_dictionary
 from pageseek.distinct import KIND as LIST
-from pageseek.embedded import DoubtError, directory
-from pageseek.errors import CoreError
+from pageseek.embedded import (
+    KEY,
+    PAGE_INDEX,
+    Directory,
+    DoubtError,
+    Pointer,
+    directory,
+    fingerprint_of_all,
+)
+from pageseek.errors import CoreError, PageseekError
 from pageseek.fetch import Fetcher
 from pageseek.footer_file import FooterFile
 from pageseek.limits import DEFAULT
 from pageseek.page_index import ColumnIndex, OffsetIndex, parse_column_index, parse_offset_indexes
 from pageseek.report import Report
-from pageseek.schema import Leaf
+from pageseek.schema import Leaf, lazy
 from pageseek.statistics import stated_bounds
 from pageseek.storage import Source, Store
+from pageseek.sums import ALTERED, GONE
 from pageseek.types import ABSENT, L_UNKNOWN, Options, logical_of
 
 WHOLE = -1  # in the place of a row group, or of a column: all
+ENTRY = 256  # bytes, about, of an entry of the directory that is kept
+
+
+def _offset(one: Pointer) -> int:
+    return one.offset
 
 
 class ParquetFile(FooterFile):
@@ -90,6 +106,56 @@ class ParquetFile(FooterFile):
             return start
         lists = () if found is None else [one.offset for one in found.pointers if one.kind == LIST]
         return int(min((start, *lists)))
+
+    # -- checksums of what was attached ---------------------------------------------------------
+
+    @lazy
+    def _summed(self) -> Directory | None:
+        """What was attached with checksums, by its place; None where nothing was, or nobody can tell."""
+        if KEY not in self.key_value_metadata:
+            return None
+        try:
+            found = directory(self)
+        except DoubtError:  # who asks for the other indexes will say so
+            return None
+        summed = [one for one in found.pointers if one.sums] if found is not None else []
+        if found is None or not summed:
+            return None
+        self._parsed += ENTRY * len(summed)
+        return Directory(0, tuple(sorted(summed, key=_offset)), chunks=found.chunks)
+
+    @lazy
+    def has_copied_entries(self) -> bool:
+        """Whether entries with checksums are of another file: somebody wrote this one anew, and copied the pair."""
+        if self._summed is None:
+            return False
+        try:
+            return self._summed.chunks not in (None, fingerprint_of_all(self))
+        except PageseekError:
+            return False
+
+    def attached_with_sums(self, kind: str, offset: int) -> Pointer | None:
+        """The entry that says that what lies at some byte was attached with checksums; None where none does."""
+        if self._summed is None:
+            return None
+        entries = self._summed.pointers
+        at = bisect_right(entries, offset, key=_offset) - 1  # none reaches into the next
+        one = entries[at] if at >= 0 else None
+        return one if one is not None and one.kind == kind and one.holds(offset) else None
+
+    def why_altered(self, state: int, offset: int) -> str | None:
+        """Why the bytes of a page index at `offset` are not those that were attached; None where they are, or were not
+        attached with a checksum. `state`: of `core.sums`.
+        """
+        if state == core.SUM_FITS:
+            return None
+        if state == core.SUM_DIFFERS:
+            return ALTERED
+        if self.attached_with_sums(PAGE_INDEX, offset) is None or self.has_copied_entries:
+            return None
+        return GONE
+
+    # -- page index -----------------------------------------------------------------------------
 
     def index_range(
         self, which: str, row_group: int, leaf: Leaf, report: Report | None = None
@@ -172,13 +238,19 @@ class ParquetFile(FooterFile):
                 known[row_group, leaf.index] = None
                 self._ignored("offset", row_group, leaf, "its chunk lies outside the file", report)
         self._parsed += sum([2 * part.nbytes for part, _, _ in wanted])
+        states = core.sums(wanted)
         made = parse_offset_indexes(wanted, self.group_rows[row_group], self.max_metadata_bytes)
-        for (leaf, chunk), (_, start, _), found in zip(places, wanted, made, strict=True):
+        for (leaf, chunk), (_, start, _), state, found in zip(
+            places, wanted, states, made, strict=True
+        ):
+            why = None
+            if state != core.SUM_FITS:
+                why = self.why_altered(state, chunk.offset_index_offset)
             if isinstance(found, CoreError):
-                self._ignored("offset", row_group, leaf, found.message, report)
-                found = None
+                why, found = why or found.message, None
             elif found is not None and found.start > start and not may_have_dictionary(chunk):
-                why = "its first page is not the first of the chunk"
+                why = why or "its first page is not the first of the chunk"
+            if why is not None:
                 self._ignored("offset", row_group, leaf, why, report)
                 found = None
             known[row_group, leaf.index] = found
@@ -245,18 +317,24 @@ class ParquetFile(FooterFile):
         known = bounds and logical_of(leaf.element)[0] != L_UNKNOWN
         if data is not None and offsets is not None and known:
             self._parsed += 3 * data.nbytes  # it is kept, and what is made of it
+            chunk = self._chunk(row_group, leaf)
+            (state,) = core.sums([(data, *chunk_range(chunk))])
+            why = self.why_altered(state, chunk.column_index_offset)
             try:
-                found = parse_column_index(
-                    data,
-                    leaf,
-                    self.form(leaf, options),
-                    self._orders,
-                    offsets,
-                    self.max_metadata_bytes,
-                    counts,
-                )
+                if why is None:
+                    found = parse_column_index(
+                        data,
+                        leaf,
+                        self.form(leaf, options),
+                        self._orders,
+                        offsets,
+                        self.max_metadata_bytes,
+                        counts,
+                    )
             except CoreError as error:
-                self._ignored("column", row_group, leaf, error.message, report)
+                why = error.message
+            if why is not None:
+                self._ignored("column", row_group, leaf, why, report)
         self._column_indexes[row_group, leaf.index, options] = found
         return found
 

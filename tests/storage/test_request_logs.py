@@ -19,7 +19,9 @@ import pytest
 
 import pageseek as ps
 from pageseek.storage import endpoint as endpoints
+from pageseek.sums import PIECE
 from support.asked import Asked, Place
+from support.attaching import with_directory
 from support.distant import GROUPS, PATH, ROWS, Way, content, of_pyarrow, over_http, over_s3, table
 from support.object_server.server import ObjectServer
 from support.page_truth import Pages, Reader, read_pages
@@ -222,6 +224,39 @@ def test_bloom_filters_are_one_wave_of_heads_and_blocks(
     key = of_rows(chunks["key"], *range(12_000, 16_000))
     assert asked.places == sorted(probes + merged(key) + of_rows(chunks["text"], row))
     assert asked.depth == 4  # tail, filters, key, payload
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_attached_bloom_filters_are_one_wave_with_their_checksums(
+    server: ObjectServer, way: Way, known: Model, tmp_path: Path
+) -> None:
+    known(NEAR)
+    data, whole = bloomed(8)
+    path = tmp_path / "b.parquet"
+    # the list lies behind the filters, so that they do not come with the end of the file
+    ps.index.attach(data, bloom={"key": 1e-4}, distinct=["text"], output=path)
+    data = path.read_bytes()
+    with_directory(path, lambda one: one.pop("sums", None))
+    filters = filters_of(data)
+    end = sum(filters[-1]) + 8 * -(-filters[-1][1] // PIECE)
+    asking = ps.col("key") == whole["key"][13_000].as_py()
+    depths = []
+    # of each filter its head, the piece with one block, and the checksum of that
+    for content_, parts, size in ((data, 3, PIECE + 8), (path.read_bytes(), 2, 32)):
+        server.put(PATH, content_)
+        ps.clear_cache()
+        server.log.reset()
+        report = ps.scan(**way(server), filter=asking).explain(analyze=True).to_dict()
+        assert report["rows"]["out"] == 1 and not report["notes"]
+        assert report["row_groups"]["pruned_by"] == {"bloom_filter": 7}
+        asked = Asked(server, PATH)
+        probes = [at for at in asked.places if filters[0][0] <= at[0] and sum(at) <= end]
+        assert len(filters) <= len(probes) <= parts * len(filters)
+        between = len(probes) * (NEAR[0] * NEAR[1]) / 8
+        read = sum(length for _, length in probes)
+        assert len(filters) * size < read <= len(filters) * (20 + size) + between
+        depths.append(asked.depth)
+    assert depths[0] == depths[1]
 
 
 def filters_of(data: bytes) -> list[Place]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import struct
 from array import array
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -75,9 +77,22 @@ def same(a: pa.Table, b: pa.Table) -> bool:
 
 def as_by_others(path: Path) -> None:
     """What was attached has no entry: as where somebody else has put it there."""
+    _with_value(path, None)
+
+
+def with_directory(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Each entry of the directory is changed."""
+    with ps.open(path) as file:
+        said = json.loads(file.key_value_metadata[KEY] or b"")
+    for one in said["indexes"]:
+        change(one)
+    _with_value(path, json.dumps(said).encode())
+
+
+def _with_value(path: Path, value: bytes | None) -> None:
     with ps.open(path) as file:
         places = array("q", [ABSENT]) * (file.num_row_groups * file.num_leaves * build.PLACES)
-        footer = new_footer(file, places, [KEY], [])
+        footer = new_footer(file, places, [KEY], [] if value is None else [(KEY, value)])
         data = path.read_bytes()[: file.footer_start]
     path.write_bytes(data + footer + struct.pack("<I", len(footer)) + b"PAR1")
 

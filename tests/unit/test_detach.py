@@ -97,7 +97,7 @@ def test_indexes_of_others_stay(path: Path, plain: Path) -> None:
         places = struct.pack("<q", -(1 << 63)) * (
             file.num_row_groups * file.num_leaves * build.PLACES
         )
-        entry = b',{"kind":"page_index","version":1,"offset":%d,"length":%d}' % (
+        entry = b',{"kind":"page_index","version":1,"offset":%d,"length":%d,"sums":true}' % (
             theirs.offset,
             theirs.length,
         )

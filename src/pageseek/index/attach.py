@@ -16,11 +16,14 @@ from pageseek import published
 from pageseek._core import build as core
 from pageseek._core.bloom import xxh64
 from pageseek.chunks import Chunk as Record
+from pageseek.chunks import chunk_range
 from pageseek.distinct import KIND as DISTINCT
 from pageseek.distinct import VERSION as DISTINCT_VERSION
 from pageseek.embedded import (
+    BLOOM,
     KEY,
     LONGEST,
+    PAGE_INDEX,
     Directory,
     DoubtError,
     Pointer,
@@ -47,9 +50,10 @@ from pageseek.progress import Watch
 from pageseek.report import Report, format_size
 from pageseek.schema import Leaf
 from pageseek.storage import Store
+from pageseek.sums import PIECE, with_sum
 from pageseek.types import ABSENT
 
-PAGE_INDEX, BLOOM, PUBLISHED = "page_index", "bloom", "distinct_index"
+PUBLISHED = published.KIND
 GONE = -1
 OFFSET_PLACE, COLUMN_PLACE, BLOOM_PLACE = 0, 2, 4  # among those of a chunk (ps_footer_edit)
 LISTED = 256 << 20  # bytes that the values of all columns take together
@@ -390,7 +394,8 @@ class _Writing:
         if made.bloom is not None:
             at = self._target.write(made.bloom)
             self._place(group, leaf.index, BLOOM_PLACE, at, len(made.bloom))
-            self._filters += len(made.bloom)
+            self._target.write(made.bloom_sums)
+            self._filters += self._target.size - at
             self._count(BLOOM, leaf)
         if made.distinct is not None:
             self._join(group, leaf, made.distinct)
@@ -457,7 +462,7 @@ class _Writing:
         """
         if self._filters:  # they lie one behind the other
             start = self._target.size - self._filters
-            self._regions.append(Pointer(BLOOM, 1, start, self._filters))
+            self._regions.append(Pointer(BLOOM, 1, start, self._filters, sums=PIECE))
         self._write_page_indexes()
         for wish in wishes:
             if wish.lists:
@@ -538,20 +543,25 @@ class _Writing:
         self.result.added[DISTINCT, leaf.name] = values.complete
 
     def _write_page_indexes(self) -> None:
-        """All ColumnIndexes, then all OffsetIndexes, as writers lay them."""
+        """All ColumnIndexes, then all OffsetIndexes, as writers lay them; each with its checksum."""
         start = self._target.size
         for group, leaf, made in self._page_indexes:
             if made.column is not None:
-                at = self._target.write(made.column)
-                self._place(group, leaf, COLUMN_PLACE, at, len(made.column))
+                self._write_page_index(group, leaf, COLUMN_PLACE, made.column)
             elif made.offsets is not None:  # an old one may not fit the new offset index
                 self._place(group, leaf, COLUMN_PLACE, GONE, GONE)
         for group, leaf, made in self._page_indexes:
             if made.offsets is not None:
-                at = self._target.write(made.offsets)
-                self._place(group, leaf, OFFSET_PLACE, at, len(made.offsets))
+                self._write_page_index(group, leaf, OFFSET_PLACE, made.offsets)
         if self._target.size > start:
-            self._regions.append(Pointer(PAGE_INDEX, 1, start, self._target.size - start))
+            self._regions.append(
+                Pointer(PAGE_INDEX, 1, start, self._target.size - start, sums=True)
+            )
+
+    def _write_page_index(self, group: int, leaf: int, which: int, made: bytes) -> None:
+        chunk = self._file.chunk(group, self._file.leaves[leaf])
+        made = with_sum(made, chunk_range(chunk)[0])
+        self._place(group, leaf, which, self._target.write(made), len(made))
 
     def _write_footer(
         self, dropped: list[bytes], added: list[tuple[bytes, bytes]], orders: int

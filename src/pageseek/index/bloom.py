@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from pageseek._core import bloom as core
 from pageseek._core import build
+from pageseek.chunks import chunk_range
 from pageseek.errors import UnsupportedError
 from pageseek.index.distinct import check_width
 from pageseek.index.pages import Chunk, Page
 from pageseek.schema import Leaf
+from pageseek.sums import filter_key, of_pieces
 from pageseek.types import (
     BOOLEAN,
     BYTE_ARRAY,
@@ -72,6 +75,7 @@ class BloomBuilder:
 
     def __init__(self, chunk: Chunk, rate: float) -> None:
         self._kind, self._width, self._rate = chunk.kind, chunk.width, rate
+        self._place = chunk_range(chunk.metadata)[0]
         self._half = is_half(chunk.leaf)
         if self._half:  # of zeros both signs are inserted
             self._kind, self._width = K_F16, 0
@@ -84,7 +88,10 @@ class BloomBuilder:
             wide = np.frombuffer(page.values.data, "<f2").astype("<f4")
             self._filter.insert(K_F32, 0, page.values._replace(data=wide))
 
-    def done(self) -> bytes:
-        """Header and bits: as few as the rate allows for the values that there are."""
+    def done(self) -> tuple[bytes, bytes]:
+        """Header and bits, as few as the rate allows for the values that there are, and the checksums of these."""
         self._filter.shrink(self._rate)
-        return bytes(self._filter.to_bytes())
+        made = bytes(self._filter.to_bytes())
+        header, _ = core.header(made)
+        bits = memoryview(made)
+        return made, of_pieces(bits[header:], filter_key(bits[:header], self._place))

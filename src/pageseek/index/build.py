@@ -41,6 +41,7 @@ class Built:
     leaf: Leaf
     page_index: PageIndex | None = None
     bloom: bytes | None = None
+    bloom_sums: bytes = b""
     distinct: GroupValues | None = None
 
 
@@ -79,6 +80,7 @@ def build(file: ParquetFile, chunk: Chunk, wish: Wish, order_given: bool) -> Bui
         return made
     if indexer is not None:
         made.page_index = indexer.done()
-    made.bloom = None if bloom is None else bloom.done()
+    if bloom is not None:
+        made.bloom, made.bloom_sums = bloom.done()
     made.distinct = None if distinct is None else distinct.done()
     return made

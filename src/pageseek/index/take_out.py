@@ -11,14 +11,22 @@ from typing import Any
 from pageseek import published
 from pageseek._core import build as core
 from pageseek.chunks import chunk_range
-from pageseek.embedded import FREE, KEY, Directory, DoubtError, Pointer, merged, uncovered
-from pageseek.index.attach import (
+from pageseek.embedded import (
     BLOOM,
+    FREE,
+    KEY,
+    PAGE_INDEX,
+    Directory,
+    DoubtError,
+    Pointer,
+    merged,
+    uncovered,
+)
+from pageseek.index.attach import (
     BLOOM_PLACE,
     COLUMN_PLACE,
     GONE,
     OFFSET_PLACE,
-    PAGE_INDEX,
     PUBLISHED,
     Attached,
     directory_of,

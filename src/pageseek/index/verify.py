@@ -23,6 +23,8 @@ from pageseek.chunks import chunk_range
 from pageseek.distinct import COMPLETE, NANS, NULLS, Distinct
 from pageseek.distinct import KIND as DISTINCT
 from pageseek.embedded import (
+    BLOOM,
+    PAGE_INDEX,
     Directory,
     DoubtError,
     directory,
@@ -30,7 +32,7 @@ from pageseek.embedded import (
 )
 from pageseek.errors import CoreError, PageseekError
 from pageseek.index import distinct
-from pageseek.index.attach import BLOOM, PAGE_INDEX, PUBLISHED
+from pageseek.index.attach import PUBLISHED
 from pageseek.index.bounds import Order
 from pageseek.index.check_statistics import shown, wrong_encodings, wrong_statistics
 from pageseek.index.each import each_chunk
@@ -42,6 +44,7 @@ from pageseek.page_index import int64s
 from pageseek.progress import Watch
 from pageseek.published import Listed
 from pageseek.report import Report
+from pageseek.sums import ALTERED, filter_key, of_pieces, piece_of, sums_size
 from pageseek.types import ABSENT, K_F16, K_F32, K_F64
 
 STATISTICS, PAGE_HEADERS, ENCODINGS = "statistics", "page_headers", "encoding_stats"
@@ -292,8 +295,14 @@ class _Checking:
         ):
             self._wrong(kind, None, f"{what} of {length} bytes at {offset} has no room in the file")
             return None
-        (data,) = self._file.store.read([(offset, length)])
-        return memoryview(data)
+        (read,) = self._file.store.read([(offset, length)])
+        data = memoryview(read)
+        if kind == PAGE_INDEX:
+            (state,) = core.sums([(data, *chunk_range(self._metadata))])
+            why = self._file.why_altered(state, offset)
+            if why is not None:
+                self._wrong(kind, None, f"{what}: {why}")
+        return data
 
     def _offsets(self) -> Any:
         m = self._metadata
@@ -465,7 +474,24 @@ class _Checking:
                 f"{m.bloom_filter_length} bytes by the footer, {length + size} by its header",
             )
         (data,) = self._file.store.read([(offset + length, size)])
+        self._check_sums(memoryview(head)[:length], memoryview(data))
         return memoryview(data)
+
+    def _check_sums(self, header: memoryview, bits: memoryview) -> None:
+        """Of a filter that was attached with checksums."""
+        at, length = self._metadata.bloom_filter_offset, header.nbytes + bits.nbytes
+        entry = self._file.attached_with_sums(BLOOM, at)
+        if entry is None or self._file.has_copied_entries:
+            return
+        try:
+            piece = piece_of(entry, at, length, bits.nbytes)
+        except DoubtError as doubt:
+            self._wrong(BLOOM, None, str(doubt))
+            return
+        (sums,) = self._file.store.read([(at + length, sums_size(bits.nbytes, piece))])
+        key = filter_key(header, chunk_range(self._metadata)[0])
+        if of_pieces(bits, key, piece) != sums:
+            self._wrong(BLOOM, None, ALTERED)
 
     def _in_filter(self, page: Page, bits: memoryview) -> None:
         assert page.values is not None and self._chunk.kind is not None

@@ -18,12 +18,15 @@ from pageseek._core import bloom as core
 from pageseek._core import rows
 from pageseek.asking import Wanted, together
 from pageseek.chunks import DICTIONARY_ENCODINGS, chunk_range
+from pageseek.embedded import BLOOM
 from pageseek.errors import CoreError, PageseekError
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.predicate.listed import Listed
 from pageseek.prune.protocol import Proof, Site
 from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored
+from pageseek.records import dataclass
 from pageseek.schema import Leaf
+from pageseek.sums import ALTERED, SUM, filter_key, of_pieces, piece_of, sums_size
 from pageseek.types import ABSENT, K_I8, K_I16, K_U8, K_U16
 
 HEAD = 64  # bytes that a header is sure to lie in, unless it has fields that the format has not
@@ -32,7 +35,23 @@ USUAL_RATE = 0.01  # of values that are absent and found, at which writers size 
 WORTH = 4096  # bytes of a filter read at once that cost no more than a block read by itself
 _NARROW = frozenset((K_I8, K_I16, K_U8, K_U16))
 
-Place = tuple[int, int | None]  # of a filter, and its length where the footer has it
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a filter lies, and its length where the footer has it. `bits`: of these those of the bitset, if its header has the
+    fields of the format only. `piece`: the bytes of the bitset that each checksum behind it is of; 0 where it has none.
+    """
+
+    offset: int
+    length: int | None
+    bits: int | None
+    piece: int
+
+    @property
+    def total(self) -> int:
+        """Bytes of the filter and its checksums, if it has them."""
+        assert self.length is not None and self.bits is not None
+        return self.length + sums_size(self.bits, self.piece)
 
 
 class BloomPruner:
@@ -46,14 +65,15 @@ class BloomPruner:
         found = _question(site, test)
         if found is None:
             return None
-        (_, length), hashes = found
+        place, hashes = found
         if not hashes:
             return 0
-        n = len(hashes) // 8
-        bitset = None if length is None else _usual_bitset(length)
-        blocks = n * core.BLOCK
-        if length is None or (bitset is not None and _by_blocks(bitset, hashes)):
-            cost = HEAD + blocks
+        n, length = len(hashes) // 8, place.length
+        if place.piece:
+            few = _by_blocks(place.total, hashes)
+            cost = HEAD + n * (place.piece + SUM) if few else place.total
+        elif length is None or (place.bits is not None and _by_blocks(place.bits, hashes)):
+            cost = HEAD + n * int(core.BLOCK)
         else:
             cost = length
         stake = at_stake(site, test.leaf)
@@ -74,7 +94,8 @@ def _judge(site: Site, test: BoundLeaf) -> Generator[Wanted, list[memoryview], P
         return None
     place, hashes = found
     try:
-        absent = not hashes or (yield from _absent(site, test, place, hashes))
+        ask = _absent_for_sure if place.piece else _absent
+        absent = not hashes or (yield from ask(site, test, place, hashes))
     except (CoreError, DoubtError) as doubt:
         site.report.note(ignored(site.file, site.row_group, test.leaf, "Bloom filter", doubt))
         return None
@@ -140,7 +161,17 @@ def _place(site: Site, chunk: Any) -> Place:
         raise DoubtError(f"{least} bytes at {offset} are no place for it")
     if offset < stop and start < offset + least:
         raise DoubtError(f"at byte {offset} lie the pages of the column")
-    return offset, None if length == ABSENT else length
+    bits = None if length == ABSENT else _usual_bitset(length)
+    piece, entry = 0, site.file.attached_with_sums(BLOOM, offset)
+    if entry is not None:
+        try:
+            if bits is None:
+                raise DoubtError("its length is not one of a filter that was attached")
+            piece = piece_of(entry, offset, length, bits)
+        except DoubtError:
+            if not site.file.has_copied_entries:
+                raise
+    return Place(offset, None if length == ABSENT else length, bits, piece)
 
 
 def _usual_bitset(length: int) -> int | None:
@@ -161,9 +192,8 @@ def _absent(
     site: Site, test: BoundLeaf, place: Place, hashes: bytes
 ) -> Generator[Wanted, list[memoryview], bool]:
     """Whether none of the hashes was inserted; CoreError or DoubtError where the filter cannot be trusted."""
-    offset, length = place
+    offset, length, guess = place.offset, place.length, place.bits
     end = site.file.footer_start
-    guess = None if length is None else _usual_bitset(length)
     first = min(HEAD, end - offset) if length is None else length
     wanted: Wanted = []
     if length is not None and guess is not None and _by_blocks(guess, hashes):
@@ -178,8 +208,7 @@ def _absent(
     start, stop = chunk_range(site.file.chunk(site.row_group, test.leaf))
     if header + size > end - offset or (offset < stop and start < offset + header + size):
         raise DoubtError(f"its {header + size} bytes at {offset} have no room")
-    if size > site.file.max_metadata_bytes:
-        raise DoubtError(f"its {size} bytes are more than max_metadata_bytes")
+    _refuse_large(site, size)
     if _by_blocks(size, hashes):
         if not blocks or guess != size:
             blocks = yield _blocks(offset + header, size, hashes)
@@ -197,6 +226,43 @@ def _absent(
     if not np.frombuffer(bitset, np.uint8).any() and _has_values(site, test):
         raise DoubtError("it is empty, and the column is not")
     return bool(core.check(bitset, core.places(hashes, size), hashes) == 0)
+
+
+def _absent_for_sure(
+    site: Site, test: BoundLeaf, place: Place, hashes: bytes
+) -> Generator[Wanted, list[memoryview], bool]:
+    """The same of a filter with checksums, which are read with what they are of."""
+    offset, length, size, piece = place.offset, place.length, place.bits, place.piece
+    assert length is not None and size is not None
+    _refuse_large(site, size)
+    head, at = length - size, _places(hashes, size)
+    bits: bytes | memoryview
+    sums: bytes | memoryview
+    if _by_blocks(place.total, hashes):
+        numbers, kept = np.unique(at // piece, return_inverse=True)
+        at = kept.astype(np.uint64) * piece + at % piece
+        pieces = [(i * piece, min(piece, size - i * piece)) for i in numbers.tolist()]
+        wanted = [(offset, head)]
+        wanted += [(offset + head + begin, nbytes) for begin, nbytes in pieces]
+        wanted += [(offset + length + SUM * (begin // piece), SUM) for begin, _ in pieces]
+        header, *found = yield wanted
+        bits, sums = b"".join(found[: len(pieces)]), b"".join(found[len(pieces) :])
+    else:
+        (whole,) = yield [(offset, place.total)]
+        header, bits, sums = whole[:head], whole[head:length], whole[length:]
+    told = core.header(header)
+    start, _ = chunk_range(site.file.chunk(site.row_group, test.leaf))
+    altered = of_pieces(bits, filter_key(header, start), piece) != sums
+    if altered and not site.file.has_copied_entries:
+        raise DoubtError(ALTERED)
+    if told != (head, size):
+        raise DoubtError(f"{sum(told)} bytes by its header, {length} by the footer")
+    return bool(core.check(bits, at, hashes) == 0)
+
+
+def _refuse_large(site: Site, size: int) -> None:
+    if size > site.file.max_metadata_bytes:
+        raise DoubtError(f"its {size} bytes are more than max_metadata_bytes")
 
 
 def _has_values(site: Site, test: BoundLeaf) -> bool:
