@@ -11,6 +11,7 @@ from pageseek.errors import CoreError as CoreError
 _Form: TypeAlias = tuple[int, int, int, int, int, int, int]
 _Made: TypeAlias = tuple[int, int, Block | None, Block | None, Block]
 
+PARALLEL: Final[bool]
 TAKE_PAGE: Final[int]
 TAKE_DONE: Final[int]
 TAKE_FULL: Final[int]

@@ -61,6 +61,7 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_leaf_page(ps_leaf *, const ps_page *, ps_error *)
     ps_status ps_leaf_take(ps_leaf *, ps_take *, ps_error *)
     void ps_leaf_forget(ps_leaf *)
+    void ps_leaf_forget_dictionary(ps_leaf *)
     void ps_leaf_end(ps_leaf *)
     int64_t ps_leaf_row(const ps_leaf *)
     ps_status ps_leaf_finish(ps_leaf *, ps_column *, ps_error *)
@@ -90,16 +91,18 @@ cdef extern from "pages.h" nogil:
         ps_codec codec
         size_t step
         int64_t max_page, max_values
-        bint nested, always_compressed, levels_only, codes_only
+        bint nested, repeats, always_compressed, levels_only, codes_only
         ps_task_state state
         bint dictionary_used
         ps_column column
     void ps_page_tasks(ps_page_task *, size_t, size_t)
+    enum: PS_TASK_THREADS
 
 
 ps_pool_share(pool())
 ps_zstd_share(zstd())
 
+PARALLEL = bool(PS_TASK_THREADS)  # whether `read_pages` has use for several threads
 TAKE_PAGE, TAKE_DONE, TAKE_FULL = PS_TAKE_PAGE, PS_TAKE_DONE, PS_TAKE_FULL
 cdef enum:
     DICTIONARY_WANTED = 16
@@ -218,10 +221,16 @@ cdef class LeafDecoder(PageReader):
         self.release_head()
         ps_leaf_free(self.leaf)
         self.leaf = NULL
-        if self.dictionary_held:
-            PyBuffer_Release(&self.dictionary_view)
+        self.drop_dictionary()
         if self.has_ranges:
             PyBuffer_Release(&self.ranges_view)
+
+    cdef void drop_dictionary(self):
+        if self.leaf != NULL:
+            ps_leaf_forget_dictionary(self.leaf)
+        if self.dictionary_held:
+            PyBuffer_Release(&self.dictionary_view)
+        self.dictionary_held = False
 
     cdef void release_page(self):
         if self.leaf != NULL:
@@ -514,15 +523,6 @@ cdef class LeafDecoder(PageReader):
         values = wrap(out.values, out.values_size, out.values_capacity)
         return out.n, out.null_count, validity, offsets, values
 
-    cdef object alone(self, tuple arguments):
-        """What `read_pages` gives of a decoder whose codec the core does not know."""
-        try:
-            made = self.read_page(*arguments)
-        except CoreError:
-            made = None
-        self.let_go()
-        return made if type(made) is tuple or made == DICTIONARY_WANTED else None
-
     def rungs(self):
         """After `finish`, for each rung of the ladder (slots, null_count, validity or None, offsets or None):
         validity of a nullable node, 32-bit offsets, one more than slots, of a repeated one.
@@ -543,8 +543,8 @@ def read_pages(list wanted, size_t threads=1):
     `wanted`: a list of (decoder, arguments of `read_page`, whether its data is a chunk of one data page).
 
     Of each what `finish` gave, or TAKE_DICTIONARY; None of one that has to be made anew, which then tells what is
-    wrong. All in one go, without the interpreter's lock: decompression turns all else out of the processor's caches, and between
-    pages as little as can be has to come back.
+    wrong, or whose codec is not the core's own. All in one go, without the interpreter's lock: decompression turns
+    all else out of the processor's caches, and between pages as little as can be has to come back.
     """
     cdef Py_ssize_t n = len(wanted), i
     cdef LeafDecoder decoder
@@ -560,6 +560,7 @@ def read_pages(list wanted, size_t threads=1):
         for i in range(n):
             decoder, (data, first_row, rows, ranges, hint, dictionary), whole = wanted[i]
             decoder.let_go()
+            decoder.drop_dictionary()
             task = &tasks[i]
             decoder.hold_rows(ranges, &task.selection)
             PyObject_GetBuffer(data, &views[2 * i], PyBUF_SIMPLE)
@@ -570,7 +571,8 @@ def read_pages(list wanted, size_t threads=1):
                 task.dictionary_length = <size_t>views[2 * i + 1].len
             task.leaf, task.first_row, task.rows, task.hint = decoder.leaf, first_row, rows, hint
             task.codec, task.step = decoder.codec, decoder.step
-            task.max_page, task.max_values, task.nested = decoder.max_page, decoder.max_values, decoder.nested
+            task.max_page, task.max_values = decoder.max_page, decoder.max_values
+            task.nested, task.repeats = decoder.nested, decoder.rep_mask > 0
             task.always_compressed, task.levels_only = decoder.always_compressed, decoder.levels_only
             task.codes_only, task.chunk = decoder.codes_only, whole
         with nogil:
@@ -578,13 +580,12 @@ def read_pages(list wanted, size_t threads=1):
         for i in range(n):
             decoder, task = wanted[i][0], &tasks[i]
             decoder.dictionary_used = task.dictionary_used
-            decoder.dictionary_held = False
             if task.state == PS_TASK_DONE:
                 out.append(decoder.made(&task.column))
             elif task.state == PS_TASK_DICTIONARY:
                 out.append(DICTIONARY_WANTED)
             else:
-                out.append(decoder.alone(wanted[i][1]) if decoder.codec == PS_CODEC_OTHER and not task.chunk else None)
+                out.append(None)
     finally:
         for i in range(2 * n):
             PyBuffer_Release(&views[i])

@@ -74,6 +74,12 @@ size_t ps_page_reach(const ps_leaf *leaf, const ps_page *page, size_t size, size
 
 /* ---- pages one after the other ------------------------------------------------------------ */
 
+#if defined(_WIN32)
+#define PS_TASK_THREADS 0
+#else
+#define PS_TASK_THREADS 1
+#endif
+
 typedef enum ps_task_state {
     PS_TASK_ANEW = 0, /* something is wrong, or rare: nothing of the leaf can be used */
     PS_TASK_DONE = 1,
@@ -92,15 +98,15 @@ typedef struct ps_page_task {
     ps_codec codec;
     size_t step;
     int64_t max_page, max_values;
-    bool nested, always_compressed, levels_only, codes_only;
+    bool nested, repeats, always_compressed, levels_only, codes_only;
     /* out */
     ps_task_state state;
     bool dictionary_used;
     ps_column column; /* where it is done; its buffers are the caller's */
 } ps_page_task;
 
-/* Do them, each of another leaf, by so many threads at most. What the leaves knew of pages and dictionaries is gone
- * afterwards. */
+/* Do them, each of another leaf, by so many threads at most, where the system is not Windows. What the leaves knew of pages and
+ * dictionaries is gone afterwards. */
 void ps_page_tasks(ps_page_task *tasks, size_t n, size_t threads);
 
 #endif

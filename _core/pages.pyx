@@ -78,7 +78,7 @@ cdef class PageReader:
             if self.body + <size_t>h.compressed_size != length:
                 raise PageMismatch(<int>PS_CORRUPT, None,
                                    f"has {self.body + <size_t>h.compressed_size} bytes, not {length}")
-            if not self.nested and h.num_values != index_rows:
+            if self.rep_mask == 0 and h.num_values != index_rows:  # nested or not, a row has one place
                 raise PageMismatch(<int>PS_CORRUPT, None, f"has {h.num_values} rows, not {index_rows}")
         elif <size_t>h.compressed_size > length - self.body:
             raise CoreError(<int>PS_CORRUPT, None, f"{h.compressed_size} bytes reach beyond their place")

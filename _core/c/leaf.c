@@ -73,12 +73,23 @@ static void drop_output(ps_leaf *leaf) {
     leaf->begun = false;
 }
 
-void ps_leaf_free(ps_leaf *leaf) {
-    if (!leaf) return;
+void ps_leaf_forget_dictionary(ps_leaf *leaf) {
+    if (leaf->encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
+    ps_dictionary_clear(&leaf->dictionary);
+}
+
+void ps_leaf_clear(ps_leaf *leaf) {
+    ps_leaf_forget(leaf);
     drop_output(leaf);
     ps_grow_drop(&leaf->levels);
     ps_grow_drop(&leaf->last);
     ps_dictionary_clear(&leaf->dictionary);
+    if (leaf->nest) ps_nest_clear(leaf->nest);
+}
+
+void ps_leaf_free(ps_leaf *leaf) {
+    if (!leaf) return;
+    ps_leaf_clear(leaf);
     ps_nest_free(leaf->nest);
     free(leaf);
 }

@@ -114,6 +114,7 @@ ps_status ps_leaf_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t 
 ps_status ps_nest_new(const ps_leaf_spec *spec, ps_nest **out, ps_error *err);
 void ps_nest_free(ps_nest *nest);
 void ps_nest_drop_output(ps_nest *nest);
+void ps_nest_clear(ps_nest *nest);
 /* expected, slots: as many rows, and slots below a list, are likely */
 ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, int64_t expected, size_t slots,
                         ps_error *err);

@@ -60,12 +60,16 @@ void ps_nest_drop_output(ps_nest *nest) {
     nest->rows = 0;
 }
 
-void ps_nest_free(ps_nest *nest) {
-    if (!nest) return;
+void ps_nest_clear(ps_nest *nest) {
     ps_nest_drop_output(nest);
     ps_grow_drop(&nest->rep);
     ps_grow_drop(&nest->def);
     ps_grow_drop(&nest->starts);
+}
+
+void ps_nest_free(ps_nest *nest) {
+    if (!nest) return;
+    ps_nest_clear(nest);
     free(nest->rungs);
     free(nest->segments);
     free(nest);

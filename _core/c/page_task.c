@@ -1,10 +1,15 @@
 /* page_task.c - pages of several leaves opened, unpacked and decoded one right after the other. What is unpacked lies in the same
  * memory each time, still in the processor's caches. */
+#if !defined(_WIN32)
+#define _POSIX_C_SOURCE 200112L /* pthread_sigmask under -std=c11 */
+#endif
+
 #include "../pages.h"
 #include "base.h"
 
 #if !defined(_WIN32)
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #endif
 
@@ -140,7 +145,7 @@ static ps_task_state begin(ps_page_task *t, spaces *rooms) {
     const size_t body = (size_t)h.header_length;
     if ((h.type != DATA && h.type != DATA_V2) ||
         body + (size_t)h.compressed_size != t->length || h.num_values > t->max_values ||
-        (!t->nested && h.num_values != t->rows))
+        (!t->repeats && h.num_values != t->rows)) /* levels and output are made for so many */
         return PS_TASK_ANEW;
     if (h.encoding == PLAIN_DICTIONARY || h.encoding == RLE_DICTIONARY) {
         if (!t->levels_only) {
@@ -175,8 +180,8 @@ static void run(ps_page_task *t, spaces *rooms) {
         t->state = PS_TASK_ANEW;
     }
     ps_leaf_forget(t->leaf);
-    if (t->dictionary_used) /* its memory goes with the rooms */
-        (void)ps_leaf_dictionary(t->leaf, (const uint8_t *)"", 0, 0, NULL);
+    ps_leaf_forget_dictionary(t->leaf);                   /* its memory goes with the rooms */
+    if (t->state != PS_TASK_DONE) ps_leaf_clear(t->leaf); /* others may be long under way */
 }
 
 typedef struct shared_work {
@@ -203,10 +208,14 @@ void ps_page_tasks(ps_page_task *tasks, size_t n, size_t threads) {
 #if !defined(_WIN32)
     pthread_t helpers[MOST_HELPERS];
     size_t helping = 0, wanted = threads < n ? threads : n;
+    sigset_t all, before; /* signals are for the threads that were there */
+    sigfillset(&all);
+    if (wanted > 1) pthread_sigmask(SIG_SETMASK, &all, &before);
     /* where none can be started this thread does it all */
     while (helping + 1 < wanted && helping < MOST_HELPERS &&
            pthread_create(&helpers[helping], NULL, work, &share) == 0)
         helping++;
+    if (wanted > 1) pthread_sigmask(SIG_SETMASK, &before, NULL);
     work(&share);
     while (helping) pthread_join(helpers[--helping], NULL);
 #else

@@ -6,7 +6,6 @@ Source: Compression.md.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib
 import sysconfig
@@ -53,11 +52,12 @@ def _libzstd() -> tuple[int, ...] | None:
     """
     for name in ("libzstd.so.1", "libzstd.1.dylib"):
         try:
+            ctypes = importlib.import_module("ctypes")  # a Python may have been built without
             library = ctypes.CDLL(name)
             if library.ZSTD_versionNumber() >= 10400:
                 found = [ctypes.cast(library[f"ZSTD_{one}"], ctypes.c_void_p) for one in _FUNCTIONS]
                 return tuple(address.value or 0 for address in found)
-        except (OSError, AttributeError):
+        except (OSError, AttributeError, ImportError):
             continue
     return None
 

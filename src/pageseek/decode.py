@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ CODED_KINDS = BYTES_KINDS | {
     K_D128,
     K_D256,
 }  # of which a code is tested sooner than a value
+AT_ONCE = 8 << 20  # bytes of pages, as they were fetched, that are read in one go
 MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
 
 
@@ -250,13 +251,19 @@ class LeafReader:
 
     @property
     def one_page(self) -> bool:
-        """Whether a single page is wanted, whose place the offset index tells, or the footer."""
-        if self._codes is not None:
+        """Whether a single page is wanted, whose place the offset index tells, or the footer, and the core can read it by
+        itself.
+        """
+        if self._codes is not None or not self._manner.own:
             return False
         if self._pages is not None:
             return len(self._pages) == 1
-        whole = not self._skipped and self._manner.own
-        return whole and self._file.has_one_page(self._row_group, self.leaf)
+        return not self._skipped and self._file.has_one_page(self._row_group, self.leaf)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of that page, and of a dictionary before it, as they were fetched."""
+        return self._buffers[0].nbytes
 
     def task(self) -> tuple[core.LeafDecoder, tuple[Any, ...], bool]:
         """Of that page what `read_pages` of the core takes."""
@@ -575,14 +582,20 @@ class LeafReader:
         self._report.dictionary_pages += 1
 
 
-def read_ahead(readers: Sequence[LeafReader], threads: int) -> None:
-    """Decode those of which one page is wanted, one right after the other, by so many threads at most; `read` then gives
-    the arrays.
+def read_ahead(readers: Sequence[LeafReader], threads: int, go_on: Callable[[], None]) -> None:
+    """Decode those of which `one_page` is wanted, one right after the other, by so many threads at most; `read` then gives
+    the arrays. `go_on`: asked now and then, raises where the scan has ended.
 
     What fails here is done again by `read`, in its turn and with its place.
     """
-    ready = [reader for reader in readers if reader.one_page]
-    if ready:
-        made = core.read_pages([reader.task() for reader in ready], threads)
-        for reader, found in zip(ready, made, strict=True):
+    at = 0
+    while at < len(readers):
+        stop, size = at, 0
+        while stop < len(readers) and size < AT_ONCE:
+            size += readers[stop].nbytes
+            stop += 1
+        batch, at = readers[at:stop], stop
+        made = core.read_pages([reader.task() for reader in batch], threads)
+        for reader, found in zip(batch, made, strict=True):
             reader.take(found)
+        go_on()  # and signals have their turn

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek._core.decode import PARALLEL
 from pageseek.asking import answered, together
 from pageseek.columns import Column, Part, levels_of, part_of, teller
 from pageseek.decode import LeafReader, places_wanted, read_ahead
@@ -194,19 +195,30 @@ class GroupScan:
         readers = [self._reader(part, not tested, coded) for part in parts]
         size = self._fetch(readers, ranges)
         crew = self._fetcher.crew
-        helpers = min(size // SHARED, len(readers) - 1)
-        if crew is None:
-            read_ahead(readers, 1 + min(helpers, self._fetcher.threads - 1))
-        else:
-            with crew.idle(helpers) as idle:
-                read_ahead(readers, 1 + idle)
-        if crew is None or len(readers) == 1 or size < SHARED:
+        small = crew is None or size < SHARED
+        ready = [one for one in readers if one.one_page] if small or PARALLEL else []
+        if ready:
+            self._read_ahead(ready)
+        if small or len(readers) <= len(ready) + 1:
             found = [reader.read() for reader in readers]
         else:
+            assert crew is not None
             found = crew.each([reader.read for reader in readers])
         n = ranges.num_rows
         for reader, arrays in zip(readers, found, strict=True):
             self._leaves.put(reader.leaf, reader.form, arrays, reader.decoded, reader.entries, n)
+
+    def _read_ahead(self, readers: Sequence[LeafReader]) -> None:
+        """Decode what can be read in one go, with the help of other cores where it is worth that."""
+        crew = self._fetcher.crew
+        size = sum([reader.nbytes for reader in readers])
+        helpers = min(size // SHARED, len(readers) - 1) if PARALLEL else 0
+        if crew is None:
+            threads = min(1 + helpers, self._fetcher.threads)
+            read_ahead(readers, threads, lambda: None)
+            return
+        with crew.idle(helpers) as idle:
+            read_ahead(readers, 1 + idle, crew.go_on)
 
     def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> int:
         """Hand the readers their bytes: in one wave, those that are not at hand. Returns how many bytes they have."""

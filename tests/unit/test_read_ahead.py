@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,7 +12,7 @@ import pytest
 from pageseek._core.decode import TAKE_DICTIONARY, LeafDecoder, read_pages
 
 import pageseek as ps
-from pageseek import execute
+from pageseek import codecs, execute
 from pageseek.decode import LeafReader
 from pageseek.metadata import ParquetFile
 from pageseek.workers import Crew
@@ -146,16 +149,17 @@ def test_by_several_threads(threads: int, page_rows: int, monkeypatch: pytest.Mo
     used: list[int] = []
     begin = execute.read_ahead
 
-    def counted(readers: list[LeafReader], by: int) -> None:
+    def counted(readers: list[LeafReader], by: int, go_on: Callable[[], None]) -> None:
         used.append(by)
-        begin(readers, by)
+        begin(readers, by, go_on)
 
     monkeypatch.setattr(execute, "read_ahead", counted)
     for row in range(0, ROWS, 377):
         found = ps.read_table(data, filter=ps.col("key") == row, threads=threads)
         assert found.equals(table.slice(row, 1))
     assert ps.read_table(data, threads=threads).equals(table)
-    assert max(used) == min(threads, table.num_columns)
+    # the key is read by itself
+    assert max(used) == min(threads, table.num_columns - (page_rows < ROWS))
 
 
 def test_idle_cores_are_lent_and_given_back() -> None:
@@ -166,3 +170,82 @@ def test_idle_cores_are_lent_and_given_back() -> None:
             assert left == 3
         with crew.idle(0) as none:
             assert none == 0
+
+
+def number(value: int) -> bytes:
+    """A field of a Thrift struct, next to the one before: its number, and an i32."""
+    value, out = value << 1, b"\x15"
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_no_room_is_made_for_values_that_a_row_group_cannot_have(index: bool) -> None:
+    """The page of a field of a struct that claims 2^31 - 1 values, by one run of levels."""
+    table = pa.table({"s": [{"a": i} for i in range(200)]})
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        table, sink, compression="none", use_dictionary=False, write_page_index=index,
+        write_statistics=index,
+    )  # fmt: skip
+    data = bytes(sink.getvalue().to_pybytes())
+    file = ps.open(data)
+    _, start, stop = file.placed_chunk(0, file.leaves[0])
+    most = (1 << 31) - 1
+    levels = number(most)[1:] + b"\0"
+    body = len(levels).to_bytes(4, "little") + levels
+    for length in range(stop - start - 60, stop - start):
+        head = b"".join([number(0), number(length), number(length), b"\x2c", number(most)])
+        head += number(0) + number(3) + number(3) + b"\0\0"
+        if len(head) + length == stop - start:
+            break
+    bad = data[:start] + head + body.ljust(length, b"\0") + data[stop:]
+    assert len(bad) == len(data)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ps.CorruptFileError, match=r"column 's\.a'.*200"):
+        ps.read_table(bad)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 300 << 10  # kB
+
+
+def test_a_decoder_lets_go_of_the_dictionary_that_it_had() -> None:
+    _, data = make("none", "1.0")
+    offsets = ps.open(data).offset_index(0, "city")
+    assert offsets is not None
+    at, size = int(offsets.offset[2]), int(offsets.compressed_size[2])
+    ranges = np.array([1_000, 1_001], np.int64).tobytes()
+    held = bytearray(b"\5\0\0\0hello")
+    decoder = LeafDecoder((6, 0, 14, 0, 0, 1, 0), 1, 0)
+    decoder.dictionary(held, 1)
+    (made,) = read_pages([(decoder, (data[at : at + size], 1_000, 500, ranges, 0, None), False)])
+    assert made == TAKE_DICTIONARY
+    assert not decoder.has_dictionary
+    held.clear()  # a BufferError while somebody holds it
+
+
+def test_what_fails_leaves_no_memory_behind() -> None:
+    """Leaves that are found wrong late, one beside the other."""
+    n = 1 << 20
+    table = pa.table({f"c{i}": pa.array([b"\xff" * 8] * n) for i in range(6)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", use_dictionary=False, data_page_size=1 << 30,
+                   max_rows_per_page=n, write_statistics=False)  # fmt: skip
+    data = bytes(sink.getvalue().to_pybytes())
+    file = ps.open(data)
+    ranges = np.array([0, n], np.int64).tobytes()
+    tasks = []
+    for leaf in file.leaves:
+        _, start, stop = file.placed_chunk(0, leaf)
+        decoder = LeafDecoder(
+            (6, 0, 14, 0, 0, 1, 0), 1, 0, codec="zstd", decompress=codecs._zstd
+        )  # as text, which it is not
+        tasks.append((decoder, (data[start:stop], 0, n, ranges, 0, None), True))
+    before = rss()
+    assert read_pages(tasks) == [None] * 6
+    assert rss() - before < 30 << 20  # of which one leaf takes 12
+
+
+def rss() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
