@@ -41,7 +41,7 @@ def use_zstd(tuple functions):
 
     Not while anything is decoded.
     """
-    cdef uintptr_t addresses[8]
+    cdef uintptr_t addresses[9]
     if functions is None:
         ps_zstd_use(NULL)
         return

@@ -21,6 +21,7 @@ typedef struct ps_zstd {
     void *(*create)(void);
     size_t (*free)(void *);
     size_t (*reset)(void *, int);
+    size_t (*set)(void *, int, int);
     size_t (*decompress)(void *, void *, size_t, const void *, size_t);
     size_t (*stream)(void *, ps_zstd_out *, ps_zstd_in *);
     unsigned long long (*content_size)(const void *, size_t);
@@ -51,9 +52,26 @@ typedef enum ps_codec {
 /* Whether `length` bytes can hold `size`: asked before room is made for them. Of ZSTD, whether they are such a frame. */
 ps_status ps_inflate_fits(ps_codec codec, const uint8_t *data, size_t length, size_t size,
                           ps_error *err);
-/* The first `reach` of `size` bytes that fit, into out[0..reach). */
+/* All of `size` bytes that fit, or the first `reach` of them: of ZSTD `out` has room for all. */
 ps_status ps_inflate(ps_codec codec, const uint8_t *data, size_t length, uint8_t *out,
                      size_t size, size_t reach, ps_error *err);
+
+/* The same from the front, as far as is asked for: ZSTD goes on from where it stopped, the others begin again, once. */
+typedef struct ps_unpack {
+    ps_supply supply; /* the first member */
+    ps_codec codec;
+    bool begun;
+    uint8_t *out;
+    size_t hint;
+    ps_zstd_in in;
+    void *context;
+} ps_unpack;
+
+/* `out` has room for `size` bytes; of PS_CODEC_NONE it is not used. Until the end all this stays where it is. */
+void ps_unpack_begin(ps_unpack *unpack, ps_codec codec, const uint8_t *data, size_t length,
+                     uint8_t *out, size_t size);
+ps_status ps_unpack_more(ps_unpack *unpack, size_t reach, ps_error *err);
+void ps_unpack_end(ps_unpack *unpack);
 
 /* ---- the page at hand --------------------------------------------------------------------- */
 

@@ -154,9 +154,10 @@ cdef class PageReader:
         cdef ps_error err
         cdef const uint8_t *packed = <const uint8_t *>self.head_view.buf + at
         if self.codec == PS_CODEC_ZSTD and fits(self.codec, packed, length, size):
-            block = self.room(reach)
+            block = self.room(size)
             try:
                 inflate(self.codec, packed, length, block.data, size, reach)
+                block.size = reach
                 return block
             except CoreError:  # the other way knows what is wrong
                 pass

@@ -536,19 +536,29 @@ typedef struct ps_leaf ps_leaf;
 ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err);
 void ps_leaf_free(ps_leaf *leaf);
 
+/* Bytes of which the first `have` are there: `more`, where it is not NULL, brings it to `reach` or beyond, of `size` at most. */
+typedef struct ps_supply {
+    const uint8_t *data;
+    size_t size, have;
+    ps_status (*more)(struct ps_supply *supply, size_t reach, ps_error *err);
+} ps_supply;
+
 /* A dictionary page: n PLAIN values. The bytes stay borrowed until the next dictionary or free; the one
  * before is gone even where this one is refused, and with it a page that points into it. */
 ps_status ps_leaf_dictionary_fits(const ps_leaf *leaf, size_t length, int64_t n, ps_error *err);
 ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
                              ps_error *err);
+/* The same of bytes that are asked for when a row is found to need them: no entry beyond is looked at. */
+ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_supply *supply, int64_t n, ps_error *err);
 
 /* What the next take calls fill: the selected rows from where the leaf stands, at most max_rows.
  * The selection stays borrowed until finish. hint: expected bytes of byte-string data, or of a nested leaf its
  * expected slots; or 0. */
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
                         size_t hint, ps_error *err);
-/* Bytes at the front of the page's body (of `size`) that its selected rows are sure to lie in, short of
- * levels of an unusual length; `size` where that is not known or would spare little. */
+/* Bytes at the front of the page's body (of `size`) that its selected rows lie in, short of levels of an
+ * unusual length, and of byte strings that are longer than those behind them; `size` where that is not known or
+ * would spare little. */
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size);
 /* The next page that holds a selected row (pages between may be left out). Borrowed until the next. */
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err);

@@ -2,33 +2,15 @@
 #include "leaf.h"
 #include "utf8.h"
 
-enum { BATCH = 1024 }; /* codes unpacked at a time: stays in the first-level cache */
+enum {
+    BATCH = 1024, /* codes unpacked at a time: stays in the first-level cache */
+    FEW = 4       /* entries to a row: it is cheaper to convert them one by one */
+};
 
 void ps_dictionary_clear(ps_dictionary *dictionary) {
     ps_buffer_free(dictionary->slices.data, dictionary->slices.capacity);
     ps_buffer_free(dictionary->values.data, dictionary->values.capacity);
     *dictionary = (ps_dictionary){0};
-}
-
-static ps_status load_strings(ps_leaf *leaf, const uint8_t *data, size_t length,
-                              ps_error *err) {
-    ps_dictionary *d = &leaf->dictionary;
-    PS_TRY(ps_leaf_room(leaf, &d->slices, (size_t)d->n * sizeof(ps_slice), err));
-    ps_slice *slices = (ps_slice *)(void *)d->slices.data;
-    size_t at = 0, bad;
-    for (uint32_t i = 0; i < d->n; i++) {
-        if (length - at < 4 || ps_load32(data + at) > length - at - 4) {
-            return ps_fail(err, PS_TRUNCATED, at, "dictionary page ends inside value %u of %u",
-                           i, d->n);
-        }
-        slices[i] = (ps_slice){.offset = (uint32_t)at + 4, .length = ps_load32(data + at)};
-        if (d->checked && leaf->spec.utf8 &&
-            ps_utf8_check(data + at + 4, slices[i].length, &bad) != PS_OK) {
-            d->checked = false; /* a fault only if a row uses it */
-        }
-        at += 4 + slices[i].length;
-    }
-    return PS_OK;
 }
 
 ps_status ps_leaf_dictionary_fits(const ps_leaf *leaf, size_t length, int64_t n,
@@ -50,44 +32,105 @@ ps_status ps_leaf_dictionary_fits(const ps_leaf *leaf, size_t length, int64_t n,
     return PS_OK;
 }
 
-ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
-                             ps_error *err) {
+/* The bytes of the page before `reach`, where entry `i` ends, are there, and maybe those before `likely`. */
+static ps_status bring(ps_dictionary *d, uint32_t i, size_t reach, size_t likely,
+                       ps_error *err) {
+    ps_supply *s = d->supply;
+    if (reach <= s->have) return PS_OK;
+    if (reach > s->size || !s->more) {
+        return ps_fail(err, PS_TRUNCATED, d->at, "dictionary page ends inside value %u of %u",
+                       i, d->n);
+    }
+    PS_TRY(s->more(s, reach < likely ? likely : reach, err));
+    if (reach <= s->have) return PS_OK;
+    return ps_fail(err, PS_CORRUPT, s->have, "dictionary page of %zu bytes ends", s->size);
+}
+
+/* Where the bytes of entry `i`, the next one, lie; moves behind it. */
+static ps_status next_entry(ps_dictionary *d, uint32_t i, size_t likely, size_t *at,
+                            size_t *length, ps_error *err) {
+    *at = d->at + 4;
+    PS_TRY(bring(d, i, *at, likely, err));
+    *length = ps_load32(d->supply->data + d->at);
+    const bool inside = *length <= d->supply->size - *at;
+    PS_TRY(bring(d, i, inside ? *at + *length : SIZE_MAX, likely, err));
+    d->at = *at + *length;
+    return PS_OK;
+}
+
+/* Entries before `stop` can be taken. */
+static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
+    ps_dictionary *d = &leaf->dictionary;
+    const ps_supply *s = d->supply;
+    if (d->direct) {
+        const size_t width = leaf->in_width;
+        PS_TRY(bring(d, stop - 1, stop * width, 0, err));
+        d->ready = width && s->have / width < d->n ? (uint32_t)(s->have / width) : d->n;
+        return PS_OK;
+    }
+    if (leaf->spec.physical != PQ_BYTE_ARRAY) {
+        PS_TRY(bring(d, d->n - 1, d->n * leaf->in_width, 0, err));
+        PS_TRY(ps_convert_fixed(&leaf->spec, s->data, d->values.data, d->n, err));
+        d->ready = d->n;
+        return PS_OK;
+    }
+    /* entries of a length like the others' end here, and a little before */
+    const double part = (double)stop / d->n * 1.0625 * (double)s->size + 256;
+    const size_t likely = part < (double)s->size ? (size_t)part : s->size;
+    ps_slice *slices = (ps_slice *)(void *)d->slices.data;
+    for (size_t at, length, bad; d->ready < stop; d->ready++) {
+        PS_TRY(next_entry(d, d->ready, likely, &at, &length, err));
+        if (leaf->bytes) {
+            slices[d->ready] = (ps_slice){.offset = (uint32_t)at, .length = (uint32_t)length};
+            if (d->checked && leaf->spec.utf8 &&
+                ps_utf8_check(s->data + at, length, &bad) != PS_OK) {
+                d->checked = false; /* a fault only if a row uses it */
+            }
+        } else if (!ps_convert_decimal(s->data + at, length,
+                                       d->values.data + (size_t)d->ready * leaf->out_width,
+                                       leaf->out_width)) {
+            return ps_fail(err, PS_CORRUPT, at - 4,
+                           "a decimal of %zu bytes in the dictionary does not fit %zu", length,
+                           leaf->out_width);
+        }
+    }
+    return PS_OK;
+}
+
+static ps_status begin(ps_leaf *leaf, ps_supply *supply, int64_t n, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     d->loaded = false;
     if (leaf->encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
-    PS_TRY(ps_leaf_dictionary_fits(leaf, length, n, err));
+    PS_TRY(ps_leaf_dictionary_fits(leaf, supply->size, n, err));
+    const bool few = leaf->begun && !leaf->nest && leaf->max_rows < n;
     d->n = (uint32_t)n;
-    d->data = data;
-    d->data_length = length;
-    /* of few rows it is cheaper to check what they hold */
-    d->checked = !leaf->begun || leaf->nest || leaf->max_rows >= n;
+    d->ready = 0;
+    d->at = 0;
+    d->supply = supply;
+    d->checked = !few; /* of few rows it is cheaper to check what they hold */
+    d->direct = leaf->spec.physical != PQ_BYTE_ARRAY &&
+                (leaf->copies || (few && leaf->max_rows < n / FEW));
     if (leaf->bytes) {
-        PS_TRY(load_strings(leaf, data, length, err));
-    } else {
+        PS_TRY(ps_leaf_room(leaf, &d->slices, (size_t)n * sizeof(ps_slice), err));
+    } else if (!d->direct) {
         PS_TRY(ps_leaf_room(leaf, &d->values, (size_t)n * leaf->out_width, err));
-        if (leaf->spec.physical == PQ_BYTE_ARRAY) {
-            size_t at = 0;
-            for (int64_t i = 0; i < n; i++) {
-                if (length - at < 4 || ps_load32(data + at) > length - at - 4) {
-                    return ps_fail(err, PS_TRUNCATED, at,
-                                   "dictionary page ends inside value %lld", (long long)i);
-                }
-                size_t size = ps_load32(data + at);
-                if (!ps_convert_decimal(data + at + 4, size,
-                                        d->values.data + (size_t)i * leaf->out_width,
-                                        leaf->out_width)) {
-                    return ps_fail(err, PS_CORRUPT, at,
-                                   "a decimal of %zu bytes does not fit %zu", size,
-                                   leaf->out_width);
-                }
-                at += 4 + size;
-            }
-        } else {
-            PS_TRY(ps_convert_fixed(&leaf->spec, data, d->values.data, (size_t)n, err));
-        }
     }
     d->loaded = true;
     return PS_OK;
+}
+
+ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_supply *supply, int64_t n, ps_error *err) {
+    return begin(leaf, supply, n, err);
+}
+
+ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
+                             ps_error *err) {
+    ps_dictionary *d = &leaf->dictionary;
+    d->whole = (ps_supply){.data = data, .size = length, .have = length};
+    PS_TRY(begin(leaf, &d->whole, n, err));
+    const ps_status status = make_ready(leaf, d->n, err);
+    d->loaded = status == PS_OK;
+    return status;
 }
 
 static ps_status open(ps_leaf *leaf, ps_error *err) {
@@ -107,20 +150,24 @@ static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
     return ps_page_error(leaf, start, ps_rle_skip(&leaf->place.codes, (uint64_t)n, err), err);
 }
 
-/* Each code is proven to be inside the dictionary. `at`: byte of the page, for errors. */
-static ps_status check_codes(const ps_leaf *leaf, const uint32_t *codes, size_t n, uint64_t at,
+/* Each code is proven to be inside the dictionary, and its entry to be ready. `at`: byte of the page, for errors. */
+static ps_status check_codes(ps_leaf *leaf, const uint32_t *codes, size_t n, uint64_t at,
                              ps_error *err) {
-    const uint32_t size = leaf->dictionary.n, last = size - 1;
+    const ps_dictionary *d = &leaf->dictionary;
+    const uint32_t size = d->ready, last = size - 1;
     uint32_t seen = 0, greatest = 0;
     /* the top bit shows a code that is beyond `last`, or so great itself that the difference wraps around */
     for (size_t i = 0; i < n; i++) seen |= codes[i] | (last - codes[i]);
     if (size && size <= INT32_MAX && !(seen >> 31)) return PS_OK;
     for (size_t i = 0; i < n; i++) greatest = codes[i] > greatest ? codes[i] : greatest;
-    if (n && greatest >= size) {
+    if (n && greatest >= d->n) {
         return ps_fail(err, PS_CORRUPT, at, "dictionary index %u >= %u", (unsigned)greatest,
-                       (unsigned)size);
+                       (unsigned)d->n);
     }
-    return PS_OK;
+    if (n == 0 || greatest < d->ready) return PS_OK;
+    const ps_status status = make_ready(leaf, greatest + 1, err);
+    if (status != PS_OK && err) err->offset = PS_NOWHERE; /* it is none of this page */
+    return status;
 }
 
 /* Up to BATCH codes, each of which some row holds. */
@@ -145,13 +192,25 @@ static ps_status read_block(ps_leaf *leaf, uint32_t *kept, const ps_block *block
 
 #define GATHER(bytes)                                                                          \
     for (size_t i = 0; i < n; i++)                                                             \
-        memcpy(out + i * (bytes), dictionary + (size_t)codes[i] * (bytes), (bytes));           \
+        memcpy(out + i * (bytes), from + (size_t)codes[i] * (bytes), (bytes));                 \
     break;
 
-static void gather(const ps_leaf *leaf, const uint32_t *codes, uint8_t *out, size_t n) {
-    const uint8_t *dictionary = leaf->dictionary.values.data;
+static ps_status gather(const ps_leaf *leaf, const uint32_t *codes, uint8_t *out, size_t n,
+                        ps_error *err) {
+    const ps_dictionary *d = &leaf->dictionary;
+    const uint8_t *from = d->direct ? d->supply->data : d->values.data;
     const size_t width = leaf->out_width;
+    if (d->direct && !leaf->copies) {
+        for (size_t i = 0; i < n; i++) {
+            const ps_status status = ps_convert_fixed(
+                &leaf->spec, from + codes[i] * leaf->in_width, out + i * width, 1, err);
+            if (status != PS_OK && err) err->offset = PS_NOWHERE; /* not of this page */
+            PS_TRY(status);
+        }
+        return PS_OK;
+    }
     switch (width) {
+    case 0: break;
     case 1: GATHER(1)
     case 2: GATHER(2)
     case 4: GATHER(4)
@@ -159,6 +218,7 @@ static void gather(const ps_leaf *leaf, const uint32_t *codes, uint8_t *out, siz
     case 16: GATHER(16)
     default: GATHER(width)
     }
+    return PS_OK;
 }
 
 static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err) {
@@ -166,7 +226,7 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
     while (n) {
         size_t batch = n < BATCH ? (size_t)n : BATCH;
         PS_TRY(read_codes(leaf, codes, batch, err));
-        gather(leaf, codes, out, batch);
+        PS_TRY(gather(leaf, codes, out, batch, err));
         out += batch * leaf->out_width, n -= (int64_t)batch;
     }
     return PS_OK;
@@ -179,12 +239,12 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
     const int64_t limit = ps_offset_limit(leaf);
     int64_t size = ps_offset_get(leaf, dense);
-    if (!d->checked) leaf->unchecked = true;
     *done = 0;
     while (*done < n) {
         const ps_rle before = leaf->place.codes;
         size_t batch = n - *done < BATCH ? (size_t)(n - *done) : BATCH;
         PS_TRY(read_codes(leaf, codes, batch, err));
+        if (!d->checked) leaf->unchecked = true;
         int64_t sum = 0;
         for (size_t i = 0; i < batch; i++) sum += slices[codes[i]].length;
         bool full = sum > limit - size;
@@ -202,8 +262,8 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
         uint8_t *out = leaf->out_values.data;
         for (size_t i = 0; i < batch; i++) {
             const ps_slice slice = slices[codes[i]];
-            const uint8_t *from = d->data + slice.offset;
-            if (slice.length <= 16 && d->data_length - slice.offset >= 16) {
+            const uint8_t *from = d->supply->data + slice.offset;
+            if (slice.length <= 16 && d->supply->have - slice.offset >= 16) {
                 memcpy(out + size, from, 16);
             } else {
                 memcpy(out + size, from, slice.length);
@@ -223,8 +283,7 @@ static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_
     uint32_t codes[PS_BLOCK];
     (void)room;
     PS_TRY(read_block(leaf, codes, block, err));
-    gather(leaf, codes, out, block->kept);
-    return PS_OK;
+    return gather(leaf, codes, out, block->kept, err);
 }
 
 static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, ps_error *err) {
@@ -235,11 +294,12 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
     PS_TRY(read_block(leaf, codes, block, err));
     for (size_t i = 0; i < block->kept; i++) {
         const ps_slice slice = slices[codes[i]];
-        at[i] = d->data + slice.offset;
+        at[i] = d->supply->data + slice.offset;
         length[i] = slice.length;
     }
     if (!d->checked) leaf->unchecked = true;
-    return ps_block_strings(leaf, at, length, block->kept, d->data + d->data_length, fit, err);
+    return ps_block_strings(leaf, at, length, block->kept, d->supply->data + d->supply->have,
+                            fit, err);
 }
 
 const ps_encoding ps_dictionary_codes = {

@@ -21,10 +21,61 @@ ps_status ps_inflate(ps_codec codec, const uint8_t *data, size_t length, uint8_t
     case PS_CODEC_SNAPPY: return ps_snappy_decode(data, length, out, reach, exact, err);
     case PS_CODEC_LZ4_RAW: return ps_lz4_decode(data, length, out, reach, exact, err);
     case PS_CODEC_LZ4: return ps_lz4_hadoop_decode(data, length, out, reach, exact, err);
-    case PS_CODEC_ZSTD:
-        if (ps_zstd_decode(data, length, out, size, reach)) return PS_OK;
-        break;
+    case PS_CODEC_ZSTD: {
+        if (exact && ps_zstd_decode(data, length, out, size)) return PS_OK;
+        if (exact) break;
+        ps_unpack part;
+        ps_unpack_begin(&part, codec, data, length, out, size);
+        const ps_status status = ps_unpack_more(&part, reach, err);
+        ps_unpack_end(&part);
+        return status;
+    }
     default: break;
     }
     return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "the page does not hold %zu bytes", size);
+}
+
+static ps_status more(ps_supply *supply, size_t reach, ps_error *err) {
+    return ps_unpack_more((ps_unpack *)(void *)supply, reach, err);
+}
+
+void ps_unpack_begin(ps_unpack *unpack, ps_codec codec, const uint8_t *data, size_t length,
+                     uint8_t *out, size_t size) {
+    const bool plain = codec == PS_CODEC_NONE;
+    *unpack = (ps_unpack){
+        .supply = {.data = plain ? data : out,
+                   .size = size,
+                   .have = plain ? (length < size ? length : size) : 0,
+                   .more = more},
+        .codec = codec,
+        .out = out,
+        .in = {.src = data, .size = length},
+    };
+}
+
+ps_status ps_unpack_more(ps_unpack *unpack, size_t reach, ps_error *err) {
+    ps_supply *s = &unpack->supply;
+    if (reach <= s->have) return PS_OK;
+    const bool zstd = unpack->codec == PS_CODEC_ZSTD, again = unpack->begun;
+    if (again || reach > s->size) reach = zstd && reach < s->size ? reach : s->size;
+    unpack->begun = true;
+    if (!zstd || (!again && reach == s->size)) {
+        PS_TRY(ps_inflate(unpack->codec, unpack->in.src, unpack->in.size, unpack->out, s->size,
+                          reach, err));
+        s->have = reach;
+        return PS_OK;
+    }
+    ps_zstd_out out = {.dst = unpack->out, .size = s->size, .pos = s->have};
+    if (!unpack->context) unpack->context = ps_zstd_begin();
+    if (!unpack->context ||
+        !ps_zstd_more(unpack->context, &unpack->in, &out, &unpack->hint, reach))
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "the page does not hold %zu bytes",
+                       s->size);
+    s->have = out.pos;
+    return PS_OK;
+}
+
+void ps_unpack_end(ps_unpack *unpack) {
+    ps_zstd_end(unpack->context, unpack->supply.size);
+    unpack->context = NULL;
 }

@@ -180,7 +180,9 @@ static size_t levels_reach(const ps_leaf *leaf, const ps_page *page, size_t size
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
     const ps_selection *selection = &leaf->selection;
     if (leaf->spec.levels_only) return levels_reach(leaf, page, size);
-    if (page->encoding != PQ_PLAIN || leaf->in_width == 0 || leaf->nest) return size;
+    const bool strings = leaf->spec.physical == PQ_BYTE_ARRAY;
+    if (page->encoding != PQ_PLAIN || leaf->nest || (leaf->in_width == 0 && !strings))
+        return size;
     if (page->num_values < 0 || page->first_row < 0 ||
         page->num_values > INT64_MAX - page->first_row)
         return size; /* ps_leaf_page will say so */
@@ -188,7 +190,13 @@ size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
     const int64_t stop = ps_selection_end(selection, page->first_row, end);
     if (stop <= page->first_row || stop >= end) return size;
     size_t reach;
-    if (!ps_mul_size((size_t)(stop - page->first_row), leaf->in_width, &reach)) return size;
+    const size_t rows = (size_t)(stop - page->first_row);
+    if (strings) { /* as far as byte strings of the usual length reach, and a little further */
+        const double part = (double)rows / (double)page->num_values * 1.0625 * (double)size;
+        reach = part < (double)size ? (size_t)part + 256 : size;
+    } else if (!ps_mul_size(rows, leaf->in_width, &reach)) {
+        return size;
+    }
     if (page->version == 1 && leaf->spec.max_def) {
         reach += 64 + (size_t)page->num_values / 4; /* twice what bit-packed levels take */
     }

@@ -34,11 +34,13 @@ typedef struct ps_slice { /* a byte string of the dictionary */
 typedef struct ps_dictionary {
     bool loaded;
     bool checked; /* its strings are UTF-8, or need not be */
-    uint32_t n;
-    const uint8_t *data; /* borrowed: the strings of slices */
-    size_t data_length;
+    bool direct;  /* entries of fixed width are taken, and converted, from where they lie */
+    uint32_t n, ready; /* entries; those that can be taken */
+    ps_supply *supply; /* borrowed, or `whole` */
+    ps_supply whole;
+    size_t at;      /* byte strings: where the next entry lies */
     ps_grow slices; /* byte strings: ps_slice[n] */
-    ps_grow values; /* other kinds: n converted values; PS_BOOL never has one */
+    ps_grow values; /* else, unless direct: n converted values; PS_BOOL never has one */
 } ps_dictionary;
 
 /* How far the values of a page are read, besides leaf->value: a copy of it is a way back. */

@@ -70,8 +70,14 @@ typedef struct space {
     size_t capacity;
 } space;
 
+/* A space and what is unpacked into it. */
+typedef struct unpacking {
+    space room;
+    ps_unpack from;
+} unpacking;
+
 typedef struct spaces {
-    space page, dictionary;
+    unpacking page, dictionary;
 } spaces;
 
 static bool make(space *room, size_t size) {
@@ -89,20 +95,21 @@ static bool is_sound(const ps_page_task *t, const ps_page_header *h, const uint8
            ps_crc32(0, body, (size_t)h->compressed_size) == (uint32_t)h->crc;
 }
 
-/* The first `reach` of the bytes that a page holds, where they lie, or in a room. */
-static const uint8_t *unpacked(const ps_page_task *t, const ps_packed *packed,
-                               const uint8_t *data, size_t reach, space *room) {
+/* The bytes that a page holds can be asked for. */
+static bool unpack(const ps_page_task *t, const ps_packed *packed, const uint8_t *data,
+                   unpacking *into) {
     const uint8_t *from = data + packed->at;
-    if (t->codec == PS_CODEC_NONE) return packed->length == packed->size ? from : NULL;
-    if (ps_inflate_fits(t->codec, from, packed->length, packed->size, NULL) != PS_OK ||
-        !make(room, reach ? reach : 1) ||
-        ps_inflate(t->codec, from, packed->length, room->data, packed->size, reach, NULL) !=
-            PS_OK)
-        return NULL;
-    return room->data;
+    if (t->codec == PS_CODEC_NONE) {
+        if (packed->length != packed->size) return false;
+    } else if (ps_inflate_fits(t->codec, from, packed->length, packed->size, NULL) != PS_OK ||
+               !make(&into->room, packed->size ? packed->size : 1)) {
+        return false;
+    }
+    ps_unpack_begin(&into->from, t->codec, from, packed->length, into->room.data, packed->size);
+    return true;
 }
 
-static bool take_dictionary(const ps_page_task *t, space *room) {
+static bool take_dictionary(const ps_page_task *t, unpacking *into) {
     ps_page_header h;
     if (ps_page_header_read(t->dictionary, t->dictionary_length, &h, NULL) != PS_OK)
         return false;
@@ -113,15 +120,26 @@ static bool take_dictionary(const ps_page_task *t, space *room) {
         return false;
     const ps_packed packed = {
         .at = body, .length = (size_t)h.compressed_size, .size = (size_t)h.uncompressed_size};
-    const uint8_t *plain = unpacked(t, &packed, t->dictionary, packed.size, room);
-    return plain &&
-           ps_leaf_dictionary(t->leaf, plain, packed.size, h.num_values, NULL) == PS_OK;
+    return unpack(t, &packed, t->dictionary, into) &&
+           ps_leaf_dictionary_from(t->leaf, &into->from.supply, h.num_values, NULL) == PS_OK;
 }
 
 static bool take(ps_leaf *leaf, const ps_page *page) {
     ps_take state = PS_TAKE_PAGE;
     return ps_leaf_page(leaf, page, NULL) == PS_OK &&
            ps_leaf_take(leaf, &state, NULL) == PS_OK && state == PS_TAKE_DONE;
+}
+
+/* What reaches as far as is likely to be enough may turn out not to. */
+static bool take_unpacked(ps_leaf *leaf, ps_page *page, ps_unpack *from, size_t reach) {
+    for (;; reach = from->supply.size) {
+        if (ps_unpack_more(from, reach, NULL) != PS_OK) return false;
+        page->body = from->supply.data;
+        page->length = from->supply.have;
+        page->partial = page->length < from->supply.size;
+        if (take(leaf, page)) return true;
+        if (!page->partial) return false;
+    }
 }
 
 static ps_task_state begin(ps_page_task *t, spaces *rooms) {
@@ -161,17 +179,18 @@ static ps_task_state begin(ps_page_task *t, spaces *rooms) {
                      NULL) != PS_OK)
         return PS_TASK_ANEW;
     if (packed.plain) return take(t->leaf, &page) ? PS_TASK_DONE : PS_TASK_ANEW;
-    size_t reach = packed.size;
-    if (t->codec != PS_CODEC_NONE) reach = ps_page_reach(t->leaf, &page, packed.size, t->step);
-    page.partial = reach < packed.size;
-    page.length = reach;
-    page.body = unpacked(t, &packed, t->data, reach, &rooms->page);
-    return page.body && take(t->leaf, &page) ? PS_TASK_DONE : PS_TASK_ANEW;
+    if (!unpack(t, &packed, t->data, &rooms->page)) return PS_TASK_ANEW;
+    return take_unpacked(t->leaf, &page, &rooms->page.from,
+                         ps_page_reach(t->leaf, &page, packed.size, t->step))
+               ? PS_TASK_DONE
+               : PS_TASK_ANEW;
 }
 
 static void run(ps_page_task *t, spaces *rooms) {
     t->dictionary_used = false;
     t->state = begin(t, rooms);
+    ps_unpack_end(&rooms->page.from);
+    ps_unpack_end(&rooms->dictionary.from);
     if (t->state == PS_TASK_DONE && ps_leaf_finish(t->leaf, &t->column, NULL) != PS_OK) {
         ps_column *c = &t->column;
         if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
@@ -198,8 +217,9 @@ static void *work(void *given) {
     shared_work *share = given;
     spaces rooms = {0};
     for (size_t i; (i = share->next++) < share->n;) run(&share->tasks[i], &rooms);
-    if (rooms.page.data) ps_buffer_free(rooms.page.data, rooms.page.capacity);
-    if (rooms.dictionary.data) ps_buffer_free(rooms.dictionary.data, rooms.dictionary.capacity);
+    const space left[] = {rooms.page.room, rooms.dictionary.room};
+    for (int i = 0; i < 2; i++)
+        if (left[i].data) ps_buffer_free(left[i].data, left[i].capacity);
     return NULL;
 }
 

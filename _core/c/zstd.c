@@ -7,7 +7,9 @@
 #include <stdatomic.h>
 
 #define MAGIC      0xFD2FB528u
-#define SESSION    1 /* ZSTD_reset_session_only */
+#define SESSION    1    /* ZSTD_reset_session_only */
+#define STABLE_OUT 1001 /* ZSTD_d_stableOutBuffer, since 1.4.5; libraries may refuse it */
+#define HEADER     18   /* of a frame, at most */
 #define CONTEXTS   64
 #define MOST_RATIO 40000 /* a repeated-byte block of 128 KiB takes four bytes */
 #define KEPT       ((size_t)4 << 20)
@@ -65,17 +67,6 @@ bool ps_zstd_ready(void) {
     return shared->ready;
 }
 
-/* The first bytes of a frame, block by block: no further than they reach. */
-static bool first_bytes(void *context, ps_zstd_in in, ps_zstd_out out) {
-    while (out.pos < out.size) {
-        const size_t before = out.pos + in.pos;
-        const size_t left = shared->library.stream(context, &out, &in);
-        if (shared->library.is_error(left) || (out.pos + in.pos == before)) break;
-        if (left == 0) break; /* the frame is over */
-    }
-    return out.pos == out.size;
-}
-
 bool ps_zstd_fits(const uint8_t *data, size_t length, size_t size) {
     /* frames of before 0.8, which a library may know, are none of Parquet's */
     return shared->ready && length >= 8 && ps_load32(data) == MAGIC && size != 0 &&
@@ -83,24 +74,45 @@ bool ps_zstd_fits(const uint8_t *data, size_t length, size_t size) {
            shared->library.frame_length(data, length) == length;
 }
 
-bool ps_zstd_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
-                    size_t reach) {
+bool ps_zstd_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size) {
     void *context = borrow();
     if (!context) return false;
-    bool done;
-    if (reach < size) {
-        done = first_bytes(context, (ps_zstd_in){data, length, 0},
-                           (ps_zstd_out){out, reach, 0});
-        shared->library.reset(context, SESSION);
-        if (size > KEPT) { /* its window is as large */
-            shared->library.free(context);
-            return done;
-        }
-    } else {
-        done = shared->library.decompress(context, out, size, data, length) == size;
-    }
+    const bool done = shared->library.decompress(context, out, size, data, length) == size;
     give_back(context);
     return done;
+}
+
+void *ps_zstd_begin(void) {
+    void *context = borrow();
+    /* without it each block is decoded elsewhere first, and copied: a few percent */
+    if (context) (void)shared->library.set(context, STABLE_OUT, 1);
+    return context;
+}
+
+bool ps_zstd_more(void *context, ps_zstd_in *in, ps_zstd_out *out, size_t *hint, size_t reach) {
+    const size_t length = in->size;
+    /* all of a frame includes its checksum */
+    for (bool over = false; reach < out->size ? out->pos < reach : !over;) {
+        const size_t before = out->pos + in->pos, step = *hint ? *hint : HEADER;
+        in->size = step < length - in->pos ? in->pos + step : length;
+        const size_t left = shared->library.stream(context, out, in);
+        in->size = length;
+        if (shared->library.is_error(left)) return false;
+        *hint = left; /* what the next block takes */
+        over = left == 0;
+        if ((over && out->pos < reach) || (!over && out->pos + in->pos == before)) return false;
+    }
+    return out->pos >= reach;
+}
+
+void ps_zstd_end(void *context, size_t size) {
+    if (!context) return;
+    shared->library.reset(context, SESSION);
+    if (size > KEPT) { /* its window may be as large */
+        shared->library.free(context);
+    } else {
+        give_back(context);
+    }
 }
 #else
 ps_zstd_home *ps_zstd_own(void) {
@@ -124,9 +136,21 @@ bool ps_zstd_fits(const uint8_t *data, size_t length, size_t size) {
     return false;
 }
 
-bool ps_zstd_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size,
-                    size_t reach) {
-    (void)data, (void)length, (void)out, (void)size, (void)reach;
+bool ps_zstd_decode(const uint8_t *data, size_t length, uint8_t *out, size_t size) {
+    (void)data, (void)length, (void)out, (void)size;
     return false;
+}
+
+void *ps_zstd_begin(void) {
+    return NULL;
+}
+
+bool ps_zstd_more(void *context, ps_zstd_in *in, ps_zstd_out *out, size_t *hint, size_t reach) {
+    (void)context, (void)in, (void)out, (void)hint, (void)reach;
+    return false;
+}
+
+void ps_zstd_end(void *context, size_t size) {
+    (void)context, (void)size;
 }
 #endif

@@ -63,8 +63,8 @@ def _libzstd() -> tuple[int, ...] | None:
 
 
 _FUNCTIONS = (
-    "createDCtx", "freeDCtx", "DCtx_reset", "decompressDCtx", "decompressStream",
-    "getFrameContentSize", "findFrameCompressedSize", "isError",
+    "createDCtx", "freeDCtx", "DCtx_reset", "DCtx_setParameter", "decompressDCtx",
+    "decompressStream", "getFrameContentSize", "findFrameCompressedSize", "isError",
 )  # fmt: skip
 LIBZSTD = _libzstd()
 core.use_zstd(LIBZSTD)

@@ -270,6 +270,16 @@ class LeafReader:
         arguments, chunk = self._page_arguments(), self._pages is None
         return self._decoder, (*arguments, self._dictionary_data), chunk
 
+    def wanted_dictionary(self, made: tuple[Any, ...] | int | None) -> tuple[int, int] | None:
+        """Where the dictionary lies that this answer of `read_pages` asks for."""
+        wanting = made == core.TAKE_DICTIONARY and self._pages is not None
+        return self._dictionary_at if wanting else None
+
+    def give_dictionary(self, data: memoryview) -> None:
+        """The bytes of it."""
+        self._dictionary_data = data
+        self._report.bytes += data.nbytes
+
     def take(self, made: tuple[Any, ...] | int | None) -> None:
         """What that gave."""
         self._made = made
@@ -571,8 +581,8 @@ class LeafReader:
             raise self._corrupt("dictionary-encoded, and the chunk has no dictionary page")
         at, length = self._dictionary_at
         if self._dictionary_data is None:
-            (self._dictionary_data,) = self._fetcher.read([(at, length)], "data")
-            self._report.bytes += length
+            (data,) = self._fetcher.read([(at, length)], "data")
+            self.give_dictionary(data)
         self._page_number, self._at, self._base = None, at, at
         decoder = self._decoder
         kind = decoder.head(self._dictionary_data)
@@ -582,9 +592,12 @@ class LeafReader:
         self._report.dictionary_pages += 1
 
 
-def read_ahead(readers: Sequence[LeafReader], threads: int, go_on: Callable[[], None]) -> None:
+def read_ahead(
+    readers: Sequence[LeafReader], fetcher: Fetcher, threads: int, go_on: Callable[[], None]
+) -> None:
     """Decode those of which `one_page` is wanted, one right after the other, by so many threads at most; `read` then gives
-    the arrays. `go_on`: asked now and then, raises where the scan has ended.
+    the arrays. The dictionaries that pages turn out to need are fetched in one wave. `go_on`: asked now and then, raises
+    where the scan has ended.
 
     What fails here is done again by `read`, in its turn and with its place.
     """
@@ -596,6 +609,19 @@ def read_ahead(readers: Sequence[LeafReader], threads: int, go_on: Callable[[], 
             stop += 1
         batch, at = readers[at:stop], stop
         made = core.read_pages([reader.task() for reader in batch], threads)
+        wanting: list[LeafReader] = []
+        places: list[tuple[int, int]] = []
         for reader, found in zip(batch, made, strict=True):
-            reader.take(found)
+            place = reader.wanted_dictionary(found)
+            if place is None:
+                reader.take(found)
+            else:
+                wanting.append(reader)
+                places.append(place)
+        if wanting:
+            for reader, data in zip(wanting, fetcher.read(places, "data"), strict=True):
+                reader.give_dictionary(data)
+            made = core.read_pages([reader.task() for reader in wanting], threads)
+            for reader, found in zip(wanting, made, strict=True):
+                reader.take(found)
         go_on()  # and signals have their turn

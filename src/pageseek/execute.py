@@ -215,10 +215,10 @@ class GroupScan:
         helpers = min(size // SHARED, len(readers) - 1) if PARALLEL else 0
         if crew is None:
             threads = min(1 + helpers, self._fetcher.threads)
-            read_ahead(readers, threads, lambda: None)
+            read_ahead(readers, self._fetcher, threads, lambda: None)
             return
         with crew.idle(helpers) as idle:
-            read_ahead(readers, 1 + idle, crew.go_on)
+            read_ahead(readers, self._fetcher, 1 + idle, crew.go_on)
 
     def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> int:
         """Hand the readers their bytes: in one wave, those that are not at hand. Returns how many bytes they have."""

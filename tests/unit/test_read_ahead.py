@@ -17,6 +17,7 @@ from pageseek._core.memory import trim
 import pageseek as ps
 from pageseek import codecs, decode, execute
 from pageseek.decode import LeafReader
+from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
 from pageseek.workers import Crew
 
@@ -152,9 +153,11 @@ def test_by_several_threads(threads: int, page_rows: int, monkeypatch: pytest.Mo
     used: list[int] = []
     begin = execute.read_ahead
 
-    def counted(readers: list[LeafReader], by: int, go_on: Callable[[], None]) -> None:
+    def counted(
+        readers: list[LeafReader], fetcher: Fetcher, by: int, go_on: Callable[[], None]
+    ) -> None:
         used.append(by)
-        begin(readers, by, go_on)
+        begin(readers, fetcher, by, go_on)
 
     monkeypatch.setattr(execute, "read_ahead", counted)
     for row in range(0, ROWS, 377):
