@@ -39,7 +39,7 @@ class Case:
     ----------
     name, question : str
         A short name, and what is asked in words.
-    file : {"lookup", "wide", "lineitem"}
+    file : {"lookup", "default", "wide", "lineitem"}
         The kind of file.
     columns : tuple of str, optional
         Columns of the answer; None is all.
@@ -82,31 +82,39 @@ class Files:
         sizes = self.sizes
         if kind == "lookup":
             return generate.lookup_file(self.folder, sizes.rows, sizes.group_rows)
+        if kind == "default":
+            return generate.default_file(self.folder, sizes.rows, sizes.group_rows)
         if kind == "wide":
             return generate.wide_file(self.folder, sizes.wide_columns, sizes.wide_groups)
         return generate.lineitem_file(self.folder, sizes.scale)
 
 
-def _keys(files: Files, n: int) -> np.ndarray[Any, Any]:
+def _keys(files: Files, n: int, kind: str = "lookup") -> np.ndarray[Any, Any]:
     """Keys spread over the file at random, the same ones each time."""
-    file = pq.ParquetFile(files.path("lookup"))
+    file = pq.ParquetFile(files.path(kind))
     random = np.random.default_rng(generate.SEED)
     groups = random.integers(0, file.num_row_groups, 4).tolist()
     parts = [file.read_row_group(group, ["key"])["key"].to_numpy() for group in groups]
     return random.choice(np.concatenate(parts), n, replace=False)
 
 
-def _lookup_warm(files: Files) -> Case:
-    filters = tuple((("key", "=", key),) for key in _keys(files, 40).tolist())
-    return Case(
-        "lookup-warm", "one row by the sorted key, metadata at hand", "lookup", None, filters
+def _lookup(name: str, kind: str, cold: bool, question: str) -> Callable[[Files], Case]:
+    def case(files: Files) -> Case:
+        filters = tuple((("key", "=", key),) for key in _keys(files, 40, kind).tolist())
+        return Case(name, question, kind, None, filters, cold)
+
+    return case
+
+
+_LOOKUPS = {
+    name: _lookup(name, kind, cold, question)
+    for name, kind, cold, question in (
+        ("lookup-warm", "lookup", False, "one row by the sorted key, metadata at hand"),
+        ("lookup-cold", "lookup", True, "one row by the sorted key, file opened for it"),
+        ("default-warm", "default", False, "the same, the file with pyarrow's own pages"),
+        ("default-cold", "default", True, "the same of that file, opened for it"),
     )
-
-
-def _lookup_cold(files: Files) -> Case:
-    filters = tuple((("key", "=", key),) for key in _keys(files, 40).tolist())
-    question = "one row by the sorted key, file opened for it"
-    return Case("lookup-cold", question, "lookup", None, filters, cold=True)
+}
 
 
 def _range(files: Files) -> Case:
@@ -166,8 +174,7 @@ def _lineitem_both(files: Files) -> Case:
 
 
 CASES: dict[str, Callable[[Files], Case]] = {
-    "lookup-warm": _lookup_warm,
-    "lookup-cold": _lookup_cold,
+    **_LOOKUPS,
     "range": _range,
     "unsorted": _unsorted,
     "scan-all": _scan_all,

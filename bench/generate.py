@@ -3,6 +3,9 @@
 `lookup_file`
     Rows sorted by `key`, eight columns of types so unlike that pages of equal bytes hold unequal
     numbers of rows: no two columns cut their pages at the same rows. zstd, with page index.
+`default_file`
+    The same rows as pyarrow writes them when it is told no more than that: every column by a dictionary,
+    until that has 1 MiB, and pages of 20,000 rows, which begin at other rows once a dictionary is given up.
 `wide_file`
     Thousands of columns and many row groups of few rows: the footer is nearly all of it.
 `lineitem_file`
@@ -18,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +52,13 @@ def lookup_file(folder: Path, rows: int = 10_000_000, group_rows: int = 1_000_00
         Rows of the file and of a row group.
     """
     path = folder / f"lookup-{rows}-{group_rows}.parquet"
-    return _once(path, lambda at: _write_lookup(at, rows, group_rows))
+    return _once(path, lambda at: _write_lookup(at, rows, group_rows, UNLIKE_PAGES))
+
+
+def default_file(folder: Path, rows: int = 10_000_000, group_rows: int = 1_000_000) -> Path:
+    """The rows of `lookup_file` in the dictionaries and pages that pyarrow makes unless told otherwise."""
+    path = folder / f"lookup-default-{rows}-{group_rows}.parquet"
+    return _once(path, lambda at: _write_lookup(at, rows, group_rows, {}))
 
 
 def wide_file(
@@ -151,7 +161,16 @@ def _cities(random: np.random.Generator, rows: int) -> pa.Array:
     return pa.array(names).take(pa.array(codes))
 
 
-def _write_lookup(path: Path, rows: int, group_rows: int) -> None:
+# of the lookup file: pages of equal bytes
+UNLIKE_PAGES: dict[str, Any] = {
+    "use_dictionary": ["city"],
+    "data_page_size": PAGE_BYTES,
+    "write_batch_size": 500,
+    "max_rows_per_page": 1_000_000,
+}
+
+
+def _write_lookup(path: Path, rows: int, group_rows: int, pages: dict[str, Any]) -> None:
     first = 0
     writer: pq.ParquetWriter | None = None
     try:
@@ -163,12 +182,9 @@ def _write_lookup(path: Path, rows: int, group_rows: int) -> None:
                     path,
                     table.schema,
                     compression="zstd",
-                    use_dictionary=["city"],
                     write_page_index=True,
-                    data_page_size=PAGE_BYTES,
-                    write_batch_size=500,
-                    max_rows_per_page=1_000_000,
                     sorting_columns=[pq.SortingColumn(0)],
+                    **pages,
                 )
             writer.write_table(table, row_group_size=group_rows)
     finally:

@@ -47,6 +47,28 @@ def test_pages_of_the_lookup_file_do_not_line_up(tmp_path: Path) -> None:
     assert np.diff(starts[0])[:-1].tolist() == [20_000] * (len(starts[0]) - 2)
 
 
+def test_the_default_file_has_pages_of_20_000_rows_that_do_not_line_up(tmp_path: Path) -> None:
+    path = generate.default_file(tmp_path, 300_000, 300_000)
+    starts: dict[str, list[int]] = {}
+    with ps.open(path) as file:
+        for leaf in file.leaves:
+            offsets = file.offset_index(0, leaf)
+            assert offsets is not None
+            starts[leaf.name] = offsets.first_row[:-1].tolist()
+            rows = np.diff(offsets.first_row)
+            assert int(np.median(rows)) == 20_000
+            assert rows.max() <= 20_000
+            has_dictionary = file.chunk(0, leaf).dictionary_page_offset > 0
+            assert has_dictionary
+    assert starts["note"] == list(range(0, 300_000, 20_000))
+    # a dictionary that grows beyond 1 MiB is given up, wherever that is
+    given_up = [starts[name] for name in ("key", "customer", "at")]
+    assert len({tuple(one) for one in given_up}) == 3
+    assert starts["note"] not in given_up
+    table = generate.lookup_table(300_000)
+    assert pq.read_table(path).equals(table.cast(pq.read_schema(path)))
+
+
 def test_a_file_is_made_once(files: Files) -> None:
     path = files.path("lookup")
     before = path.stat().st_mtime_ns
