@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +29,6 @@ CODED_KINDS = BYTES_KINDS | {
     K_D128,
     K_D256,
 }  # of which a code is tested sooner than a value
-AT_ONCE = 8 << 20  # bytes of pages, as they were fetched, that are read in one go
 MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
 
 
@@ -270,21 +269,19 @@ class LeafReader:
         arguments, chunk = self._page_arguments(), self._pages is None
         return self._decoder, (*arguments, self._dictionary_data), chunk
 
-    def wanted_dictionary(self, made: tuple[Any, ...] | int | None) -> tuple[int, int] | None:
-        """Where the dictionary lies that this answer of `read_pages` asks for."""
-        wanting = made == core.TAKE_DICTIONARY and self._pages is not None
+    def take(self, made: tuple[Any, ...] | int | None) -> tuple[int, int] | None:
+        """What that gave. Where it asks for the dictionary: the (offset, length) of that, with which it can be tried again."""
+        self._made = made
+        wanting = made == core.TAKE_DICTIONARY
+        if made is None or (wanting and self._pages is None):
+            self._made, self._decoder = None, self._new_decoder()
+            return None
         return self._dictionary_at if wanting else None
 
     def give_dictionary(self, data: memoryview) -> None:
-        """The bytes of it."""
+        """The bytes of the dictionary page, which were fetched for it."""
         self._dictionary_data = data
         self._report.bytes += data.nbytes
-
-    def take(self, made: tuple[Any, ...] | int | None) -> None:
-        """What that gave."""
-        self._made = made
-        if made is None or (self._pages is None and made == core.TAKE_DICTIONARY):
-            self._made, self._decoder = None, self._new_decoder()
 
     def read(self) -> list[pa.Array]:
         """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a
@@ -590,38 +587,3 @@ class LeafReader:
             raise PageMismatch(CORRUPT, None, "more than a dictionary lies before the first page")
         decoder.take_dictionary()
         self._report.dictionary_pages += 1
-
-
-def read_ahead(
-    readers: Sequence[LeafReader], fetcher: Fetcher, threads: int, go_on: Callable[[], None]
-) -> None:
-    """Decode those of which `one_page` is wanted, one right after the other, by so many threads at most; `read` then gives
-    the arrays. The dictionaries that pages turn out to need are fetched in one wave. `go_on`: asked now and then, raises
-    where the scan has ended.
-
-    What fails here is done again by `read`, in its turn and with its place.
-    """
-    at = 0
-    while at < len(readers):
-        stop, size = at, 0
-        while stop < len(readers) and size < AT_ONCE:
-            size += readers[stop].nbytes
-            stop += 1
-        batch, at = readers[at:stop], stop
-        made = core.read_pages([reader.task() for reader in batch], threads)
-        wanting: list[LeafReader] = []
-        places: list[tuple[int, int]] = []
-        for reader, found in zip(batch, made, strict=True):
-            place = reader.wanted_dictionary(found)
-            if place is None:
-                reader.take(found)
-            else:
-                wanting.append(reader)
-                places.append(place)
-        if wanting:
-            for reader, data in zip(wanting, fetcher.read(places, "data"), strict=True):
-                reader.give_dictionary(data)
-            made = core.read_pages([reader.task() for reader in wanting], threads)
-            for reader, found in zip(wanting, made, strict=True):
-                reader.take(found)
-        go_on()  # and signals have their turn

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek._core.decode import PARALLEL
+from pageseek.ahead import read_ahead
 from pageseek.asking import answered, together
 from pageseek.columns import Column, Part, levels_of, part_of, teller
-from pageseek.decode import LeafReader, places_wanted, read_ahead
+from pageseek.decode import LeafReader, places_wanted
 from pageseek.errors import placed
 from pageseek.fetch import Fetcher
 from pageseek.leaves import Key, Leaves

@@ -15,7 +15,7 @@ from pageseek._core.decode import TAKE_DICTIONARY, LeafDecoder, read_pages
 from pageseek._core.memory import trim
 
 import pageseek as ps
-from pageseek import codecs, decode, execute
+from pageseek import ahead, codecs, execute
 from pageseek.decode import LeafReader
 from pageseek.fetch import Fetcher
 from pageseek.metadata import ParquetFile
@@ -56,13 +56,13 @@ def test_rows_are_the_same_ahead_or_not(
         found = ps.read_table(data, filter=condition)
         assert found.equals(table.slice(row, 1))
         found.validate(full=True)
-        ahead = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
+        sooner = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
         with monkeypatch.context() as patch:
             patch.setattr(execute, "read_ahead", lambda *_: None)
             assert ps.read_table(data, filter=condition).equals(found)
             later = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
-        ahead.pop("seconds"), later.pop("seconds")
-        assert ahead == later
+        sooner.pop("seconds"), later.pop("seconds")
+        assert sooner == later
 
 
 @pytest.mark.parametrize("column", ["value", "text", "city", "inside.a", "list.list.element"])
@@ -138,9 +138,9 @@ def test_chunks_of_one_page(
             patch.setattr(LeafReader, "one_page", property(lambda _: False))
             assert ps.read_table(data, filter=condition).equals(found)
             later = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
-        ahead = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
-        ahead.pop("seconds"), later.pop("seconds")
-        assert ahead == later
+        sooner = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
+        sooner.pop("seconds"), later.pop("seconds")
+        assert sooner == later
     assert ps.read_table(data).equals(table)
     assert ps.read_table(data, ["city"]).equals(table.select(["city"]))
 
@@ -262,17 +262,51 @@ def rss() -> int:
 def test_between_batches_the_scan_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
     table, data = make("zstd", "1.0", ROWS)
     begun: list[int] = []
-    begin = decode.core.read_pages
+    begin = ahead.core.read_pages
 
     def counted(tasks: list[Any], threads: int) -> Any:
         begun.append(len(tasks))
         return begin(tasks, threads)
 
-    proxy = SimpleNamespace(**{**vars(decode.core), "read_pages": counted})
-    monkeypatch.setattr(decode, "core", proxy)
+    proxy = SimpleNamespace(**{**vars(ahead.core), "read_pages": counted})
+    monkeypatch.setattr(ahead, "core", proxy)
     assert ps.read_table(data).equals(table)
     assert begun == [6]
     begun.clear()
-    monkeypatch.setattr(decode, "AT_ONCE", 1)
+    monkeypatch.setattr(ahead, "AT_ONCE", 1)
     assert ps.read_table(data).equals(table)
     assert begun == [1] * 6
+
+
+def test_dictionaries_that_pages_ask_for_come_in_one_wave(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 40_000
+    table = pa.table({"key": np.arange(n)} | {f"c{i}": np.arange(n) * (i + 3) for i in range(4)})
+    out = pa.BufferOutputStream()
+    pq.write_table(
+        table, out, compression="zstd", write_page_index=True, max_rows_per_page=1_000,
+        dictionary_pagesize_limit=100_000, write_batch_size=100,
+    )  # fmt: skip
+    data = bytes(out.getvalue().to_pybytes())
+    with ps.open(data) as file:
+        for leaf in file.leaves:  # of codes until the dictionary is given up, then of values
+            chunk = file.chunk(0, leaf)
+            assert chunk.dictionary_data_pages > 0
+            assert chunk.other_data_pages > 0
+    waves: list[int] = []
+    read = Fetcher.read
+
+    def counted(self: Fetcher, ranges: Any, kind: str) -> Any:
+        if kind == "data":
+            waves.append(len(ranges))
+        return read(self, ranges, kind)
+
+    scan = ps.scan(data, filter=ps.col("key") == 7_001)
+    monkeypatch.setattr(Fetcher, "read", counted)
+    assert scan.to_table().equals(table.slice(7_001, 1))
+    assert waves == [1, 1, 4, 4]  # the page of the key, its dictionary; the other pages, theirs
+    leaves = scan.explain(analyze=True).to_dict()["leaves"]
+    assert [leaf["dictionary_pages"] for leaf in leaves.values()] == [1] * 5
+    waves.clear()
+    found = ps.read_table(data, filter=ps.col("key") == n - 1)
+    assert found.equals(table.slice(n - 1, 1))
+    assert waves == [1, 4]
