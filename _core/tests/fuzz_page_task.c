@@ -2,7 +2,7 @@
  * however far bytes are unpacked, and the outcome the same of every leaf that is new.
  *
  * Input: physical type, kind, width; switches (nullable, codes only, chunk, a dictionary by itself, two of codec, ZSTD, UTF-8); rows; the
- * selection; two bytes of the dictionary's length, the dictionary, the page. */
+ * selection (six ranges where the width has bit 5, else two); two bytes of the dictionary's length, the dictionary, the page. */
 #include "../pages.h"
 #include "fuzz_pages.h"
 #include "zstd_standin.h"
@@ -18,11 +18,22 @@ static bool same(const void *a, size_t a_size, const void *b, size_t b_size) {
     return a_size == b_size && (a_size == 0 || memcmp(a, b, a_size) == 0);
 }
 
-static void require_same(const ps_column *a, const ps_column *b) {
+static bool same_bits(const uint8_t *a, const uint8_t *b,
+                      int64_t n) { /* behind them is anything */
+    for (int64_t i = 0; i < n; i++)
+        if ((a[i / 8] ^ b[i / 8]) >> (i & 7) & 1) return false;
+    return true;
+}
+
+static void require_same(const ps_leaf_spec *spec, const ps_column *a, const ps_column *b) {
     require(a->n == b->n && a->null_count == b->null_count);
-    require(same(a->validity, a->validity_size, b->validity, b->validity_size));
+    require(!a->validity == !b->validity);
+    if (a->validity) require(same_bits(a->validity, b->validity, a->n));
     require(same(a->offsets, a->offsets_size, b->offsets, b->offsets_size));
-    if (a->null_count == 0) /* what lies under a null is anything */
+    if (a->null_count) return; /* what lies under a null is anything */
+    if (spec->kind == PS_BOOL)
+        require(same_bits(a->values, b->values, a->n));
+    else
         require(same(a->values, a->values_size, b->values, b->values_size));
 }
 
@@ -54,8 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     spec.max_def = switches & 1;
     spec.max_output = 1 << 20;
     spec.utf8 = switches >> 7;
-    ps_range ranges[2];
-    ps_page_task task = {.selection = ranges_of(&in, ranges, 2),
+    ps_range ranges[6];
+    ps_page_task task = {.selection = ranges_of(&in, ranges, width & 32 ? 6 : 2),
                          .codes_only = switches & 2,
                          .chunk = switches & 4,
                          .codec = switches & 64 ? PS_CODEC_ZSTD : (ps_codec)(switches >> 4 & 3),
@@ -80,8 +91,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     const ps_task_state all = run(&spec, task, &whole);
     if (state == PS_TASK_DONE) {
         read_column(&parts);
-        require_same(&parts, &again);
-        if (all == PS_TASK_DONE) require_same(&parts, &whole);
+        require_same(&spec, &parts, &again);
+        if (all == PS_TASK_DONE) require_same(&spec, &parts, &whole);
         drop(&parts);
         drop(&again);
     }
