@@ -30,6 +30,7 @@ CODED_KINDS = BYTES_KINDS | {
     K_D256,
 }  # of which a code is tested sooner than a value
 AT_ONCE = 8 << 20  # bytes of pages, as they were fetched, that are read in one go
+DICTIONARIES_AT_ONCE = 1 << 20  # bytes of those that are fetched in one wave
 MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
 
 
@@ -283,6 +284,8 @@ class LeafReader:
     def take(self, made: tuple[Any, ...] | int | None) -> None:
         """What that gave."""
         self._made = made
+        if isinstance(made, tuple):  # others' are fetched before `read` lets go of it
+            self._dictionary_data = None
         if made is None or (self._pages is None and made == core.TAKE_DICTIONARY):
             self._made, self._decoder = None, self._new_decoder()
 
@@ -609,19 +612,37 @@ def read_ahead(
             stop += 1
         batch, at = readers[at:stop], stop
         made = core.read_pages([reader.task() for reader in batch], threads)
-        wanting: list[LeafReader] = []
-        places: list[tuple[int, int]] = []
+        wanting: list[tuple[LeafReader, tuple[int, int]]] = []
         for reader, found in zip(batch, made, strict=True):
             place = reader.wanted_dictionary(found)
             if place is None:
                 reader.take(found)
             else:
-                wanting.append(reader)
-                places.append(place)
-        if wanting:
-            for reader, data in zip(wanting, fetcher.read(places, "data"), strict=True):
-                reader.give_dictionary(data)
-            made = core.read_pages([reader.task() for reader in wanting], threads)
-            for reader, found in zip(wanting, made, strict=True):
-                reader.take(found)
+                wanting.append((reader, place))
+        _with_dictionaries(wanting, fetcher, threads, go_on)
         go_on()  # and signals have their turn
+
+
+def _with_dictionaries(
+    wanting: Sequence[tuple[LeafReader, tuple[int, int]]],
+    fetcher: Fetcher,
+    threads: int,
+    go_on: Callable[[], None],
+) -> None:
+    """The same of those whose dictionaries, at these places, are still to be fetched: so many in one wave that their memory
+    stays small, and in the processor's caches.
+    """
+    at = 0
+    while at < len(wanting):
+        stop, size = at, 0
+        while stop < len(wanting) and size < DICTIONARIES_AT_ONCE:
+            size += wanting[stop][1][1]
+            stop += 1
+        batch, at = wanting[at:stop], stop
+        fetched = fetcher.read([place for _, place in batch], "data")
+        for (reader, _), data in zip(batch, fetched, strict=True):
+            reader.give_dictionary(data)
+        made = core.read_pages([reader.task() for reader, _ in batch], threads)
+        for (reader, _), found in zip(batch, made, strict=True):
+            reader.take(found)
+        go_on()
