@@ -413,11 +413,14 @@ def test_of_a_giant_page_of_strings_only_what_is_needed_becomes_resident() -> No
     def ahead() -> None:
         decoder = LeafDecoder(TEXT, 0, 0, codec="zstd", decompress=codecs._zstd, step=BLOCK)
         (found,) = read_pages([(decoder, (page, 0, n, ranges, 0, None), False)])
+        assert isinstance(found, tuple)
         assert found[0] == 2
 
     def alone() -> None:
         decoder = LeafDecoder(TEXT, 0, 0, codec="zstd", decompress=codecs._zstd, step=BLOCK)
-        assert decoder.read_page(page, 0, n, ranges)[0] == 2
+        found = decoder.read_page(page, 0, n, ranges)
+        assert isinstance(found, tuple)
+        assert found[0] == 2
 
     assert peak_of(ahead) < 16 << 20
     assert peak_of(alone) < 16 << 20
@@ -431,7 +434,7 @@ def test_a_page_of_codes_asks_for_its_dictionary_first() -> None:
         assert made == [TAKE_DICTIONARY] or not codecs.LIBZSTD
     whole = dictionary_page(zstandard.compress(entries("int64")), len(entries("int64")), ENTRIES)
     (found,) = read_pages([(decoder, (page, 0, 2, ranges, 0, whole), False)])
-    assert found is None or value("int64", found) == 1
+    assert found is None or (isinstance(found, tuple) and value("int64", found) == 1)
 
 
 # ---- several at a time ---------------------------------------------------------------------------

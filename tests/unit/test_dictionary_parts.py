@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -194,10 +194,10 @@ def test_another_column_leaves_few_rows(codec: str) -> None:
 PLAIN_ROWS = 6_000
 
 
-def lengths(shape: str, dice: random.Random) -> list[int | None]:
+def lengths(shape: str, dice: random.Random) -> Sequence[int | None]:
     """Of values of a page: None is null."""
     half = PLAIN_ROWS // 2
-    shapes: dict[str, list[int | None]] = {
+    shapes: dict[str, Sequence[int | None]] = {
         "alike": [20] * PLAIN_ROWS,
         "empty": [0] * PLAIN_ROWS,
         "short first": [0] * half + [90] * half,
