@@ -61,6 +61,7 @@ typedef struct ps_unpack {
     ps_supply supply; /* the first member */
     ps_codec codec;
     bool begun;
+    size_t most; /* of codecs that begin again: whoever asks for more is given all at once */
     uint8_t *out;
     size_t hint;
     ps_zstd_in in;

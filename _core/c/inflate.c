@@ -48,6 +48,7 @@ void ps_unpack_begin(ps_unpack *unpack, ps_codec codec, const uint8_t *data, siz
                    .have = plain ? (length < size ? length : size) : 0,
                    .more = more},
         .codec = codec,
+        .most = size,
         .out = out,
         .in = {.src = data, .size = length},
     };
@@ -57,7 +58,7 @@ ps_status ps_unpack_more(ps_unpack *unpack, size_t reach, ps_error *err) {
     ps_supply *s = &unpack->supply;
     if (reach <= s->have) return PS_OK;
     const bool zstd = unpack->codec == PS_CODEC_ZSTD, again = unpack->begun;
-    if (again || reach > s->size) reach = zstd && reach < s->size ? reach : s->size;
+    if (again || reach > unpack->most) reach = zstd && reach < s->size ? reach : s->size;
     unpack->begun = true;
     if (!zstd || (!again && reach == s->size)) {
         PS_TRY(ps_inflate(unpack->codec, unpack->in.src, unpack->in.size, unpack->out, s->size,

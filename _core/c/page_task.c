@@ -120,8 +120,11 @@ static bool take_dictionary(const ps_page_task *t, unpacking *into) {
         return false;
     const ps_packed packed = {
         .at = body, .length = (size_t)h.compressed_size, .size = (size_t)h.uncompressed_size};
-    return unpack(t, &packed, t->dictionary, into) &&
-           ps_leaf_dictionary_from(t->leaf, &into->from.supply, h.num_values, NULL) == PS_OK;
+    if (!unpack(t, &packed, t->dictionary, into)) return false;
+    /* of the second of several rows it would be unpacked anew: only what is little is worth a try */
+    const bool several = ps_selection_count_from(&t->selection, t->first_row, 2) > 1;
+    into->from.most = several ? packed.size / 4 : packed.size - packed.size / 4;
+    return ps_leaf_dictionary_from(t->leaf, &into->from.supply, h.num_values, NULL) == PS_OK;
 }
 
 static bool take(ps_leaf *leaf, const ps_page *page) {

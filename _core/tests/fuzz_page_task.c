@@ -1,35 +1,75 @@
-/* A page and its dictionary as they lie in a file, in any form and of any codec: an answer must be an Arrow column, and the
- * leaf as good as before.
+/* A page and its dictionary as they lie in a file, in any form and of any codec: an answer must be an Arrow column, the same
+ * however far bytes are unpacked, and the outcome the same of every leaf that is new.
  *
- * Input: physical type, kind, width; switches (nullable, codes only, chunk, a dictionary by itself, two of codec); rows; the selection;
- * two bytes of the dictionary's length, the dictionary, the page. */
+ * Input: physical type, kind, width; switches (nullable, codes only, chunk, a dictionary by itself, two of codec, ZSTD, UTF-8); rows; the
+ * selection (six ranges where the width has bit 5, else two); two bytes of the dictionary's length, the dictionary, the page. */
 #include "../pages.h"
 #include "fuzz_pages.h"
+#include "zstd_standin.h"
 
-static void read_column(ps_column *c) {
+static void read_column(const ps_column *c) {
     require(c->n >= 0 && c->null_count >= 0 && c->null_count <= c->n);
     for (size_t i = 0; i < c->validity_size; i++) touched ^= c->validity[i];
     for (size_t i = 0; i < c->values_size; i++) touched ^= c->values[i];
     for (size_t i = 0; i < c->offsets_size; i++) touched ^= c->offsets[i];
-    drop(c);
+}
+
+static bool same(const void *a, size_t a_size, const void *b, size_t b_size) {
+    return a_size == b_size && (a_size == 0 || memcmp(a, b, a_size) == 0);
+}
+
+static bool same_bits(const uint8_t *a, const uint8_t *b,
+                      int64_t n) { /* behind them is anything */
+    for (int64_t i = 0; i < n; i++)
+        if ((a[i / 8] ^ b[i / 8]) >> (i & 7) & 1) return false;
+    return true;
+}
+
+static void require_same(const ps_leaf_spec *spec, const ps_column *a, const ps_column *b) {
+    require(a->n == b->n && a->null_count == b->null_count);
+    require(!a->validity == !b->validity);
+    if (a->validity) require(same_bits(a->validity, b->validity, a->n));
+    require(same(a->offsets, a->offsets_size, b->offsets, b->offsets_size));
+    if (a->null_count) return; /* what lies under a null is anything */
+    if (spec->kind == PS_BOOL)
+        require(same_bits(a->values, b->values, a->n));
+    else
+        require(same(a->values, a->values_size, b->values, b->values_size));
+}
+
+/* Of a leaf that is new; then of the same leaf again, which may say anything, and must not break. */
+static ps_task_state run(const ps_leaf_spec *spec, ps_page_task task, ps_column *out) {
+    *out = (ps_column){0};
+    if (ps_leaf_new(spec, &task.leaf, NULL) != PS_OK) return PS_TASK_ANEW;
+    ps_page_task again = task;
+    ps_page_tasks(&again, 1, 1);
+    *out = again.column;
+    const ps_task_state state = again.state;
+    again = task;
+    ps_page_tasks(&again, 1, 1);
+    if (state != PS_TASK_ANEW) require(again.state == state);
+    if (again.state == PS_TASK_DONE) {
+        read_column(&again.column);
+        drop(&again.column);
+    }
+    ps_leaf_free(task.leaf);
+    return state;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     input in = {data, data + length};
-    ps_leaf *leaf;
     ps_leaf_spec spec = {.physical = byte_of(&in) % 9, .kind = byte_of(&in) % 18};
     const uint8_t width = byte_of(&in), switches = byte_of(&in), rows = byte_of(&in);
     spec.type_length = spec.width = spec.physical == 7 ? (int8_t)width : 0;
     spec.unit = width % 5;
     spec.max_def = switches & 1;
     spec.max_output = 1 << 20;
-    if (ps_leaf_new(&spec, &leaf, NULL) != PS_OK) return 0;
-    ps_range ranges[2];
-    ps_page_task task = {.leaf = leaf,
-                         .selection = ranges_of(&in, ranges, 2),
+    spec.utf8 = switches >> 7;
+    ps_range ranges[6];
+    ps_page_task task = {.selection = ranges_of(&in, ranges, width & 32 ? 6 : 2),
                          .codes_only = switches & 2,
                          .chunk = switches & 4,
-                         .codec = (ps_codec)(switches >> 4 & 3),
+                         .codec = switches & 64 ? PS_CODEC_ZSTD : (ps_codec)(switches >> 4 & 3),
                          .step = 1,
                          .rows = rows,
                          .max_page = 1 << 20,
@@ -41,14 +81,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     }
     uint8_t *page = part(&in, (size_t)(in.end - in.p), &task.length);
     task.data = page;
-    for (int i = 0; i < 2; i++) {
-        ps_page_task again = task;
-        ps_page_tasks(&again, 1, 1);
-        if (i == 0) task.state = again.state;
-        require(again.state == task.state);
-        if (again.state == PS_TASK_DONE) read_column(&again.column);
+    ps_zstd_use(&zstd_standin);
+    ps_column parts, again, whole;
+    zstd_at_once = false;
+    const ps_task_state state = run(&spec, task, &parts);
+    require(run(&spec, task, &again) == state);
+    zstd_at_once = true;
+    task.step = (size_t)1 << 32;
+    const ps_task_state all = run(&spec, task, &whole);
+    if (state == PS_TASK_DONE) {
+        read_column(&parts);
+        require_same(&spec, &parts, &again);
+        if (all == PS_TASK_DONE) require_same(&spec, &parts, &whole);
+        drop(&parts);
+        drop(&again);
     }
-    ps_leaf_free(leaf);
+    if (all == PS_TASK_DONE) drop(&whole);
+    ps_zstd_use(NULL);
     free(dictionary);
     free(page);
     return 0;

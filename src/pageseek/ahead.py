@@ -9,13 +9,14 @@ from pageseek.decode import LeafReader
 from pageseek.fetch import Fetcher
 
 AT_ONCE = 8 << 20  # bytes of pages, as they were fetched, that are read in one go
+DICTIONARIES_AT_ONCE = 1 << 20  # bytes of those that are fetched in one wave
 
 
 def read_ahead(
     readers: Sequence[LeafReader], fetcher: Fetcher, threads: int, go_on: Callable[[], None]
 ) -> None:
     """Decode those of which `one_page` is wanted, one right after the other, by so many threads at most; `read` then gives
-    the arrays. The dictionaries that pages turn out to need are fetched in one wave. `go_on`: asked now and then, raises
+    the arrays. `go_on`: asked now and then, raises
     where the scan has ended.
 
     What fails here is done again by `read`, in its turn and with its place.
@@ -27,13 +28,31 @@ def read_ahead(
             size += readers[stop].nbytes
             stop += 1
         batch, at = readers[at:stop], stop
-        wanting = _decode(batch, threads)
-        if wanting:
-            found = fetcher.read([place for _, place in wanting], "data")
-            for (reader, _), data in zip(wanting, found, strict=True):
-                reader.give_dictionary(data)
-            _decode([reader for reader, _ in wanting], threads)
+        _with_dictionaries(_decode(batch, threads), fetcher, threads, go_on)
         go_on()  # and signals have their turn
+
+
+def _with_dictionaries(
+    wanting: Sequence[tuple[LeafReader, tuple[int, int]]],
+    fetcher: Fetcher,
+    threads: int,
+    go_on: Callable[[], None],
+) -> None:
+    """The same of those whose dictionaries, at these places, are still to be fetched: so many in one wave that their memory
+    stays small, and in the processor's caches.
+    """
+    at = 0
+    while at < len(wanting):
+        stop, size = at, 0
+        while stop < len(wanting) and size < DICTIONARIES_AT_ONCE:
+            size += wanting[stop][1][1]
+            stop += 1
+        batch, at = wanting[at:stop], stop
+        fetched = fetcher.read([place for _, place in batch], "data")
+        for (reader, _), data in zip(batch, fetched, strict=True):
+            reader.give_dictionary(data)
+        _decode([reader for reader, _ in batch], threads)
+        go_on()
 
 
 def _decode(

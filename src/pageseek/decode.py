@@ -272,6 +272,8 @@ class LeafReader:
     def take(self, made: tuple[Any, ...] | int | None) -> tuple[int, int] | None:
         """What that gave. Where it asks for the dictionary: the (offset, length) of that, with which it can be tried again."""
         self._made = made
+        if isinstance(made, tuple):  # others' are fetched before `read` lets go of it
+            self._dictionary_data = None
         wanting = made == core.TAKE_DICTIONARY
         if made is None or (wanting and self._pages is None):
             self._made, self._decoder = None, self._new_decoder()

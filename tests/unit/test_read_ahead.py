@@ -310,3 +310,47 @@ def test_dictionaries_that_pages_ask_for_come_in_one_wave(monkeypatch: pytest.Mo
     found = ps.read_table(data, filter=ps.col("key") == n - 1)
     assert found.equals(table.slice(n - 1, 1))
     assert waves == [1, 4]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_dictionaries_that_turn_out_to_be_needed_come_in_waves_of_a_size(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"key": np.arange(ROWS), **{f"c{i}": np.arange(ROWS) + i for i in range(12)}})
+    sink = pa.BufferOutputStream()
+    pq.write_table(  # the first pages have codes, the others do not: nobody knows before
+        table, sink, use_dictionary=[f"c{i}" for i in range(12)], dictionary_pagesize_limit=4_000,
+        max_rows_per_page=500, write_page_index=True,
+    )  # fmt: skip
+    data = bytes(sink.getvalue().to_pybytes())
+    file = ps.open(data)
+    offsets = file.offset_index(0, "c0")
+    assert offsets is not None
+    leaf = next(leaf for leaf in file.leaves if leaf.name == "c0")
+    size = offsets.start - file.placed_chunk(0, leaf)[1]  # of a dictionary; others are like it
+    waves: dict[int, int] = {}
+    for most in (1 << 20, 4 * size - 200, 1):
+        monkeypatch.setattr(ahead, "DICTIONARIES_AT_ONCE", most)
+        scan = ps.scan(data, filter=ps.col("key") == 5, threads=threads)
+        assert scan.to_table().equals(table.slice(5, 1))
+        report = scan.explain(analyze=True).to_dict()
+        assert all(report["leaves"][f"c{i}"]["dictionary_pages"] == 1 for i in range(12))
+        waves[most] = report["waves"]
+    all_at_once, few, one = waves.values()
+    assert one == all_at_once + 11
+    assert all_at_once < few < one
+
+
+def test_a_dictionary_that_was_used_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+    begin = execute.read_ahead
+
+    def counted(readers: list[LeafReader], *how: Any) -> None:
+        begin(readers, *how)
+        held.extend(reader._dictionary_data is not None for reader in readers)
+
+    monkeypatch.setattr(execute, "read_ahead", counted)
+    table, data = make("zstd", "1.0")
+    assert ps.read_table(data, filter=ps.col("key") == 7).equals(table.slice(7, 1))
+    assert held
+    assert not any(held)
