@@ -37,7 +37,8 @@ cdef ps_zstd_home *zstd():
 
 
 def use_zstd(tuple functions):
-    """The addresses of the functions of libzstd that ps_zstd of pages.h names, in its order; None: do without it.
+    """The addresses of the functions of libzstd that ps_zstd of pages.h names, in its order, of which the last may be 0; None: do
+    without it.
 
     Not while anything is decoded.
     """
@@ -45,7 +46,7 @@ def use_zstd(tuple functions):
     if functions is None:
         ps_zstd_use(NULL)
         return
-    if len(functions) * sizeof(uintptr_t) != sizeof(ps_zstd) or not all(functions):
+    if len(functions) * sizeof(uintptr_t) != sizeof(ps_zstd) or not all(functions[:len(functions) - 1]):
         wanted = sizeof(ps_zstd) // sizeof(uintptr_t)
         raise CoreError(<int>PS_INVALID, None, f"{len(functions)} functions of libzstd, {wanted} are used")
     for i, address in enumerate(functions):

@@ -394,7 +394,7 @@ cdef class LeafDecoder(PageReader):
         if page.partial:
             try:
                 return self.take_from(page)
-            except CoreError:  # levels longer than expected, or a fault
+            except CoreError:  # levels, or byte strings, longer than expected, or a fault
                 self.unpack(self.packed.size)
         return self.take_from(page)
 

@@ -21,12 +21,12 @@ typedef struct ps_zstd {
     void *(*create)(void);
     size_t (*free)(void *);
     size_t (*reset)(void *, int);
-    size_t (*set)(void *, int, int);
     size_t (*decompress)(void *, void *, size_t, const void *, size_t);
     size_t (*stream)(void *, ps_zstd_out *, ps_zstd_in *);
     unsigned long long (*content_size)(const void *, size_t);
     size_t (*frame_length)(const void *, size_t);
     unsigned (*is_error)(size_t);
+    size_t (*set)(void *, int, int); /* NULL where its parameters are not known to be ours */
 } ps_zstd;
 
 /* Its functions and the contexts that are kept, of this module; another module of the core shares them. */
@@ -60,7 +60,7 @@ ps_status ps_inflate(ps_codec codec, const uint8_t *data, size_t length, uint8_t
 typedef struct ps_unpack {
     ps_supply supply; /* the first member */
     ps_codec codec;
-    bool begun;
+    bool begun, whole;
     size_t most; /* of codecs that begin again: whoever asks for more is given all at once */
     uint8_t *out;
     size_t hint;

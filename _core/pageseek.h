@@ -548,7 +548,8 @@ typedef struct ps_supply {
 ps_status ps_leaf_dictionary_fits(const ps_leaf *leaf, size_t length, int64_t n, ps_error *err);
 ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
                              ps_error *err);
-/* The same of bytes that are asked for when a row is found to need them: no entry beyond is looked at. */
+/* The same of bytes that are asked for when a row is found to need them: no entry beyond is looked at. The supply, too, is
+ * borrowed until then. */
 ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_supply *supply, int64_t n, ps_error *err);
 
 /* What the next take calls fill: the selected rows from where the leaf stands, at most max_rows.

@@ -46,15 +46,50 @@ static ps_status bring(ps_dictionary *d, uint32_t i, size_t reach, size_t likely
     return ps_fail(err, PS_CORRUPT, s->have, "dictionary page of %zu bytes ends", s->size);
 }
 
-/* Where the bytes of entry `i`, the next one, lie; moves behind it. */
-static ps_status next_entry(ps_dictionary *d, uint32_t i, size_t likely, size_t *at,
-                            size_t *length, ps_error *err) {
-    *at = d->at + 4;
-    PS_TRY(bring(d, i, *at, likely, err));
-    *length = ps_load32(d->supply->data + d->at);
-    const bool inside = *length <= d->supply->size - *at;
-    PS_TRY(bring(d, i, inside ? *at + *length : SIZE_MAX, likely, err));
-    d->at = *at + *length;
+/* The length and the bytes of byte string `i`, the next one, are there. */
+static ps_status bring_string(ps_dictionary *d, uint32_t i, size_t likely, ps_error *err) {
+    const size_t at = d->at + 4;
+    PS_TRY(bring(d, i, at, likely, err));
+    const size_t length = ps_load32(d->supply->data + d->at);
+    return bring(d, i, length <= d->supply->size - at ? at + length : SIZE_MAX, likely, err);
+}
+
+/* Of byte strings the entries before `stop` can be taken. */
+static ps_status strings_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
+    ps_dictionary *d = &leaf->dictionary;
+    /* entries of a length like the others' end here, or a little before */
+    const double part = (double)stop / d->n * 1.0625 * (double)d->supply->size + 256;
+    const size_t likely = part < (double)d->supply->size ? (size_t)part : d->supply->size;
+    ps_slice *slices = (ps_slice *)(void *)d->slices.data;
+    const uint8_t *data = d->supply->data;
+    size_t at = d->at, have = d->supply->have, length, bad;
+    for (uint32_t i = d->ready; i < stop; i++) {
+        if (have - at < 4 || (length = ps_load32(data + at)) > have - at - 4) {
+            d->ready = i;
+            d->at = at;
+            PS_TRY(bring_string(d, i, likely, err));
+            have = d->supply->have;
+            length = ps_load32(data + at);
+        }
+        at += 4;
+        if (leaf->bytes) {
+            slices[i] = (ps_slice){.offset = (uint32_t)at, .length = (uint32_t)length};
+            if (d->checked && leaf->spec.utf8 &&
+                ps_utf8_check(data + at, length, &bad) != PS_OK) {
+                d->checked = false; /* a fault only if a row uses it */
+            }
+        } else if (!ps_convert_decimal(data + at, length,
+                                       d->values.data + (size_t)i * leaf->out_width,
+                                       leaf->out_width)) {
+            return ps_fail(
+                err, PS_CORRUPT, at - 4,
+                "entry %u of the dictionary: a decimal of %zu bytes does not fit %zu", i,
+                length, leaf->out_width);
+        }
+        at += length;
+    }
+    d->ready = stop;
+    d->at = at;
     return PS_OK;
 }
 
@@ -62,42 +97,20 @@ static ps_status next_entry(ps_dictionary *d, uint32_t i, size_t likely, size_t 
 static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     const ps_supply *s = d->supply;
+    if (leaf->spec.physical == PQ_BYTE_ARRAY) return strings_ready(leaf, stop, err);
     if (d->direct) {
         const size_t width = leaf->in_width;
         PS_TRY(bring(d, stop - 1, stop * width, 0, err));
         d->ready = width && s->have / width < d->n ? (uint32_t)(s->have / width) : d->n;
         return PS_OK;
     }
-    if (leaf->spec.physical != PQ_BYTE_ARRAY) {
-        PS_TRY(bring(d, d->n - 1, d->n * leaf->in_width, 0, err));
-        PS_TRY(ps_convert_fixed(&leaf->spec, s->data, d->values.data, d->n, err));
-        d->ready = d->n;
-        return PS_OK;
-    }
-    /* entries of a length like the others' end here, and a little before */
-    const double part = (double)stop / d->n * 1.0625 * (double)s->size + 256;
-    const size_t likely = part < (double)s->size ? (size_t)part : s->size;
-    ps_slice *slices = (ps_slice *)(void *)d->slices.data;
-    for (size_t at, length, bad; d->ready < stop; d->ready++) {
-        PS_TRY(next_entry(d, d->ready, likely, &at, &length, err));
-        if (leaf->bytes) {
-            slices[d->ready] = (ps_slice){.offset = (uint32_t)at, .length = (uint32_t)length};
-            if (d->checked && leaf->spec.utf8 &&
-                ps_utf8_check(s->data + at, length, &bad) != PS_OK) {
-                d->checked = false; /* a fault only if a row uses it */
-            }
-        } else if (!ps_convert_decimal(s->data + at, length,
-                                       d->values.data + (size_t)d->ready * leaf->out_width,
-                                       leaf->out_width)) {
-            return ps_fail(err, PS_CORRUPT, at - 4,
-                           "a decimal of %zu bytes in the dictionary does not fit %zu", length,
-                           leaf->out_width);
-        }
-    }
+    PS_TRY(bring(d, d->n - 1, d->n * leaf->in_width, 0, err));
+    PS_TRY(ps_convert_fixed(&leaf->spec, s->data, d->values.data, d->n, err));
+    d->ready = d->n;
     return PS_OK;
 }
 
-static ps_status begin(ps_leaf *leaf, ps_supply *supply, int64_t n, ps_error *err) {
+ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_supply *supply, int64_t n, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     d->loaded = false;
     if (leaf->encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
@@ -119,15 +132,11 @@ static ps_status begin(ps_leaf *leaf, ps_supply *supply, int64_t n, ps_error *er
     return PS_OK;
 }
 
-ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_supply *supply, int64_t n, ps_error *err) {
-    return begin(leaf, supply, n, err);
-}
-
 ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
                              ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     d->whole = (ps_supply){.data = data, .size = length, .have = length};
-    PS_TRY(begin(leaf, &d->whole, n, err));
+    PS_TRY(ps_leaf_dictionary_from(leaf, &d->whole, n, err));
     const ps_status status = make_ready(leaf, d->n, err);
     d->loaded = status == PS_OK;
     return status;
@@ -190,6 +199,14 @@ static ps_status read_block(ps_leaf *leaf, uint32_t *kept, const ps_block *block
     return check_codes(leaf, kept, block->kept, ps_page_byte(leaf, start), err);
 }
 
+/* The entry is named in place of the byte, which is none of the page at hand. */
+static ps_status entry_error(ps_status status, uint32_t code, ps_error *err) {
+    if (!err) return status;
+    const ps_error why = *err;
+    return ps_fail(err, status, PS_NOWHERE, "entry %u of the dictionary: %s", (unsigned)code,
+                   why.message);
+}
+
 #define GATHER(bytes)                                                                          \
     for (size_t i = 0; i < n; i++)                                                             \
         memcpy(out + i * (bytes), from + (size_t)codes[i] * (bytes), (bytes));                 \
@@ -204,8 +221,7 @@ static ps_status gather(const ps_leaf *leaf, const uint32_t *codes, uint8_t *out
         for (size_t i = 0; i < n; i++) {
             const ps_status status = ps_convert_fixed(
                 &leaf->spec, from + codes[i] * leaf->in_width, out + i * width, 1, err);
-            if (status != PS_OK && err) err->offset = PS_NOWHERE; /* not of this page */
-            PS_TRY(status);
+            if (status != PS_OK) return entry_error(status, codes[i], err);
         }
         return PS_OK;
     }

@@ -48,6 +48,7 @@ void ps_unpack_begin(ps_unpack *unpack, ps_codec codec, const uint8_t *data, siz
                    .have = plain ? (length < size ? length : size) : 0,
                    .more = more},
         .codec = codec,
+        .whole = plain,
         .most = size,
         .out = out,
         .in = {.src = data, .size = length},
@@ -56,23 +57,24 @@ void ps_unpack_begin(ps_unpack *unpack, ps_codec codec, const uint8_t *data, siz
 
 ps_status ps_unpack_more(ps_unpack *unpack, size_t reach, ps_error *err) {
     ps_supply *s = &unpack->supply;
-    if (reach <= s->have) return PS_OK;
-    const bool zstd = unpack->codec == PS_CODEC_ZSTD, again = unpack->begun;
-    if (again || reach > unpack->most) reach = zstd && reach < s->size ? reach : s->size;
-    unpack->begun = true;
-    if (!zstd || (!again && reach == s->size)) {
+    const bool zstd = unpack->codec == PS_CODEC_ZSTD;
+    if (unpack->whole || (unpack->begun && reach <= s->have && reach < s->size)) return PS_OK;
+    if (reach > s->size || (!zstd && (unpack->begun || reach > unpack->most))) reach = s->size;
+    if (!zstd || (!unpack->begun && reach == s->size)) {
         PS_TRY(ps_inflate(unpack->codec, unpack->in.src, unpack->in.size, unpack->out, s->size,
                           reach, err));
         s->have = reach;
-        return PS_OK;
+    } else {
+        ps_zstd_out out = {.dst = unpack->out, .size = s->size, .pos = s->have};
+        if (!unpack->context) unpack->context = ps_zstd_begin();
+        if (!unpack->context ||
+            !ps_zstd_more(unpack->context, &unpack->in, &out, &unpack->hint, reach))
+            return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "the page does not hold %zu bytes",
+                           s->size);
+        s->have = out.pos;
     }
-    ps_zstd_out out = {.dst = unpack->out, .size = s->size, .pos = s->have};
-    if (!unpack->context) unpack->context = ps_zstd_begin();
-    if (!unpack->context ||
-        !ps_zstd_more(unpack->context, &unpack->in, &out, &unpack->hint, reach))
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "the page does not hold %zu bytes",
-                       s->size);
-    s->have = out.pos;
+    unpack->begun = true;
+    unpack->whole = reach == s->size;
     return PS_OK;
 }
 

@@ -191,9 +191,10 @@ size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
     if (stop <= page->first_row || stop >= end) return size;
     size_t reach;
     const size_t rows = (size_t)(stop - page->first_row);
-    if (strings) { /* as far as byte strings of the usual length reach, and a little further */
-        const double part = (double)rows / (double)page->num_values * 1.0625 * (double)size;
-        reach = part < (double)size ? (size_t)part + 256 : size;
+    if (strings) { /* as far as byte strings of the usual length reach, and a few further */
+        const double usual = (double)size / (double)page->num_values;
+        const double part = ((double)rows * 1.0625 + 8) * usual + 64;
+        reach = part < (double)size ? (size_t)part : size;
     } else if (!ps_mul_size(rows, leaf->in_width, &reach)) {
         return size;
     }

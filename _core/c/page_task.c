@@ -58,9 +58,8 @@ ps_status ps_page_open(const ps_page_header *h, const uint8_t *data, size_t body
 }
 
 size_t ps_page_reach(const ps_leaf *leaf, const ps_page *page, size_t size, size_t step) {
-    const size_t reach = ps_leaf_reach(leaf, page, size);
-    /* it would decode as much */
-    return reach < size && (reach - 1) / step == (size - 1) / step ? size : reach;
+    const size_t reach = ps_leaf_reach(leaf, page, size), last = size - size % step;
+    return reach > last ? size : (reach + step - 1) / step * step; /* blocks are whole */
 }
 
 /* ---- tasks -------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 
 #define MAGIC      0xFD2FB528u
 #define SESSION    1    /* ZSTD_reset_session_only */
-#define STABLE_OUT 1001 /* ZSTD_d_stableOutBuffer, since 1.4.5; libraries may refuse it */
+#define STABLE_OUT 1001 /* ZSTD_d_stableOutBuffer, of 1.4.5 to 1.5 */
 #define HEADER     18   /* of a frame, at most */
 #define CONTEXTS   64
 #define MOST_RATIO 40000 /* a repeated-byte block of 128 KiB takes four bytes */
@@ -85,14 +85,15 @@ bool ps_zstd_decode(const uint8_t *data, size_t length, uint8_t *out, size_t siz
 void *ps_zstd_begin(void) {
     void *context = borrow();
     /* without it each block is decoded elsewhere first, and copied: a few percent */
-    if (context) (void)shared->library.set(context, STABLE_OUT, 1);
+    if (context && shared->library.set) (void)shared->library.set(context, STABLE_OUT, 1);
     return context;
 }
 
 bool ps_zstd_more(void *context, ps_zstd_in *in, ps_zstd_out *out, size_t *hint, size_t reach) {
     const size_t length = in->size;
     /* all of a frame includes its checksum */
-    for (bool over = false; reach < out->size ? out->pos < reach : !over;) {
+    bool over = in->pos && *hint == 0;
+    while (reach < out->size ? out->pos < reach : !over) {
         const size_t before = out->pos + in->pos, step = *hint ? *hint : HEADER;
         in->size = step < length - in->pos ? in->pos + step : length;
         const size_t left = shared->library.stream(context, out, in);

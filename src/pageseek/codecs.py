@@ -54,17 +54,21 @@ def _libzstd() -> tuple[int, ...] | None:
         try:
             ctypes = importlib.import_module("ctypes")  # a Python may have been built without
             library = ctypes.CDLL(name)
-            if library.ZSTD_versionNumber() >= 10400:
+            version = library.ZSTD_versionNumber()
+            if version >= 10400:
                 found = [ctypes.cast(library[f"ZSTD_{one}"], ctypes.c_void_p) for one in _FUNCTIONS]
-                return tuple(address.value or 0 for address in found)
+                addresses = [address.value or 0 for address in found]
+                if not 10405 <= version < 10600:  # its parameters may mean something else
+                    addresses[_FUNCTIONS.index("DCtx_setParameter")] = 0
+                return tuple(addresses)
         except (OSError, AttributeError, ImportError):
             continue
     return None
 
 
 _FUNCTIONS = (
-    "createDCtx", "freeDCtx", "DCtx_reset", "DCtx_setParameter", "decompressDCtx",
-    "decompressStream", "getFrameContentSize", "findFrameCompressedSize", "isError",
+    "createDCtx", "freeDCtx", "DCtx_reset", "decompressDCtx", "decompressStream",
+    "getFrameContentSize", "findFrameCompressedSize", "isError", "DCtx_setParameter",
 )  # fmt: skip
 LIBZSTD = _libzstd()
 core.use_zstd(LIBZSTD)

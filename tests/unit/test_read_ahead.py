@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -354,3 +355,52 @@ def test_a_dictionary_that_was_used_is_let_go(monkeypatch: pytest.MonkeyPatch) -
     assert ps.read_table(data, filter=ps.col("key") == 7).equals(table.slice(7, 1))
     assert held
     assert not any(held)
+
+
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "lz4"])
+def test_strings_that_grow_shorter_are_tried_again_in_place(
+    compression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 4_000
+    rng = np.random.default_rng(5)
+    texts = [rng.bytes(4 + 300 * (n - i) ** 2 // n**2).hex() for i in range(n)]
+    table = pa.table({"key": np.arange(n), "text": texts})
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        table, sink, compression=compression, use_dictionary=False, data_page_size=1 << 24,
+        write_page_index=True,
+    )  # fmt: skip
+    data = bytes(sink.getvalue().to_pybytes())
+    made: list[Any] = []
+    take = LeafReader.take
+
+    def noted(self: LeafReader, found: Any) -> Any:
+        made.append(found)
+        return take(self, found)
+
+    monkeypatch.setattr(LeafReader, "take", noted)
+    for row in (0, 1, 700, 1_500, 2_500, 2_999, n - 1):
+        made.clear()
+        assert ps.read_table(data, filter=ps.col("key") == row).equals(table.slice(row, 1))
+        assert len(made) == 2
+        assert all(isinstance(one, tuple) for one in made), row
+
+
+@pytest.mark.parametrize("compression", ["zstd", "gzip"])
+def test_an_entry_that_does_not_fit_is_named(compression: str) -> None:
+    n, bad = 40_000, 3_500
+    times = pa.array(np.arange(n) % 4_000 * 1_000_000, pa.timestamp("us")).to_pylist()
+    times[bad] = datetime(3500, 1, 1)  # beyond what nanoseconds can tell
+    table = pa.table({"key": np.arange(n), "time": pa.array(times, pa.timestamp("us"))})
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        table, sink, compression=compression, use_deprecated_int96_timestamps=True,
+        use_dictionary=["time"], max_rows_per_page=1_000, write_page_index=True,
+    )  # fmt: skip
+    data = bytes(sink.getvalue().to_pybytes())
+    with pytest.raises(ps.LimitError, match=r"'time'.*entry 3500 of the dictionary"):
+        ps.read_table(data, filter=ps.col("key") == bad)
+    good = ps.read_table(data, filter=ps.col("key") == bad + 1)
+    assert good["time"].to_pylist() == [times[bad + 1]]
+    with pytest.raises(ps.LimitError, match=r"'time'.*dictionary page"):
+        ps.read_table(data)
