@@ -208,8 +208,11 @@ def _shaped(
     if partitioning is False:
         found = [replace(source, partitions=()) for source in found]
     types = None if isinstance(partitioning, bool) else partitioning
+    told = types is not None or any(source.partitions for source in found)
+    if len(found) == 1 and not told and schema is None:
+        return tuple(found), None
     folders = pa.schema([])
-    if types is not None or any(source.partitions for source in found):
+    if told:
         names = {name for name, _ in found[0].partitions}
         if schema is not None:
             given = {field.name: field.type for field in schema if field.name in names}

@@ -217,7 +217,7 @@ class _Survey:
         if self._first is not None and source is self._sources[0]:
             return self._first
         with self._report.timed("open"):
-            if self._ahead is None:
+            if len(self._sources) > 1 and self._ahead is None:
                 self._waiting = deque(self._distant())
                 self._ahead = opened_in_order(
                     tuple(self._waiting),
@@ -227,7 +227,7 @@ class _Survey:
                     self._doubts,
                     self.request.max_ahead_bytes,
                 )
-            if self._waiting and self._waiting[0] is source:
+            if self._ahead is not None and self._waiting and self._waiting[0] is source:
                 self._waiting.popleft()
                 return next(self._ahead)
             most = self.request.limits.max_metadata_bytes
