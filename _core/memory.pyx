@@ -12,6 +12,7 @@ cdef extern from "Python.h":
 
 
 cdef extern from "pageseek.h" nogil:
+    void ps_pool_rest(size_t bytes)
     void ps_pool_open(double seconds, size_t limit)
     size_t ps_pool_trim(double seconds)
     void ps_pool_forked()
@@ -66,6 +67,11 @@ cdef ps_pool *pool():
 def keep(double seconds, size_t limit):
     """Keep what is freed in the next seconds, at most so many bytes, for whoever asks next; with 0 seconds, no longer."""
     ps_pool_open(seconds, limit)
+
+
+def rest(size_t limit):
+    """Of what is freed at any time keep at most so many bytes."""
+    ps_pool_rest(limit)
 
 
 def trim(double seconds):

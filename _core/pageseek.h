@@ -49,11 +49,13 @@ void *ps_buffer_grow(void *buffer, size_t old_size, size_t new_size);
 void ps_buffer_free(void *buffer, size_t size); /* `size` as it was asked */
 
 /* Large buffers that are freed while the pool is open are kept, and handed to whichever thread asks next (Linux).
- * Together with those in use they are never more than were in use at a time since it was last closed.
+ * Together with those in use they are never more than were in use at a time since it was last closed. A closed
+ * pool keeps a few as well: as many bytes as it was told, none unless it was.
  * Each module has a copy of this library: one owns the pool, the others share it. */
 typedef struct ps_pool ps_pool;
 ps_pool *ps_pool_own(void);
 void ps_pool_share(ps_pool *pool);
+void ps_pool_rest(size_t bytes); /* kept while closed */
 void ps_pool_open(double seconds,
                   size_t limit); /* from now, for so many bytes; 0 seconds close it */
 size_t ps_pool_trim(

@@ -70,10 +70,10 @@ typedef struct kept {
 
 struct ps_pool {
     atomic_flag busy;
-    _Atomic uint64_t open_until; /* ns; what is freed later goes to the system */
-    size_t limit;                /* bytes that may be kept */
-    size_t out, held;            /* bytes in use, and kept */
-    size_t most;                 /* that both have been together */
+    uint64_t open_until; /* ns */
+    size_t limit, rest;  /* bytes that may be kept until then, and later */
+    size_t out, held;    /* bytes in use, and kept */
+    size_t most;         /* that both have been together */
     kept *sizes[POOL_SIZES];
 };
 
@@ -119,14 +119,13 @@ static void free_all(kept *list) {
     }
 }
 
-/* Blocks of other sizes are let go of where they would make the process larger than it has been. */
-static kept *make_room(ps_pool *pool, size_t size) {
+/* Takes blocks out, large ones first, until no more than `most` bytes are kept. */
+static kept *let_go(ps_pool *pool, size_t most) {
     kept *gone = NULL;
-    for (size_t i = POOL_SIZES;
-         pool->held && pool->out + pool->held + size > pool->most && i--;) {
+    for (size_t i = POOL_SIZES; pool->held > most && i--;) {
         const size_t each = (POOL_STEPS + i % POOL_STEPS) *
                             ((POOL_FROM << i / POOL_STEPS) / POOL_STEPS);
-        while (pool->sizes[i] && pool->out + pool->held + size > pool->most) {
+        while (pool->sizes[i] && pool->held > most) {
             kept *block = pool->sizes[i];
             pool->sizes[i] = block->next;
             pool->held -= each;
@@ -134,7 +133,15 @@ static kept *make_room(ps_pool *pool, size_t size) {
             gone = block;
         }
     }
-    if (pool->out + pool->held + size > pool->most) pool->most = pool->out + pool->held + size;
+    return gone;
+}
+
+/* Blocks of other sizes are let go of where they, but for those that are always kept, would make the process larger
+ * than it has been. */
+static kept *make_room(ps_pool *pool, size_t size) {
+    const size_t used = pool->out + size, room = pool->most > used ? pool->most - used : 0;
+    kept *gone = let_go(pool, room > pool->rest ? room : pool->rest);
+    if (used + pool->held > pool->most) pool->most = used + pool->held;
     return gone;
 }
 
@@ -164,11 +171,13 @@ static void *pool_new(size_t size) {
 static void pool_free(void *buffer, size_t size) {
     ps_pool *pool = shared;
     const size_t i = size_class(&size);
-    const uint64_t until = atomic_load_explicit(&pool->open_until, memory_order_relaxed);
-    const uint64_t now = until ? now_ns() : 0;
+    const uint64_t now = now_ns();
+    kept *gone = NULL;
     if (enter(pool)) {
+        const size_t limit = now < pool->open_until ? pool->limit : pool->rest;
         pool->out = pool->out > size ? pool->out - size : 0;
-        if (now < until && size <= pool->limit && pool->held <= pool->limit - size) {
+        if (size <= limit) {
+            gone = let_go(pool, limit - size);
             kept *block = buffer;
             *block = (kept){.next = pool->sizes[i], .since = now};
             pool->sizes[i] = block;
@@ -177,6 +186,7 @@ static void pool_free(void *buffer, size_t size) {
         }
         leave(pool);
     }
+    free_all(gone);
     if (buffer) system_free(buffer);
 }
 
@@ -188,13 +198,18 @@ void ps_pool_share(ps_pool *pool) {
     shared = pool;
 }
 
+void ps_pool_rest(size_t bytes) {
+    if (!enter(shared)) return;
+    shared->rest = bytes;
+    leave(shared);
+}
+
 void ps_pool_open(double seconds, size_t limit) {
-    if (enter(shared)) {
-        shared->limit = limit;
-        leave(shared);
-    }
-    atomic_store_explicit(&shared->open_until, now_ns() + (uint64_t)(seconds * 1e9),
-                          memory_order_relaxed);
+    const uint64_t until = now_ns() + (uint64_t)(seconds * 1e9);
+    if (!enter(shared)) return;
+    shared->limit = limit;
+    shared->open_until = until;
+    leave(shared);
 }
 
 size_t ps_pool_trim(double seconds) {
@@ -216,8 +231,7 @@ size_t ps_pool_trim(double seconds) {
             gone = block;
         }
     }
-    if (now >= atomic_load_explicit(&pool->open_until, memory_order_relaxed))
-        pool->most = pool->out + pool->held;
+    if (now >= pool->open_until) pool->most = pool->out + pool->held;
     const size_t held = pool->held;
     leave(pool);
     free_all(gone);
@@ -244,6 +258,9 @@ ps_pool *ps_pool_own(void) {
 }
 void ps_pool_share(ps_pool *pool) {
     (void)pool;
+}
+void ps_pool_rest(size_t bytes) {
+    (void)bytes;
 }
 void ps_pool_open(double seconds, size_t limit) {
     (void)seconds, (void)limit;

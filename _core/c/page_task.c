@@ -13,6 +13,8 @@
 #include <stdatomic.h>
 #endif
 
+#define ROOM_LEAST   ((size_t)64 << 10) /* rooms are doublings of it, or large */
+#define ROOM_MOST    ((size_t)4 << 20)
 #define MOST_HELPERS ((size_t)7) /* a page is the least that a thread is given */
 
 enum { DATA = 0, DICTIONARY = 2, DATA_V2 = 3 }; /* parquet.thrift, PageType */
@@ -79,10 +81,13 @@ typedef struct spaces {
     unpacking page, dictionary;
 } spaces;
 
+/* Of few sizes: a room that was freed is then likely to be had again. */
 static bool make(space *room, size_t size) {
     if (size <= room->capacity) return true;
     if (room->data) ps_buffer_free(room->data, room->capacity);
-    room->capacity = (size + 63) & ~(size_t)63;
+    room->capacity = ROOM_LEAST;
+    while (room->capacity < size && room->capacity < ROOM_MOST) room->capacity *= 2;
+    if (room->capacity < size) room->capacity = (size + 63) & ~(size_t)63;
     room->data = ps_buffer_new(room->capacity);
     if (!room->data) room->capacity = 0;
     return room->data != NULL;

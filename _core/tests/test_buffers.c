@@ -50,6 +50,35 @@ static void test_kept(void) {
     CHECK_INT(ps_pool_trim(0), 0);
 }
 
+/* A closed pool keeps as much as it was told; larger blocks make way for what is freed last. */
+static void test_rest(void) {
+    const size_t mib = (size_t)1 << 20;
+    ps_pool_rest(3 * mib);
+    uint8_t *big = ps_buffer_new(2 * mib), *one = ps_buffer_new(mib), *half;
+    ps_buffer_free(big, 2 * mib);
+    ps_buffer_free(one, mib);
+    CHECK_INT(ps_pool_trim(LONG_AGO), 3 * mib);
+    half = ps_buffer_new(mib / 2);
+    ps_buffer_free(half, mib / 2);
+    CHECK_INT(ps_pool_trim(LONG_AGO), mib + mib / 2); /* without the two MiB */
+    uint8_t *again = ps_buffer_new(mib);
+    CHECK(again == one);
+    ps_buffer_free(again, mib);
+    ps_buffer_free(ps_buffer_new(4 * mib), 4 * mib); /* more than all of it: to the system */
+    CHECK_INT(ps_pool_trim(LONG_AGO), mib + mib / 2);
+    ps_pool_open(60, 8 * mib);
+    uint8_t *four[4];
+    for (int i = 0; i < 4; i++) four[i] = ps_buffer_new(mib);
+    for (int i = 0; i < 4; i++) ps_buffer_free(four[i], mib);
+    CHECK_INT(ps_pool_trim(LONG_AGO), 4 * mib + mib / 2);
+    ps_pool_open(0, 0);
+    ps_buffer_free(ps_buffer_new(mib), mib); /* closed again: the others go */
+    CHECK_INT(ps_pool_trim(LONG_AGO), 2 * mib + mib / 2);
+    ps_pool_rest(0);
+    ps_buffer_free(ps_buffer_new(mib), mib);
+    CHECK_INT(ps_pool_trim(0), 0);
+}
+
 /* What is kept and what is in use are together at most the most that was in use. */
 static void test_never_larger(void) {
     const size_t mib = (size_t)1 << 20;
@@ -153,6 +182,7 @@ int main(void) {
 #if defined(__linux__)
     test_closed();
     test_kept();
+    test_rest();
     test_never_larger();
     test_limit();
     test_taken();
