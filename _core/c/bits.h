@@ -9,4 +9,9 @@ void ps_bits_copy(uint8_t *to, size_t to_bit, const uint8_t *from, size_t from_b
 void ps_bits_fill(uint8_t *to, size_t to_bit, size_t n, bool value);
 size_t ps_bits_count(const uint8_t *bits, size_t bit, size_t n);
 
+/* What lies behind n bits in their last byte is zero: equal columns then have equal bytes, none of them of before. */
+static inline void ps_bits_end(uint8_t *bits, size_t n) {
+    if (n % 8) bits[n / 8] &= (uint8_t)((1u << n % 8) - 1);
+}
+
 #endif

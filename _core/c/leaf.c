@@ -507,6 +507,8 @@ ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
     }
     PS_TRY(ps_grow_give(&leaf->out_values, out->values_size, &out->values,
                         &out->values_capacity, err));
+    if (out->validity) ps_bits_end(out->validity, n);
+    if (leaf->spec.kind == PS_BOOL && out->values) ps_bits_end(out->values, n);
     leaf->begun = false;
     return PS_OK;
 }

@@ -247,8 +247,10 @@ ps_status ps_nest_rung(ps_nest *nest, int32_t rung, ps_column *out, ps_error *er
     out->null_count = r->null_count;
     if (!r->null_count) return PS_OK;
     out->validity_size = ((size_t)out->n + 7) / 8;
-    return ps_grow_give(&r->out, out->validity_size, &out->validity, &out->validity_capacity,
-                        err);
+    PS_TRY(ps_grow_give(&r->out, out->validity_size, &out->validity, &out->validity_capacity,
+                        err));
+    ps_bits_end(out->validity, (size_t)out->n);
+    return PS_OK;
 }
 
 /* ---- the walk ----------------------------------------------------------------------------- */
