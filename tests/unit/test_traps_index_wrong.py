@@ -57,6 +57,13 @@ def _set(number: int, value: Any) -> Callable[[Struct], None]:
     return edit
 
 
+def _of_another_chunk(index: Struct) -> None:
+    """T-10: in itself it is sound."""
+    index[1] = [index[1][0]] * 6
+    index[2] = index[3] = [bytes([100 + page, 0, 0, 0]) for page in range(6)]
+    index[5] = [I64(0)] * 6
+
+
 WRONG_COLUMN_INDEX = {
     "null_pages one short": _shorter(1),
     "min_values one short": _shorter(2),
@@ -75,6 +82,8 @@ WRONG_COLUMN_INDEX = {
     "null_counts negative": _set(5, [I64(-1)] * 6),
     "null_counts beyond the rows": _set(5, [I64(9)] * 6),
     "null page with null count 0": _set(5, [I64(0)] * 6),
+    "a null more than the chunk has": _set(5, [I64(n) for n in (1, 1, 0, 2, 0, 0)]),
+    "that of another chunk": _of_another_chunk,
     "null_pages missing": lambda index: index.pop(1),
     "min_values missing": lambda index: index.pop(2),
     "boundary order missing": lambda index: index.pop(4),
