@@ -108,6 +108,11 @@ static size_t size_class(size_t *size) {
     return (size_t)(doubling - 16) * POOL_STEPS + (steps - POOL_STEPS);
 }
 
+/* The size of a place. */
+static size_t size_of(size_t i) {
+    return (POOL_STEPS + i % POOL_STEPS) * ((POOL_FROM << i / POOL_STEPS) / POOL_STEPS);
+}
+
 static int pooled(size_t size) {
     return size >= POOL_FROM && size <= POOL_UPTO;
 }
@@ -123,8 +128,7 @@ static void free_all(kept *list) {
 static kept *let_go(ps_pool *pool, size_t most) {
     kept *gone = NULL;
     for (size_t i = POOL_SIZES; pool->held > most && i--;) {
-        const size_t each = (POOL_STEPS + i % POOL_STEPS) *
-                            ((POOL_FROM << i / POOL_STEPS) / POOL_STEPS);
+        const size_t each = size_of(i);
         while (pool->sizes[i] && pool->held > most) {
             kept *block = pool->sizes[i];
             pool->sizes[i] = block->next;
@@ -219,8 +223,7 @@ size_t ps_pool_trim(double seconds) {
     if (!enter(pool)) return SIZE_MAX;
     kept *gone = NULL;
     for (size_t i = 0; i < POOL_SIZES; i++) {
-        const size_t each = (POOL_STEPS + i % POOL_STEPS) *
-                            ((POOL_FROM << i / POOL_STEPS) / POOL_STEPS);
+        const size_t each = size_of(i);
         kept **link = &pool->sizes[i];
         while (*link && (*link)->since > before) link = &(*link)->next;
         while (*link) { /* older from here on */
@@ -238,8 +241,14 @@ size_t ps_pool_trim(double seconds) {
     return held;
 }
 
+/* A thread that the fork left behind may have been inside: what is kept is counted anew. */
 void ps_pool_forked(void) {
-    leave(shared);
+    ps_pool *pool = shared;
+    pool->held = 0;
+    for (size_t i = 0; i < POOL_SIZES; i++)
+        for (const kept *block = pool->sizes[i]; block; block = block->next)
+            pool->held += size_of(i);
+    leave(pool);
 }
 #else
 static int pooled(size_t size) {
