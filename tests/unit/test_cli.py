@@ -133,6 +133,19 @@ def test_a_bad_condition_is_pointed_at(
     assert caret.strip() == "^"
 
 
+@pytest.mark.parametrize("term", ["id < 9 and name = 3", "nope = 3", "odd = 'x\ny' or name in (3)"])
+def test_a_condition_that_does_not_fit_is_pointed_at(
+    term: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ps.PredicateError) as caught:
+        ps.read_table(path, filter=term)
+    words, line, caret = str(caught.value).split("\n")
+    code, out, err = run(capsys, "scan", path, "--where", term)
+    assert (code, out) == (1, "")
+    assert err.splitlines()[1:] == [line, caret]
+    assert err.startswith(f"pageseek: {words} (`pageseek inspect FILE` lists")
+
+
 def test_conditions_are_joined_by_and(path: str) -> None:
     found = ps.read_table(
         path, filter=scan.condition(['"odd name" = true', "day = date '2024-01-03' or id < 2"])
@@ -144,7 +157,6 @@ def test_conditions_are_joined_by_and(path: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["scan", "{path}", "--where", "nope = 3"], "no column 'nope'"),
         (["scan", "missing.parquet"], "check the path"),
         (["inspect", "{here}"], "Parquet"),
     ],

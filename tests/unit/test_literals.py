@@ -387,6 +387,25 @@ def test_numpy_times_beyond_64_bits_of_nanoseconds() -> None:
             ps.scan(data, filter=ps.col("a") < literal).plan()
 
 
+@pytest.mark.parametrize(
+    ("made", "literal", "remedy"),
+    [
+        (pa.string(), 7, "give a value of the column's type"),
+        (pa.date32(), 5, "give a value of the column's type"),
+        (pa.bool_(), 2, "give a value of the column's type"),
+        (pa.int64(), object(), "give a value of the column's type"),
+        (pa.int64(), [1, 2], "give one value, or write isin for several"),
+        (pa.string(), ("x", "y"), "give one value, or write isin for several"),
+    ],
+)
+def test_a_literal_that_does_not_fit_has_a_remedy(
+    made: pa.DataType, literal: object, remedy: str
+) -> None:
+    data = written(pa.table({"a": pa.array([None], made)}))
+    with pytest.raises(ps.PredicateError, match=f"^column 'a' of type .*: {remedy}$"):
+        ps.read_table(data, filter=ps.col("a") == literal)
+
+
 @pytest.mark.parametrize("unit", ["M", "Y"])
 def test_numpy_months_and_years(unit: str) -> None:
     counts = [*range(-4900, 4900, 7), 0, -1, -9, -10, -11]

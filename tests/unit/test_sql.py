@@ -424,7 +424,7 @@ def small() -> bytes:
 
 NO_COLUMN = "<memory>: no column 'nope'; there are 'a', 't', 'l', 'g'"
 OF_A = "column 'a' of type int64 cannot be compared with 'x': give a value of the column's type; in SQL, write it without quotes"
-OF_T = "column 't' of type string cannot be compared with 3"
+OF_T = "column 't' of type string cannot be compared with 3: give a value of the column's type"
 UNBOUND = [  # a filter, the character that is pointed at marked by ^ before it, and the words
     ("^nope = 3", NO_COLUMN),
     ("a > 1 and ^nope is null", NO_COLUMN),
@@ -445,7 +445,7 @@ UNBOUND = [  # a filter, the character that is pointed at marked by ^ before it,
     ("array_contains(l, ^'x')", OF_A.replace("'a'", "'any(l)'")),
     ("any(^a) = 1", "any(a) = 1: column of type int64 is no list; compare it without any()"),
     ("t = ^a", "t = a: string and int64 cannot be compared"),
-    ("^a is true", "column 'a' of type int64 cannot be compared with True"),
+    ("^a is true", "column 'a' of type int64 cannot be compared with True: give a value of the column's type"),
     ("^a like 'x'", "a like 'x': column of type int64 is no text; compare it with ="),
     ("starts_with(^a, 'x')", "a starts with 'x': column of type int64 has no prefix"),
     ("t like ^x'61'", "t like b'a': give str for text and bytes for binary columns"),

@@ -81,10 +81,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _line(error: BaseException, of_index: bool = False) -> str:
     if str(error).startswith("filter:"):  # points at the place, and says itself what to write
         return str(error)
-    text = " ".join(str(error).split()) or type(error).__name__
+    text, place = str(error), ""
+    if isinstance(error, PredicateError) and error.at is not None:  # two lines more point at it
+        text, newline, place = text.partition("\n")
+        place = newline + place
+    text = " ".join(text.split()) or type(error).__name__
     if of_index:
         text = index.in_options(text)
         if isinstance(error, UnsupportedError):  # that is about reading
             return text
     remedy = next((remedy for kind, remedy in REMEDIES if isinstance(error, kind)), None)
-    return text if remedy is None else f"{text} ({remedy})"
+    return (text if remedy is None else f"{text} ({remedy})") + place

@@ -64,7 +64,7 @@ def exact(value: Any, form: Form, column: object) -> Exact | None:
     made = _convert(_timed(value, form) if isinstance(value, str) else value, form)
     if made is None:
         raise PredicateError(
-            f"column {repr(column)!r} of type {form.type} cannot be compared with {show(value)}{_remedy(value, form)}"
+            f"column {str(column)!r} of type {form.type} cannot be compared with {show(value)}{_remedy(value, form)}"
         )
     return made
 
@@ -259,7 +259,9 @@ def _remedy(value: Any, form: Form) -> str:
         return ": give a value of the column's type; in SQL, write it without quotes"
     if form.kind in BYTES_KINDS and isinstance(value, (str, bytes)):
         return ": give str for text and bytes for binary columns"
-    return ""
+    if isinstance(value, (list, tuple, set, frozenset, np.ndarray, pa.Array)):
+        return ": give one value, or write isin for several"
+    return ": give a value of the column's type"
 
 
 def integer_range(form: Form) -> tuple[int, int]:
