@@ -346,6 +346,10 @@ typedef struct ps_zones {
 ps_status ps_zones_order(ps_zones *zones, uint8_t *known, int32_t claimed, int32_t *order,
                          ps_error *err);
 
+/* The first zone that lies wholly outside of zone i of others, which all of them are said to be parts of; SIZE_MAX
+ * where none does. Shortened bounds only reach further. Both have gone through ps_zones_order. */
+size_t ps_zones_astray(const ps_zones *zones, const ps_zones *whole, size_t i);
+
 /* verdict[i] = the set of PS_MAY_* that some row of zone i may have for the predicate: a proof by
  * omission. Ordered zones are searched, others are tested one by one. */
 ps_status ps_zones_probe(const ps_zones *zones, ps_op op, const ps_values *literals, ps_nan nan,

@@ -59,6 +59,7 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_lower_bound(const ps_values *, const ps_values *, int64_t *, ps_error *)
     ps_status ps_upper_bound(const ps_values *, const ps_values *, int64_t *, ps_error *)
     ps_status ps_zones_order(ps_zones *, uint8_t *, int32_t, int32_t *, ps_error *)
+    size_t ps_zones_astray(const ps_zones *, const ps_zones *, size_t)
     ps_status ps_zones_probe(const ps_zones *, ps_op, const ps_values *, ps_nan, uint8_t *,
                              ps_error *)
     ps_status ps_zones_probe_in(const ps_zones *, const ps_in *, ps_nan, uint8_t *, ps_error *)
@@ -390,6 +391,19 @@ cdef class Zones:
 
     def __len__(self):
         return self.c.n
+
+    def astray(self, Zones whole not None, size_t i):
+        """The first zone whose bounds lie wholly outside those of zone i of `whole`, of which it ought to be a part.
+
+        Returns
+        -------
+        int or None
+            None also where the bounds of either are not known.
+        """
+        cdef size_t found
+        with nogil:
+            found = ps_zones_astray(&self.c, &whole.c, i)
+        return None if found == <size_t> -1 else found
 
     def probe(self, ps_op op, literals=None, ps_nan nan=PS_NAN_IEEE):
         """Outcomes that rows of each zone may have for `value op literal`; for OP_IN a Lookup may be given.

@@ -336,3 +336,16 @@ ps_status ps_zones_probe_in(const ps_zones *zones, const ps_in *in, ps_nan nan,
     probe(zones, PS_IN, &in->literals, nan, verdict);
     return PS_OK;
 }
+
+size_t ps_zones_astray(const ps_zones *zones, const ps_zones *whole, size_t i) {
+    if (i >= whole->n || !bounded(whole, i) || whole->lower.kind != zones->lower.kind ||
+        whole->lower.width != zones->lower.width)
+        return SIZE_MAX;
+    const int64_t at = (int64_t)i;
+    for (size_t k = 0; k < zones->n; k++)
+        if (bounded(zones, k) &&
+            (ps_value_order(&zones->lower, (int64_t)k, &whole->upper, at) > 0 ||
+             ps_value_order(&zones->upper, (int64_t)k, &whole->lower, at) < 0))
+            return k;
+    return SIZE_MAX;
+}

@@ -530,6 +530,22 @@ static void test_zones(void) {
                           .nan_counts = none};
             CHECK(ps_zones_order(&z, known, claimed, &order, NULL) == PS_OK &&
                   order == claimed);
+            int all_lo, all_hi;
+            do all_lo = pick(kind), all_hi = pick(kind);
+            while (all_lo == NAN_VALUE || all_hi == NAN_VALUE ||
+                   rank(kind, all_hi) < rank(kind, all_lo));
+            const ps_zones whole = {.n = 1,
+                                    .lower = make(kind, &all_lo, 1),
+                                    .upper = make(kind, &all_hi, 1),
+                                    .known = (const uint8_t *)"\1"};
+            size_t astray = SIZE_MAX;
+            for (size_t i = n; i--;)
+                if (known[i] && (rank(kind, hi[i]) < rank(kind, all_lo) ||
+                                 rank(kind, lo[i]) > rank(kind, all_hi)))
+                    astray = i;
+            CHECK(ps_zones_astray(&z, &whole, 0) == astray);
+            CHECK(ps_zones_astray(&z, &whole, 1) == SIZE_MAX);
+            drop((ps_values *)&whole.lower), drop((ps_values *)&whole.upper);
             for (int op = PS_EQ; op <= PS_IN; op++) {
                 int64_t wanted = op == PS_IN ? rnd(6) : 1;
                 for (int64_t i = 0; i < wanted; i++) do

@@ -333,20 +333,30 @@ class ParquetFile(FooterFile):
                     )
             except CoreError as error:
                 why = error.message
-            if found is not None and counts and (why := self._other_nulls(row_group, leaf, found)):
-                found = None
+            if found is not None:
+                why = self._contradicted(row_group, leaf, options, found, counts)
+                if why is not None:
+                    found = None
             if why is not None:
                 self._ignored("column", row_group, leaf, why, report)
         self._column_indexes[row_group, leaf.index, options] = found
         return found
 
-    def _other_nulls(self, row_group: int, leaf: Leaf, index: ColumnIndex) -> str | None:
-        """What is said of an index that is that of another chunk, or of an earlier version: its nulls are not the chunk's."""
-        pages = None if leaf.max_def == 0 or leaf.max_rep else index.null_counts
+    def _contradicted(
+        self, row_group: int, leaf: Leaf, options: Options, index: ColumnIndex, counts: bool
+    ) -> str | None:
+        """What tells that an index is that of another chunk, or of an earlier version of this one: the chunk's statistics
+        say otherwise.
+        """
+        pages = index.null_counts if counts and leaf.max_def and not leaf.max_rep else None
         told = None if pages is None else self.null_count(row_group, leaf)
-        if pages is None or told is None or (counted := int(pages.sum())) == told:
+        if pages is not None and told is not None and (counted := int(pages.sum())) != told:
+            return f"its pages have {counted} nulls, and by its statistics the chunk has {told}"
+        zones = self.group_zones(leaf, options)
+        page = None if zones is None else index.zones.astray(zones, row_group)
+        if page is None:
             return None
-        return f"its pages have {counted} nulls, and by its statistics the chunk has {told}"
+        return f"the bounds of page {page} lie outside of those that the chunk's statistics have"
 
     def offset_index(self, row_group: int, leaf: Leaf | str) -> OffsetIndex | None:
         """Where the pages of a column chunk are, or None (parquet.thrift, OffsetIndex). IndexError: no such chunk."""

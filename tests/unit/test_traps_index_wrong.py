@@ -57,6 +57,11 @@ def _set(number: int, value: Any) -> Callable[[Struct], None]:
     return edit
 
 
+def _elsewhere(index: Struct) -> None:
+    """T-10: as far as nulls go it may be of this chunk."""
+    index[2] = index[3] = [bytes([100 + page, 0, 0, 0]) for page in range(6)]
+
+
 def _of_another_chunk(index: Struct) -> None:
     """T-10: in itself it is sound."""
     index[1] = [index[1][0]] * 6
@@ -84,6 +89,7 @@ WRONG_COLUMN_INDEX = {
     "null page with null count 0": _set(5, [I64(0)] * 6),
     "a null more than the chunk has": _set(5, [I64(n) for n in (1, 1, 0, 2, 0, 0)]),
     "that of another chunk": _of_another_chunk,
+    "bounds beyond those of the chunk": _elsewhere,
     "null_pages missing": lambda index: index.pop(1),
     "min_values missing": lambda index: index.pop(2),
     "boundary order missing": lambda index: index.pop(4),
