@@ -1,6 +1,7 @@
 """Buffers that threads pass on to each other: kept while scans follow one another, given back soon after.
 
-A few are kept for good: enough for the pages of a lookup, whose memory the system may otherwise take and zero each time.
+A few stay from one read to the next: enough for the pages of a lookup, whose memory the system may otherwise take and
+zero each time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pageseek._core import memory
 
 WARM = 5.0  # seconds that freed buffers wait for the next reader
 PART = 8  # of the memory that there is, how much may wait so
-REST = 8 << 20  # bytes that are kept at any time
+REST = 8 << 20  # bytes that may wait at any time
 
 memory.rest(REST)
 
