@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Split-block Bloom filters: headers, hashes of literals, blocks (BloomFilter.md)."""
 from pageseek._core.convert import KIND_WIDTH
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_leaf_spec, ps_status
 from pageseek._core.held cimport Held

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """What indexes are built with: extremes of values, Bloom filters, and metadata written (parquet.thrift)."""
 from pageseek._core.convert import KIND_WIDTH
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 from pageseek._core.header cimport PS_INVALID, PS_NOMEM, ps_buffer_free, ps_buffer_new, ps_error, ps_status
 from pageseek._core.held cimport Held

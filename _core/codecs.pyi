@@ -1,7 +1,7 @@
 from pageseek._core.memory import Block
 from typing_extensions import Buffer
 
-from pageseek.errors import CoreError as CoreError
+from pageseek.base.errors import CoreError as CoreError
 
 def use_zstd(functions: tuple[int, ...] | None) -> None: ...
 def crc32(data: Buffer, crc: int = 0) -> int: ...

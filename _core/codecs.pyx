@@ -3,7 +3,7 @@
 from pageseek._core.header cimport PS_INVALID, PS_OK, ps_crc32, ps_error, ps_status
 from pageseek._core.memory cimport Block, allocate
 from pageseek._core.status cimport check
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint8_t, uint32_t, uintptr_t

@@ -3,7 +3,7 @@ from typing import Final
 from pageseek._core.memory import Block
 from typing_extensions import Buffer
 
-from pageseek.errors import CoreError as CoreError
+from pageseek.base.errors import CoreError as CoreError
 
 KIND_WIDTH: Final[tuple[int, ...]]
 

@@ -3,7 +3,7 @@
 from pageseek._core.header cimport PS_INVALID, ps_convert_plain, ps_error, ps_leaf_spec, ps_status
 from pageseek._core.memory cimport Block, allocate
 from pageseek._core.status cimport check
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t

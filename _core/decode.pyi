@@ -6,7 +6,7 @@ from pageseek._core.pages import PageReader as PageReader
 from pageseek._core.rows import RowRanges
 from typing_extensions import Buffer
 
-from pageseek.errors import CoreError as CoreError
+from pageseek.base.errors import CoreError as CoreError
 
 _Form: TypeAlias = tuple[int, int, int, int, int, int, int]
 _Made: TypeAlias = tuple[int, int, Block | None, Block | None, Block]

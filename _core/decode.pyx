@@ -20,7 +20,7 @@ from pageseek._core.memory cimport pool, wrap
 from pageseek._core.pages cimport DATA, DATA_V2, DICTIONARY, PageReader
 from pageseek._core.status cimport check
 from pageseek._core.status import PageMismatch
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer

@@ -5,7 +5,7 @@ This is where the storage layer meets the system, and no kernel: those do no IO.
 """
 from pageseek._core.header cimport PS_INVALID
 from pageseek._core.held cimport Held
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer

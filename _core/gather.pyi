@@ -2,7 +2,7 @@ from pageseek._core.convert import KIND_WIDTH as KIND_WIDTH
 from pageseek._core.memory import Block as Block
 from typing_extensions import Buffer
 
-from pageseek.errors import CoreError as CoreError
+from pageseek.base.errors import CoreError as CoreError
 
 def gather(
     kind: int,

@@ -2,7 +2,7 @@
 """Rows of an Arrow array, by a mask or by their places, into new memory."""
 from pageseek._core.convert import KIND_WIDTH
 from pageseek._core.memory import Block
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_status
 from pageseek._core.status cimport check

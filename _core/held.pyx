@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Buffers of the caller's, held while the core looks at them."""
 from pageseek._core.header cimport PS_INVALID
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer

@@ -3,7 +3,7 @@ from typing import Self, final
 
 from typing_extensions import Buffer
 
-from pageseek.errors import CoreError as CoreError
+from pageseek.base.errors import CoreError as CoreError
 
 ENTRY_FIELDS: tuple[str, ...]
 NONE: int

@@ -3,7 +3,7 @@
 from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_status
 from pageseek._core.held cimport Held
 from pageseek._core.status cimport check
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Memory that the core allocates, and Arrow arrays keep."""
 from pageseek._core.header cimport PS_NOMEM, ps_buffer_free, ps_buffer_new, ps_pool, ps_pool_own
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport uint8_t

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 from typing_extensions import Buffer
 
-from pageseek.errors import CoreError as CoreError
+from pageseek.base.errors import CoreError as CoreError
 
 ABSENT: int
 SUM_FIELD: bytes

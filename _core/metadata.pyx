@@ -8,7 +8,7 @@ optional field that is not there. Nothing is checked that needs the rest of the 
 offsets of a chunk are what the footer says, and may lie. Whatever the input, the outcome is a
 result or a CoreError: TRUNCATED, CORRUPT, LIMIT (`max_arena` bytes, or nesting) or NOMEM.
 """
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_status
 

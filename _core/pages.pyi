@@ -4,7 +4,7 @@ from pageseek._core.status import HeaderError as HeaderError
 from pageseek._core.status import PageMismatch as PageMismatch
 from typing_extensions import Buffer, disjoint_base
 
-from pageseek.errors import CoreError as CoreError
+from pageseek.base.errors import CoreError as CoreError
 
 DATA_PAGE: Final[int]
 INDEX_PAGE: Final[int]

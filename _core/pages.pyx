@@ -22,7 +22,7 @@ from pageseek._core.header cimport (
 from pageseek._core.memory cimport Block, allocate
 from pageseek._core.status cimport check
 from pageseek._core.status import HeaderError, PageMismatch
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer

@@ -47,7 +47,7 @@ from pageseek._core.search import sort_literals as sort_literals
 from pageseek._core.search import upper_bound as upper_bound
 from typing_extensions import Buffer
 
-from pageseek.errors import CoreError as CoreError
+from pageseek.base.errors import CoreError as CoreError
 
 @final
 class RowRanges:

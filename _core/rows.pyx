@@ -7,7 +7,7 @@ from operator import index
 import numpy as np
 from pageseek._core import gather as gathering
 from pageseek._core import search
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 from pageseek._core.header cimport PS_INVALID, ps_error, ps_range, ps_selection, ps_status
 from pageseek._core.status cimport check

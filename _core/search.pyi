@@ -2,7 +2,7 @@ from typing import Final, Self, TypeAlias, final
 
 from typing_extensions import Buffer
 
-from pageseek.errors import CoreError as CoreError
+from pageseek.base.errors import CoreError as CoreError
 
 _Literals: TypeAlias = tuple[int, Buffer, Buffer | None]
 

@@ -8,7 +8,7 @@ bit first. Literals are a tuple (n, values, offsets or None) of the same kind; f
 values, literals with offsets are KIND_BYTES.
 """
 
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 from pageseek._core.header cimport PS_INVALID, ps_error, ps_status
 from pageseek._core.status cimport check

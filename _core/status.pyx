@@ -1,7 +1,7 @@
 # cython: language_level=3, freethreading_compatible=True
 """A status of the core as an exception."""
 from pageseek._core.header cimport PS_MISMATCH, PS_OK, ps_error, ps_status
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 
 from libc.stdint cimport UINT64_MAX
 

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from pageseek.bench import generate
 
 import pageseek as ps
-from pageseek.report import format_size
+from pageseek.base.report import format_size
 
 ROWS = 3_000_000
 

@@ -34,12 +34,12 @@ import pyarrow.parquet as pq
 from pageseek.bench.peers import arrow_expression
 
 import pageseek as ps
-from pageseek.chunks import CODECS, chunk_range, page_header
+from pageseek.format.chunks import CODECS, chunk_range, page_header
 
 if TYPE_CHECKING:
     from pageseek.bench.cases import Case, Filter
 
-    from pageseek.schema import Leaf
+    from pageseek.format.schema import Leaf
 
 Mask = npt.NDArray[np.bool_]
 DATA_PAGE_V2 = 3

@@ -34,9 +34,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pageseek as ps
-from pageseek import published
-from pageseek.embedded import KEY, directory
-from pageseek.index import bloom, distinct
+from pageseek.format.embedded import KEY, directory
+from pageseek.index import bloom_builder as bloom
+from pageseek.index import distinct_builder as distinct
+from pageseek.prune import datafusion_list as published
 from pageseek.prune import driver
 from steps import ROOT
 

@@ -34,7 +34,7 @@ import nan_files
 import pageseek as ps
 import proof_attach
 from oracle import CONFORMANCE, refusals
-from pageseek import errors
+from pageseek.base import errors
 from steps import PYTHON, ROOT
 
 PAGE = ROOT / "docs" / "corpus.md"

@@ -14,11 +14,11 @@ import pytest
 from pageseek._core import rows
 
 import pageseek as ps
-from pageseek.columns import output
-from pageseek.execute import GroupScan
-from pageseek.fetch import Fetcher
-from pageseek.report import Report
-from pageseek.types import Options
+from pageseek.base.report import Report
+from pageseek.format.columns import output
+from pageseek.format.types import Options
+from pageseek.io.fetch import Fetcher
+from pageseek.scan.row_group import GroupScan
 
 Decode = Callable[[rows.RowRanges], list[pa.Array]]
 Compare = Callable[[Callable[[], Any], Callable[[], Any], int], Any]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pageseek as ps
-from pageseek.chunks import chunk_range, page_header
+from pageseek.format.chunks import chunk_range, page_header
 
 __all__ = ["PageMap"]
 

@@ -16,7 +16,7 @@ from pageseek.bench.pruning.pages import PageMap
 from pageseek.bench.pruning.queries import QUERIES
 from pageseek.bench.run import machine
 
-from pageseek.report import format_size
+from pageseek.base.report import format_size
 
 OURS, MOST = "pageseek", 1.2  # times the fewest bytes
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek._core.decode import LeafDecoder
 from pageseek._core.rows import RowRanges
-from pageseek.cache import CacheInfo
-from pageseek.entry import (
+from pageseek.api import (
     cache_info,
     clear_cache,
     load_cache,
@@ -15,8 +14,8 @@ from pageseek.entry import (
     save_cache,
     scan,
 )
-from pageseek.entry import open_file as open
-from pageseek.errors import (
+from pageseek.api import open_file as open
+from pageseek.base.errors import (
     CorruptFileError,
     FileChangedError,
     LimitError,
@@ -26,30 +25,24 @@ from pageseek.errors import (
     StoreError,
     UnsupportedError,
 )
-from pageseek.metadata import ParquetFile
-from pageseek.plan import ScanPlan
-from pageseek.predicate.expression import Expression, col
-from pageseek.progress import Progress
+from pageseek.base.progress import Progress
+from pageseek.base.report import Report
+from pageseek.base.version import __version__
+from pageseek.dataset.file_cache import CacheInfo
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.predicate.expression import Column, Expression, col
+from pageseek.predicate.search import lower_bound, upper_bound
 from pageseek.prune import register_pruner, unregister_pruner
-from pageseek.report import Report
-from pageseek.scan import Scan
-from pageseek.search import lower_bound, upper_bound
+from pageseek.scan.plan import ScanPlan
+from pageseek.scan.scan import Scan
 
 if TYPE_CHECKING:
     from pageseek import index as index
-
-__version__ = "0.1.0"
-
-
-def __getattr__(name: str) -> Any:
-    """`pageseek.index` is imported when it is asked for: who only reads does without."""
-    if name == "index":
-        return importlib.import_module("pageseek.index")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+    from pageseek import spark as spark
 
 __all__ = [
     "CacheInfo",
+    "Column",
     "CorruptFileError",
     "Expression",
     "FileChangedError",
@@ -66,6 +59,7 @@ __all__ = [
     "ScanPlan",
     "StoreError",
     "UnsupportedError",
+    "__version__",
     "cache_info",
     "clear_cache",
     "col",
@@ -78,6 +72,21 @@ __all__ = [
     "resize_cache",
     "save_cache",
     "scan",
+    "spark",
     "unregister_pruner",
     "upper_bound",
 ]
+
+_LATE = ("index", "spark")  # those who only read do without them
+
+
+def __getattr__(name: str) -> Any:
+    """`pageseek.index` and `pageseek.spark` are imported when they are first used."""
+    if name in _LATE:
+        return importlib.import_module(f"pageseek.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names; the folders below are reached by their own imports."""
+    return sorted(__all__)

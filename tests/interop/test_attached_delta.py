@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.index import delta as room
+from pageseek.index import delta_target as room
 
 deltalake = pytest.importorskip("deltalake", "1.6")
 N = 4_000

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.index.tables import TRIES
+from pageseek.index.table_target import TRIES
 
 pytest.importorskip("pyiceberg", "0.10")
 pytest.importorskip("sqlalchemy")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.types import Options
+from pageseek.format.types import Options
 
 # pyarrow reads these INT96 timestamps, which 64 bits of nanoseconds cannot hold, as others
 BEYOND_64_BITS = {

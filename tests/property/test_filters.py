@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 
 import pageseek as ps
-from pageseek import execute
 from pageseek.predicate.expression import to_expression
+from pageseek.scan import row_group as execute
 from support.conditions import (
     DAY,
     OPS,

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pageseek._core import rows
 
 import pageseek as ps
+from pageseek.format.types import Options
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, leaves_of
-from pageseek.types import Options
 
 NAN = math.nan
 INTS = [None, 1, 2, 3, 4]

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pageseek as ps
-from pageseek import execute
-from pageseek import page_headers as headers
+from pageseek.format import page_headers as headers
 from pageseek.prune import driver
+from pageseek.scan import row_group as execute
 from support.conditions import VALUES, Node, expression, rows, table, trees, truth
 
 NAMES = ("statistics", "column_index", "page_headers", "bloom_filter", "dictionary", "distinct")

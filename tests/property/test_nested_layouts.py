@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.nesting import Decoded, Node
+from pageseek.format.nesting import Decoded, Node
 from support.nested_pages import (
     FITTING,
     Layout,

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pageseek as ps
-from pageseek.nesting import Node, assemble
+from pageseek.format.nesting import Node, assemble
 from support.nested_pages import (
     FITTING,
     Layout,

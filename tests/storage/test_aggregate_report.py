@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.cache import FileCache
-from pageseek.metadata import ParquetFile
+from pageseek.dataset.file_cache import FileCache
+from pageseek.format.parquet_file import ParquetFile
 from support.store_log import Log
 
 GROUPS, IN_GROUP = 10, 5_000

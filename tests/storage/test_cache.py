@@ -13,7 +13,7 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.cache import FileCache, cache
+from pageseek.dataset.file_cache import FileCache, cache
 from support.writer import INT32, Column, write
 
 
@@ -116,7 +116,7 @@ START = """
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
 import pageseek as ps
-from pageseek.cache import cache
+from pageseek.dataset.file_cache import cache
 folder = sys.argv[1]
 """
 
@@ -179,5 +179,5 @@ def test_the_cache_holds_a_quarter_of_the_descriptors(monkeypatch: pytest.Monkey
         monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
         assert FileCache()._most() == most
         assert FileCache(capacity=7)._most() == min(7, most)
-    monkeypatch.setattr("pageseek.cache.resource", None)
+    monkeypatch.setattr("pageseek.dataset.file_cache.resource", None)
     assert FileCache()._most() == 256

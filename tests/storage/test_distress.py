@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import pageseek as ps
-from pageseek.opening import LEAST_ENDS
+from pageseek.dataset.opening import LEAST_ENDS
 from support.distant import Way, of_fsspec, over_http, over_s3
 from support.distress import distress, ends_peak, peaks
 from support.object_server.server import ObjectServer

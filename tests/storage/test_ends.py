@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from pageseek._core import files
 
-from pageseek import ends
-from pageseek.ends import FOOT, HELD, TAIL, Batch, Reader
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
+from pageseek.io import tails as ends
+from pageseek.io.tails import FOOT, HELD, TAIL, Batch, Reader
 from pageseek.storage import local
 
 OLD = 1_500_000_000 * 10**9  # ns since 1970

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.cache import cache
+from pageseek.dataset.file_cache import cache
 from pageseek.storage import Source, resolve
 from pageseek.storage.redact import shown
 from support.distant import PATH, content, over_http

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.opening import FAR_AHEAD, LIMITED_AHEAD, opened_in_order
-from pageseek.report import Report
+from pageseek.base.report import Report
+from pageseek.dataset.opening import FAR_AHEAD, LIMITED_AHEAD, opened_in_order
 from pageseek.storage import Source, Sources
 from pageseek.storage.local import LocalStore
 

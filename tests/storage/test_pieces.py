@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.coalesce import LEAST, WAITS, pieces
+from pageseek.io.coalesce import LEAST, WAITS, pieces
 from pageseek.storage import endpoint as endpoints
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import resolve

@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek import execute, plan
-from pageseek.ordering import ENOUGH, Learned
 from pageseek.predicate.bound import Bound, BoundConst
-from pageseek.storage.base import SLOW_STORE
+from pageseek.scan import plan
+from pageseek.scan import row_group as execute
+from pageseek.scan.condition_order import ENOUGH, Learned
 from pageseek.storage.local import LocalStore
+from pageseek.storage.store import SLOW_STORE
 
 FILES, IN_FILE, IN_GROUP = 3, 40_000, 4_000
 
@@ -201,7 +202,8 @@ def test_conditions_are_put_in_order_while_others_are_measured() -> None:
 LATE = """
 import atexit, sys, threading, time
 import pageseek as ps
-from pageseek import execute, plan
+from pageseek.scan import row_group as execute
+from pageseek.scan import plan
 
 plan.SMALL = plan.PIECE = 0
 execute.SHARED = 1

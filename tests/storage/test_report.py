@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek import decode
+from pageseek.scan import leaf_reader as decode
 from support.store_log import Log
 from support.writer import INT32, INT64, Column, write
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.format.checksums import PIECE
 from pageseek.storage import endpoint as endpoints
-from pageseek.sums import PIECE
 from support.asked import Asked, Place
 from support.attaching import with_directory
 from support.distant import GROUPS, PATH, ROWS, Way, content, of_pyarrow, over_http, over_s3, table

@@ -18,7 +18,7 @@ import pytest
 from pageseek._core import metadata as core
 
 import pageseek as ps
-from pageseek import footer
+from pageseek.format import footer
 from support.store_log import Log
 from support.writer import BYTE_ARRAY, INT32, INT64, STRING, Column, write
 

@@ -13,7 +13,8 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.storage import Patience, arrow, obstore_files, resolve, urls
+from pageseek.storage import Patience, obstore_files, resolve, urls
+from pageseek.storage import pyarrow_files as arrow
 from support.writer import INT32, Column, write
 
 HIDDEN = (

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import pageseek as ps
-from pageseek.cache import cache
-from pageseek.saved_cache import DIGEST, MAGIC
+from pageseek.dataset.file_cache import cache
+from pageseek.dataset.saved_cache import DIGEST, MAGIC
 from support.distant import GROUPS, PATH, ROWS, SECRET, content, over_http, over_s3, table
 from support.object_server.server import ObjectServer
 
@@ -126,11 +126,11 @@ def test_it_travels_by_pickle(server: ObjectServer, monkeypatch: pytest.MonkeyPa
     again = pickle.loads(made)
     assert again is not cache and again.max_bytes == 10 << 20 and again.info().files == FILES
     for room in (
-        "pageseek.cache",
-        "pageseek.planning",
-        "pageseek.plan",
-        "pageseek.entry",
-        "pageseek.opening",
+        "pageseek.dataset.file_cache",
+        "pageseek.scan.planner",
+        "pageseek.scan.plan",
+        "pageseek.api",
+        "pageseek.dataset.opening",
     ):
         if hasattr(sys.modules[room], "cache"):
             monkeypatch.setattr(sys.modules[room], "cache", again)

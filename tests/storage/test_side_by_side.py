@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek import execute, plan
 from pageseek.predicate.expression import And
+from pageseek.scan import plan
+from pageseek.scan import row_group as execute
 from pageseek.storage.local import LocalStore
 
 GROUPS, ROWS = 12, 5_000

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.judge import Steps
-from pageseek.request import GroupPlan
-from pageseek.storage.base import SLOW_STORE
+from pageseek.scan.pruning import Steps
+from pageseek.scan.request import GroupPlan
 from pageseek.storage.local import LocalStore
+from pageseek.storage.store import SLOW_STORE
 from support.store_log import Log
 
 GROUPS, IN_GROUP, PAGE = 100, 4_000, 100

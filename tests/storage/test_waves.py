@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.footer import TAIL
+from pageseek.format.footer import TAIL
 from pageseek.storage.local import LocalStore
 from support.store_log import Log
 

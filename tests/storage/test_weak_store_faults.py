@@ -13,7 +13,9 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.storage import Patience, arrow, folders, resolve, retry, urls, within, writing
+from pageseek.storage import Patience, folders, resolve, retry, urls, writing
+from pageseek.storage import deadlines as within
+from pageseek.storage import pyarrow_files as arrow
 from pageseek.storage.retry import Fault as Failure
 from pageseek.storage.retry import Retries, persist
 from support.distant import (

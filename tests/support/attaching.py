@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from pageseek._core import build
 
 import pageseek as ps
-from pageseek.embedded import KEY
+from pageseek.format.embedded import KEY
+from pageseek.format.types import ABSENT
 from pageseek.index.attach import new_footer
-from pageseek.types import ABSENT
 
 ROWS = 12_000
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pageseek as ps
-from pageseek import planning
+from pageseek.scan import planner as planning
 
 HUGE = 1 << 62
 

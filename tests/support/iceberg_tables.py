@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pageseek.index import iceberg as room
+from pageseek.index import iceberg_target as room
 
 pytest.importorskip("pyiceberg", "0.10")
 pytest.importorskip("sqlalchemy")

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pageseek._core import decode as core
 
-from pageseek.columns import Part, _part
-from pageseek.nesting import REPEATED, Decoded, Node
-from pageseek.types import Options, to_arrow
+from pageseek.format.columns import Part, _part
+from pageseek.format.nesting import REPEATED, Decoded, Node
+from pageseek.format.types import Options, to_arrow
 from support import encodings as encoders
 from support.nesting import Shredded, nodes_of, shred
 from support.writer import (

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pageseek._core import metadata as core
 
-from pageseek.footer_file import _key_value
-from pageseek.nesting import Decoded, Node, assemble, build, rungs
-from pageseek.schema import Schema
-from pageseek.types import Options, SchemaElement
+from pageseek.format.file_footer import _key_value
+from pageseek.format.nesting import Decoded, Node, assemble, build, rungs
+from pageseek.format.schema import Schema
+from pageseek.format.types import Options, SchemaElement
 from support.writer import I32, I64, Struct, hybrid, plain, thrift
 
 REQUIRED, OPTIONAL, REPEATED = range(3)

@@ -9,13 +9,13 @@ from typing import Any
 from pageseek._core.rows import RowRanges
 
 import pageseek as ps
-from pageseek.asking import answered
-from pageseek.columns import tested
+from pageseek.base.report import Report
+from pageseek.format.columns import tested
+from pageseek.format.types import Options
+from pageseek.io.range_requests import answered
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import leaves_of
 from pageseek.prune.protocol import Proof, Pruner, Site
-from pageseek.report import Report
-from pageseek.types import Options
 
 
 @dataclass

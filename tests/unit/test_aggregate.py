@@ -146,7 +146,7 @@ def test_rows_taken_count_alone() -> None:
 
 def data_bytes(monkeypatch: pytest.MonkeyPatch, path: str, figures: list[Any], **how: Any) -> int:
     """Bytes of pages that were read for figures."""
-    from pageseek.fetch import Fetcher
+    from pageseek.io.fetch import Fetcher
 
     read = Fetcher.read
     total = 0

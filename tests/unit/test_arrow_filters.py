@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.columns import Names
-from pageseek.predicate import arrow
+from pageseek.format.columns import Names
+from pageseek.format.types import Options
 from pageseek.predicate import expression as ex
+from pageseek.predicate import pyarrow_filter as arrow
 from pageseek.predicate.bound import has_residual
-from pageseek.types import Options
 
 binder = importlib.import_module("pageseek.predicate.bind")
 NAN = float("nan")

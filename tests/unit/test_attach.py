@@ -17,7 +17,7 @@ import pytest
 from pageseek._core import bloom as core_bloom
 
 import pageseek as ps
-from pageseek.embedded import KEY, directory
+from pageseek.format.embedded import KEY, directory
 from pageseek.index import Attached
 from support.attaching import end_of_data, same, table, written
 

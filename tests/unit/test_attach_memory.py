@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.index.room import IN_FLIGHT, SMALL, Room
+from pageseek.index.page_budget import IN_FLIGHT, SMALL, Room
 from support.distress import measured
 
 pytestmark = pytest.mark.skipif(

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.index.target import LocalTarget
+from pageseek.index.local_target import LocalTarget
 from support.attaching import same, written
 
 

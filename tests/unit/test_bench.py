@@ -19,8 +19,8 @@ from pageseek.bench.pruning.queries import Query, Term
 from pageseek.bench.run import Result, WrongAnswer, interleave, run_case, table
 
 import pageseek as ps
-from pageseek import plan
-from pageseek.workers import Crew
+from pageseek.base.workers import Crew
+from pageseek.scan import plan
 
 OURS: dict[str, type[Peer]] = {"pageseek": Pageseek, "pyarrow": PyArrow}
 PLAIN_CASES = [name for name in CASES if not name.startswith("lineitem")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pageseek.coalesce import LARGEST, PARALLEL, SENDING, coalesced
+from pageseek.io.coalesce import LARGEST, PARALLEL, SENDING, coalesced
 
 RANGES = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 30)), min_size=1, max_size=60).map(
     sorted

@@ -10,8 +10,8 @@ import zstandard
 from pageseek._core.codecs import crc32
 from pageseek._core.codecs import decompress as core_decompress
 
-from pageseek import codecs
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
+from pageseek.format import codecs
 
 SIZES = [1, 2, 7, 8, 15, 16, 17, 63, 64, 65, 255, 270, 1000, 4096]
 BIG = 200_003  # several of Snappy's blocks of 64 KiB

@@ -14,8 +14,8 @@ import pytest
 from pageseek._core import rows
 
 import pageseek as ps
-from pageseek import execute
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
+from pageseek.scan import row_group as execute
 from support.writer import BYTE_ARRAY, INT64, STRING, Column, write
 
 N = 3_000

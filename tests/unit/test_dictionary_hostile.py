@@ -22,8 +22,8 @@ from pageseek._core.decode import TAKE_DICTIONARY, LeafDecoder, read_pages
 from pageseek._core.memory import trim
 
 import pageseek as ps
-from pageseek import codecs
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
+from pageseek.format import codecs
 from support.page_truth import Reader
 
 ROWS = 50_000

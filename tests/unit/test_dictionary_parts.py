@@ -19,7 +19,8 @@ import pytest
 from pageseek._core import codecs as core
 
 import pageseek as ps
-from pageseek import codecs, execute
+from pageseek.format import codecs
+from pageseek.scan import row_group as execute
 
 ROWS = 40_000
 ENTRIES = 30_000  # of most columns: of 8 bytes each, that is two blocks of zstd

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.index import distinct
-from pageseek.index.distinct import DistinctBuilder, FileValues, GroupValues
-from pageseek.index.pages import Chunk
+from pageseek.index import distinct_builder as distinct
+from pageseek.index.distinct_builder import DistinctBuilder, FileValues, GroupValues
+from pageseek.index.page_reader import Chunk
 
 ROWS = 20_000
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.storage import drafts
-from pageseek.storage.drafts import ACL, Draft
+from pageseek.storage import atomic_files as drafts
+from pageseek.storage.atomic_files import ACL, Draft
 from support.distress import TESTS
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="files without a name are Linux's")

@@ -12,9 +12,9 @@ import pytest
 from pageseek._core import rows
 
 import pageseek as ps
-from pageseek import execute
-from pageseek.ordering import BLOCK, EACH, SETTLED, Learned, blocks_of, likely_share
 from pageseek.predicate.bound import BoundAnd, BoundConst, BoundOr
+from pageseek.scan import row_group as execute
+from pageseek.scan.condition_order import BLOCK, EACH, SETTLED, Learned, blocks_of, likely_share
 
 N = 4_000
 

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 from pageseek._core.rows import RowRanges
 
 import pageseek as ps
-from pageseek.columns import tested as leaf_at
+from pageseek.base.report import Report
+from pageseek.format.columns import tested as leaf_at
+from pageseek.format.types import Options
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import tests_of as judged_of
 from pageseek.prune import GroupProof, Proof, Site
-from pageseek.prune.evidence import Evidence
-from pageseek.report import Report
-from pageseek.types import Options
+from pageseek.prune.accumulator import Evidence
 
 N = 100
 

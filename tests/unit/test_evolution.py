@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.widening import holds, joined_type, widened
+from pageseek.dataset.widening import holds, joined_type, widened
 
 C = ps.col("c")
 DAY, STAMP = dt.date(2024, 1, 31), dt.datetime(2024, 1, 31, 12)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import pageseek as ps
-from pageseek import masks
-from pageseek.types import Form, Options
+from pageseek.format.types import Form, Options
+from pageseek.predicate import masks
 from support.writer import BOOLEAN, BYTE_ARRAY, DOUBLE, FIXED, INT32, INT64, STRING, Column, write
 
 VALUES = {

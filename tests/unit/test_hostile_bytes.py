@@ -20,7 +20,7 @@ import pytest
 from pageseek._core.status import PageMismatch
 
 import pageseek as ps
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
 from support.writer import FIXED, I32, I64, INT32, INT64, Column, decimal, timestamp, write
 
 CORE = (

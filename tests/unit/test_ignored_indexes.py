@@ -15,10 +15,10 @@ import pytest
 from pageseek._core import build
 
 import pageseek as ps
-from pageseek.embedded import KEY
+from pageseek.format.embedded import KEY
+from pageseek.format.types import ABSENT
 from pageseek.index.attach import COLUMN_PLACE, OFFSET_PLACE, new_footer
-from pageseek.published import KEY as PUBLISHED
-from pageseek.types import ABSENT
+from pageseek.prune.datafusion_list import KEY as PUBLISHED
 from support.attaching import as_by_others
 
 ROWS = 40_000

@@ -16,8 +16,8 @@ from pageseek._core import codecs as core
 from pageseek._core.decode import TAKE_DONE, LeafDecoder
 
 import pageseek as ps
-from pageseek import codecs
-from pageseek.errors import CoreError
+from pageseek.base.errors import CoreError
+from pageseek.format import codecs
 
 pytestmark = pytest.mark.skipif(codecs.LIBZSTD is None, reason="this system has no libzstd")
 ROWS = 40_000

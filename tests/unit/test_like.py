@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pageseek as ps
-from pageseek import leaves
-from pageseek.masks import compared
 from pageseek.predicate.like import compile_pattern
+from pageseek.predicate.masks import compared
+from pageseek.scan import decoded_columns as leaves
 
 TEXTS = ["", "a", "b", "ab", "ba", "a\nb", "a%b", "a_b", "a\\b", "é", "aé", "€b", "aab", "\0", "a.b", "(a)*", "😀", "A"]  # fmt: skip
 X = ps.col("x")

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek import decode
-from pageseek.limits import Limits
+from pageseek.base.limits import Limits
+from pageseek.scan import leaf_reader as decode
 from support.writer import BYTE_ARRAY, I32, I64, INT64, Column, Struct, write
 
 CODECS = ("uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4_raw")

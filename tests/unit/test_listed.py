@@ -19,8 +19,8 @@ from pageseek._core import bloom, rows
 
 import pageseek as ps
 from pageseek.predicate.expression import Or
-from pageseek.predicate.listed import Listed
-from pageseek.predicate.many import FEW
+from pageseek.predicate.in_arrays import FEW
+from pageseek.predicate.in_literals import Listed
 
 
 def listed(n: int) -> Listed:

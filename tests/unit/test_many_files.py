@@ -16,8 +16,9 @@ import pytest
 from pageseek._core import metadata as core
 
 import pageseek as ps
-from pageseek import briefs, footer_table
-from pageseek import ends as ends_of_files
+from pageseek.io import tails as ends_of_files
+from pageseek.scan import footer_batches as briefs
+from pageseek.scan import footer_table
 from support.bloom import bitset, bloomed, header
 from support.both_ways import check, one_by_one, opened, outcome, planned
 from support.bounds import NAN, exact, i32, stats
@@ -637,7 +638,7 @@ def test_the_first_file_is_judged_with_the_others(
 ) -> None:
     """It is opened for what all have in common, and no more is asked of it."""
     simple(tmp_path, 100)
-    monkeypatch.setattr("pageseek.planning._prune_file", lambda *_: pytest.fail("by itself"))
+    monkeypatch.setattr("pageseek.scan.planner._prune_file", lambda *_: pytest.fail("by itself"))
     assert ps.scan(str(tmp_path), filter="id = -1").plan().num_rows == 0
 
 

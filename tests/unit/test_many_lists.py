@@ -18,10 +18,9 @@ from pageseek._core import lists
 from pageseek._core.bloom import xxh64
 
 import pageseek as ps
-from pageseek import ends, footer_table
-from pageseek.cache import cache
-from pageseek.distinct import KIND, VERSION
-from pageseek.embedded import (
+from pageseek.base.report import Report
+from pageseek.dataset.file_cache import cache
+from pageseek.format.embedded import (
     FIGURES,
     KEY,
     Directory,
@@ -32,8 +31,10 @@ from pageseek.embedded import (
     of_leaf,
     sealed,
 )
-from pageseek.embedded import opened as payload_of
-from pageseek.report import Report
+from pageseek.format.embedded import opened as payload_of
+from pageseek.format.value_list import KIND, VERSION
+from pageseek.io import tails as ends
+from pageseek.scan import footer_table
 from pageseek.storage import resolve
 from support.both_ways import one_by_one, opened, outcome
 

@@ -15,7 +15,7 @@ from pageseek._core import memory
 from pageseek._core.memory import Block
 
 import pageseek as ps
-from pageseek import memory as warm
+from pageseek.base import memory as warm
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="buffers are passed on where threads have memory of their own"

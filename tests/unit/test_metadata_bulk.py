@@ -15,12 +15,12 @@ import pytest
 from pageseek._core import convert, lists, metadata
 
 import pageseek as ps
-from pageseek import footer_table
-from pageseek.cache import cache
-from pageseek.chunks import chunk_range
-from pageseek.errors import CoreError
-from pageseek.footer_table import Records
-from pageseek.metadata import ParquetFile
+from pageseek.base.errors import CoreError
+from pageseek.dataset.file_cache import cache
+from pageseek.format.chunks import chunk_range
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.scan import footer_table
+from pageseek.scan.footer_table import Records
 from support.writer import I32, I64, Struct, thrift
 
 ABSENT = metadata.ABSENT

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.columns import output
-from pageseek.nesting import OPTIONAL, REPEATED
-from pageseek.types import Options
+from pageseek.format.columns import output
+from pageseek.format.nesting import OPTIONAL, REPEATED
+from pageseek.format.types import Options
 
 ROWS: list[dict[str, Any]] = [
     {"l": [1, 2], "s": {"a": 1, "b": "x"}, "m": [("k", 1)], "d": [{"x": [1, 2], "y": "a"}, None]},

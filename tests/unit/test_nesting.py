@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pageseek as ps
-from pageseek.errors import CorruptFileError, LimitError
-from pageseek.nesting import Decoded, Node, assemble, build, project, rungs, select
-from pageseek.schema import Options
+from pageseek.base.errors import CorruptFileError, LimitError
+from pageseek.format.nesting import Decoded, Node, assemble, build, project, rungs, select
+from pageseek.format.schema import Options
 from support.nesting import (
     FORMS,
     LIST,

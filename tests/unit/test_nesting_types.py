@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pageseek as ps
-from pageseek.errors import CorruptFileError, LimitError, UnsupportedError
-from pageseek.nesting import MAX_DEPTH, assemble, build
-from pageseek.types import Options
+from pageseek.base.errors import CorruptFileError, LimitError, UnsupportedError
+from pageseek.format.nesting import MAX_DEPTH, assemble, build
+from pageseek.format.types import Options
 from support.nesting import (
     BYTE_ARRAY,
     FORMS,

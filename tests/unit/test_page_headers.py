@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek import page_headers as headers
-from pageseek.asking import answered
+from pageseek.format import page_headers as headers
+from pageseek.format.types import Options
+from pageseek.io.range_requests import answered
 from pageseek.prune import driver
-from pageseek.types import Options
 from support.writer import BYTE_ARRAY, DOUBLE, I32, I64, INT64, STRING, Column, Struct, write
 
 N = 6_000

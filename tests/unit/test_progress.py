@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek import plan, progress
+from pageseek.base import progress
+from pageseek.scan import plan
 
 FILES, GROUPS, ROWS = 3, 4, 500
 

@@ -15,11 +15,11 @@ from pageseek._core import build
 from pageseek._core.bloom import xxh64
 
 import pageseek as ps
-from pageseek.embedded import KEY as ENTRIES
-from pageseek.embedded import Directory, Pointer, fingerprint, types_of
+from pageseek.format.embedded import KEY as ENTRIES
+from pageseek.format.embedded import Directory, Pointer, fingerprint, types_of
 from pageseek.index.attach import new_footer
 from pageseek.prune import driver
-from pageseek.published import KEY as PUBLISHED
+from pageseek.prune.datafusion_list import KEY as PUBLISHED
 from support.distress import measured
 
 VALUES = ["foo", "bar", "baz"]
@@ -391,7 +391,7 @@ def test_lines_are_those_of_the_text(
     text: bytes, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However it is cut into pieces."""
-    from pageseek import published
+    from pageseek.prune import datafusion_list as published
 
     monkeypatch.setattr(published, "PIECE", piece)
     listed, lines = published.Listed(memoryview(text)), text.split(b"\n")

@@ -11,7 +11,7 @@ from pageseek._core.decode import LeafDecoder
 from pageseek._core.rows import RowRanges
 
 import pageseek as ps
-from pageseek.errors import CORRUPT, CoreError
+from pageseek.base.errors import CORRUPT, CoreError
 from support.writer import BYTE_ARRAY, FIXED, I32, INT32, INT64, Column, Struct, decimal, write
 
 DAY = {1: 86_400_000, 2: 86_400_000_000, 3: 86_400_000_000_000}

@@ -16,11 +16,13 @@ from pageseek._core.decode import TAKE_DICTIONARY, LeafDecoder, read_pages
 from pageseek._core.memory import trim
 
 import pageseek as ps
-from pageseek import ahead, codecs, execute
-from pageseek.decode import LeafReader
-from pageseek.fetch import Fetcher
-from pageseek.metadata import ParquetFile
-from pageseek.workers import Crew
+from pageseek.base.workers import Crew
+from pageseek.format import codecs
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.io.fetch import Fetcher
+from pageseek.scan import page_batch as ahead
+from pageseek.scan import row_group as execute
+from pageseek.scan.leaf_reader import LeafReader
 
 ROWS = 6_000
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pageseek import records
+from pageseek.base import records
 
 Make = Callable[..., Any]
 KINDS: list[dict[str, bool]] = [
@@ -190,4 +190,4 @@ print(*{
 """
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     slow = set(run.stdout.split())
-    assert slow <= {"pageseek.cache.CacheInfo"}
+    assert slow <= {"pageseek.dataset.file_cache.CacheInfo"}

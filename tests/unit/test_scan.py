@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.cache import cache
+from pageseek.dataset.file_cache import cache
 from support.writer import BYTE_ARRAY, INT32, STRING, Column, write
 
 GROUP, GROUPS = 8, 5

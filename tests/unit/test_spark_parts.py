@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.columns import output
+from pageseek.format.columns import output
+from pageseek.format.types import Options
 from pageseek.spark import reader
 from pageseek.spark.packing import TASKS_PER_CORE, task_count, work
 from pageseek.spark.task import make_task, pack, run
 from pageseek.spark.types import to_wire, wire_schema, wire_type
-from pageseek.types import Options
 
 CONVERSIONS = [
     (pa.uint8(), pa.int16(), [0, 255], [0, 255]),

@@ -17,13 +17,13 @@ import pytest
 from pageseek._core import bloom as bloom_core
 
 import pageseek as ps
-from pageseek.embedded import KEY, directory
+from pageseek.format.checksums import FIELD, PIECE
+from pageseek.format.embedded import KEY, directory
+from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import driver
-from pageseek.prune.bloom import BloomPruner
+from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.prune.protocol import Site
-from pageseek.sums import FIELD, PIECE
-from pageseek.types import ABSENT
 from support.attaching import as_by_others, table, with_directory, written
 from support.bloom import xxh64
 
@@ -557,7 +557,7 @@ def test_nothing_is_asked_of_the_directory_without_need(
     def refuse(*_: object, **__: object) -> Any:
         raise AssertionError("parsed")
 
-    monkeypatch.setattr(import_module("pageseek.embedded").json, "loads", refuse)
+    monkeypatch.setattr(import_module("pageseek.format.embedded").json, "loads", refuse)
     data = paged.read_bytes()
     assert ps.read_table(data).num_rows == 800
     prune: Callable[..., Any] = ps.read_table

@@ -17,7 +17,7 @@ import pytest
 from pageseek._core import bloom as core
 
 import pageseek as ps
-from pageseek.prune.bloom import WORTH, BloomPruner
+from pageseek.prune.bloom_filter import WORTH, BloomPruner
 from support.bloom import bitset, bloomed, header, xxh64
 from support.pruners import Judged, holds, judged
 from support.writer import (
@@ -489,7 +489,7 @@ def test_t65_filters_of_row_groups_and_files_are_not_taken_for_each_other(
 ) -> None:
     """Files of one layout, whose filters lie at the same places and hold other values."""
     monkeypatch.setattr("pageseek.prune.driver.Task._pays", lambda *_: True)
-    monkeypatch.setattr("pageseek.prune.bloom.at_stake", lambda *_: 1 << 40)
+    monkeypatch.setattr("pageseek.prune.bloom_filter.at_stake", lambda *_: 1 << 40)
     n = 3_000
     for k in range(2):
         values = [8 * i + 2 * k + (4 if i >= n // 2 else 0) for i in range(n)]

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.chunks import page_header
-from pageseek.fetch import Kept
+from pageseek.format.chunks import page_header
+from pageseek.io.fetch import Kept
 from pageseek.prune.dictionary import DictionaryPruner
 from support.bloom import bitset, bloomed, header
 from support.oracle import agree

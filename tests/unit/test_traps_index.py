@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.fetch import Fetcher
-from pageseek.report import Report
+from pageseek.base.report import Report
+from pageseek.io.fetch import Fetcher
 from support.indexed import CUTS, X, check, make
 from support.oracle import agree, notes, pages_read
 from support.writer import (

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.types import Options
+from pageseek.format.types import Options
 from support.writer import (
     BOOLEAN,
     BYTE_ARRAY,

@@ -22,8 +22,7 @@ from pageseek._core import metadata as core
 from pageseek._core.bloom import xxh64
 
 import pageseek as ps
-from pageseek.distinct import Distinct
-from pageseek.embedded import (
+from pageseek.format.embedded import (
     KEY,
     Directory,
     Pointer,
@@ -33,9 +32,10 @@ from pageseek.embedded import (
     sealed,
     types_of,
 )
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.types import ABSENT
+from pageseek.format.value_list import Distinct
 from pageseek.index.attach import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
-from pageseek.metadata import ParquetFile
-from pageseek.types import ABSENT
 from support.attaching import as_by_others
 
 ROWS, GROUP = 6_000, 1
@@ -521,7 +521,7 @@ def test_lists_that_are_not_held_are_read_anew(
     numbers = np.arange(3_000)
     pq.write_table(pa.table({"a": numbers % 7, "b": numbers % 11}), path, row_group_size=1_000)
     ps.index.attach(path, distinct=["a", "b"], in_place=True)
-    room = sys.modules["pageseek.index.lists"]
+    room = sys.modules["pageseek.index.stored_lists"]
     monkeypatch.setattr(room, "KEPT", 150)
     with ps.open(path) as file:
         found = directory(file)
@@ -544,8 +544,8 @@ def test_values_beyond_those_that_are_gathered_are_held_against_the_published_fo
     texts = [f"name-{i:04d}" for i in range(2_000)]
     pq.write_table(pa.table({"t": texts}), path, max_rows_per_page=100, write_batch_size=100)
     ps.index.attach(path, page_index=False, distinct_index="t", in_place=True)
-    monkeypatch.setattr(sys.modules["pageseek.index.distinct"], "BATCH", 100)
-    builder = sys.modules["pageseek.index.distinct"].DistinctBuilder
+    monkeypatch.setattr(sys.modules["pageseek.index.distinct_builder"], "BATCH", 100)
+    builder = sys.modules["pageseek.index.distinct_builder"].DistinctBuilder
     monkeypatch.setattr(builder.__init__, "__defaults__", (300, 1 << 20, None))
     as_by_others(path)  # of its own no byte may be another
     assert ps.index.verify(path).ok

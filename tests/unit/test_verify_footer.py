@@ -16,9 +16,9 @@ import pytest
 from pageseek._core import build
 
 import pageseek as ps
+from pageseek.format.types import ABSENT
 from pageseek.index.attach import COLUMN_PLACE, new_footer
-from pageseek.index.pages import Chunk, SpansError
-from pageseek.types import ABSENT
+from pageseek.index.page_reader import Chunk, SpansError
 from support.nested_pages import Layout, file_of
 from support.writer import BYTE_ARRAY, DOUBLE, FIXED, I32, I64, INT32, INT96, Column, Struct, write
 

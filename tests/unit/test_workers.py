@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pageseek.workers import Crew, Job, StoppedError, cores
+from pageseek.base.workers import Crew, Job, StoppedError, cores
 
 
 class Watch:

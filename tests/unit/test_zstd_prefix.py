@@ -15,9 +15,9 @@ from pageseek._core import codecs as core
 from pageseek._core.memory import Block
 
 import pageseek as ps
-from pageseek import codecs
-from pageseek.codecs import ZSTD_BLOCK, prefix_of
-from pageseek.errors import CoreError, CorruptFileError
+from pageseek.base.errors import CoreError, CorruptFileError
+from pageseek.format import codecs
+from pageseek.format.codecs import ZSTD_BLOCK, prefix_of
 
 pytestmark = pytest.mark.skipif(prefix_of("zstd")[0] is None, reason="no context to stream with")
 ROWS = 60_000  # of 8 bytes: four blocks

@@ -1,4 +1,11 @@
-"""The command `pageseek`: inspect, explain, scan, index, bench."""
+"""The command `pageseek`.
+
+| file | job |
+|---|---|
+| `main` | arguments, exit codes, errors |
+| `inspect`, `explain`, `scan`, `index` | the subcommands |
+| `text` | tables, sizes and bars for a terminal |
+"""
 
 from pageseek.cli.main import main
 

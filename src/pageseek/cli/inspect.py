@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pageseek.chunks import CODECS
+from pageseek.api import open_file
+from pageseek.base.errors import CorruptFileError
 from pageseek.cli import text
-from pageseek.entry import open_file
-from pageseek.errors import CorruptFileError
-from pageseek.metadata import ParquetFile
-from pageseek.schema import Leaf
-from pageseek.types import ABSENT, Options
+from pageseek.format.chunks import CODECS
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.schema import Leaf
+from pageseek.format.types import ABSENT, Options
 
 ENCODINGS = {
     0: "PLAIN",

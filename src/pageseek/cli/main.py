@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from pageseek.cli import explain, index, inspect, scan
-from pageseek.errors import (
+from pageseek.base.errors import (
     CorruptFileError,
     FileChangedError,
     LimitError,
@@ -22,6 +21,8 @@ from pageseek.errors import (
     PredicateError,
     UnsupportedError,
 )
+from pageseek.base.version import __version__
+from pageseek.cli import explain, index, inspect, scan
 
 REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
     (PredicateError, "`pageseek inspect FILE` lists the columns and their types"),
@@ -38,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="pageseek", description="Reads from Parquet files only the pages that an answer needs."
     )
-    made.add_argument("--version", action="version", version=f"pageseek {_version()}")
+    made.add_argument("--version", action="version", version=f"pageseek {__version__}")
     commands = made.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True
     )
@@ -48,12 +49,6 @@ def parser() -> argparse.ArgumentParser:
         "bench", add_help=False, help="time pageseek beside other engines (pageseek-bench)"
     )
     return made
-
-
-def _version() -> str:
-    from pageseek import __version__
-
-    return __version__
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

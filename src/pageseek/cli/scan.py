@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from pageseek.api import scan as make_scan
 from pageseek.cli import text
-from pageseek.entry import scan as make_scan
 from pageseek.predicate.expression import And, Expression, to_expression
-from pageseek.scan import Scan
+from pageseek.scan.scan import Scan
 
 SHOWN = 20  # rows that fix the widths of the columns, and rows without --limit
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pageseek.report import format_size as size
+from pageseek.base.report import format_size as size
 
 __all__ = ["encode", "place", "shown", "size", "strip", "table"]
 

@@ -12,14 +12,15 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pageseek import published
 from pageseek._core import build as core
 from pageseek._core.bloom import xxh64
-from pageseek.chunks import Chunk as Record
-from pageseek.chunks import chunk_range
-from pageseek.distinct import KIND as DISTINCT
-from pageseek.distinct import VERSION as DISTINCT_VERSION
-from pageseek.embedded import (
+from pageseek.base.errors import CoreError, CorruptFileError, UnsupportedError, from_core
+from pageseek.base.progress import Watch
+from pageseek.base.report import Report, format_size
+from pageseek.format.checksums import PIECE, with_sum
+from pageseek.format.chunks import Chunk as Record
+from pageseek.format.chunks import chunk_range
+from pageseek.format.embedded import (
     BLOOM,
     KEY,
     LONGEST,
@@ -36,22 +37,22 @@ from pageseek.embedded import (
     sealed,
     types_of,
 )
-from pageseek.errors import CoreError, CorruptFileError, UnsupportedError, from_core
-from pageseek.index import bloom, distinct
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.schema import Leaf
+from pageseek.format.types import ABSENT
+from pageseek.format.value_list import KIND as DISTINCT
+from pageseek.format.value_list import VERSION as DISTINCT_VERSION
+from pageseek.index import bloom_builder as bloom
+from pageseek.index import distinct_builder as distinct
 from pageseek.index.build import Built, Wish, build
-from pageseek.index.distinct import FileValues, GroupValues
-from pageseek.index.each import each_chunk
-from pageseek.index.ends import ends
-from pageseek.index.page_index import PageIndex
-from pageseek.index.pages import Chunk
-from pageseek.index.target import Target
-from pageseek.metadata import ParquetFile
-from pageseek.progress import Watch
-from pageseek.report import Report, format_size
-from pageseek.schema import Leaf
+from pageseek.index.chunk_walk import each_chunk
+from pageseek.index.distinct_builder import FileValues, GroupValues
+from pageseek.index.local_target import Target
+from pageseek.index.page_index_builder import PageIndex
+from pageseek.index.page_reader import Chunk
+from pageseek.index.targets import ends
+from pageseek.prune import datafusion_list as published
 from pageseek.storage import Store
-from pageseek.sums import PIECE, with_sum
-from pageseek.types import ABSENT
 
 PUBLISHED = published.KIND
 GONE = -1

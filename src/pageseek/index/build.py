@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from pageseek.errors import UnsupportedError
-from pageseek.index.bloom import BloomBuilder
-from pageseek.index.distinct import DistinctBuilder, GroupValues
-from pageseek.index.page_index import PageIndex, PageIndexer
-from pageseek.index.pages import Chunk, SpansError
-from pageseek.metadata import ParquetFile
-from pageseek.schema import Leaf
+from pageseek.base.errors import UnsupportedError
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.schema import Leaf
+from pageseek.index.bloom_builder import BloomBuilder
+from pageseek.index.distinct_builder import DistinctBuilder, GroupValues
+from pageseek.index.page_index_builder import PageIndex, PageIndexer
+from pageseek.index.page_reader import Chunk, SpansError
 
 Builder = PageIndexer | BloomBuilder | DistinctBuilder
 

@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 
-from pageseek.errors import UnsupportedError
-from pageseek.index.target import DraftTarget
+from pageseek.base.errors import UnsupportedError
+from pageseek.index.local_target import DraftTarget
 from pageseek.storage import RemoteStore, Source, Store
-from pageseek.storage.drafts import EXISTS, Draft
+from pageseek.storage.atomic_files import EXISTS, Draft
 from pageseek.storage.writing import NO_CONDITION, ONE_PUT, too_large, writer
 
 

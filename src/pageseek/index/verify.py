@@ -18,11 +18,13 @@ import pyarrow.compute as pc
 from pageseek._core import bloom as bloom_core
 from pageseek._core import build
 from pageseek._core import metadata as core
-from pageseek.bounds import IEEE754_ORDER, TYPE_ORDER
-from pageseek.chunks import chunk_range
-from pageseek.distinct import COMPLETE, NANS, NULLS, Distinct
-from pageseek.distinct import KIND as DISTINCT
-from pageseek.embedded import (
+from pageseek.base.errors import CoreError, PageseekError
+from pageseek.base.progress import Watch
+from pageseek.base.report import Report
+from pageseek.format.bounds import IEEE754_ORDER, TYPE_ORDER
+from pageseek.format.checksums import ALTERED, filter_key, of_pieces, piece_of, sums_size
+from pageseek.format.chunks import chunk_range
+from pageseek.format.embedded import (
     BLOOM,
     PAGE_INDEX,
     Directory,
@@ -30,22 +32,20 @@ from pageseek.embedded import (
     directory,
     fingerprint_of_all,
 )
-from pageseek.errors import CoreError, PageseekError
-from pageseek.index import distinct
+from pageseek.format.page_index import int64s
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.types import ABSENT, K_F16, K_F32, K_F64
+from pageseek.format.value_list import COMPLETE, NANS, NULLS, Distinct
+from pageseek.format.value_list import KIND as DISTINCT
+from pageseek.index import distinct_builder as distinct
 from pageseek.index.attach import PUBLISHED
-from pageseek.index.bounds import Order
-from pageseek.index.check_statistics import shown, wrong_encodings, wrong_statistics
-from pageseek.index.each import each_chunk
-from pageseek.index.ends import one_file
-from pageseek.index.lists import Lists, values_of
-from pageseek.index.pages import Chunk, Page, SpansError, Values
-from pageseek.metadata import ParquetFile
-from pageseek.page_index import int64s
-from pageseek.progress import Watch
-from pageseek.published import Listed
-from pageseek.report import Report
-from pageseek.sums import ALTERED, filter_key, of_pieces, piece_of, sums_size
-from pageseek.types import ABSENT, K_F16, K_F32, K_F64
+from pageseek.index.chunk_walk import each_chunk
+from pageseek.index.page_bounds import Order
+from pageseek.index.page_reader import Chunk, Page, SpansError, Values
+from pageseek.index.statistics_check import shown, wrong_encodings, wrong_statistics
+from pageseek.index.stored_lists import Lists, values_of
+from pageseek.index.targets import one_file
+from pageseek.prune.datafusion_list import Listed
 
 STATISTICS, PAGE_HEADERS, ENCODINGS = "statistics", "page_headers", "encoding_stats"
 _FLOATS = {K_F16: np.float16, K_F32: np.float32, K_F64: np.float64}

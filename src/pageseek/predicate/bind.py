@@ -15,9 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek.errors import PredicateError
-from pageseek.predicate import arrow, like, sidebyside
+from pageseek.base.errors import PredicateError
+from pageseek.format.schema import Leaf
+from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form
+from pageseek.predicate import column_pairs as sidebyside
 from pageseek.predicate import expression as ex
+from pageseek.predicate import like
+from pageseek.predicate import pyarrow_filter as arrow
 from pageseek.predicate.bound import (
     INPUT,
     Bound,
@@ -29,14 +33,12 @@ from pageseek.predicate.bound import (
     BoundOr,
     BoundResidual,
 )
-from pageseek.predicate.constant import Fixed, decide
+from pageseek.predicate.constant_column import Fixed, decide
 from pageseek.predicate.fold import fold
-from pageseek.predicate.listed import merged, pack_literals
+from pageseek.predicate.in_arrays import FEW, Many, by_type, many
+from pageseek.predicate.in_literals import merged, pack_literals
 from pageseek.predicate.literal import Number, exact, fit_fixed, fit_float, fit_integer
-from pageseek.predicate.many import FEW, Many, by_type, many
-from pageseek.predicate.show import point
-from pageseek.schema import Leaf
-from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form
+from pageseek.predicate.text import point
 
 OPS = {
     "=": rows.OP_EQ,

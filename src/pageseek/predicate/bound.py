@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek.arrays import booleans
+from pageseek.base.arrays import booleans
+from pageseek.base.records import dataclass
+from pageseek.format.schema import Leaf
+from pageseek.format.types import Form
 from pageseek.predicate import expression as ex
-from pageseek.predicate.listed import Listed, Literals
-from pageseek.records import dataclass
-from pageseek.schema import Leaf
-from pageseek.types import Form
+from pageseek.predicate.in_literals import Listed, Literals
 
 INPUT = -1  # the `op` of a leaf that a residual needs, and no test
 

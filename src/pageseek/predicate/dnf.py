@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pageseek.errors import PredicateError
+from pageseek.base.errors import PredicateError
 from pageseek.predicate.expression import OPERATORS, And, Column, Expression, Or
 
 _OPS: dict[str, Callable[[Column, Any], Expression]] = {

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pageseek.errors import PredicateError
-from pageseek.predicate.show import bare, show
-from pageseek.records import dataclass
+from pageseek.base.errors import PredicateError
+from pageseek.base.records import dataclass
+from pageseek.predicate.text import bare, show
 
 __all__ = [
     "OPERATORS",

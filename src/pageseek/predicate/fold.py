@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pageseek._core import rows
-from pageseek.predicate.listed import Listed, Literals
-from pageseek.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED
+from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED
+from pageseek.predicate.in_literals import Listed, Literals
 
 if TYPE_CHECKING:
     from pageseek.predicate.bound import BoundLeaf

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pageseek.errors import PredicateError
+from pageseek.base.errors import PredicateError
 
 ANY, ONE = "%", "_"  # of any length; one character
 MAX_PATTERN = 10_000  # bytes and wildcards of one that takes a regular expression

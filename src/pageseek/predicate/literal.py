@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pageseek.errors import PredicateError
-from pageseek.predicate import iso
-from pageseek.predicate.show import show
-from pageseek.types import (
+from pageseek.base.errors import PredicateError
+from pageseek.format.types import (
     BYTES_KINDS,
     FLOAT_KINDS,
     K_BOOL,
@@ -35,6 +33,8 @@ from pageseek.types import (
     K_U8,
     Form,
 )
+from pageseek.predicate import iso8601 as iso
+from pageseek.predicate.text import show
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EPOCH = dt.date(1970, 1, 1).toordinal()

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
-from pageseek.errors import PredicateError
+from pageseek.base.errors import PredicateError
 from pageseek.predicate import expression as ex
-from pageseek.predicate import iso
+from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.literal import MAX_EXPONENT, Number
-from pageseek.predicate.show import point
+from pageseek.predicate.text import point
 
 __all__ = ["parse"]
 

@@ -1,19 +1,27 @@
-"""Proofs that rows cannot match, or surely do.
-
-`groups`: the statistics of all row groups, from the footer alone. `pages`: the page index. `protocol`: what other
-mechanisms look like; `bloom` and `dictionary` are two. `registry` knows them by name, those that others registered
-as well. `evidence` joins what they prove, `driver` puts the row groups of a file to them; `final` says of those of many
-files where that would be in vain.
+"""Proofs that rows cannot match, or that all of them do.
 
 Pruners do no IO. One that needs bytes is a generator: it yields the (offset, length) ranges that it wants,
 receives their bytes in order, and returns what it proved.
+
+| file | job |
+|---|---|
+| `row_groups` | the statistics of all row groups, from the footer alone |
+| `column_index` | the page index: fetched, and held against a test |
+| `bloom_filter`, `dictionary` | Bloom filters and dictionaries of column chunks |
+| `distinct_index`, `value_lists` | attached lists of distinct values |
+| `datafusion_index`, `datafusion_list` | the same in the published form, `IDX1` |
+| `chunk_pruner` | what the pruners of column chunks share |
+| `protocol` | the protocol of a pruner |
+| `registry` | the mechanisms by name, those of users too |
+| `accumulator` | what is proved of one row group so far, for the whole filter |
+| `driver` | puts the row groups of a file to all mechanisms, the cheapest first |
+| `footer_finality` | whether any mechanism could add to what the footer has proved |
 """
 
-from pageseek.asking import Wanted
+from pageseek.io.range_requests import Wanted
+from pageseek.prune.column_index import load_indexes
 from pageseek.prune.driver import Left, Task
-from pageseek.prune.final import Figures, final, may_be_final
-from pageseek.prune.groups import GroupProof, prune_groups
-from pageseek.prune.pages import load_indexes
+from pageseek.prune.footer_finality import Figures, final, may_be_final
 from pageseek.prune.protocol import Proof, Pruner, Site, passing
 from pageseek.prune.registry import (
     COLUMN_INDEX,
@@ -25,6 +33,7 @@ from pageseek.prune.registry import (
     register_pruner,
     unregister_pruner,
 )
+from pageseek.prune.row_groups import GroupProof, prune_groups
 from pageseek.prune.value_lists import ValueLists
 
 __all__ = [

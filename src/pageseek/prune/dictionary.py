@@ -13,15 +13,15 @@ from typing import Any
 from pageseek._core import decode as core
 from pageseek._core import rows
 from pageseek._core.pages import DICTIONARY_PAGE
-from pageseek.asking import Wanted, together
-from pageseek.chunks import page_header
-from pageseek.codecs import decompressor
-from pageseek.errors import PageseekError
+from pageseek.base.errors import PageseekError
+from pageseek.format.chunks import page_header
+from pageseek.format.codecs import decompressor
+from pageseek.format.schema import Leaf
+from pageseek.format.types import Form
+from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import BoundLeaf
+from pageseek.prune.chunk_pruner import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored
 from pageseek.prune.protocol import Proof, Site
-from pageseek.prune.stake import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored
-from pageseek.schema import Leaf
-from pageseek.types import Form
 
 HEAD = 256  # bytes that a page header is likely to lie in
 LARGEST = 16 << 20  # bytes of a dictionary, decompressed, that is looked at

@@ -17,21 +17,21 @@ from functools import partial
 from typing import TypeVar
 
 from pageseek._core import rows
-from pageseek.asking import Wanted, together
-from pageseek.fetch import Kept
-from pageseek.metadata import ParquetFile
-from pageseek.page_headers import walk, walking_bytes
+from pageseek.base.records import dataclass
+from pageseek.base.report import Report
+from pageseek.format.page_headers import walk, walking_bytes
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.schema import Leaf
+from pageseek.format.types import Options
+from pageseek.io.fetch import Kept
+from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import Bound, BoundLeaf, tests_of
-from pageseek.prune.evidence import Evidence
-from pageseek.prune.groups import GroupProof
-from pageseek.prune.pages import Touched, load_indexes, missing_bytes, page_proof
+from pageseek.prune.accumulator import Evidence
+from pageseek.prune.column_index import Touched, load_indexes, missing_bytes, page_proof
 from pageseek.prune.protocol import Proof, Pruner, Site
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, pruners
-from pageseek.records import dataclass
-from pageseek.report import Report
-from pageseek.schema import Leaf
-from pageseek.storage.base import SLOW_STORE
-from pageseek.types import Options
+from pageseek.prune.row_groups import GroupProof
+from pageseek.storage.store import SLOW_STORE
 
 T = TypeVar("T")
 MANY = 16  # tests from which the bounds of pages are asked for a few row groups first

@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek.asking import Wanted
-from pageseek.fetch import Kept
-from pageseek.masks import compared
-from pageseek.metadata import ParquetFile
+from pageseek.base.records import dataclass
+from pageseek.base.report import Report
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.types import Options
+from pageseek.io.fetch import Kept
+from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.records import dataclass
-from pageseek.report import Report
-from pageseek.types import Options
+from pageseek.predicate.masks import compared
 
 __all__ = ["Proof", "Pruner", "Site", "passing"]
 

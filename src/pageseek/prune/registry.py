@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pageseek._core import rows
-from pageseek.asking import Wanted
-from pageseek.errors import PredicateError, PrunerError
+from pageseek.base.errors import PredicateError, PrunerError
+from pageseek.base.report import MECHANISMS
+from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune.bloom import BloomPruner
+from pageseek.prune.bloom_filter import BloomPruner
+from pageseek.prune.datafusion_index import PublishedPruner
 from pageseek.prune.dictionary import DictionaryPruner
-from pageseek.prune.distinct import DistinctPruner
+from pageseek.prune.distinct_index import DistinctPruner
 from pageseek.prune.protocol import Proof, Pruner, Site
-from pageseek.prune.published import PublishedPruner
-from pageseek.report import MECHANISMS
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"

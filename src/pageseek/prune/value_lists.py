@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from pageseek._core import convert, rows
 from pageseek._core.lists import Lists
-from pageseek.arrays import of_numpy
-from pageseek.embedded import DoubtError
+from pageseek.base.arrays import of_numpy
+from pageseek.format.embedded import DoubtError
+from pageseek.format.types import FLOAT_KINDS, Form, to_arrow
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import passing
-from pageseek.types import FLOAT_KINDS, Form, to_arrow
 
 _NAN = of_numpy(np.array([np.nan]))
 

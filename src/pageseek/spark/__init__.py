@@ -1,7 +1,13 @@
 """pageseek inside Spark: pruned on the driver, read in the executors.
 
-Rooms: `reader` (`read`, on the driver), `packing` (how many tasks), `types` (from Parquet to Spark),
-`task` (what runs in an executor). pyspark is imported only when a function is called.
+| file | job |
+|---|---|
+| `reader` | `read`, on the driver |
+| `packing` | how many tasks a plan is worth |
+| `types` | from Parquet to Spark's types |
+| `task` | what runs in an executor |
+
+pyspark is imported only when a function is called.
 """
 
 from pageseek.spark.reader import read

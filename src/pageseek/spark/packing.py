@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pageseek.plan import ScanPlan
+    from pageseek.scan.plan import ScanPlan
 
 TASK_SECONDS = 0.25  # work worth a task: one more costs about 0.04 s of scheduling and piping
 BYTES_PER_SECOND = 128e6  # fetched and decompressed: 32 MB a task

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-import pageseek
-from pageseek.cache import cache
-from pageseek.entry import scan
-from pageseek.errors import UnsupportedError
-from pageseek.report import Report
-from pageseek.request import Scope
+from pageseek.api import scan
+from pageseek.base.errors import UnsupportedError
+from pageseek.base.report import Report
+from pageseek.base.version import __version__
+from pageseek.dataset.file_cache import cache
+from pageseek.scan.request import Scope
 from pageseek.spark.packing import parallelism_of, task_count
 from pageseek.spark.task import ROWS, make_task, pack
 from pageseek.spark.types import spark_schema, wire_field, wire_schema
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pageseek.plan import ScanPlan
+    from pageseek.scan.plan import ScanPlan
 
 
 def read(
@@ -97,7 +97,7 @@ def read(
     parts = [pack(part, wire) for part in plan.split(tasks)]
     if not schema.names:
         schema = schema.add(ROWS, "void", True)
-    task = make_task(parts, pageseek.__version__, python_path)
+    task = make_task(parts, __version__, python_path)
     frame = spark.range(0, len(parts), 1, len(parts)).mapInArrow(task, schema)
     if limit is not None and len(parts) > 1:
         frame = frame.limit(limit)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-import pageseek
-from pageseek.errors import PageseekError
+from pageseek.base.errors import PageseekError
+from pageseek.base.version import __version__
 from pageseek.spark.types import to_wire
 
 if TYPE_CHECKING:
-    from pageseek.plan import ScanPlan
-    from pageseek.request import FilePlan
+    from pageseek.scan.plan import ScanPlan
+    from pageseek.scan.request import FilePlan
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -59,9 +59,9 @@ def make_task(parts: Sequence[bytes], version: str, python_path: str | None) -> 
 
 def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
     """The batches of one part, in wire types."""
-    if version != pageseek.__version__:
+    if version != __version__:
         raise PageseekError(
-            f"the driver has pageseek {version}, this executor {pageseek.__version__}: install the same on both"
+            f"the driver has pageseek {version}, this executor {__version__}: install the same on both"
         )
     plan: ScanPlan
     plan, wire = pickle.loads(zlib.decompress(part))

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pageseek.columns import Column
-from pageseek.errors import UnsupportedError
-from pageseek.nesting import Node
-from pageseek.schema import Leaf
-from pageseek.types import INT96, L_ENUM, logical_of
+from pageseek.base.errors import UnsupportedError
+from pageseek.format.columns import Column
+from pageseek.format.nesting import Node
+from pageseek.format.schema import Leaf
+from pageseek.format.types import INT96, L_ENUM, logical_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

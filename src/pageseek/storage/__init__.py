@@ -1,20 +1,29 @@
-"""Where files live: local disk, memory, object stores, HTTP servers, any filesystem of pyarrow or fsspec; one small
-protocol for all.
+"""Where files live: local disk, memory, object stores, HTTP servers, filesystems of pyarrow and fsspec.
 
-Rooms: `base` the protocol, `local` a held descriptor, `memory` bytes at hand, `hive` columns in the names of folders,
-`lake` tables of Delta Lake and Iceberg, `lake_places` where their files are. Distant ones: `remote` what they have in
-common, on `endpoint` (what is measured), `requests` (the threads that wait), `retry` (what is tried again) and
-`redact` (what may be said); `obstore_files` and `obstore_store`, `fsspec_files`, `arrow` by who opens them. `files` is
-what these stand behind, `urls` chooses among them, `resolve` goes from what the user gives to files, `listing` says which
-ones a directory or a glob means. `writing` puts one file to a store, `folders` looks what is beside it.
+| file | job |
+|---|---|
+| `store` | the protocol: one open file of one version |
+| `resolve` | from what the user gives to files |
+| `listing` | which files a directory or a glob means |
+| `hive` | columns in the names of folders (`k=1`) |
+| `urls`, `files` | which library opens a URL |
+| `local`, `memory` | files of this machine, and bytes at hand |
+| `remote` | what all remote stores share: several ranges at once, retries, checked answers |
+| `obstore_files`, `obstore_store`, `fsspec_files`, `pyarrow_files` | remote files, by the library that opens them |
+| `endpoint` | measured latency and bandwidth of a store |
+| `requests`, `deadlines` | the threads that wait for a store, and how long they wait |
+| `retry` | what a failed request means, and when it is tried again |
+| `redact` | what may be said of a URL or an error: never a secret |
+| `folders` | whether a folder of a store has certain files |
+| `atomic_files`, `writing` | files that appear whole or not at all, on this machine and in a store |
 """
 
-from pageseek.storage.base import Known, Store, Version
 from pageseek.storage.files import Begun
 from pageseek.storage.hive import Types, typed
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import Source, Sources, resolve
 from pageseek.storage.retry import Patience
+from pageseek.storage.store import Known, Store, Version
 
 __all__ = [
     "Begun",

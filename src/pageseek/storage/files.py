@@ -7,9 +7,9 @@ from typing import Protocol
 
 import pyarrow.fs as pafs
 
-from pageseek.storage.base import Buffer, Known, Store
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Patience
+from pageseek.storage.store import Buffer, Known, Store
 
 # how many of the last bytes of a file are needed, by some of them and its size
 Needed = Callable[[Buffer, int], int]

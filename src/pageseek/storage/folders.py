@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
+from pageseek.storage.deadlines import within
 from pageseek.storage.endpoint import Endpoint
 from pageseek.storage.files import Files
 from pageseek.storage.fsspec_files import FsspecFiles
@@ -19,7 +20,6 @@ from pageseek.storage.remote import RemoteStore
 from pageseek.storage.requests import issue
 from pageseek.storage.resolve import Source
 from pageseek.storage.retry import Fault
-from pageseek.storage.within import within
 
 
 def have(place: Source, asked: Sequence[tuple[str, str]]) -> list[bool]:
@@ -70,7 +70,7 @@ class _Looking(RemoteStore):
             return obstore_fault(error, self._secrets)
         if isinstance(self._files, FsspecFiles):
             return fsspec_fault(error, self._secrets)
-        from pageseek.storage.arrow import fault_of
+        from pageseek.storage.pyarrow_files import fault_of
 
         return fault_of(error)
 
@@ -79,7 +79,7 @@ def _endpoint(place: Source) -> Endpoint:
     files = place.filesystem
     if isinstance(files, (ObstoreFiles, FsspecFiles)):
         return files.endpoint
-    from pageseek.storage.arrow import endpoint_of
+    from pageseek.storage.pyarrow_files import endpoint_of
 
     assert files is not None and not isinstance(files, Files)
     return endpoint_of(files, place.path)

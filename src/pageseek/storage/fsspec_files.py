@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from pageseek.errors import UnsupportedError
-from pageseek.records import dataclass
-from pageseek.storage.base import Known, Version
+from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import dataclass
+from pageseek.storage.deadlines import within
 from pageseek.storage.endpoint import IN_FLIGHT, Endpoint, endpoint
 from pageseek.storage.files import Files
 from pageseek.storage.listing import missing
@@ -32,7 +32,7 @@ from pageseek.storage.retry import (
     says_missing,
     status_in,
 )
-from pageseek.storage.within import within
+from pageseek.storage.store import Known, Version
 
 # of the names by which filesystems call them, the first that is there
 TAGS = (

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pageseek.errors import UnsupportedError
+from pageseek.base.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from pageseek.storage.resolve import Source

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from pageseek._core import files
 from pageseek._core.memory import Block
-from pageseek.errors import FileChangedError
-from pageseek.parts import in_parts
-from pageseek.storage.base import Buffer, Version
+from pageseek.base.errors import FileChangedError
+from pageseek.base.in_parts import in_parts
+from pageseek.storage.store import Buffer, Version
 
 LARGE = 64 << 10  # bytes from which buffers of the core are passed on from thread to thread
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from pageseek.storage.base import Buffer, Version
+from pageseek.storage.store import Buffer, Version
 
 
 class MemoryStore:

@@ -13,8 +13,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pageseek.errors import UnsupportedError
-from pageseek.storage.base import Known
+from pageseek.base.errors import UnsupportedError
 from pageseek.storage.endpoint import Endpoint, endpoint
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.obstore_store import (
@@ -30,6 +29,7 @@ from pageseek.storage.retry import (
     LONGEST_BUSY,
     Patience,
 )
+from pageseek.storage.store import Known
 
 HTTP = ("http", "https")
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": "azure", "adl": "adl"} | {

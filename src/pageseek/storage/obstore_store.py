@@ -11,8 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pageseek.errors import StoreError
-from pageseek.storage.base import Buffer, Known, Version
+from pageseek.base.errors import StoreError
 from pageseek.storage.files import Needed
 from pageseek.storage.listing import missing
 from pageseek.storage.redact import cleaned, secrets_of
@@ -27,6 +26,7 @@ from pageseek.storage.retry import (
     of_status,
     status_in,
 )
+from pageseek.storage.store import Buffer, Known, Version
 
 if TYPE_CHECKING:
     from pageseek.storage.obstore_files import ObstoreFiles

@@ -11,9 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from pageseek.errors import FileChangedError
-from pageseek.records import dataclass
-from pageseek.storage.base import Buffer, Known, Version
+from pageseek.base.errors import FileChangedError
+from pageseek.base.records import dataclass
 from pageseek.storage.endpoint import Endpoint
 from pageseek.storage.requests import Wave, begin, issue
 from pageseek.storage.retry import (
@@ -24,6 +23,7 @@ from pageseek.storage.retry import (
     Retries,
     persist,
 )
+from pageseek.storage.store import Buffer, Known, Version
 
 T = TypeVar("T")
 STREAMED = (

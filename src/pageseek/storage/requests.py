@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
-from pageseek import waiting
-from pageseek.errors import StoreError
+from pageseek.base import cancellation as waiting
+from pageseek.base.errors import StoreError
 from pageseek.storage.endpoint import Endpoint
 
 T = TypeVar("T")

@@ -14,8 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from pageseek.records import dataclass
-from pageseek.storage.base import Known, Store, Version
+from pageseek.base.records import dataclass
 from pageseek.storage.files import Begun, Files, Needed, is_local
 from pageseek.storage.hive import Partitions
 from pageseek.storage.listing import NO_DATA, is_data, on_disk, on_store
@@ -24,6 +23,7 @@ from pageseek.storage.memory import MemoryStore
 from pageseek.storage.redact import shown_path
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Patience
+from pageseek.storage.store import Known, Store, Version
 
 PATIENCE = Patience()
 
@@ -51,7 +51,7 @@ class Source:
             return LocalStore(self.path)
         if isinstance(self.filesystem, Files):
             return self.filesystem.open(self.path, self.patience, known)
-        from pageseek.storage.arrow import ArrowStore
+        from pageseek.storage.pyarrow_files import ArrowStore
 
         return ArrowStore(self.filesystem, self.path, self.patience, known)
 
@@ -225,7 +225,7 @@ def _on_filesystem(
         return _on_files(filesystem, path, patience)
     if is_local(filesystem):
         return _on_local_filesystem(filesystem, path, patience)
-    from pageseek.storage import arrow
+    from pageseek.storage import pyarrow_files as arrow
 
     info = arrow.info(filesystem, path, patience)
     missing = info.type == pafs.FileType.NotFound

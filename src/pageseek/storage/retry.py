@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
-from pageseek.errors import PageseekError, StoreError
-from pageseek.records import dataclass
+from pageseek.base.errors import PageseekError, StoreError
+from pageseek.base.records import dataclass
 
 T = TypeVar("T")
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0  # seconds

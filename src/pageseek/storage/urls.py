@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
-from pageseek.errors import UnsupportedError
+from pageseek.base.errors import UnsupportedError
 from pageseek.storage import fsspec_files, obstore_files
 from pageseek.storage.files import Files
 from pageseek.storage.retry import Patience
@@ -37,7 +37,7 @@ def from_url(
     if scheme in obstore_files.SCHEMES and installed("obstore"):
         return obstore_files.of_url(url, options)
     if scheme in SCHEMES:
-        from pageseek.storage import arrow
+        from pageseek.storage import pyarrow_files as arrow
 
         if (found := arrow.of_url(url, scheme, options, patience)) is not None:
             return found

@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 
 import pyarrow.fs as pafs
 
-from pageseek.errors import FileChangedError, StoreError, UnsupportedError
-from pageseek.storage.base import Store
-from pageseek.storage.drafts import EXISTS, hidden_name
+from pageseek.base.errors import FileChangedError, StoreError, UnsupportedError
+from pageseek.storage.atomic_files import EXISTS, hidden_name
 from pageseek.storage.files import Files
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.obstore_store import ObstoreStore, etag_of, version_of
@@ -22,6 +21,7 @@ from pageseek.storage.remote import RemoteStore
 from pageseek.storage.requests import issue
 from pageseek.storage.resolve import Source
 from pageseek.storage.retry import Fault, Patience
+from pageseek.storage.store import Store
 
 ONE_PUT = 5000 << 20  # bytes: the least of what S3, GCS and Azure take in one request
 PART, PARTS = 16 << 20, 9_000  # bytes of one part, and how many there may be
@@ -239,7 +239,7 @@ class FilesystemWriter(Writer):
     """A file on a filesystem of pyarrow or fsspec, which has no conditions: whether something is there is asked before."""
 
     def __init__(self, to: Source) -> None:
-        from pageseek.storage import arrow
+        from pageseek.storage import pyarrow_files as arrow
         from pageseek.storage.fsspec_files import FsspecFiles
 
         folder, slash, name = to.path.rpartition("/")
@@ -315,7 +315,7 @@ class _Arrow:
         return None if found.type == pafs.FileType.NotFound else found.size or 0
 
     def stream(self, path: str, attributes: Mapping[str, str]) -> Any:
-        from pageseek.storage.arrow import WRITABLE
+        from pageseek.storage.pyarrow_files import WRITABLE
 
         kept = {name: attributes[name] for name in WRITABLE if name in attributes}
         return self._filesystem.open_output_stream(path, metadata=kept or None)
@@ -327,7 +327,7 @@ class _Arrow:
         self._filesystem.delete_file(path)
 
     def fault(self, error: Exception) -> Fault:
-        from pageseek.storage.arrow import fault_of
+        from pageseek.storage.pyarrow_files import fault_of
 
         return fault_of(error)
 

@@ -1,0 +1,35 @@
+"""Limits on sizes that a file claims: far beyond what honest files have, and below what would hurt."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from pageseek.base.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one scan lets a file claim; what goes beyond is a LimitError that names the option to raise.
+
+    Attributes
+    ----------
+    max_page_bytes : int
+        One page, decompressed.
+    max_output_bytes : int
+        Each buffer of one column of one row group, decoded.
+    max_metadata_bytes : int
+        A footer or an index, as it lies in the file and as it is parsed.
+    """
+
+    max_page_bytes: int = 1 << 30
+    max_output_bytes: int = 1 << 33
+    max_metadata_bytes: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if not 0 < value < 1 << 63:
+                raise ValueError(f"{option.name}={value!r}: above 0")
+
+
+DEFAULT = Limits()

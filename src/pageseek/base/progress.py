@@ -1,0 +1,107 @@
+"""How far a long scan is: a bar on the terminal or in the notebook, or a function of the caller's."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from pageseek.base.report import Report, format_size
+
+PATIENCE = 0.5  # seconds before a bar appears
+
+
+class Progress(NamedTuple):
+    """`stage` is "files", while they are opened and pruned, "row groups", while these are read, or "column chunks", while
+    indexes are built or verified: so many are `done` of a `total`. Rows and bytes are those so far.
+    """
+
+    stage: str
+    done: int
+    total: int
+    rows: int
+    bytes: int
+
+
+Watch = Callable[[Progress], None]
+
+
+class _Bar:
+    """One bar for each stage, by tqdm."""
+
+    def __init__(self) -> None:
+        try:
+            self._tqdm: Any = importlib.import_module("tqdm.auto").tqdm
+        except ImportError as error:
+            raise ImportError(
+                "progress=True shows a bar by tqdm, which is not installed: pip install 'pageseek[progress]', or give "
+                "a function, which gets a pageseek.Progress"
+            ) from error
+        self._bar: Any = None
+        self._stage = ""
+
+    def __call__(self, now: Progress) -> None:
+        if now.stage != self._stage:
+            self.close()
+            self._stage = now.stage
+            self._bar = self._tqdm(
+                total=now.total, desc=now.stage, unit="", delay=PATIENCE, leave=False
+            )
+        self._bar.set_postfix_str(f"{now.rows:,} rows, {format_size(now.bytes)}", refresh=False)
+        self._bar.update(now.done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+@contextmanager
+def watched(progress: bool | Watch, report: Report) -> Iterator[None]:
+    """While the block runs, tell how far the work is that a report counts."""
+    if progress is False:
+        yield
+        return
+    bar = _Bar() if progress is True else None
+    watch: Watch = progress if bar is None else bar  # type: ignore[assignment]
+
+    stage, done = "", 0
+
+    def tell(now: Report, n: int) -> None:
+        nonlocal stage, done
+        name, count = ("row groups", now.row_groups) if now.analyzed else ("files", now.files)
+        if name != stage:
+            stage, done = name, 0
+        done += n
+        total = count.total - (sum(count.pruned_by.values()) if now.analyzed else 0)
+        watch(Progress(stage, done, max(total, done), now.rows_out, sum(now.bytes.values())))
+
+    report.watch = tell
+    try:
+        yield
+    finally:
+        report.watch = None
+        if bar is not None:
+            bar.close()
+
+
+@contextmanager
+def counted(
+    stage: str, total: int, progress: bool | Watch, report: Report
+) -> Iterator[Callable[[], None]]:
+    """The same for work that has one stage: what is given is to be called after each step."""
+    bar = _Bar() if progress is True else None
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if progress is not False:
+            watch: Watch = progress if bar is None else bar  # type: ignore[assignment]
+            watch(Progress(stage, done, total, 0, sum(report.bytes.values())))
+
+    try:
+        yield step
+    finally:
+        if bar is not None:
+            bar.close()

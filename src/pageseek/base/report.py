@@ -1,0 +1,473 @@
+"""What a scan reads and why not more: one record of counts, filled as the work goes, and shown as text or dict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import field, replace
+from typing import Any
+
+from pageseek.base.records import dataclass
+
+__all__ = ["MECHANISMS", "Count", "LeafReport", "Report", "format_size"]
+
+ChunkKey = tuple[str, int, str]  # file, row group, column
+BYTE_KINDS = ("metadata", "index", "data")
+
+
+@dataclass(slots=True)
+class Count:
+    """How many there are, how many are read, and which mechanism proved the others away.
+
+    Each unit is counted once: by the first mechanism that proves it away.
+    """
+
+    total: int = 0
+    read: int = 0
+    pruned_by: dict[str, int] = field(default_factory=dict)
+
+    def prune(self, mechanism: str, n: int) -> None:
+        """Count `n` units that a mechanism proved away; fewer than none takes a proof back."""
+        if n:
+            self.pruned_by[mechanism] = self.pruned_by.get(mechanism, 0) + n
+            if not self.pruned_by[mechanism]:
+                del self.pruned_by[mechanism]
+
+    def settle(self) -> None:
+        """Proofs were taken back, more than one mechanism had: others had a part in them."""
+        for mechanism, n in [item for item in self.pruned_by.items() if item[1] < 0]:
+            self.prune(mechanism, -n)
+            for other, had in list(self.pruned_by.items()):
+                back = max(min(had, -n), 0)
+                self.prune(other, -back)
+                n += back
+            self.total -= n  # of a plan that was made elsewhere, the total is what it left
+
+    def begun(self) -> Count:
+        """The same totals and proofs, with nothing read yet."""
+        return Count(self.total, 0, dict(self.pruned_by))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"total": self.total, "read": self.read, "pruned_by": dict(self.pruned_by)}
+
+
+@dataclass(slots=True)
+class LeafReport:
+    """One column: its pages, the bytes fetched for it, the rows decoded of it."""
+
+    pages_total: int = 0
+    pages_read: int = 0
+    bytes: int = 0
+    rows_decoded: int = 0
+    dictionary_pages: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "pages": {"total": self.pages_total, "read": self.pages_read},
+            "bytes": self.bytes,
+            "rows_decoded": self.rows_decoded,
+            "dictionary_pages": self.dictionary_pages,
+        }
+
+
+@dataclass(slots=True)
+class ChunkReport(LeafReport):
+    """One leaf of one row group. `known` is how many pages it has, as far as the metadata tell; `kept` how many
+    of them the plan leaves (None: all), and `by` what ruled out the others; `limited` how many the limit spared,
+    `beyond` how many of those not kept an aggregate left out for their bounds.
+    """
+
+    path: str = ""
+    known: int | None = None
+    kept: int | None = None
+    by: str = ""
+    limited: int = 0
+    beyond: int = 0
+
+    def narrowed(self, before: ChunkReport) -> None:
+        """Fewer pages are kept than `before`, for their bounds."""
+        whole = before.kept if before.kept is not None else before.known
+        if whole is not None and self.kept is not None:
+            self.beyond = before.beyond + whole - self.kept
+
+    def restart(self) -> None:
+        """Forget what was decoded: it is begun anew. The bytes stay, they were fetched."""
+        self.pages_total = self.pages_read = self.rows_decoded = self.dictionary_pages = 0
+        self.limited = self.beyond = 0
+
+
+class _Timed:
+    """Adds the time of a block to a stage; a lookup is done before a generator would be set up for it."""
+
+    __slots__ = ("_seconds", "_stage", "_start")
+
+    def __init__(self, seconds: dict[str, float], stage: str) -> None:
+        self._seconds, self._stage = seconds, stage
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        taken = time.perf_counter() - self._start
+        self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + taken
+
+
+@dataclass(slots=True)
+class Report:
+    """Counts of one scan. `analyzed` says whether they happened or are planned.
+
+    With `chunks`, every column chunk is counted by itself, from which `tally` says what ruled out each page;
+    without (None), only sums are kept, which cost nothing to speak of.
+    """
+
+    analyzed: bool = False
+    source: str = ""
+    filter: str = ""
+    columns: list[str] = field(default_factory=list)
+    nan: str = "ieee"
+    version: str = "strong"
+    files: Count = field(default_factory=Count)
+    row_groups: Count = field(default_factory=Count)
+    rows: Count = field(default_factory=Count)
+    rows_out: int = 0
+    bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(BYTE_KINDS, 0))
+    file_bytes: int = 0
+    requests: int = 0
+    waves: int = 0
+    retries: int = 0  # requests that were tried again
+    retry_seconds: float = 0.0  # that these waited before, all together
+    seconds: dict[str, float] = field(default_factory=dict)
+    leaves: dict[str, LeafReport] = field(default_factory=dict)
+    chunks: dict[ChunkKey, ChunkReport] | None = field(default_factory=dict)
+    executed: dict[tuple[str, int], int] = field(default_factory=dict)  # row group -> its rows
+    notes: list[str] = field(default_factory=list)
+    lanes: dict[int, int] = field(default_factory=dict)  # waves of what went on side by side
+    watch: Callable[[Report, int], None] | None = field(
+        default=None, compare=False
+    )  # is told of each step
+
+    def step(self, n: int = 1) -> None:
+        """Files were planned, or row groups read: so many."""
+        if self.watch is not None:
+            self.watch(self, n)
+
+    def chunk(self, file: str, row_group: int, path: str, num_pages: int | None) -> LeafReport:
+        """The counts of a column chunk that is going to be read; `num_pages` where an offset index tells."""
+        if self.chunks is None:
+            leaf = self.leaves.get(path)
+            if leaf is None:
+                leaf = self.leaves[path] = LeafReport()
+            leaf.pages_total += num_pages or 0
+            return leaf
+        key = file, row_group, path
+        found = self.chunks.get(key)
+        if found is None:
+            found = self.chunks[key] = ChunkReport(path=path)
+        if num_pages is not None:
+            found.pages_total = found.known = num_pages
+        return found
+
+    def done(self, file: str, row_group: int, num_rows: int, total: int) -> None:
+        """A row group was executed: of its `total` rows so many were looked at."""
+        self.row_groups.read += 1
+        self.rows.read += num_rows
+        if self.chunks is not None:
+            self.executed[file, row_group] = total
+
+    def restart(
+        self, file: str, row_group: int, path: str | None, pages: int | None, more_rows: int
+    ) -> None:
+        """A row group is begun anew without the index of a column, which has so many `pages` by the footer, and
+        with so many more rows, which that index had ruled out.
+        """
+        self.rows.prune("column_index", -more_rows)
+        # as a list: meanwhile other threads may count chunks of other row groups
+        for (name, number, _), chunk in list((self.chunks or {}).items()):
+            if (name, number) == (file, row_group):
+                chunk.restart()
+                if chunk.path == path:
+                    chunk.known = pages
+                if more_rows or chunk.path == path:
+                    chunk.kept = None
+
+    def forget(self, file: str, row_group: int, paths: Iterable[str]) -> None:
+        """The pages of a row group are none of those that are counted: nothing of it is read."""
+        if self.chunks is not None:
+            for path in paths:
+                self.chunks.pop((file, row_group, path), None)
+
+    def part(self) -> Report:
+        """A report of work that goes on beside other work, for `join` to take in when that is done."""
+        return Report(
+            analyzed=True,
+            chunks=self.chunks,  # each has its own
+            executed=self.executed,
+        )
+
+    def join(self, part: Report, lane: int) -> None:
+        """Take in what was counted beside this. Requests of one `lane` come one after another: of several lanes the
+        waves of the longest count.
+        """
+        for mine, other in (
+            (self.files, part.files),
+            (self.row_groups, part.row_groups),
+            (self.rows, part.rows),
+        ):
+            mine.total += other.total
+            mine.read += other.read
+            for mechanism, n in other.pruned_by.items():
+                mine.prune(mechanism, n)
+        self.rows_out += part.rows_out
+        self.requests += part.requests
+        self.retries += part.retries
+        self.retry_seconds += part.retry_seconds
+        before = max(self.lanes.values(), default=0)
+        self.lanes[lane] = self.lanes.get(lane, 0) + part.waves
+        self.waves += max(self.lanes.values()) - before
+        for kind, size in part.bytes.items():
+            self.bytes[kind] += size
+        for stage, seconds in part.seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+        for path, leaf in part.leaves.items():
+            mine_leaf = self.leaves.setdefault(path, LeafReport())
+            mine_leaf.pages_total += leaf.pages_total
+            mine_leaf.pages_read += leaf.pages_read
+            mine_leaf.bytes += leaf.bytes
+            mine_leaf.rows_decoded += leaf.rows_decoded
+            mine_leaf.dictionary_pages += leaf.dictionary_pages
+        for note in part.notes:
+            self.note(note)
+
+    def add_spent(self, before: Report) -> None:
+        """Count what an attempt has asked for in vain, since a file was another one by then."""
+        self.requests += before.requests
+        self.waves += before.waves
+        self.retries += before.retries
+        self.retry_seconds += before.retry_seconds
+        for kind, size in before.bytes.items():
+            self.bytes[kind] += size
+
+    def tally(self) -> tuple[Count, dict[str, LeafReport]]:
+        """Pages over all columns, each counted under what ruled it out, and the sums of each column."""
+        pages, leaves = Count(), {path: replace(leaf) for path, leaf in self.leaves.items()}
+        for leaf in leaves.values():
+            pages.total += leaf.pages_total
+            pages.read += leaf.pages_read
+        for (file, row_group, path), chunk in (self.chunks or {}).items():
+            total = max(chunk.known or 0, chunk.pages_total, chunk.pages_read)
+            kept = total if chunk.kept is None else min(chunk.kept, total)
+            read = min(chunk.pages_read, total) if self.analyzed else kept
+            kept = max(kept, read)
+            pages.total += total
+            pages.read += read
+            beyond = min(chunk.beyond, total - kept)
+            pages.prune(chunk.by, total - kept - beyond)
+            pages.prune("bounds", beyond)
+            ran = (file, row_group) in self.executed
+            limited = min(chunk.limited, kept - read) if ran else kept - read
+            pages.prune("limit", limited)
+            pages.prune("late_materialization", kept - read - limited)
+            leaf = leaves.setdefault(path, LeafReport())
+            leaf.pages_total += total
+            leaf.pages_read += read
+            leaf.bytes += chunk.bytes
+            leaf.rows_decoded += chunk.rows_decoded
+            leaf.dictionary_pages += chunk.dictionary_pages
+        return pages, leaves
+
+    def fold(self) -> None:
+        """Keep only the sums of each column: a plan that travels carries no record of every chunk."""
+        self.leaves, self.chunks = self.tally()[1], None
+
+    def to_execute(self) -> Report:
+        """A report that begins where planning ended, for what happens from there on."""
+        chunks = {
+            key: ChunkReport(path=chunk.path, known=chunk.known, kept=chunk.kept, by=chunk.by)
+            for key, chunk in (self.chunks or {}).items()
+        }
+        return replace(
+            self,
+            analyzed=True,
+            bytes={**self.bytes, "data": 0},
+            seconds=dict(self.seconds),
+            leaves={},
+            chunks=chunks,
+            executed={},
+            notes=list(self.notes),
+            files=self.files.begun(),
+            row_groups=self.row_groups.begun(),
+            rows=self.rows.begun(),
+        )
+
+    def finish(self) -> Report:
+        """What was planned and not executed, the limit has spared; and what is not known is said."""
+        for count in (self.files, self.row_groups, self.rows):
+            count.settle()
+            left = count.total - count.read - sum(count.pruned_by.values())
+            count.prune("limit", max(left, 0))
+        self.note_unknown()
+        return self
+
+    def note_unknown(self) -> None:
+        """Say of how many chunks the number of pages is not known."""
+        unknown = sum(
+            chunk.known is None and chunk.rows_decoded != self.executed.get(key[:2])
+            for key, chunk in (self.chunks or {}).items()
+        )
+        if unknown:
+            self.note(
+                f"{unknown:,} column {_plural('chunk', unknown)} without an offset index or a number of "
+                "pages in the footer: only pages that were seen are counted"
+            )
+
+    def retried(self, count: int, seconds: float) -> None:
+        """So many requests more were sent, after so many seconds of waiting together, since those before failed."""
+        self.retries += count
+        self.requests += count
+        self.retry_seconds += seconds
+
+    def note(self, text: str) -> None:
+        """Keep a remark, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def timed(self, stage: str) -> _Timed:
+        """Add the time of the block to a stage."""
+        return _Timed(self.seconds, stage)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        pages, leaves = self.tally()
+        return {
+            "analyzed": self.analyzed,
+            "filter": self.filter,
+            "columns": list(self.columns),
+            "nan": self.nan,
+            "version": self.version,
+            "files": self.files.to_dict(),
+            "row_groups": self.row_groups.to_dict(),
+            "pages": pages.to_dict(),
+            "rows": {**self.rows.to_dict(), "out": self.rows_out},
+            "bytes": {**self.bytes, "total": sum(self.bytes.values()), "file": self.file_bytes},
+            "requests": self.requests,
+            "waves": self.waves,
+            "retries": {"requests": self.retries, "seconds": self.retry_seconds},
+            "seconds": dict(self.seconds),
+            "leaves": {path: leaf.to_dict() for path, leaf in leaves.items()},
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        verb = "was read" if self.analyzed else "would be read"
+        wanted = f" where {self.filter}" if self.filter else ", no filter"
+        columns = f"{len(self.columns)} {_plural('column', len(self.columns))}"
+        of = f" of {self.source}" if self.source else ""
+        yield f"What {verb}{of}: {columns}{wanted}"
+        total = sum(self.bytes.values())
+        pages, leaves = self.tally()
+        steps = [
+            ("files", self.files, "file"),
+            ("row groups", self.row_groups, "row group"),
+            ("pages", pages, "page"),
+            ("rows", self.rows, "row"),
+        ]
+        for name, count, unit in steps:
+            if name == "pages" and not count.total:
+                yield f"  {name:<10}  not counted: no page index was needed, or there is none"
+                continue
+            part = _part(count.read, count.total)
+            if name == "pages" and set(self.row_groups.pruned_by) - {"column_index"}:
+                part += ", in the row groups that were left"
+            yield f"  {name:<10}  {_bar(count.read, count.total)}  {part}"
+            for mechanism, n in count.pruned_by.items():
+                yield f"  {'':<10}  {'':<20}  {n:,} {_plural(unit, n)} less: {_why(mechanism)}"
+        parts = ", ".join(f"{kind} {format_size(n)}" for kind, n in self.bytes.items() if n)
+        yield (
+            f"  {'bytes':<10}  {_bar(total, self.file_bytes)}  {format_size(total)} of "
+            f"{format_size(self.file_bytes)}" + (f" ({parts})" if parts else "")
+        )
+        if self.analyzed:
+            yield f"  {'answer':<10}  {'':<20}  {self.rows_out:,} {_plural('row', self.rows_out)}"
+        waves = f" in {self.waves} waves, one after another" if self.waves > 1 else ""
+        so_far = "" if self.analyzed else " so far, for metadata and index"
+        yield f"  {'requests':<10}  {'':<20}  {self.requests:,}{waves}{so_far}"
+        if self.retries:
+            again = f"{self.retries:,} {_plural('request', self.retries)} tried again"
+            yield f"  {'retries':<10}  {'':<20}  {again}, after waits of {self.retry_seconds:.2f} s together"
+        if self.seconds:
+            stages = ", ".join(f"{stage} {s * 1000:.1f} ms" for stage, s in self.seconds.items())
+            yield f"  {'time':<10}  {'':<20}  {stages}"
+        yield from _leaf_lines(leaves)
+        if self.nan != "ieee":
+            yield f"  NaN: compared as {self.nan} does, equal to itself and above every number"
+        if self.version != "strong":
+            yield f"  version: {self.version}; the store has no better proof that the file stayed the same"
+        for note in self.notes:
+            yield f"  note: {note}"
+
+
+def _leaf_lines(leaves: dict[str, LeafReport]) -> Iterator[str]:
+    if not leaves:
+        return
+    width = max(len("column"), *(len(path) for path in leaves))
+    yield ""
+    yield f"  {'column':<{width}}  {'pages':>16}  {'bytes':>9}  {'rows decoded':>13}  dictionaries"
+    for path, leaf in leaves.items():
+        pages = f"{leaf.pages_read:,} of {leaf.pages_total:,}" if leaf.pages_total else "-"
+        yield (
+            f"  {path:<{width}}  {pages:>16}  {format_size(leaf.bytes):>9}  {leaf.rows_decoded:>13,}"
+            f"  {leaf.dictionary_pages:>12,}"
+        )
+
+
+MECHANISMS = {
+    "statistics": "the statistics in the footer prove that no row in them matches",
+    "column_index": "the bounds in the column index prove that no row in them matches",
+    "page_headers": "the statistics in the headers of pages prove that no row in them matches",
+    "bloom_filter": "a Bloom filter proves that no value in them matches",
+    "dictionary": "their dictionaries prove that no value in them matches",
+    "distinct": "a list of their different values, attached to the file, proves that none matches",
+    "distinct_index": "a list of the different values in the file proves that none matches",
+    "filter": "no row can pass this filter, whatever the file holds",
+    "take": "none of their rows was asked for",
+    "no_rows": "there are no rows in them",
+    "answered": "the statistics in the footer have the figures of them",
+    "bounds": "by their bounds they hold nothing less, or greater, than what is known",
+    "limit": "the limit is reached before them",
+    "late_materialization": "no row in them passed the conditions that were decoded before",
+}
+
+
+def _why(mechanism: str) -> str:
+    return (
+        MECHANISMS.get(mechanism)
+        or f"{mechanism}, a registered pruner, proves that no row in them matches"
+    )
+
+
+def _bar(part: int, whole: int, width: int = 20) -> str:
+    filled = min(width, -(-part * width // whole)) if whole > 0 else 0
+    return "#" * filled + "." * (width - filled)
+
+
+def _part(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,}"
+
+
+def _plural(noun: str, n: int) -> str:
+    return noun if n == 1 else noun + "s"
+
+
+def format_size(n: int) -> str:
+    """A number of bytes in at most four digits and a unit."""
+    value = float(n)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= 1000
+    raise AssertionError

@@ -1,0 +1,275 @@
+"""Work on several cores while stores are waited for, with results in the order of the work.
+
+One crew serves one scan. Its tokens stand for cores: who computes holds one, who waits for a store has put his down,
+so that more jobs than cores can be under way and none of them idles a core.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import (  # not later: as the interpreter ends, it cannot be
+    Future,
+    ThreadPoolExecutor,
+)
+from contextlib import contextmanager
+from functools import partial
+from typing import Generic, TypeVar
+
+from pageseek.base import cancellation as waiting
+from pageseek.base.memory import keep_warm
+from pageseek.base.records import dataclass
+
+T = TypeVar("T")
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(len(os.sched_getaffinity(0)), 1)
+    return os.cpu_count() or 1
+
+
+class StoppedError(Exception):
+    """The scan that this work is for has ended; nobody sees this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Generic[T]):
+    """A piece of work, and about the bytes of memory that it takes until its result is handed on."""
+
+    run: Callable[[], T]
+    cost: int = 0
+
+
+class Crew:
+    """Threads for one scan. Nothing is started before there is work for a second one.
+
+    Parameters
+    ----------
+    threads : int
+        How many may compute at a time.
+    ahead : int
+        Jobs that may be under way, or done and not yet asked for.
+    budget : int
+        Bytes that these may take together, beside the one that is asked for now.
+    """
+
+    def __init__(self, threads: int, ahead: int, budget: int) -> None:
+        self.threads = threads
+        self.stopped = False
+        self._ahead, self._budget = max(ahead, 1), budget
+        self._tokens = threading.Semaphore(threads)
+        self._holds = threading.local()  # whether a thread holds a token
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+        self.asker = threading.current_thread()  # who asked last for results
+        _crews.add(self)
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def in_order(self, jobs: Iterable[Job[T]]) -> Iterator[T]:
+        """The results of jobs, in their order; later ones are worked on meanwhile.
+
+        A job that fails raises when its turn comes. Who stops early stops the crew.
+        """
+        left = iter(jobs)
+        job = next(left, None)
+        under_way: deque[tuple[Future[T], int]] = deque()
+        held = 0
+        ready: list[T] = []
+        try:
+            while True:
+                self.asker = threading.current_thread()
+                while job is not None and len(under_way) < self._ahead:
+                    due = 0  # the cost of what is asked for now: it is not ahead
+                    if not ready:
+                        due = under_way[0][1] if under_way else job.cost
+                    if held + job.cost - due > self._budget:
+                        break
+                    under_way.append((self._submit(partial(self._run, job.run)), job.cost))
+                    held += job.cost
+                    job = next(left, None)
+                if ready:  # while it is worked with, those that were just begun go on
+                    yield ready.pop()
+                    continue
+                if not under_way:
+                    return
+                future, cost = under_way.popleft()
+                ready.append(future.result())
+                del future  # it would hold the result for as long as it is worked with
+                held -= cost
+        finally:
+            if under_way or job is not None:
+                self.stop()
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Have one piece of work done beside what goes on; who wants its result waits for it."""
+        return self._submit(partial(self._run, work))
+
+    def each(self, work: Sequence[Callable[[], T]]) -> list[T]:
+        """The results of pieces of one job, on cores that are idle now; the first failure in their order is raised."""
+        results: list[T | None] = [None] * len(work)
+        failed: dict[int, Exception] = {}
+        places, lock = iter(range(len(work))), threading.Lock()
+
+        def go_on() -> None:
+            while not failed:
+                with lock:
+                    i = next(places, None)
+                if i is None:
+                    return
+                try:
+                    self.go_on()
+                    results[i] = work[i]()
+                except Exception as error:  # noqa: BLE001 - raised by `each`, in its turn
+                    failed[i] = error
+
+        def help_out() -> None:
+            before = getattr(self._holds, "token", False)  # where no thread could be started
+            self._holds.token = True
+            try:
+                go_on()
+            finally:
+                self._holds.token = before
+                self._tokens.release()
+
+        helpers: list[Future[None]] = []
+        while len(helpers) < len(work) - 1 and self._tokens.acquire(blocking=False):
+            try:
+                helpers.append(self._submit(help_out))
+            except StoppedError:
+                self._tokens.release()
+                raise
+        go_on()
+        if helpers:
+            with self.waiting():
+                for helper in helpers:
+                    helper.result()
+        if failed:
+            raise failed[min(failed)]
+        return results  # type: ignore[return-value]
+
+    @contextmanager
+    def idle(self, most: int) -> Iterator[int]:
+        """How many cores are idle now, at most so many; they are taken while the block runs."""
+        taken = 0
+        while taken < most and self._tokens.acquire(blocking=False):
+            taken += 1
+        try:
+            yield taken
+        finally:
+            if taken:
+                self._tokens.release(taken)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Hold a token while the block runs."""
+        self._tokens.acquire()
+        self._holds.token = True
+        try:
+            yield
+        finally:
+            self._holds.token = False
+            self._tokens.release()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Put the token down while the block waits; nothing where this thread has none."""
+        if not getattr(self._holds, "token", False):
+            yield
+            return
+        self._holds.token = False
+        self._tokens.release()
+        try:
+            yield
+        finally:
+            self._tokens.acquire()
+            self._holds.token = True
+
+    def go_on(self) -> None:
+        """Raise StoppedError where the scan has ended meanwhile."""
+        if self.stopped:
+            raise StoppedError
+
+    def stop(self) -> None:
+        """Begin nothing more. What runs ends at its next request or page; it is not waited for."""
+        self.stopped = True
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, job: Callable[[], T]) -> T:
+        with self.working(), waiting.asked(self.go_on):
+            self.go_on()
+            try:
+                return job()
+            finally:
+                keep_warm()
+
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
+        """Have it done by a thread; here and now where none can be started, as when the interpreter ends."""
+        done: Future[T] = Future()
+        begun = threading.Lock()
+
+        def run() -> None:
+            if begun.acquire(blocking=False):
+                _settle(done, work)
+
+        with self._lock:
+            if self.stopped:
+                raise StoppedError
+            if self._pool is None:
+                keep_warm()
+                self._pool = ThreadPoolExecutor(
+                    self._ahead + self.threads, thread_name_prefix="pageseek"
+                )
+            try:
+                queued = self._pool.submit(run)
+            except RuntimeError:  # it may be queued all the same, for a thread that is there
+                queued = None
+        if queued is None:
+            run()
+        else:
+            queued.add_done_callback(lambda ended: ended.cancelled() and done.cancel())
+        return done
+
+
+_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+
+
+def _end() -> None:
+    """The main thread has ended: what it has left behind, such as a generator in a traceback, is asked for by nobody."""
+    for crew in list(_crews):
+        if crew.asker is threading.main_thread():
+            crew.stop()
+
+
+def _forked() -> None:
+    """In a child process the threads of crews are gone, and their locks may have had holders."""
+    global _crews
+    _crews = weakref.WeakSet()
+
+
+# before the threads of executors are waited for, to which `atexit` comes too late
+if hasattr(threading, "_register_atexit"):
+    threading._register_atexit(_end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _settle(done: Future[T], work: Callable[[], T]) -> None:
+    try:
+        done.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - raised by `result`
+        done.set_exception(error)
+    finally:
+        del done  # else a failure would hold itself

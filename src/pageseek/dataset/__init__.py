@@ -1,0 +1,13 @@
+"""Many files as one: which files there are, how their columns fit together, and what is kept of them.
+
+| file | job |
+|---|---|
+| `shape` | the schema of all files, and how one file's arrays are fitted to it |
+| `evolution` | what one file has of the columns of the dataset |
+| `widening` | the type that holds one column of several files |
+| `file_cache` | files that stay open between scans, with what was parsed of them |
+| `saved_cache` | that cache, written to a file and read back |
+| `opening` | many remote files, opened side by side |
+| `lake_tables` | tables of Delta Lake and Iceberg as files and columns |
+| `lake_places` | where the files of such a table lie |
+"""

@@ -1,0 +1,431 @@
+"""What one file has of the columns of its dataset: for filters, and to be read.
+
+Filters are bound to what the file has, and answer as if they were asked of the columns of the dataset: of what
+is not in it, and of what its folders say, without reading anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.base.errors import NoColumnError, PredicateError, UnsupportedError
+from pageseek.dataset.shape import Filling, Path, Shape, too_narrow, top_of
+from pageseek.dataset.widening import holds, widened
+from pageseek.format.columns import Column, Names, output
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.schema import Leaf
+from pageseek.format.types import FLOAT_KINDS, Form, Options
+from pageseek.predicate import expression as ex
+from pageseek.predicate.bind import UnsaidError, bind
+from pageseek.predicate.bound import BoundConst
+from pageseek.predicate.constant_column import NULL_FORM, Fixed, form_of
+from pageseek.storage.hive import Partitions
+
+
+class View:
+    """What one file has of the columns of its dataset: names for filters, and columns to read.
+
+    `absent`: paths that it was asked for and has not. Those that are `strict` are an error.
+    """
+
+    def __init__(
+        self,
+        file: ParquetFile,
+        shape: Shape,
+        options: Options,
+        partitions: Partitions,
+        strict: Collection[Path] = (),
+    ) -> None:
+        self.absent: dict[Path, None] = {}
+        self._file, self._shape, self._options, self._strict = file, shape, options, strict
+        self._names = Names(file, options)
+        self._folders = FolderNames(shape, partitions)
+        self._own = _by_ids(file, shape) if shape.ids else None
+
+    # -- names of filters ------------------------------------------------------------------------
+
+    def __call__(self, path: Path) -> tuple[Leaf, Form]:
+        """The leaf that is tested for a path."""
+        return self._find(path, self._names)
+
+    def element(self, path: Path) -> tuple[Leaf, Form]:
+        """The leaf of the elements at a path through lists."""
+        return self._find(path, self._names.element)
+
+    def _find(self, path: Path, look: Callable[[Path], tuple[Leaf, Form]]) -> tuple[Leaf, Form]:
+        found = self._folders.of(path)
+        if found is not None:
+            return found
+        given = self._given(path)
+        try:
+            leaf, form = look(self._own_path(path))
+        except NoColumnError:
+            if path in self._strict or (given is not None and not _has(given, path)):
+                raise
+            if given is None:
+                self.absent[path] = None
+            return Fixed(path, None), NULL_FORM
+        if form.is_null:  # null in all rows, like a column that is missing
+            return Fixed(path, None), NULL_FORM
+        if given is not None and leaf.flat and not leaf.group and not holds(given.type, form.type):
+            raise too_narrow(self._file.name, given, form.type)
+        return leaf, form
+
+    def _given(self, path: Path) -> pa.Field | None:
+        """The column that a path leads into, among those that were given; NoColumnError where it is none of them."""
+        given = self._shape.given
+        if given is None:
+            return None
+        top = top_of(path, given.names)
+        if top is None:
+            names = ", ".join(map(repr, given.names))
+            raise NoColumnError(f"no column {'.'.join(path)!r} in the schema; there are {names}")
+        return given.field(top)
+
+    def _own_path(self, path: Path) -> Path:
+        """A path as this file spells it."""
+        if self._own is None:
+            return path
+        top = top_of(path, self._own)
+        own = None if top is None else self._own[top]
+        if top is None or own is None:
+            raise NoColumnError(f"{self._file.name}: no column {'.'.join(path)!r}")
+        if path[0] == top:
+            return (own, *path[1:])
+        return (own + path[0][len(top) :], *path[1:])
+
+    def target(self, path: Path) -> Form | None:
+        """How values of a column are compared once they have the type of all files."""
+        kind = None if any("." in name for name in path) else _type_at(self._shape, path)
+        if kind is not None:
+            return form_of(kind)
+        leaf, form = self(path)
+        return None if leaf.group or isinstance(leaf, Fixed) else form
+
+    def as_float(self, path: Path) -> bool:
+        """Whether the integers of this file are floats among the others."""
+        kind = _type_at(self._shape, path)
+        form = self(path)[1]
+        return kind is not None and pa.types.is_floating(kind) and form.kind not in FLOAT_KINDS
+
+    def whole(
+        self, paths: list[Path] | None
+    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, Form]], pa.Schema]:
+        """Columns with all that is below, their leaves, and their schema."""
+        names = None
+        if paths is not None:
+            inside = [path for path in paths if self._folders.of(path) is None]
+            names = tuple(dict.fromkeys(map(self._column, inside)))
+        columns, schema = self.output(names)
+        return columns, [(p.leaf, p.form) for c in columns for p in c.parts], schema
+
+    def _column(self, path: Path) -> str:
+        """A path as a dotted name, where that names the same; else the field that it begins with."""
+        if self._shape.given is not None or any("." in part for part in path) or len(path) == 1:
+            return path[0]
+        try:
+            own = self._own_path(path)
+        except NoColumnError:
+            return path[0]
+        index = self._file.schema_tree.path_index(".".join(own))
+        return path[0] if index is None else ".".join(path)
+
+    def complete(
+        self, paths: list[Path] | None
+    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, Form]], pa.Schema, Fill]:
+        """As `whole`, with the schema of all files, and what makes columns of it from the values of this one."""
+        columns, leaves, own = self.whole(paths)
+        target = self._shape.tested
+        assert target is not None
+        fill = Filling(list(target), list(own), self._folders.values, self._file.name)
+
+        def filled(values: list[pa.ChunkedArray], n: int) -> list[pa.ChunkedArray]:
+            made = fill([value.chunks for value in values], n)
+            return [pa.chunked_array(m, f.type) for m, f in zip(made, target, strict=True)]
+
+        return columns, leaves, target, filled
+
+    def check_dictionaries(self) -> None:
+        """Refuse dictionary columns of another kind than text or binary, as far as this file has them."""
+        tree, options = self._file.schema_tree, self._options
+        for name in options.dictionary_columns:
+            if self._folders.of((name,)) is None:
+                try:
+                    tree.check(options._replace(dictionary_columns=(name,)))
+                except NoColumnError:
+                    self._lacks(name)
+
+    # -- columns to read ---------------------------------------------------------------------------
+
+    def output(self, names: tuple[str, ...] | None) -> tuple[tuple[Column, ...], pa.Schema]:
+        """The columns of these names (all, if None) that are in this file, and their schema, by the names of the
+        dataset.
+        """
+        shape, file, options = self._shape, self._file, self._options
+        if names is None and shape.given is None:
+            return self._but_folders(*output(file, None, options))
+        if names is None:
+            assert shape.given is not None
+            names = tuple(dict.fromkeys(shape.given.names))
+        asked = [name for name in names if self._folders.of((name,)) is None]
+        own: list[tuple[str, str]] = []  # as the file spells them, and as they are asked for
+        for name in asked:
+            self._given((name,))
+            try:
+                own.append((".".join(self._own_path((name,))), name))
+            except NoColumnError:
+                self._lacks(name)
+        try:
+            columns, schema = output(file, tuple([name for name, _ in own]), options)
+            shares: dict[str, pa.DataType] = {}
+        except NoColumnError:
+            columns, schema, shares = self._those_there(own)
+        if not shares and self._own is None:
+            return columns, schema
+        back = {own: name for name, own in (self._own or {}).items()}
+        fields = [
+            f.with_name(back.get(f.name, f.name)).with_type(shares.get(f.name, f.type))
+            for f in schema
+        ]
+        return columns, pa.schema(fields, schema.metadata)
+
+    def _lacks(self, name: str, error: NoColumnError | None = None) -> None:
+        if (name,) in self._strict:
+            raise error or NoColumnError(f"{self._file.name}: no column {name!r}")
+        given = self._given((name,))
+        if given is None:
+            self.absent[name,] = None
+        elif not _has(given, (name,)):
+            raise error or NoColumnError(f"{self._file.name}: no column {name!r}")
+
+    def _but_folders(
+        self, columns: tuple[Column, ...], schema: pa.Schema
+    ) -> tuple[tuple[Column, ...], pa.Schema]:
+        """What a folder says takes the place of a column of that name."""
+        folders = self._folders.values
+        if not any(name in folders for name in schema.names):
+            return columns, schema
+        kept = [i for i, name in enumerate(schema.names) if name not in folders]
+        fields = [schema.field(i) for i in kept]
+        return tuple([columns[i] for i in kept]), pa.schema(fields, schema.metadata)
+
+    def _those_there(
+        self, own: Sequence[tuple[str, str]]
+    ) -> tuple[tuple[Column, ...], pa.Schema, dict[str, pa.DataType]]:
+        """Of names, those that the file has. Of a field that has nothing at a path: as much as tells its nulls, and
+        as which type that counts.
+        """
+        file, options, tree = self._file, self._options, self._file.schema_tree
+        there: list[str] = []
+        empty: dict[str, str] = {}  # field -> what is read of it
+        for name, asked in own:
+            try:
+                output(file, (name,), options)
+            except NoColumnError as error:
+                self._lacks(asked, error)
+                index = tree.path_index(name)
+                if index is not None:
+                    root = file.node(index, options)
+                    plain = root.kind == "struct" and root.children
+                    empty[root.name] = (
+                        f"{root.name}.{root.children[0].name}" if plain else root.name
+                    )
+                continue
+            there.append(name)
+        for top in list(empty):
+            if any(name == top or name.startswith(f"{top}.") for name in there):
+                del empty[top]
+        columns, schema = output(file, (*there, *empty.values()), options)
+        shares = {f.name: _emptied(f.type) for f in schema if f.name in empty}
+        return columns, schema, shares
+
+
+def _emptied(kind: pa.DataType) -> pa.DataType:
+    """A type without the fields of its structs."""
+    t = pa.types
+    if t.is_struct(kind):
+        return pa.struct([])
+    if t.is_list(kind) or t.is_large_list(kind):
+        item = kind.value_field.with_type(_emptied(kind.value_type))
+        return pa.list_(item) if t.is_list(kind) else pa.large_list(item)
+    return kind
+
+
+def _has(given: pa.Field, path: Path) -> bool:
+    """Whether there is something at a path into a column, as far as that leads through structs."""
+    kind, rest = given.type, path[1:]
+    if not rest and path[0] != given.name:
+        rest = tuple(path[0][len(given.name) + 1 :].split("."))
+    for name in rest:
+        if not pa.types.is_struct(kind):
+            return True
+        if kind.get_field_index(name) < 0:
+            return False
+        kind = kind.field(name).type
+    return True
+
+
+def _type_at(shape: Shape, path: Path) -> pa.DataType | None:
+    """The type of a path through structs among all files, where it is known."""
+    for schema in (shape.tested, shape.given, shape.folders):
+        if schema is None or path[0] not in schema.names:
+            continue
+        kind = schema.field(path[0]).type
+        for name in path[1:]:
+            if not pa.types.is_struct(kind) or kind.get_field_index(name) < 0:
+                return None
+            kind = kind.field(name).type
+        return kind
+    return None
+
+
+def _by_ids(file: ParquetFile, shape: Shape) -> dict[str, str | None]:
+    """Names of the dataset -> those of this file, None where it has no such field.
+
+    Raises
+    ------
+    UnsupportedError
+        Inside a struct a field has another name than in the dataset, or the names of a file without ids mean nothing.
+    """
+    tree = file.schema_tree
+    there: dict[int, str] = {}
+    for i in range(tree.num_fields):
+        top = tree.field(i)
+        if top.element.field_id >= 0:
+            there[top.element.field_id] = top.name
+    if there:
+        own = {name: there.get(number) for name, number, _ in shape.ids}
+        for name, inside in own.items():
+            if inside is not None and shape.given is not None:
+                index = tree.field_index(inside)
+                if not tree.is_flat(index):
+                    field = file.node(index, Options()).field
+                    _check_inside(file.name, shape.given.field(name), field)
+        return own
+    if not any(aliases for _, _, aliases in shape.ids):
+        raise UnsupportedError(
+            f"{file.name}: its columns have no field ids, and the table has no mapping of names"
+        )
+    names = {tree.field(i).name for i in range(tree.num_fields)}
+    return {
+        name: next((alias for alias in aliases if alias in names), None)
+        for name, _, aliases in shape.ids
+    }
+
+
+def _check_inside(name: str, given: pa.Field, own: pa.Field) -> None:
+    """Refuse fields inside a column whose names and ids do not belong together as they do in the table."""
+    t = pa.types
+    pairs: list[tuple[pa.Field, pa.Field]] = []
+    if t.is_struct(given.type) and t.is_struct(own.type):
+        names = {_id(field): field.name for field in given.type}
+        ids = {field.name: _id(field) for field in given.type}
+        for field in own.type:
+            number = _id(field)
+            renamed = number is not None and names.get(number, field.name) != field.name
+            if renamed or ids.get(field.name, number) != number:
+                raise UnsupportedError(
+                    f"{name}: inside {given.name!r} the field {field.name!r} has another name in the table, or "
+                    "another field has that name there: renamed fields of structs are not supported"
+                )
+            if field.name in ids:
+                pairs.append((given.type.field(field.name), field))
+    elif t.is_map(given.type) and t.is_map(own.type):
+        pairs = [
+            (given.type.key_field, own.type.key_field),
+            (given.type.item_field, own.type.item_field),
+        ]
+    elif t.is_list(given.type) and t.is_list(own.type):
+        pairs = [(given.type.value_field, own.type.value_field)]
+    for one, other in pairs:
+        _check_inside(name, one, other)
+
+
+def _id(field: pa.Field) -> bytes | None:
+    return (field.metadata or {}).get(b"PARQUET:field_id")
+
+
+class FolderNames:
+    """The columns of partitions of a file, that can be asked before it is opened."""
+
+    def __init__(self, shape: Shape, partitions: Partitions) -> None:
+        self._shape = shape
+        self.values: dict[str, pa.Scalar] = dict(partitions)
+
+    def of(self, path: Path) -> tuple[Fixed, Form] | None:
+        """The column at a path, where that is one of a partition."""
+        if path[0] not in self.values:
+            return None
+        kind = self._shape.folders.field(path[0]).type
+        if len(path) > 1:
+            raise PredicateError(f"{path[0]!r} is a column of partitions, and has nothing inside")
+        form = form_of(kind)
+        if form is None:
+            raise UnsupportedError(
+                f"column {path[0]!r} of partitions is {kind}, which no filter takes"
+            )
+        values = pa.array([self.values[path[0]]], kind)
+        return Fixed(path, _as_storage(values, form)), form
+
+    def __call__(self, path: Path) -> tuple[Leaf, Form]:
+        """The column at a path; UnsaidError where that is in the files."""
+        found = self.of(path)
+        if found is None:
+            raise UnsaidError(path)
+        return found
+
+    element = __call__
+
+    def target(self, path: Path) -> Form | None:
+        """How values of a column are compared."""
+        return self(path)[1]
+
+    def as_float(self, path: Path) -> bool:
+        """Never: it has one type."""
+        return False
+
+    def complete(
+        self, paths: list[Path] | None
+    ) -> tuple[tuple[Column, ...], list[Any], pa.Schema, Fill]:
+        """No columns to read, and those of partitions."""
+        if paths is None or any(path[0] not in self.values for path in paths):
+            raise UnsaidError(paths)
+        fields = [self._shape.folders.field(path[0]) for path in dict.fromkeys(paths)]
+        fill = Filling(fields, [], self.values, "")
+
+        def filled(_values: list[pa.ChunkedArray], n: int) -> list[pa.ChunkedArray]:
+            made = fill([], n)
+            return [pa.chunked_array(m, f.type) for m, f in zip(made, fields, strict=True)]
+
+        return (), [], pa.schema(fields), filled
+
+
+Fill = Callable[[list[pa.ChunkedArray], int], list[pa.ChunkedArray]]
+
+
+def _as_storage(values: pa.Array, form: Form) -> pa.Array:
+    return values if values.type == form.storage else widened(values, form.storage)
+
+
+class Folders:
+    """Whether files may have rows that pass, by their folders alone."""
+
+    def __init__(self, shape: Shape, condition: ex.Expression | None, nan: str) -> None:
+        self._shape, self._condition, self._nan = shape, condition, nan
+        self._known: dict[Partitions, bool] = {}
+
+    def may(self, partitions: Partitions) -> bool:
+        """Whether some row of a file of these partitions may pass."""
+        if not partitions or self._condition is None:
+            return True
+        found = self._known.get(partitions)
+        if found is None:
+            bound = bind(self._condition, FolderNames(self._shape, partitions), self._nan)
+            found = self._known[partitions] = bound != BoundConst(False)
+        return found
+
+
+__all__ = ["FolderNames", "Folders", "View"]

@@ -1,0 +1,416 @@
+"""Files kept open between scans, with what was parsed of them; of distant ones that are not, their ends."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from types import ModuleType
+from typing import Any, NamedTuple, TypeGuard
+
+from pageseek.base.limits import DEFAULT
+from pageseek.base.report import Report
+from pageseek.format.footer import needed
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.io.tails import Batch
+from pageseek.io.versions import Doubts
+from pageseek.storage import Begun, Known, RemoteStore, Source, Store, Version
+from pageseek.storage.store import Buffer
+
+resource: ModuleType | None
+try:
+    resource = importlib.import_module("resource")
+except ImportError:  # Windows has no such limit
+    resource = None
+
+SHARE = 4  # the cache holds at most one in so many of the descriptors that the process may have
+MAX_BYTES = 256 << 20
+RECORD = 400  # bytes of an end that is kept, beside its own
+KINDS = 8  # of files in one batch, and of leaves that are asked for, of which is kept what was made
+GROWING = 8  # files are opened until the size of those opened last is taken anew: indexes are parsed as they are touched
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """What the cache of footers and indexes holds, and how it has served since it was cleared.
+
+    Attributes
+    ----------
+    files : int
+        Files of which something is at hand.
+    bytes, max_bytes : int
+        About the memory that takes, and may take.
+    hits, misses : int
+        Files that were opened with what was at hand, and anew.
+    evictions : int
+        Files that had to go.
+    """
+
+    files: int
+    bytes: int
+    max_bytes: int
+    hits: int
+    misses: int
+    evictions: int
+
+
+def _is(
+    known: ParquetFile | None, source: Source, version: Version, limit: int
+) -> TypeGuard[ParquetFile]:
+    # two file systems of one type may each have a file of this name, size and time
+    return (
+        known is not None
+        and known.store.version == version
+        and known.source == source
+        and known.max_metadata_bytes == limit
+    )
+
+
+class _Kept(NamedTuple):
+    """The end of a file that is not open. `source`: the only one it is of, where others may have its key."""
+
+    known: Known
+    source: Source | None
+
+
+_lasting = re.compile(r"[a-z0-9]+://")  # as the keys begin that mean the same in every process
+
+
+class FileCache:
+    """Open files by source and version, the least recently used dropped first. Safe for threads.
+
+    At most `capacity` of them, and a quarter of the descriptors that the process may have. Of a distant file that
+    had to go its end is kept, with footer and page index, to be parsed again. All together take `max_bytes` at most.
+    """
+
+    def __init__(self, capacity: int = 256, max_bytes: int = MAX_BYTES) -> None:
+        self._files: OrderedDict[str, ParquetFile] = OrderedDict()
+        self._sizes: dict[str, int] = {}  # of these, as last taken
+        self._ends: OrderedDict[str, _Kept] = OrderedDict()
+        self._batches: OrderedDict[tuple[str, ...], Batch] = OrderedDict()
+        self._batch_sizes: dict[tuple[str, ...], int] = {}
+        self._lock = threading.Lock()
+        self.capacity = capacity
+        self.max_bytes = max_bytes
+        self._bytes = self._hits = self._misses = self._evictions = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Its size, and the ends of files that every process can open: with these a copy is as warm as it can be."""
+        ends = {key: Known(known.version, bytes(known.tail)) for key, known in self.ends().items()}
+        return {"capacity": self.capacity, "max_bytes": self.max_bytes, "ends": ends}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["capacity"], state["max_bytes"])  # type: ignore[misc]
+        self.adopt(state["ends"])
+
+    def open(
+        self,
+        source: Source,
+        report: Report,
+        limit: int = DEFAULT.max_metadata_bytes,
+        end: Known | None = None,
+        doubts: Doubts | None = None,
+        begun: Begun | None = None,
+    ) -> ParquetFile:
+        """The file, with what was already parsed of it if its version is the same.
+
+        A version without a date does not tell that: such a file is read anew each time. `limit`: bytes that
+        its footer, and an index of it, may have. `end`: the last bytes of a local file, read a moment ago.
+        `doubts`: of a distant file what is at hand is taken for its version, and put there to be confirmed.
+        `begun`: the file, if it was asked for before.
+        """
+        if source.data is not None:
+            return ParquetFile(source, source.open(), report, limit)
+        if doubts is not None and source.far:
+            believed = self._believed(source, report, limit)
+            if believed is not None:
+                assert isinstance(believed.store, RemoteStore)
+                doubts.add(believed.store)
+                return believed
+        key = source.key
+        with self._lock:
+            held = self._files.get(key)
+        version = (
+            source.version() if held is not None else None
+        )  # else it is asked for once, by who opens it
+        if version is not None:
+            with self._lock:
+                known = self._files.get(key)
+                if _is(known, source, version, limit):
+                    self._use(key)
+                    return known
+        store = self._open(source, self._known(source, held)) if begun is None else begun()
+        if not store.version.dated:
+            return ParquetFile(source, store, report, limit)
+        with self._lock:
+            known = self._files.get(key)
+            if _is(known, source, store.version, limit):
+                self._use(key)
+                if isinstance(store, RemoteStore):
+                    report.requests += store.requests
+                    report.waves += store.requests
+                    report.retried(*store.retries.take())
+                store.close()
+                return known
+        renewed = isinstance(store, RemoteStore) and store.renewed
+        tail = end.tail if end is not None and end.version == store.version else None
+        file = ParquetFile(source, store, report, limit, tail)
+        self._add(key, file, renewed)
+        return file
+
+    def begin(
+        self, source: Source, limit: int, may_take: Callable[[int], bool] = bool
+    ) -> Begun | None:
+        """Ask for a distant file, and do not wait; None where it cannot be had so. `may_take`: whether so many bytes
+        of its end may be read ahead; else what is missing is read when it is opened.
+        """
+        with self._lock:
+            held = self._files.get(source.key)
+        return source.begin(self._known(source, held), partial(_wanted, limit, may_take))
+
+    def believes(self, source: Source, limit: int) -> bool:
+        """Whether `open` with doubts asks nothing for a file."""
+        with self._lock:
+            held, end = self._files.get(source.key), self._end(source)
+        if held is not None:
+            return _tied(held.store) and _is(held, source, held.store.version, limit)
+        return end is not None and end.version.strong
+
+    def _believed(self, source: Source, report: Report, limit: int) -> ParquetFile | None:
+        """What there is of a file whose reads tell when it is another one."""
+        key = source.key
+        with self._lock:
+            held, end = self._files.get(key), self._end(source)
+            if held is not None:
+                if not _tied(held.store) or not _is(held, source, held.store.version, limit):
+                    return None
+                self._use(key)
+                return held
+        store = None if end is None else source.believed(end)
+        if store is None:
+            return None
+        file = ParquetFile(source, store, report, limit)
+        self._add(key, file, True)
+        return file
+
+    def _add(self, key: str, file: ParquetFile, hit: bool) -> None:
+        with self._lock:
+            self._hits += hit
+            self._misses += not hit
+            self._forget(key)
+            self._files[key] = file
+            self._measure(key)
+            if len(self._files) > 1:
+                self._drop(len(self._files) - self._most())
+            self._shrink()
+
+    def batch(self, paths: tuple[str, ...], limit: int, threads: int = 1) -> Batch | None:
+        """The ends of these local files, if they were read together, with this limit, and all lie there as they were."""
+        with self._lock:
+            batch = self._batches.get(paths)
+        if batch is None or batch.limit != limit or not batch.is_current(threads):
+            return None
+        with self._lock:
+            if paths in self._batches:
+                self._batches.move_to_end(paths)
+        return batch
+
+    def add_batch(self, batch: Batch) -> None:
+        """Keep the ends of files that were read."""
+        with self._lock:
+            self._forget_batch(batch.paths)
+            self._batches[batch.paths] = batch
+            self._measure_batch(batch)
+
+    def keep_made(self, batch: Batch, key: Hashable, made: Any) -> None:
+        """Keep what was made of a batch with it."""
+        with self._lock:
+            while len(batch.made) >= KINDS:
+                del batch.made[next(iter(batch.made))]
+            batch.made[key] = made
+            self._measure_batch(batch)
+
+    def measure_batch(self, batch: Batch) -> None:
+        """What was made of a batch has grown."""
+        with self._lock:
+            self._measure_batch(batch)
+
+    def info(self) -> CacheInfo:
+        """What is held, and how it has served."""
+        with self._lock:
+            for key in self._files:
+                self._measure(key)
+            self._shrink()
+            files = len(self._files.keys() | self._ends.keys())
+            files += sum([len(batch.places) for batch in self._batches.values()])
+            return CacheInfo(
+                files, self._bytes, self.max_bytes, self._hits, self._misses, self._evictions
+            )
+
+    def resize(self, max_bytes: int) -> None:
+        """Hold no more than so much from here on."""
+        if max_bytes < 0:
+            raise ValueError(f"max_bytes={max_bytes}: not negative")
+        with self._lock:
+            self.max_bytes = max_bytes
+            for key in self._files:
+                self._measure(key)
+            self._shrink()
+
+    def ends(self) -> dict[str, Known]:
+        """The ends of distant files whose names say where they are to every process."""
+        with self._lock:
+            files, kept = list(self._files.items()), list(self._ends.items())
+        found = {key: one.known for key, one in kept if one.source is None}
+        return found | {
+            key: Known(file.store.version, file.end)
+            for key, file in files
+            if _lasts(file) and file.source.lasting
+        }
+
+    def adopt(self, ends: Mapping[str, Known]) -> None:
+        """Keep ends that another process has read; each is believed when the store has confirmed its version."""
+        with self._lock:
+            for key, known in ends.items():
+                if key not in self._files and _lasting.match(key):
+                    self._keep(key, _Kept(known, None))
+            self._shrink()
+
+    def unlock(self) -> None:
+        """In a forked process: the lock may have been held by a thread that is not there."""
+        self._lock = threading.Lock()
+
+    def _known(self, source: Source, held: ParquetFile | None) -> Known | None:
+        if not source.far:
+            return None
+        if held is not None:
+            return Known(held.store.version)
+        with self._lock:
+            return self._end(source)
+
+    def _open(self, source: Source, known: Known | None) -> Store:
+        try:
+            return source.open(known)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            with self._lock:
+                dropped = self._drop((len(self._files) + 1) // 2)
+            if not dropped:
+                raise
+        return source.open(known)
+
+    def _most(self) -> int:
+        if resource is None:
+            return self.capacity
+        limit: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if limit == resource.RLIM_INFINITY:
+            return self.capacity
+        return max(1, min(self.capacity, limit // SHARE))
+
+    # ---- with the lock held
+
+    def _end(self, source: Source) -> Known | None:
+        kept = self._ends.get(source.key)
+        return None if kept is None or kept.source not in (None, source) else kept.known
+
+    def _use(self, key: str) -> None:
+        self._hits += 1
+        self._files.move_to_end(key)
+
+    def _measure(self, key: str) -> None:
+        size = self._files[key].nbytes
+        self._bytes += size - self._sizes.get(key, 0)
+        self._sizes[key] = size
+
+    def _forget(self, key: str) -> ParquetFile | None:
+        """Let go of what is held under a name."""
+        if (end := self._ends.pop(key, None)) is not None:
+            self._bytes -= RECORD + len(end.known.tail)
+        self._bytes -= self._sizes.pop(key, 0)
+        return self._files.pop(key, None)
+
+    def _keep(self, key: str, kept: _Kept) -> None:
+        self._forget(key)
+        self._ends[key] = kept
+        self._bytes += RECORD + len(kept.known.tail)
+
+    def _measure_batch(self, batch: Batch) -> None:
+        if self._batches.get(batch.paths) is batch:
+            size = batch.nbytes
+            self._bytes += size - self._batch_sizes.get(batch.paths, 0)
+            self._batch_sizes[batch.paths] = size
+            self._shrink()
+
+    def _forget_batch(self, paths: tuple[str, ...]) -> int:
+        """Let go of files whose ends are held together; how many they were."""
+        self._bytes -= self._batch_sizes.pop(paths, 0)
+        batch = self._batches.pop(paths, None)
+        return 0 if batch is None else len(batch.places)
+
+    def _drop(self, n: int) -> int:
+        """Forget the n least recently used files: they close when no scan holds them any more."""
+        n = max(n, 0)
+        for _ in range(n):
+            key = next(iter(self._files))
+            file = self._forget(key)
+            if file is not None and _lasts(file):
+                source = None if file.source.lasting else file.source
+                self._keep(key, _Kept(Known(file.store.version, file.end), source))
+            else:
+                self._evictions += 1
+        return n
+
+    def _shrink(self) -> None:
+        for key in islice(reversed(self._files), GROWING):
+            self._measure(key)
+        while self._bytes > self.max_bytes and self._batches:  # what is read again most quickly
+            self._evictions += self._forget_batch(next(iter(self._batches)))
+        while self._bytes > self.max_bytes and len(self._files) > 1:
+            self._drop(1)
+        while self._bytes > self.max_bytes and self._ends:
+            self._forget(next(iter(self._ends)))
+            self._evictions += 1
+        if self._bytes > self.max_bytes and self._files:
+            self._forget(next(iter(self._files)))
+            self._evictions += 1
+
+    def clear(self) -> None:
+        """Forget every file, and the counts."""
+        with self._lock:
+            self._files.clear()
+            self._sizes.clear()
+            self._ends.clear()
+            self._batches.clear()
+            self._batch_sizes.clear()
+            self._bytes = self._hits = self._misses = self._evictions = 0
+
+
+def _wanted(limit: int, may_take: Callable[[int], bool], tail: Buffer, size: int) -> int:
+    wanted = needed(tail, size, limit)
+    return wanted if wanted <= memoryview(tail).nbytes or may_take(wanted) else 0
+
+
+def _tied(store: Store) -> bool:
+    """Whether every read is refused where the file is another version."""
+    return isinstance(store, RemoteStore) and store.version.strong
+
+
+def _lasts(file: ParquetFile) -> bool:
+    """Whether the end of a file is worth keeping: to read it again takes a request, and not to another version."""
+    source, store = file.source, file.store
+    return (
+        isinstance(store, RemoteStore) and source.far and store.version.dated and not source.bound
+    )
+
+
+cache = FileCache()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=cache.unlock)

@@ -1,0 +1,117 @@
+"""Where the files of a table lie: from the URLs of its log, and the options of its object, to sources."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow.fs as pafs
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.storage.files import Files
+from pageseek.storage.hive import Partitions
+from pageseek.storage.resolve import Source
+from pageseek.storage.retry import Patience
+
+# options of writers, which say nothing of who may read
+_OF_WRITERS = (
+    "backoff", "concurrency", "conditional_put", "copy_if_not_exists", "delta_", "dynamo", "locking",
+    "max_retries", "retry", "unsafe_rename",
+)  # fmt: skip
+# of pyiceberg, as obstore calls them; of two that mean one the first counts
+_OF_ICEBERG = {
+    "s3.endpoint": "endpoint",
+    "s3.access-key-id": "access_key_id",
+    "client.access-key-id": "access_key_id",
+    "s3.secret-access-key": "secret_access_key",
+    "client.secret-access-key": "secret_access_key",
+    "s3.session-token": "session_token",
+    "client.session-token": "session_token",
+    "s3.region": "region",
+    "client.region": "region",
+    "s3.anonymous": "skip_signature",
+    "s3.force-virtual-addressing": "virtual_hosted_style_request",
+    "adls.account-name": "account_name",
+    "adls.account-key": "account_key",
+    "adls.sas-token": "sas_token",
+    "adls.tenant-id": "tenant_id",
+    "adls.client-id": "client_id",
+    "adls.client-secret": "client_secret",
+}
+_BY_SCHEME = {"s3": "s3.", "gs": "gcs.", "abfs": "adls.", "wasb": "adls."}
+
+
+def delta_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options of a Delta table, by names of the library that it shares with obstore, without those of writers."""
+    found = {}
+    for name, value in (given or {}).items():
+        if not any(word in name.lower() for word in _OF_WRITERS):
+            found[name.lower().removeprefix("aws_")] = value
+    return found
+
+
+def iceberg_options(given: Mapping[str, Any], scheme: str) -> dict[str, Any]:
+    """The properties of an Iceberg table's files of a scheme, by obstore's names."""
+    prefix = next((p for start, p in _BY_SCHEME.items() if scheme.startswith(start)), "")
+    if given.get("s3.signer") and prefix == "s3.":
+        raise UnsupportedError(
+            "requests that the catalog signs (s3.signer) are not supported: give storage_options"
+        )
+    found: dict[str, Any] = {}
+    for name, ours in _OF_ICEBERG.items():
+        ours_too = name.startswith((prefix, "client.") if prefix == "s3." else prefix or "\0")
+        if ours_too and given.get(name) is not None:
+            found.setdefault(ours, str(given[name]))
+    return found
+
+
+class Places:
+    """The files of one table. `table`: its name in errors; `options` of a scheme; `patience` with distant stores."""
+
+    def __init__(self, table: str, options: Any, patience: Patience) -> None:
+        self._table, self._options, self._patience = table, options, patience
+        self._known: dict[str, tuple[pafs.FileSystem | Files, str]] = {}  # by scheme and host
+
+    def source(self, url: str, partitions: Partitions, encoded: bool = True) -> Source:
+        """The file of a URL, or of a local path, which may be percent-encoded."""
+        scheme, colon, rest = url.partition(":")
+        if not colon or "/" in scheme or len(scheme) == 1:
+            return Source(os.path.abspath(url), partitions=partitions)
+        if scheme == "file":
+            path = urlsplit(url).path if encoded else "/" + rest.lstrip("/")
+            return Source(
+                os.path.abspath(unquote(path) if encoded else path), partitions=partitions
+            )
+        host, _, path = rest.lstrip("/").partition("/")
+        root = f"{scheme}://{host}"
+        if root not in self._known:
+            self._known[root] = self._open(scheme, root)
+        files, before = self._known[root]
+        path = before + (unquote(path) if encoded else path)
+        return Source(path, files, partitions=partitions, patience=self._patience)
+
+    def _open(self, scheme: str, root: str) -> tuple[pafs.FileSystem | Files, str]:
+        """What opens the files of a bucket, and what their paths begin with there."""
+        from pageseek.storage.urls import from_url
+
+        known = {"s3n": "s3a", "wasb": "abfs", "wasbs": "abfss"}.get(scheme, scheme)
+        try:
+            url = known + root[len(scheme) :] + "/-"
+            files, path = from_url(url, known, self._options(known), self._patience)
+        except (UnsupportedError, ValueError) as error:
+            raise UnsupportedError(
+                f"{self._table}: its files lie at {scheme}://: {error}; or give the files by (filesystem, path)"
+            ) from None
+        return files, path.removesuffix("-")
+
+
+def iceberg_places(
+    table: str, io: Any, options: Mapping[str, Any] | None, patience: Patience
+) -> Places:
+    """The files of an Iceberg table, which pyiceberg opens by `io`. `options`: of their store, if not those that `io` has."""
+    own = dict(getattr(io, "properties", None) or {})
+    made = partial(iceberg_options, own) if options is None else lambda _: options
+    return Places(table, made, patience)

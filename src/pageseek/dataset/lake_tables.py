@@ -1,0 +1,216 @@
+"""Tables of Delta Lake and Iceberg: which files hold their rows, what is the same in all rows of one, and as which
+columns they are read.
+
+Their objects are asked by their public methods; neither package is imported here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import dataclass
+from pageseek.dataset.lake_places import Places, delta_options, iceberg_places
+from pageseek.storage.hive import Partitions
+from pageseek.storage.resolve import PATIENCE, Source
+from pageseek.storage.retry import Patience
+
+# what a reader has to know, and we do, or what says nothing of how files are read
+_DELTA_FEATURES = frozenset(
+    ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
+     "v2Checkpoint", "vacuumProtocolCheck")
+)  # fmt: skip
+ColumnId = tuple[str, int, tuple[str, ...]]  # name, field id, names in files that have no ids
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The files of one version of a table, and how they are read. `ids`: by which files have its columns, if so."""
+
+    sources: tuple[Source, ...]
+    schema: pa.Schema
+    folders: pa.Schema
+    ids: tuple[ColumnId, ...] = ()
+
+
+def table_of_lake(
+    source: Any, options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE
+) -> Table | None:
+    """What a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, says; None of other things.
+
+    `options`: of the store that its files lie in, if not those that the object has itself.
+
+    Raises
+    ------
+    UnsupportedError
+        Rows are deleted by vectors or delete files, or the table asks of its readers what is not known here.
+    """
+    room = type(source).__module__.partition(".")[0]
+    if room == "deltalake" and hasattr(source, "get_add_actions"):
+        return _delta(source, options, patience)
+    if room == "pyiceberg":
+        scan = source.scan() if hasattr(source, "scan") else source
+        if hasattr(scan, "plan_files"):
+            return _iceberg(scan, options, patience)
+    return None
+
+
+# -- Delta Lake -----------------------------------------------------------------------------------
+
+
+def _delta(table: Any, options: Mapping[str, Any] | None, patience: Patience) -> Table:
+    root = str(table.table_uri)
+    where = f"Delta table {root}"
+    protocol, settings = table.protocol(), dict(table.metadata().configuration)
+    features = set(protocol.reader_features or ())
+    unknown = sorted(features - _DELTA_FEATURES)
+    if unknown:
+        raise UnsupportedError(f"{where}: its readers have to know {', '.join(unknown)}")
+    mode = settings.get("delta.columnMapping.mode", "none")
+    if mode != "none":
+        raise UnsupportedError(f"{where}: column mapping by {mode} is not supported")
+    if "deletionVectors" in features:
+        _refuse_vectors(table, where)
+    told = table.schema()
+    schema = pa.schema(told.to_arrow() if hasattr(told, "to_arrow") else told.to_pyarrow())
+    schema = pa.schema([pa.field(f.name, _plain(f.type), f.nullable) for f in schema])
+    keys = list(table.metadata().partition_columns)
+    folders = pa.schema([schema.field(key) for key in keys])
+    actions = pa.table(table.get_add_actions(flatten=True))
+    if options is None:
+        options = delta_options(getattr(table, "_storage_options", None))
+    places = Places(where, lambda _: options, patience)
+    base = places.source(root.rstrip("/"), ())
+    folder = base.path + os.sep if base.filesystem is None else f"{base.path}/".lstrip("/")
+    values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
+    shared: dict[Partitions, Partitions] = {}
+    sources = []
+    for i, path in enumerate(actions["path"].to_pylist()):
+        path = unquote(path)  # as the log spells it
+        said = tuple([(key, column[i]) for key, column in zip(keys, values, strict=True)])
+        said = shared.setdefault(said, said)
+        if urlsplit(path).scheme:
+            sources.append(places.source(path, said))
+        else:
+            sources.append(Source(folder + path, base.filesystem, None, said, patience))
+    return Table(tuple(sources), schema, folders)
+
+
+def _typed(actions: pa.Table, name: str, kind: pa.DataType) -> Sequence[pa.Scalar]:
+    if name not in actions.column_names:  # every file has null there
+        return [pa.scalar(None, kind)] * len(actions)
+    column = actions[name]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return list(column.cast(kind))
+
+
+def _refuse_vectors(table: Any, where: str) -> None:
+    listed = getattr(table, "deletion_vectors", None)
+    if listed is None:
+        raise UnsupportedError(
+            f"{where}: it may have deletion vectors, which this version of deltalake does not tell of"
+        )
+    found = listed()
+    rows = sum(batch.num_rows for batch in pa.RecordBatchReader.from_stream(found))
+    if rows:
+        raise UnsupportedError(
+            f"{where}: {rows} of its files have deletion vectors, which are not supported: "
+            "purge them (REORG TABLE ... APPLY (PURGE))"
+        )
+
+
+# -- Iceberg --------------------------------------------------------------------------------------
+
+
+def _iceberg(scan: Any, options: Mapping[str, Any] | None, patience: Patience) -> Table:
+    where = "Iceberg table"
+    metadata = getattr(scan, "table_metadata", None)
+    if metadata is not None:
+        where = f"Iceberg table {metadata.location}"
+    if getattr(scan, "limit", None) is not None or type(scan.row_filter).__name__ != "AlwaysTrue":
+        raise UnsupportedError(
+            f"{where}: the scan has a filter or a limit of its own; give them to pageseek instead"
+        )
+    projected = scan.projection()
+    arrow = projected.as_arrow()
+    schema = pa.schema([f.with_type(_plain(f.type)) for f in arrow])
+    mapping = metadata.name_mapping() if metadata is not None else None
+    aliases = {field.field_id: tuple(field.names) for field in mapping or ()}
+    ids = []
+    for field in projected.fields:
+        if getattr(field, "initial_default", None) is not None:
+            raise UnsupportedError(
+                f"{where}: column {field.name!r} has a default for files without it, which is not supported"
+            )
+        ids.append((field.name, field.field_id, aliases.get(field.field_id, ())))
+    names = {number: name for name, number, _ in ids}
+    specs = metadata.specs() if metadata is not None else {}
+    places = iceberg_places(where, getattr(scan, "io", None), options, patience)
+    shared: dict[Partitions, Partitions] = {}
+    sources, folders = [], {}
+    for task in scan.plan_files():
+        file = task.file
+        if task.delete_files:
+            raise UnsupportedError(
+                f"{where}: rows of {file.file_path} are deleted by delete files, which are not supported: "
+                "rewrite its data files (rewrite_data_files)"
+            )
+        if file.file_format.name != "PARQUET":
+            raise UnsupportedError(f"{where}: {file.file_path} is {file.file_format.name}")
+        said: Partitions = ()
+        spec = specs.get(file.spec_id)
+        for place, field in enumerate(spec.fields if spec is not None else ()):
+            name = names.get(field.source_id)
+            if name is None or str(field.transform) != "identity":
+                continue
+            kind = schema.field(name).type
+            if _is_told(kind):
+                said = (*said, (name, _scalar(file.partition[place], kind)))
+                folders[name] = pa.field(name, kind)
+        same = shared.setdefault(said, said)
+        sources.append(places.source(file.file_path, same, encoded=False))
+    return Table(tuple(sources), schema, pa.schema(list(folders.values())), tuple(ids))
+
+
+def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
+    if value is not None and pa.types.is_timestamp(kind):
+        value = int(value)  # microseconds
+    return pa.scalar(value, kind)
+
+
+def _is_told(kind: pa.DataType) -> bool:
+    """Whether the value of a partition is that of its rows, bit by bit; of others it is read from them."""
+    t = pa.types
+    return bool(
+        t.is_integer(kind)
+        or t.is_string(kind)
+        or t.is_date(kind)
+        or t.is_boolean(kind)
+        or t.is_timestamp(kind)
+    )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """A type with 32-bit offsets, as readers give it by default."""
+    t = pa.types
+    if t.is_large_string(kind) or kind == pa.string_view():
+        return pa.string()
+    if t.is_large_binary(kind) or kind == pa.binary_view():
+        return pa.binary()
+    if t.is_struct(kind):
+        return pa.struct([f.with_type(_plain(f.type)) for f in kind])
+    if t.is_map(kind):
+        key, item = (f.with_type(_plain(f.type)) for f in (kind.key_field, kind.item_field))
+        return pa.map_(key, item)
+    if t.is_list(kind) or t.is_large_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    return kind
+
+
+__all__ = ["ColumnId", "Table", "table_of_lake"]

@@ -1,0 +1,147 @@
+"""Many files opened in order: those of distant stores several at a time, before they are asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from itertools import compress
+
+from pageseek.base.report import Report
+from pageseek.base.workers import Crew, Job
+from pageseek.dataset.file_cache import cache
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.io.versions import Doubts
+from pageseek.storage import Begun, Source
+from pageseek.storage.endpoint import IN_FLIGHT
+
+FAR_AHEAD = 64  # files whose ends may be under way, or wait to be looked at
+LIMITED_AHEAD = 8  # the same where a limit may make those behind needless
+ENDS = 64 << 20  # bytes that these ends may take together,
+LEAST_ENDS = 8 << 20  # and may at least, however little the scan and the cache may hold
+
+
+class _Room:
+    """The bytes that ends of files may take before they are looked at, and of these what they do take. Safe for threads."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+        self.usual = (
+            most // IN_FLIGHT
+        )  # of one; of the first, which nobody knows, as many as are asked side by side
+        self.lock = threading.Lock()
+        self._seen = 0
+
+    def learn(self, size: int) -> None:
+        """A file's end took so many bytes: the next may be as long."""
+        self._seen = max(size, self._seen * 9 // 10)
+        self.usual = self._seen
+
+
+class _Share:
+    """What the end of one file takes of that. `due`: it is asked for now, and may take what it needs."""
+
+    def __init__(self, room: _Room) -> None:
+        self._room, self._size, self.due = room, room.usual, False
+        with room.lock:
+            room.held += self._size
+
+    def may_grow(self, size: int) -> bool:
+        """Whether so many bytes may be read of it, which are then counted."""
+        room = self._room
+        with room.lock:
+            more = max(size - self._size, 0)
+            if room.held + more > room.most and not self.due:
+                return False
+            room.held += more
+            self._size += more
+            return True
+
+    def give_back(self) -> None:
+        """It has been looked at."""
+        with self._room.lock:
+            self._room.held -= self._size
+
+
+def opened_in_order(
+    sources: Sequence[Source],
+    report: Report,
+    max_metadata_bytes: int,
+    limited: bool = False,
+    doubts: Doubts | None = None,
+    max_ahead_bytes: int = ENDS,
+) -> Iterator[ParquetFile]:
+    """The files, each opened or found in the cache; closing the iterator leaves the rest. `limited`: the caller may
+    end early. `doubts`: as `cache.open` has them. `max_ahead_bytes`: that what is read ahead may take; the ends of files
+    take no more than that, and than the cache may hold.
+    """
+    waited = [
+        source.far and (doubts is None or not cache.believes(source, max_metadata_bytes))
+        for source in sources
+    ]
+    if len(sources) < 2 or not any(waited):
+        for source in sources:
+            yield cache.open(source, report, max_metadata_bytes, doubts=doubts)
+        return
+    ahead = LIMITED_AHEAD if limited else FAR_AHEAD
+    room = _Room(max(min(ENDS, max_ahead_bytes, cache.max_bytes), LEAST_ENDS))
+    far = list(compress(sources, waited))
+    opened = _waited_for(far, report, max_metadata_bytes, ahead, room)
+    with closing(opened):
+        for source, wait in zip(sources, waited, strict=True):
+            if wait:
+                yield next(opened)
+            else:
+                yield cache.open(source, report, max_metadata_bytes, doubts=doubts)
+
+
+def _waited_for(
+    sources: Sequence[Source], report: Report, max_metadata_bytes: int, ahead: int, room: _Room
+) -> Generator[ParquetFile, None, None]:
+    """The same of distant files, `ahead` at a time, and as many as there is room for."""
+
+    def open_one(source: Source, asked: Begun | None = None) -> tuple[ParquetFile, Report]:
+        part = report.part()
+        return cache.open(source, part, max_metadata_bytes, begun=asked), part
+
+    begun: deque[tuple[Begun, _Share]] = deque()
+    left, behind = iter(sources), len(sources)
+    width = 0  # files whose waits count as one: those that are under way together
+    try:
+        for i, source in enumerate(sources):
+            while (
+                behind and len(begun) < ahead and (not begun or room.held + room.usual <= room.most)
+            ):
+                share = _Share(room)
+                asked = cache.begin(next(left), max_metadata_bytes, share.may_grow)
+                if asked is None:
+                    share.give_back()
+                    behind = 0
+                    break
+                begun.append((asked, share))
+                behind -= 1
+            if not begun:
+                break
+            width = min(len(begun) if behind else max(width, i + len(begun)), ahead)
+            asked, share = begun.popleft()
+            share.due = True
+            file, part = open_one(source, asked)
+            share.give_back()
+            room.learn(file.end_bytes)
+            report.join(part, i % width)
+            yield file
+            del file, asked  # who has it may be done with it while the next is waited for
+        else:
+            return
+    finally:
+        for asked, _ in begun:
+            asked.give_up()
+    with Crew(ahead, ahead, room.most) as crew:  # they wait far more than they compute
+        jobs = (Job(partial(open_one, source), room.usual) for source in sources[i:])
+        for lane, (file, part) in enumerate(crew.in_order(jobs)):
+            room.learn(file.end_bytes)
+            report.join(part, lane % ahead)
+            yield file

@@ -1,0 +1,74 @@
+"""The cache in a file: of each distant file its version and its end. A format of our own, in which nothing is code.
+
+MAGIC, 8 bytes: the length of a list in JSON (of each file its key, version, and the length of its end), the list, the ends,
+and BLAKE2b over all before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import closing
+from typing import Any
+
+from pageseek.base.errors import CorruptFileError
+from pageseek.dataset.file_cache import FileCache
+from pageseek.storage import Known, Version
+from pageseek.storage.atomic_files import Draft
+
+MAGIC = b"pageseek ends 2\n"
+DIGEST = 16
+
+
+def save(cache: FileCache, path: str) -> int:
+    """Write what a cache has of distant files; returns of how many. The file is there whole or not at all."""
+    ends = cache.ends()
+    listed = [
+        [key, known.version.size, known.version.tag, known.version.strong, len(known.tail)]
+        for key, known in ends.items()
+    ]
+    head = json.dumps(listed).encode()
+    parts = [MAGIC, len(head).to_bytes(8, "little"), head, *(known.tail for known in ends.values())]
+    digest = hashlib.blake2b(digest_size=DIGEST)
+    with closing(Draft(os.path.abspath(path), 0o600)) as file:
+        for part in parts:
+            digest.update(part)
+            file.write(part)
+        file.write(digest.digest())
+        file.appear(replace=True)
+    return len(ends)
+
+
+def load(cache: FileCache, path: str) -> int:
+    """Add what `save` has written; returns of how many files."""
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        ends = _parse(data)
+    except (ValueError, TypeError, IndexError) as error:
+        raise CorruptFileError(
+            f"{path}: not a cache that pageseek has saved, or damaged; delete it"
+        ) from error
+    cache.adopt(ends)
+    return len(ends)
+
+
+def _parse(data: bytes) -> dict[str, Known]:
+    body, digest = data[:-DIGEST], data[-DIGEST:]
+    if not body.startswith(MAGIC) or hashlib.blake2b(body, digest_size=DIGEST).digest() != digest:
+        raise ValueError("another file, or damaged")
+    at = len(MAGIC) + 8
+    length = int.from_bytes(body[len(MAGIC) : at], "little")
+    listed: Any = json.loads(body[at : at + length])
+    at += length
+    ends = {}
+    for key, size, tag, strong, n in listed:
+        kinds = isinstance(key, str) and isinstance(tag, str) and isinstance(strong, bool)
+        if not kinds or not isinstance(size, int) or not isinstance(n, int) or not 0 <= n <= size:
+            raise ValueError("an entry")
+        if at + n > len(body):
+            raise ValueError("cut short")
+        ends[key] = Known(Version(size, tag, strong), body[at : at + n])
+        at += n
+    return ends

@@ -1,0 +1,258 @@
+"""The schema of all files of a dataset, and arrays of it from those of one.
+
+Columns are matched by name, at every level of structs. What a file lacks is null in its rows, what its folders say
+is the same in all of them, and what is narrower than in other files is widened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import field
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import dataclass
+from pageseek.dataset.widening import holds, joined_fields, keyed, widened
+from pageseek.predicate import expression as ex
+from pageseek.predicate import pyarrow_filter as arrow
+from pageseek.predicate.literal import Number
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the files of a dataset are read as."""
+
+    folders: pa.Schema = field(default_factory=lambda: pa.schema([]))  # columns of partitions
+    given: pa.Schema | None = None  # all columns that there are; None: those of the files
+    # columns of a filter whose meaning hangs on their types in all files
+    tested: pa.Schema | None = None
+    # of top-level columns: the field ids by which files have them, and their names in files without ids
+    ids: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
+
+
+def top_of(path: Path, names: Iterable[str]) -> str | None:
+    """The column that a path leads into, if there is one: of exactly its first name, or of that up to a dot."""
+    there = set(names)
+    first = path[0]
+    if first in there:
+        return first
+    if len(path) == 1:
+        parts = first.split(".")
+        for n in range(len(parts) - 1, 0, -1):
+            top = ".".join(parts[:n])
+            if top in there:
+                return top
+    return None
+
+
+class Union:
+    """The schema of all files, as they are opened one after the other."""
+
+    def __init__(self, shape: Shape, names: tuple[str, ...] | None) -> None:
+        self._shape, self._names = shape, names
+        self._fields: list[pa.Field] | None = None
+        self._seen: pa.Schema | None = None  # the last one that was joined
+        self._metadata: dict[bytes, bytes] | None = None
+        self.unknown: set[Path] | None = None  # paths that no file so far has had
+
+    def add(self, schema: pa.Schema, absent: Collection[Path], name: str) -> None:
+        """A further file, of this name: what it has of the columns, and has not.
+
+        Raises
+        ------
+        UnsupportedError
+            A column of it and of those before have no type in common.
+        """
+        if self.unknown is None:
+            self.unknown = set(absent)
+        elif self.unknown:
+            self.unknown &= set(absent)
+        if schema is self._seen or (self._seen is not None and schema.equals(self._seen)):
+            return
+        self._seen, theirs = schema, list(schema)
+        if self._fields is None:
+            self._fields, self._metadata = theirs, schema.metadata
+        if self._shape.given is not None:
+            for ours in theirs:
+                given = self._given(ours.name)
+                if not holds(given.type, ours.type):
+                    raise too_narrow(name, given, ours.type)
+        elif theirs is not self._fields:
+            joined = joined_fields(self._fields, theirs)
+            if isinstance(joined, tuple):
+                ours, other = joined
+                raise UnsupportedError(
+                    f"{name}: column {ours.name!r} is {other.type}, in the files before {ours.type}: no type holds "
+                    "the values of both exactly; name the columns to read without it"
+                )
+            self._fields = joined
+
+    def _given(self, name: str) -> pa.Field:
+        assert self._shape.given is not None
+        return self._shape.given.field(name)
+
+    def schema(self) -> pa.Schema:
+        """The columns that were asked for, in that order; those of partitions last, where no order was asked for."""
+        shape, names = self._shape, self._names
+        folders = {f.name: f for f in shape.folders}
+        if shape.given is not None:
+            fields = [f.with_nullable(True) for f in shape.given]
+        else:
+            fields = [*(self._fields or ()), *folders.values()]
+        if names is not None:
+            fields = _asked(fields, names, shape.given is not None)
+        return pa.schema(fields, self._metadata)
+
+
+def _asked(fields: Sequence[pa.Field], names: Sequence[str], narrow: bool) -> list[pa.Field]:
+    """The fields in the order in which they, or what is in them, are named first; `narrow`: as far as they are named."""
+    made: list[pa.Field] = []
+    left = keyed(list(fields))
+    for name in names:
+        exact = next((key for key in left if key[0] == name), None)
+        if exact is not None:
+            made.append(left.pop(exact))
+            continue
+        again = next((f for f in made if f.name == name), None)
+        top = top_of((name,), [key[0] for key in left])
+        if again is not None and not pa.types.is_nested(again.type):
+            made.append(again)
+        elif top is not None:
+            one = left.pop((top, 0))
+            inside = [n[len(top) + 1 :] for n in names if n.startswith(f"{top}.")]
+            made.append(_projected(one, inside) if narrow and top not in names else one)
+    return made
+
+
+def _projected(one: pa.Field, paths: Sequence[str]) -> pa.Field:
+    """A field with what lies at dotted paths in it."""
+    if not pa.types.is_struct(one.type):
+        return one
+    kept = []
+    for child in one.type:
+        inside = [p[len(child.name) + 1 :] for p in paths if p.startswith(f"{child.name}.")]
+        if child.name in paths:
+            kept.append(child)
+        elif inside:
+            kept.append(_projected(child, inside))
+    return one.with_type(pa.struct(kept))
+
+
+def too_narrow(name: str, given: pa.Field, kind: pa.DataType) -> UnsupportedError:
+    return UnsupportedError(
+        f"{name}: column {given.name!r} is {kind}, and {given.type}, which the schema gives it, does not hold "
+        "all its values exactly"
+    )
+
+
+class Filling:
+    """Makes the columns of a dataset from those of one of its files."""
+
+    def __init__(
+        self,
+        target: Sequence[pa.Field],
+        own: Sequence[pa.Field],
+        values: dict[str, pa.Scalar],
+        name: str,
+    ) -> None:
+        self._target, self._name = target, name
+        there = {key: i for i, key in enumerate(keyed(list(own)))}
+        keys = keyed(list(target))
+        self._from = [there.get(key) if key[0] not in values else None for key in keys]
+        self._constants = [values.get(key[0]) for key in keys]
+        self.none = [f.type for f in own] == [f.type for f in target] and self._from == list(
+            range(len(own))
+        )
+
+    def __call__(self, arrays: Sequence[Sequence[pa.Array]], n: int) -> list[list[pa.Array]]:
+        """The columns of n rows."""
+        if self.none:
+            return [list(column) for column in arrays]
+        made: list[list[pa.Array]] = []
+        for field_, at, value in zip(self._target, self._from, self._constants, strict=True):
+            kind = field_.type
+            if at is not None:
+                try:
+                    made.append([widened(array, kind) for array in arrays[at]])
+                except pa.ArrowException as error:
+                    raise UnsupportedError(
+                        f"{self._name}: column {field_.name!r}: a value does not fit {kind}, the type that the files "
+                        f"have in common: {error}"
+                    ) from error
+            elif value is not None and value.is_valid:
+                made.append([_repeated(value, n, kind)])
+            else:
+                made.append([pa.nulls(n, kind)])
+        return made
+
+
+def _repeated(value: pa.Scalar, n: int, kind: pa.DataType) -> pa.Array:
+    return widened(pa.repeat(value, n), kind)
+
+
+def hangs_on_types(condition: ex.Expression) -> bool:
+    """Whether a filter may answer differently for a value in a wider type: pyarrow's arithmetic does, and a number
+    of SQL that is no double, and whose nearest double is an integer.
+    """
+    rest: list[Any] = [condition]
+    while rest:
+        e = rest.pop()
+        if isinstance(e, ex.ArrowFilter):
+            return True
+        if isinstance(e, (ex.And, ex.Or)):
+            rest += e.args
+        elif isinstance(e, (ex.Not, ex.IsTrue)):
+            rest.append(e.arg)
+        elif isinstance(e, ex.AnyElement):
+            rest.append(e.test)
+        elif isinstance(e, ex.Compare):
+            if _is_tricky(e.value):
+                return True
+        elif isinstance(e, ex.IsIn) and isinstance(e.values, tuple):
+            tricky = any(map(_is_tricky, e.values))
+            if tricky:
+                return True
+    return False
+
+
+def _is_tricky(value: Any) -> bool:
+    return isinstance(value, Number) and float(value).is_integer() and float(value) != value
+
+
+def tested_paths(condition: ex.Expression) -> list[Path] | None:
+    """The columns of a filter; None: any."""
+    found: dict[Path, None] = {}
+    rest: list[Any] = [condition]
+    while rest:
+        e = rest.pop()
+        if isinstance(e, ex.ArrowFilter):
+            paths = arrow.fields(arrow.read(e.expression))
+            if not paths:
+                return None
+            found |= dict.fromkeys(paths)
+        elif isinstance(e, (ex.And, ex.Or)):
+            rest += e.args
+        elif isinstance(e, (ex.Not, ex.IsTrue)):
+            rest.append(e.arg)
+        else:
+            for name in ("column", "other"):
+                column = getattr(e, name, None)
+                if column is not None:
+                    found[column.path] = None
+    return list(found)
+
+
+__all__ = [
+    "Filling",
+    "Path",
+    "Shape",
+    "Union",
+    "hangs_on_types",
+    "tested_paths",
+    "too_narrow",
+    "top_of",
+]

@@ -1,0 +1,21 @@
+"""What the bytes of a Parquet file mean.
+
+| file | job | section of the specification |
+|---|---|---|
+| `types` | physical and logical types, and the Arrow types they become | LogicalTypes.md |
+| `schema` | the schema tree and its leaves | parquet.thrift, SchemaElement |
+| `nesting/` | definition and repetition levels of nested fields | README.md, Nested Encoding |
+| `footer` | finds the footer at the end of a file | README.md, File format |
+| `file_footer` | what the footer says: row groups, column chunks, key-value metadata | parquet.thrift, FileMetaData |
+| `parquet_file` | one file with its page index: what `pageseek.open` gives | PageIndex.md |
+| `chunks` | the records of column chunks and pages that the core decodes | parquet.thrift, ColumnMetaData |
+| `writers` | which writers left wrong statistics | |
+| `statistics`, `bounds` | least and greatest values, and whether they can be used | parquet.thrift, Statistics |
+| `page_index` | ColumnIndex and OffsetIndex | PageIndex.md |
+| `page_headers` | page headers, walked where a file has no page index | parquet.thrift, PageHeader |
+| `codecs` | decompression | Compression.md |
+| `columns` | column names to leaves, and the Arrow fields that come out | |
+| `embedded` | the directory of indexes that pageseek attaches | docs/format.md |
+| `checksums` | checksums of attached page indexes and Bloom filters | docs/format.md |
+| `value_list` | the body of an attached list of distinct values | docs/format.md |
+"""

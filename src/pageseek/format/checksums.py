@@ -1,0 +1,52 @@
+"""Checksums of page indexes and Bloom filters that were attached: Parquet has none for them.
+
+The form is that of docs/format.md. That of a page index is its last field, the extension that the format keeps free
+(BinaryProtocolExtensions.md), which other readers pass over; those of a filter follow it. Each says of which chunk it is.
+"""
+
+from __future__ import annotations
+
+from pageseek._core import bloom as core
+from pageseek._core import metadata
+from pageseek.format.embedded import DoubtError, Pointer
+
+FIELD = metadata.SUM_FIELD  # before the checksum: how the field begins, and its UUID
+SUM = 8  # bytes of a checksum
+PIECE = 512  # bytes of a filter that have a checksum
+LARGEST = 1 << 16  # of such a piece that is read
+ALTERED = "its bytes are not those that were attached: the checksum differs"
+GONE = "its bytes are not those that were attached: the checksum that it was attached with is not there"
+
+
+def with_sum(made: bytes, place: int) -> bytes:
+    """A ColumnIndex or OffsetIndex with its checksum. `place`: the first byte of its chunk."""
+    body = made[:-1] + FIELD
+    found: int = core.xxh64(body) ^ place
+    return b"".join((body, found.to_bytes(SUM, "little"), b"\0"))
+
+
+def filter_key(header: memoryview | bytes, place: int) -> int:
+    """What the checksums of all pieces of a filter have in common."""
+    return (core.xxh64(header) ^ place) % (1 << 64)
+
+
+def of_pieces(bits: memoryview | bytes, key: int, piece: int = PIECE) -> bytes:
+    """The checksums of a bitset."""
+    return core.pieces(bits, piece, key)
+
+
+def sums_size(bits: int, piece: int = PIECE) -> int:
+    """Bytes of the checksums of a bitset of so many."""
+    return -(-bits // piece) * SUM
+
+
+def piece_of(entry: Pointer, offset: int, length: int, bits: int) -> int:
+    """The bytes that each checksum of an attached filter is of. `bits`: of its `length` bytes those of the bitset. DoubtError:
+    its entry makes no sense of it.
+    """
+    piece = entry.sums
+    if piece % core.BLOCK or not core.BLOCK <= piece <= LARGEST:
+        raise DoubtError(f"it has checksums of {piece} bytes each, which is not known")
+    if offset + length + sums_size(bits, piece) > entry.offset + entry.length:
+        raise DoubtError("its checksums have no room where the file says that they are")
+    return piece

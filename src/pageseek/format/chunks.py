@@ -1,0 +1,132 @@
+"""Records of the footer and of pages as the core gives them, and what they say by themselves.
+
+Source: parquet.thrift (RowGroup, ColumnChunk, ColumnMetaData, PageHeader).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pageseek._core import metadata as core
+from pageseek.base.errors import (
+    CoreError,
+    CorruptFileError,
+    PageseekError,
+    UnsupportedError,
+    from_core,
+)
+from pageseek.format.schema import Leaf
+from pageseek.format.types import ABSENT, PHYSICAL_NAMES
+
+DICTIONARY_ENCODINGS = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
+CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
+
+RowGroup = NamedTuple("RowGroup", [(name, int) for name in core.ROW_GROUP_FIELDS])  # type: ignore[misc]
+Chunk = NamedTuple("Chunk", [(name, int) for name in core.CHUNK_FIELDS])  # type: ignore[misc]
+PageHeader = NamedTuple("PageHeader", [(name, int) for name in core.PAGE_HEADER_FIELDS])  # type: ignore[misc]
+
+CHUNK = struct.Struct(f"<{len(core.CHUNK_FIELDS)}q")
+_PAGE_HEADER = struct.Struct(f"<{len(core.PAGE_HEADER_FIELDS)}q").unpack
+
+
+def records(kind: Any, data: bytes) -> list[Any]:
+    """The records of one kind that lie one behind the other."""
+    width = len(kind._fields)
+    return [kind._make(values) for values in struct.iter_unpack(f"<{width}q", data)]
+
+
+def chunk_range(chunk: Any) -> tuple[int, int]:
+    """First byte of a column chunk and the byte after its last; the dictionary page belongs to it."""
+    start = chunk.data_page_offset
+    if chunk.dictionary_page_offset != ABSENT and 0 < chunk.dictionary_page_offset < start:
+        start = chunk.dictionary_page_offset
+    return start, start + chunk.total_compressed_size
+
+
+def may_have_dictionary(chunk: Any) -> bool:
+    """Whether a dictionary page may lie before the first data page."""
+    return chunk.dictionary_page_offset != ABSENT or bool(chunk.encodings & DICTIONARY_ENCODINGS)
+
+
+def page_header(data: memoryview, at: int, where: Callable[[], str], base: int) -> Any:
+    """The PageHeader at data[at:]; `base` is the place in the file of data[0]."""
+    try:
+        return PageHeader._make(_PAGE_HEADER(core.page_header(data, at)))
+    except CoreError as error:
+        raise from_core(error, f"{where()}: page header", base) from error
+
+
+def refusal(where: str, leaf: Leaf, chunk: Any, num_rows: int) -> PageseekError:
+    """What is wrong with a chunk that cannot be read, of a row group of so many rows."""
+    if chunk.crypto != ABSENT or not chunk.has_metadata:
+        return UnsupportedError(
+            f"{where}: the column is encrypted, and encrypted columns are not supported"
+        )
+    if chunk.file_path_length not in (ABSENT, 0):
+        return UnsupportedError(f"{where}: the chunk lies in another file, which is not supported")
+    if chunk.type != leaf.element.type:
+        return CorruptFileError(
+            f"{where}: the schema says {_physical_name(leaf.element.type)}, the chunk {_physical_name(chunk.type)}"
+        )
+    if leaf.max_rep == 0 and chunk.num_values != num_rows:
+        return CorruptFileError(f"{where}: {chunk.num_values} values in {num_rows} rows")
+    start, stop = chunk_range(chunk)
+    return CorruptFileError(f"{where}: the chunk at bytes {start} to {stop} lies outside the file")
+
+
+def _physical_name(number: int) -> str:
+    return PHYSICAL_NAMES[number] if 0 <= number < len(PHYSICAL_NAMES) else f"type {number}"
+
+
+def stated_pages(chunk: Any) -> int | None:
+    """How many data pages the footer says a chunk has (parquet.thrift, PageEncodingStats)."""
+    if chunk.encoding_stats != 1:
+        return None
+    return int(chunk.dictionary_data_pages + chunk.other_data_pages)
+
+
+def single_pages(table: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Of records of Chunk, one a row: where the footer says that a chunk has one data page."""
+    stated, coded, others = (
+        table[:, Chunk._fields.index(name)]
+        for name in ("encoding_stats", "dictionary_data_pages", "other_data_pages")
+    )
+    return np.asarray((stated == 1) & (coded + others == 1))
+
+
+class Sound(NamedTuple):
+    """Of chunks: whether each can be read, its first byte, and how many bytes it takes."""
+
+    sound: npt.NDArray[np.bool_]
+    start: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+
+
+def sound_chunks(
+    table: npt.NDArray[np.int64], types: Any, repeated: Any, rows: Any, ends: Any
+) -> Sound:
+    """What FooterFile.placed_chunk says of one, of many: `table` has the fields of Chunk in its last dimension, and the other
+    arguments are for what lies before. `types`, and whether leaves are `repeated`, by the schema; `rows` of the row groups;
+    `ends`: the byte up to which each chunk may reach.
+    """
+
+    def of(name: str) -> npt.NDArray[np.int64]:
+        return np.asarray(table[..., Chunk._fields.index(name)])
+
+    start, other = of("data_page_offset"), of("dictionary_page_offset")
+    start = np.where((other > 0) & (other < start), other, start)
+    path, size = of("file_path_length"), of("total_compressed_size")
+    sound = (
+        (of("crypto") == ABSENT)
+        & (of("has_metadata") != 0)
+        & ((path == ABSENT) | (path == 0))
+        & (of("type") == types)
+        & (repeated | (of("num_values") == rows))
+        & (start >= 4) & (start <= ends) & (size >= 0) & (size <= ends - start)
+    )  # fmt: skip
+    return Sound(sound, start, size)

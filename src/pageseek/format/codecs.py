@@ -1,0 +1,187 @@
+"""Page bodies decompressed: one function a codec, each yielding exactly the bytes that the page declares.
+
+Failures are CoreError, as those of the kernels are, so that the caller adds file, column and page once.
+Source: Compression.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sysconfig
+import threading
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek._core import codecs as core
+from pageseek._core.memory import Block
+from pageseek.base.errors import CORRUPT, LIMIT, UNSUPPORTED, CoreError
+from pageseek.format.chunks import CODECS
+
+Decompress = Callable[[memoryview, int], "pa.Buffer | bytes"]
+
+
+def _corrupt(message: str) -> CoreError:
+    return CoreError(CORRUPT, None, message)
+
+
+def _no_memory(size: int) -> CoreError:
+    return CoreError(LIMIT, None, f"no memory for {size} bytes")
+
+
+@functools.cache
+def _codec(name: str) -> pa.Codec:
+    return pa.Codec(name)
+
+
+# keeps a decompression context, which pyarrow makes anew for every page; but to import it would bring
+# the lock of the interpreter back where there is none
+zstandard: Any = None
+if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+    zstandard = importlib.import_module("zstandard")
+
+
+def _libzstd() -> tuple[int, ...] | None:
+    """Where the functions of the system's libzstd lie, which the core calls by itself; None where it has none.
+
+    Most Linux systems have it, for their package managers. Elsewhere zstandard does the same with a call from Python for
+    each page.
+    """
+    for name in ("libzstd.so.1", "libzstd.1.dylib"):
+        try:
+            ctypes = importlib.import_module("ctypes")  # a Python may have been built without
+            library = ctypes.CDLL(name)
+            version = library.ZSTD_versionNumber()
+            if version >= 10400:
+                found = [ctypes.cast(library[f"ZSTD_{one}"], ctypes.c_void_p) for one in _FUNCTIONS]
+                addresses = [address.value or 0 for address in found]
+                if not 10405 <= version < 10600:  # its parameters may mean something else
+                    addresses[_FUNCTIONS.index("DCtx_setParameter")] = 0
+                return tuple(addresses)
+        except (OSError, AttributeError, ImportError):
+            continue
+    return None
+
+
+_FUNCTIONS = (
+    "createDCtx", "freeDCtx", "DCtx_reset", "decompressDCtx", "decompressStream",
+    "getFrameContentSize", "findFrameCompressedSize", "isError", "DCtx_setParameter",
+)  # fmt: skip
+LIBZSTD = _libzstd()
+core.use_zstd(LIBZSTD)
+
+
+class _Contexts(threading.local):
+    """A context serves one thread at a time."""
+
+    def __init__(self) -> None:
+        made = zstandard.ZstdDecompressor()
+        self.zstd, self.stream = made.decompress, made.stream_reader
+
+
+_contexts = _Contexts() if zstandard else None
+
+
+def _zstd(data: memoryview, size: int) -> pa.Buffer | bytes:
+    if size > data.nbytes * 40_000 + 1024:  # a repeated-byte block of 128 KiB takes four bytes
+        raise _corrupt(f"{data.nbytes} zstd bytes cannot hold {size}")
+    try:
+        if _contexts is not None:
+            try:  # -1: the frame does not say
+                if zstandard.frame_content_size(data) in (size, -1):
+                    made: bytes = _contexts.zstd(data, size, False, False)  # nothing may follow it
+                    if len(made) == size > 0:
+                        return made
+            except zstandard.ZstdError:
+                pass
+        out = _codec("zstd").decompress(data, size)  # several frames, or a fault
+    except MemoryError as error:
+        raise _no_memory(size) from error
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _corrupt(f"zstd: {error}") from error
+    if len(out) != size:
+        raise _corrupt(f"the page declares {size} bytes, zstd holds {len(out)}")
+    return out
+
+
+def _zstd_prefix(data: memoryview, size: int, out: Block) -> None:
+    """Fill `out` with the first bytes of one zstd frame that says it holds `size`, block by block.
+
+    A frame that does not say so could make the decoder hold a window of any size.
+    """
+    if _contexts is None or size > data.nbytes * 40_000 + 1024:
+        raise _corrupt("not to be read in part")
+    try:
+        if zstandard.frame_content_size(data) == size and _contexts.stream(data).readinto(
+            out
+        ) == len(out):
+            return
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise _corrupt(f"zstd: {error}") from error
+    raise _corrupt("zstd ends early")
+
+
+def _gzip(data: memoryview, size: int) -> bytes:
+    parts: list[bytes] = []
+    have = 0
+    rest: bytes | memoryview = data
+    try:
+        while len(rest):  # members may follow one another
+            member = zlib.decompressobj(wbits=47)
+            part = member.decompress(rest, size - have + 1)
+            have += len(part)
+            parts.append(part)
+            if have > size:
+                raise _corrupt(f"gzip holds more than the {size} bytes that the page declares")
+            if not member.eof:
+                raise _corrupt(f"gzip ends after {have} of {size} bytes")
+            rest = member.unused_data
+    except zlib.error as error:
+        raise _corrupt(f"gzip: {error}") from error
+    if have != size:
+        raise _corrupt(f"the page declares {size} bytes, gzip holds {have}")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _brotli(data: memoryview, size: int) -> bytes:
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(data), "brotli") as stream:
+            parts: list[bytes] = []
+            left, step = size + 1, 1 << 20  # what is claimed is not allocated at once
+            while left and (part := stream.read(min(step, left))):
+                parts.append(part)
+                left, step = left - len(part), 2 * step
+    except MemoryError as error:
+        raise _no_memory(size) from error
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _corrupt(f"brotli: {error}") from error
+    out = parts[0] if len(parts) == 1 else b"".join(parts)
+    if len(out) != size:
+        raise _corrupt(f"the page declares {size} bytes, brotli holds {len(out)} or more")
+    return out
+
+
+OWN = ("uncompressed", "snappy", "lz4", "lz4_raw")  # the core decodes these itself
+_BY_NAME: dict[str, Decompress] = {"gzip": _gzip, "brotli": _brotli, "zstd": _zstd}
+ZSTD_BLOCK = 1 << 17  # greatest size of a block (RFC 8878, 3.1.1.2.4): where decoding can stop
+Prefix = Callable[[memoryview, int, Block], None]
+_PREFIX: dict[str, tuple[Prefix | None, int]] = {
+    "zstd": (_zstd_prefix if _contexts is not None else None, ZSTD_BLOCK)
+}
+
+
+def prefix_of(codec: str) -> tuple[Prefix | None, int]:
+    """What decodes the first bytes of a page only, where the codec is not the core's own, and in what steps."""
+    return _PREFIX.get(codec, (None, 1))
+
+
+def decompressor(codec: int) -> tuple[str, Decompress | None]:
+    """The name of a CompressionCodec of parquet.thrift, and its function where it is not the core's own."""
+    name = CODECS[codec] if 0 <= codec < len(CODECS) else str(codec)
+    found = _BY_NAME.get(name)
+    if found is None and name not in OWN:
+        raise CoreError(UNSUPPORTED, None, f"compression codec {name} is not supported")
+    return name, found

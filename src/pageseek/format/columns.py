@@ -1,0 +1,288 @@
+"""Names to columns: what a scan gives out, and which leaves its filter tests.
+
+A name is that of a top-level field, or else a dotted path to something inside one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
+from pageseek.base.records import dataclass
+from pageseek.format.codecs import decompressor
+from pageseek.format.nesting import REPEATED, Node, Rung, project, rungs, select
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.schema import Leaf
+from pageseek.format.types import BOOLEAN, K_BOOL, Form, Options
+
+MAX_TELLERS = 16  # leaves of a group that are compared; it may have thousands
+
+
+class Part(NamedTuple):
+    """A leaf that a column is made of, and how it is decoded; `ladder` is empty for a flat one."""
+
+    leaf: Leaf
+    form: Form
+    ladder: tuple[Rung, ...] = ()
+
+
+@dataclass(slots=True, unsafe_hash=True)  # as Leaf
+class Column:
+    """An output column: a flat leaf, or the tree of a nested field over several. Never changed."""
+
+    name: str
+    parts: tuple[Part, ...]
+    node: Node | None = None
+
+    @property
+    def leaf(self) -> Leaf:
+        """The first of its leaves."""
+        return self.parts[0].leaf
+
+
+# whether a group is there, from the levels of a leaf below it: a boolean that is null where the group is
+PRESENCE = Form((BOOLEAN, 0, K_BOOL, 0, 0, 0, 0), pa.bool_(), pa.bool_())
+
+
+def output(
+    file: ParquetFile, names: tuple[str, ...] | None, options: Options
+) -> tuple[tuple[Column, ...], pa.Schema]:
+    """The columns of these names (all, if None), and their Arrow schema; kept for the next scan."""
+    key = names, options
+    found = file.outputs.get(key)
+    if found is None:
+        columns, fields = [], []
+        for index, paths in _wanted(file, names, options):
+            column, field = _column(file, index, paths, options)
+            columns.append(column)
+            fields.append(field)
+        found = tuple(columns), pa.schema(fields, metadata=file.schema_metadata or None)
+        if len(file.outputs) >= 16:
+            file.outputs.clear()
+        file.outputs[key] = found
+    return found
+
+
+def _wanted(
+    file: ParquetFile, names: tuple[str, ...] | None, options: Options
+) -> list[tuple[int, list[str]]]:
+    """(top-level field, paths into it; none: all of it) for each column, in the order of first mention."""
+    tree = file.schema_tree
+    if names is None:
+        return [(i, []) for i in range(tree.num_fields)]
+    made: list[tuple[int, list[str]]] = []
+    into: dict[int, list[str]] = {}  # fields that are named by paths
+    for name in names:
+        index = tree.path_index(name)
+        if index is None:
+            made.append((tree.field_index(name), []))
+            continue
+        if not select(file.node(index, options), name):
+            raise NoColumnError(
+                f"{file.name}: no column {name!r}: {tree.field(index).name!r} has nothing at that path"
+            )
+        if index not in into:
+            into[index] = []
+            made.append((index, into[index]))
+        into[index].append(name)
+    return made
+
+
+def _column(
+    file: ParquetFile, index: int, paths: Sequence[str], options: Options
+) -> tuple[Column, pa.Field]:
+    tree = file.schema_tree
+    if tree.is_flat(index):
+        leaf, form, field = tree.flat_column(index, options)
+        return Column(leaf.path[0], (Part(leaf, form),)), field
+    node: Node | None = file.node(index, options)
+    assert node is not None
+    if paths:
+        node = project(node, paths)
+        assert node is not None
+    if node.first_leaf == node.stop_leaf:
+        raise UnsupportedError(
+            f"{file.name}: column {node.name!r} has no leaves, so nothing tells its nulls; "
+            "name the columns to read without it: scan(..., columns=[...])"
+        )
+    parts = tuple(_part(node, at) for at in node.leaf_nodes())
+    return Column(node.name, parts, node), node.field
+
+
+def _part(root: Node, at: Node) -> Part:
+    assert at.leaf is not None and at.form is not None
+    ladder = rungs(root, at.leaf.index)
+    return Part(at.leaf, at.form, ladder[:-1] if at.optional else ladder)
+
+
+def _below(file: ParquetFile, root: Node, path: str | tuple[str, ...]) -> Node:
+    """The node at a path below a field, through structs: of names, or dotted, whose names may have dots, too."""
+    if path == ():
+        return root
+    found: list[tuple[str, Node]] = []
+    ways: list[tuple[str, Node, str | tuple[str, ...]]] = [(root.name, root, path)]
+    far = ways[0]  # the way that has least left
+    while ways:
+        shown, node, rest = ways.pop()
+        if len(rest) < len(far[2]):
+            far = shown, node, rest
+        for child in node.children if node.kind == "struct" else ():
+            below = f"{shown}.{child.name}"
+            if child.name == rest or (child.name,) == rest:
+                found.append((below, child))
+            elif isinstance(rest, tuple):
+                if child.name == rest[0]:
+                    ways.append((below, child, rest[1:]))
+            elif rest.startswith(f"{child.name}."):
+                ways.append((below, child, rest[len(child.name) + 1 :]))
+    if len(found) == 1:
+        return found[0][1]
+    if found:
+        raise PredicateError(
+            f"{file.name}: {found[0][0]!r} are {len(found)} fields; name the one that is meant part by part: "
+            'col("a", "b.c")'
+        )
+    shown, node, rest = far
+    if node.kind not in ("struct", "leaf"):
+        raise UnsupportedError(
+            f"{file.name}: {shown!r} is a {node.kind}; write col({shown!r}).any() for a condition on "
+            "some of its elements"
+        )
+    kind = NoColumnError if node.kind == "struct" else PredicateError
+    raise kind(
+        f"{file.name}: {shown!r} has no field {rest if isinstance(rest, str) else rest[0]!r}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the names of a filter stand for in a file."""
+
+    file: ParquetFile
+    options: Options
+
+    def __call__(self, path: tuple[str, ...]) -> tuple[Leaf, Form]:
+        """The leaf that is tested for a path."""
+        return tested(self.file, path, self.options)
+
+    def element(self, path: tuple[str, ...]) -> tuple[Leaf, Form]:
+        """The leaf of the elements at a path through lists."""
+        return element(self.file, path, self.options)
+
+    def whole(
+        self, paths: list[tuple[str, ...]] | None
+    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, Form]], pa.Schema]:
+        """The columns that these paths lie in (all, if None), as far as they are needed, and their leaves."""
+        names: tuple[str, ...] | None = None
+        if paths is not None:
+            names = tuple(dict.fromkeys(self._column(path) for path in paths))
+        columns, schema = output(self.file, names, self.options)
+        leaves = [(part.leaf, part.form) for column in columns for part in column.parts]
+        return columns, leaves, schema
+
+    def _column(self, path: tuple[str, ...]) -> str:
+        """A path as a dotted name, where that names the same; else the field that it begins with."""
+        name, tree = ".".join(path), self.file.schema_tree
+        index = tree.path_index(name) if len(path) > 1 else None
+        plain = not any("." in part for part in path)
+        return name if plain and index is not None else path[0]
+
+
+def element(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, Form]:
+    """The only leaf at a path through structs and lists: of a list, that of its elements."""
+    tree = file.schema_tree
+    index = tree.path_index(path[0]) if len(path) == 1 else None
+    if index is None:
+        index = tree.field_index(path[0])
+    root = file.node(index, options)
+    found = [
+        node
+        for node in root.leaf_nodes()
+        if node.leaf is not None and node.first_leaf in select(root, ".".join(path))
+    ]
+    if len(found) == 1 and found[0].leaf is not None and found[0].form is not None:
+        return found[0].leaf, found[0].form
+    name = ".".join(path)
+    if not found:
+        raise NoColumnError(f"{file.name}: {root.name!r} has nothing at the path {name!r}")
+    shown = ", ".join(node.leaf.name for node in found[:8] if node.leaf is not None)
+    raise PredicateError(
+        f"{file.name}: the elements of {name!r} have {len(found)} leaves; name one: {shown}"
+    )
+
+
+def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, Form]:
+    """The leaf at a path of a filter, through structs. Of a group, a leaf that tells whether it is null."""
+    tree = file.schema_tree
+    index = tree.path_index(path[0]) if len(path) == 1 else None
+    dotted = index is not None
+    if index is None:
+        index = tree.field_index(path[0])
+    if len(path) == 1 and not dotted and tree.is_flat(index):
+        leaf = tree.leaf(tree.first_leaf(index))
+        return leaf, tree.form(leaf, options)
+    root = file.node(index, options)
+    node = _below(file, root, path[0][len(root.name) + 1 :] if dotted else path[1:])
+    if node.leaf is not None:
+        assert node.form is not None
+        return node.leaf, node.form
+    if node.first_leaf == node.stop_leaf:
+        raise UnsupportedError(
+            f"{file.name}: {'.'.join(path)!r} has no leaves, so nothing tells its nulls"
+        )
+    first = next(node.leaves())
+    rung = -1  # the last that may be null, down to the group itself
+    for i, (kind, level, _) in enumerate(rungs(root, first.index)):
+        if level > node.def_level or kind == REPEATED:
+            break
+        rung = i
+    siblings = node.stop_leaf - node.first_leaf
+    return replace(first, rung=rung, group=True, siblings=siblings), PRESENCE
+
+
+def teller(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collection[int]) -> Leaf:
+    """What to read for a leaf of a filter: itself, or of a group the leaf with the fewest bytes in this row group.
+
+    Any leaf below a group tells whether it is null. `payload`: of equal ones, leaves that are read anyway come first.
+    """
+    if not leaf.group or leaf.siblings == 1:
+        return leaf
+    costs: list[tuple[int, bool, int]] = []
+    below = range(leaf.index, leaf.index + leaf.siblings)
+    for index in (
+        leaf.index,
+        *islice((i for i in below if i in payload), MAX_TELLERS),
+        *below[1:MAX_TELLERS],
+    ):
+        try:
+            chunk = file.chunk(row_group, file.schema_tree.leaf(index))
+            decompressor(chunk.codec)
+        except PageseekError:  # who reads that column will hear of it
+            continue
+        costs.append((chunk.total_compressed_size, index not in payload, index))
+    best = min(costs, default=(0, False, leaf.index))[2]
+    if best == leaf.index:
+        return leaf
+    return replace(file.schema_tree.leaf(best), rung=leaf.rung, group=True)
+
+
+def levels_of(file: ParquetFile, leaf: Leaf, options: Options) -> Part | None:
+    """A leaf that stands for itself: is it null? Only its levels are read. None where it repeats, or never is null."""
+    if leaf.group or leaf.max_rep or not leaf.max_def:
+        return None
+    ladder = rungs(file.node(leaf.top, options), leaf.index)
+    return Part(replace(leaf, group=True, rung=len(ladder) - 1), PRESENCE, ladder)
+
+
+def part_of(file: ParquetFile, leaf: Leaf, form: Form, options: Options) -> Part:
+    """How a leaf of a filter is decoded."""
+    if leaf.flat and not leaf.group:
+        return Part(leaf, form)
+    root = file.node(leaf.top, options)
+    at = next(node for node in root.leaf_nodes() if node.first_leaf == leaf.index)
+    return _part(root, at)._replace(leaf=leaf, form=form)

@@ -1,0 +1,567 @@
+"""One file as its footer has it: schema, row groups, column chunks and their statistics, parsed as they are touched.
+
+Sources: parquet.thrift (FileMetaData, RowGroup, ColumnChunk, Statistics).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pageseek._core import metadata as core
+from pageseek._core import rows
+from pageseek.base.errors import CoreError, CorruptFileError, PageseekError, from_core, placed
+from pageseek.base.limits import DEFAULT
+from pageseek.base.report import Report
+from pageseek.format.bounds import Bounds, ChunkValues, believed, states_values
+from pageseek.format.chunks import (
+    CHUNK,
+    Chunk,
+    RowGroup,
+    chunk_range,
+    records,
+    refusal,
+    single_pages,
+    sound_chunks,
+    stated_pages,
+)
+from pageseek.format.footer import read_footer
+from pageseek.format.nesting import Node, build
+from pageseek.format.page_index import int64s
+from pageseek.format.schema import Leaf, Schema, lazy
+from pageseek.format.statistics import stated_bounds, zone_figures
+from pageseek.format.types import ABSENT, FLOAT_KINDS, Form, Options
+from pageseek.format.writers import Writer, writer_of
+from pageseek.storage import RemoteStore, Source, Store
+
+MANY = 8  # row groups, from which a leaf's chunks are looked at together
+OBJECTS = 8 << 10  # bytes, about, of the objects of a file of which nothing is parsed yet
+
+
+def _key_values(footer: memoryview, pairs: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+    for key, key_length, value, length in struct.iter_unpack("<4q", pairs):
+        yield (
+            bytes(footer[key : key + key_length]),
+            None if value == ABSENT else bytes(footer[value : value + length]),
+        )
+
+
+def _key_value(footer: memoryview, pairs: bytes, wanted: bytes) -> bytes | None:
+    return next((value for key, value in _key_values(footer, pairs) if key == wanted), None)
+
+
+class FooterFile:
+    """One file of one version as its footer has it: schema, row groups, column chunks and their statistics."""
+
+    def __init__(
+        self,
+        source: Source,
+        store: Store,
+        report: Report | None = None,
+        max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+        tail: bytes | memoryview | None = None,
+    ) -> None:
+        self.source = source
+        self.max_metadata_bytes = max_metadata_bytes
+        self.store = store
+        self.name = store.name
+        report = report or Report()
+        try:
+            self._footer, self._tail = read_footer(store, report, max_metadata_bytes, tail)
+            try:
+                parsed = core.footer(self._footer, max_arena=max_metadata_bytes)
+            except CoreError as error:
+                raise from_core(error, f"{self.name}: footer", self.footer_start) from error
+        except PageseekError:
+            store.check()  # what was read may be of another version
+            raise
+        if store.version.strong:  # to ask costs nothing there
+            store.check()
+        (
+            _,
+            self.num_rows,
+            self._created_by,
+            encryption,
+            elements,
+            self.num_leaves,
+            groups,
+            at,
+            pairs,
+            self._stated_orders,
+        ) = parsed
+        self.is_encrypted = encryption is not None and encryption != ABSENT
+        if self.is_encrypted:
+            report.note(f"{self.name}: some columns are encrypted")
+        self._groups = groups
+        self.group_rows = (
+            memoryview(groups)
+            .cast("q")[RowGroup._fields.index("num_rows") :: len(RowGroup._fields)]
+            .tolist()
+        )
+        if self.group_rows and min(self.group_rows) < 0:
+            i, n = next((i, n) for i, n in enumerate(self.group_rows) if n < 0)
+            raise CorruptFileError(f"{self.name}: row group {i} has {n} rows")
+        if self.num_rows != sum(self.group_rows):
+            report.note(
+                f"{self.name}: the footer counts {self.num_rows} rows, its row groups another number"
+            )
+            self.num_rows = sum(self.group_rows)
+        self._chunk_at = memoryview(at).cast("Q")  # row group by row group
+        self._pairs = pairs
+        self._orders = memoryview(self._stated_orders).cast("q")
+        if len(self._orders) != self.num_leaves:  # of which leaves are they?
+            self._orders = self._orders[:0]
+        self._chunk_tables: dict[int, bytes] = {}
+        self._chunks: dict[tuple[int, int], Any] = {}
+        self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
+        self._single: dict[int, bytes] = {}  # of a leaf: of which groups it has one page
+        self._parsed = 0  # bytes of indexes and tables that were added since
+        self._nodes: dict[tuple[int, Options], Node] = {}
+        self.outputs: dict[Any, Any] = {}  # of columns.output
+        self._group_bounds: dict[tuple[int, Options], Bounds | None] = {}
+        self._keep_end()
+        find = functools.partial(_key_value, self._footer, self._pairs)  # a method would be a cycle
+        self.schema_tree = Schema(elements, self.num_leaves, self._footer, find, self.name)
+
+    @lazy
+    def columns_key(self) -> tuple[bytes, bytes, bytes | None]:
+        """Equal for files whose columns are the same, to the last byte that says something of them."""
+        elements, names = self.schema_tree.elements, self.schema_tree.names_end
+        stored = _key_value(self._footer, self._pairs, b"ARROW:schema")
+        return elements, bytes(self._footer[:names]), stored
+
+    @lazy
+    def likeness(self) -> tuple[bytes, bytes, bytes, bytes | None]:
+        """What files have in common whose columns, as Parquet has them, and writer are the same, for `core.footers`."""
+        elements, names, _ = self.columns_key
+        writer = None
+        if self._created_by is not None:
+            offset, length = self._created_by
+            writer = bytes(self._footer[offset : offset + length])
+        return names, elements, self._stated_orders, writer
+
+    @property
+    def orders(self) -> memoryview:
+        """The ColumnOrder of each leaf, as field ids of that union; none where the footer has not one for each."""
+        return self._orders
+
+    def adopt_columns(self, other: Schema) -> None:
+        """Take over what was made of the same columns of another file."""
+        self.schema_tree = other.of(self.name)
+
+    # -- opening ------------------------------------------------------------------------------
+
+    @property
+    def footer_start(self) -> int:
+        """Where the footer begins: whatever else the file has lies before."""
+        return self.store.size - 8 - self._footer.nbytes
+
+    @property
+    def footer(self) -> memoryview:
+        """FileMetaData, and what may lie behind it."""
+        return self._footer
+
+    @property
+    def has_orders(self) -> bool:
+        """Whether the footer has column_orders, of however many leaves."""
+        return bool(self._stated_orders)
+
+    @property
+    def tail(self) -> memoryview:
+        """The last bytes of the file, read at open."""
+        return self._tail
+
+    def _keep_end(self) -> None:
+        """Of a distant file: tell how long a tail others in its folder need, and keep no more of its own, unless that
+        is the whole file.
+        """
+        if not isinstance(self.store, RemoteStore):
+            return
+        size, start = self.store.size, min(self._index_start(), self.footer_start)
+        self.store.learn_tail(size - start)
+        begins = size - self._tail.nbytes
+        if 0 < begins < start and 2 * (size - start) < self._tail.nbytes:
+            self._tail = memoryview(bytes(self._tail[start - begins :]))
+            if size - self._tail.nbytes <= self.footer_start:
+                at = self._tail.nbytes - 8 - self._footer.nbytes
+                self._footer = self._tail[at : at + self._footer.nbytes]
+
+    def _index_start(self) -> int:
+        """Where the page index begins, if it lies as writers lay it: before the footer, that of the first chunk first."""
+        if not self.group_rows or not self.num_leaves:
+            return self.store.size
+        try:
+            chunk: Any = Chunk._make(
+                CHUNK.unpack(core.chunks(self._footer, bytes(self._chunk_at[:1])))
+            )
+        except CoreError:  # who needs the chunk will say so
+            return self.store.size
+        places = [chunk.column_index_offset, chunk.offset_index_offset]
+        return min((at for at in places if at != ABSENT and at >= 4), default=self.store.size)
+
+    @property
+    def end(self) -> bytes:
+        """The last bytes, as far as they hold footer and page index, for `Known`."""
+        start = min(self._index_start(), self.footer_start)
+        begins = self.store.size - self._tail.nbytes
+        if begins <= self.footer_start:
+            return bytes(self._tail[max(start - begins, 0) :])
+        return b"".join((self._footer, self._footer.nbytes.to_bytes(4, "little"), b"PAR1"))
+
+    @property
+    def end_bytes(self) -> int:
+        """Bytes that were read of the end to open it."""
+        within = self._tail.nbytes > self._footer.nbytes + 8
+        return self._tail.nbytes + (0 if within else self._footer.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """About the memory that is held by what was read, and parsed."""
+        return (
+            OBJECTS
+            + self._tail.nbytes
+            + self._footer.nbytes
+            + len(self._chunk_at) * 8
+            + self._parsed
+        )
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {self.num_rows:,} rows, {self.num_row_groups} row groups, {self.num_leaves} leaves>"
+
+    # -- footer -------------------------------------------------------------------------------
+
+    @property
+    def num_row_groups(self) -> int:
+        return len(self.group_rows)
+
+    def first_row(self, row_group: int) -> int:
+        """The number in the file of the first row of a row group."""
+        return self._first_rows[row_group]
+
+    @lazy
+    def _first_rows(self) -> list[int]:
+        return list(itertools.accumulate(self.group_rows, initial=0))
+
+    @lazy
+    def row_groups(self) -> list[Any]:
+        """The row groups as the footer has them, records of RowGroup."""
+        return records(RowGroup, self._groups)
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """Primitive columns, in file order."""
+        return self.schema_tree.leaves
+
+    @lazy
+    def created_by(self) -> str | None:
+        """The writer's name, where the footer has one."""
+        if self._created_by is None:
+            return None
+        offset, length = self._created_by
+        return bytes(self._footer[offset : offset + length]).decode("utf-8", "replace")
+
+    @lazy
+    def lsb_levels(self) -> bool:
+        """Whether the writer packed BIT_PACKED levels from the low bit."""
+        return "impala" in (self.created_by or "").lower()
+
+    @lazy
+    def always_compressed(self) -> bool:
+        """Whether the writer compressed V2 pages and said that it had not (ARROW-10353)."""
+        return (self.created_by or "").startswith("parquet-cpp version ")
+
+    @lazy
+    def key_value_metadata(self) -> Mapping[bytes, bytes | None]:
+        """The footer's key-value pairs; of equal keys the first."""
+        pairs: dict[bytes, bytes | None] = {}
+        for key, value in _key_values(self._footer, self._pairs):
+            pairs.setdefault(key, value)
+        return pairs
+
+    def node(self, index: int, options: Options) -> Node:
+        """A top-level field as the tree that Arrow makes of it."""
+        key = index, options
+        found = self._nodes.get(key)
+        if found is None:
+            tree = self.schema_tree
+            found = build(tree, index, options, tree.stored_field(index))
+            self._nodes[key] = found
+        return found
+
+    def form(self, leaf: Leaf, options: Options) -> Form:
+        """How a leaf is decoded."""
+        if leaf.flat:
+            return self.schema_tree.form(leaf, options)
+        root = self.node(leaf.top, options)
+        node = next(n for n in root.leaf_nodes() if n.first_leaf == leaf.index)
+        assert node.form is not None
+        return node.form
+
+    @lazy
+    def schema_metadata(self) -> dict[bytes, bytes]:
+        """The key-value pairs that belong to the Arrow schema."""
+        return {k: v or b"" for k, v in self.key_value_metadata.items() if k != b"ARROW:schema"}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the file, as read with default options."""
+        tree, options = self.schema_tree, Options()
+        fields = [
+            tree.flat_column(i, options)[2] if tree.is_flat(i) else self.node(i, options).field
+            for i in range(tree.num_fields)
+        ]
+        return pa.schema(fields, metadata=self.schema_metadata or None)
+
+    # -- column chunks -------------------------------------------------------------------------
+
+    def chunks(self, leaf: Leaf) -> list[Any]:
+        """The column chunks of a leaf, one a row group."""
+        return records(Chunk, self.chunk_table(leaf))
+
+    def chunk_table(self, leaf: Leaf) -> bytes:
+        """The column chunks of a leaf as the core has them, a record for each row group."""
+        found = self._chunk_tables.get(leaf.index)
+        if found is None:
+            at = self._chunk_at[leaf.index :: self.num_leaves]
+            found = self._chunk_tables[leaf.index] = self._read_chunks(at, leaf)
+        return found
+
+    def stated_chunks(self, leaf: Leaf) -> bytes:
+        """The same as the footer states them, even where that is known to be wrong."""
+        try:
+            return core.chunks(self._footer, bytes(self._chunk_at[leaf.index :: self.num_leaves]))
+        except CoreError as error:
+            raise from_core(error, f"{self.name}: column {leaf.name!r}: chunk metadata") from error
+
+    def _chunk(self, row_group: int, leaf: Leaf) -> Any:
+        """One column chunk, as the footer has it."""
+        found = self._chunks.get((row_group, leaf.index))
+        if found is None:
+            table = self._chunk_tables.get(leaf.index)
+            if table is None:  # a lookup needs one row group of many
+                at = row_group * self.num_leaves + leaf.index
+                found = Chunk._make(
+                    CHUNK.unpack(self._read_chunks(self._chunk_at[at : at + 1], leaf))
+                )
+            else:
+                found = Chunk._make(CHUNK.unpack_from(table, row_group * CHUNK.size))
+            self._chunks[row_group, leaf.index] = found
+        return found
+
+    def load_chunks(self, row_group: int, leaves: Sequence[Leaf]) -> None:
+        """The column chunks of several leaves at once, to be at hand."""
+        missing = [leaf for leaf in leaves if (row_group, leaf.index) not in self._chunks]
+        if len(missing) < 2:
+            return
+        group = row_group * self.num_leaves
+        at = b"".join(
+            [self._chunk_at[group + leaf.index : group + leaf.index + 1] for leaf in missing]
+        )
+        try:
+            data = self._read_chunks(at)
+        except CoreError:
+            return  # one by one, they say which it is
+        for leaf, chunk in zip(missing, records(Chunk, data), strict=True):
+            self._chunks[row_group, leaf.index] = chunk
+
+    def _read_chunks(self, at: bytes | memoryview, leaf: Leaf | None = None) -> bytes:
+        try:
+            data = core.chunks(self._footer, bytes(at))
+        except CoreError as error:
+            if leaf is None:
+                raise
+            base = self.store.size - 8 - self._footer.nbytes
+            raise from_core(
+                error, f"{self.name}: column {leaf.name!r}: chunk metadata", base
+            ) from error
+        self._parsed += 4 * len(data)  # most become objects
+        return self._corrected(data) if self.understates_chunks else data
+
+    def _corrected(self, data: bytes) -> bytes:
+        """Chunks that reach beyond the size that the footer states, as far as they may."""
+        table = int64s(data).reshape(-1, len(Chunk._fields)).copy()
+        end = self.store.size - 8 - self._footer.nbytes
+        starts = np.array([chunk_range(chunk)[0] for chunk in records(Chunk, data)])
+        size = table[:, Chunk._fields.index("total_compressed_size")]
+        size[:] = np.minimum(size + 100, end - starts)
+        return table.tobytes()
+
+    @lazy
+    def understates_chunks(self) -> bool:
+        """Whether the writer left the dictionary page's header out of total_compressed_size (PARQUET-816)."""
+        return (self.created_by or "").startswith("parquet-mr ") and self.writer.understates_chunks
+
+    def chunk(self, row_group: int, leaf: Leaf) -> Any:
+        """One column chunk, checked: readable, in this file, inside it."""
+        return self.placed_chunk(row_group, leaf)[0]
+
+    def placed_chunk(self, row_group: int, leaf: Leaf) -> tuple[Any, int, int]:
+        """The same with its first byte, and the byte after its last."""
+        found = self._checked.get((row_group, leaf.index))
+        if found is not None:
+            return found
+        chunk = self._chunk(row_group, leaf)
+        start, stop = chunk_range(chunk)
+        if (
+            chunk.crypto != ABSENT
+            or not chunk.has_metadata
+            or chunk.file_path_length not in (ABSENT, 0)
+            or chunk.type != leaf.element.type
+            or (leaf.max_rep == 0 and chunk.num_values != self.group_rows[row_group])
+            or not 4 <= start <= stop <= self.store.size
+        ):
+            where = f"{self.name}: column {leaf.name!r}, row group {row_group}"
+            raise refusal(where, leaf, chunk, self.group_rows[row_group])
+        made = self._checked[row_group, leaf.index] = chunk, start, stop
+        return made
+
+    def figures(self, leaf: Leaf) -> npt.NDArray[np.int64]:
+        """The column chunks of a leaf, a row each, with the fields of Chunk."""
+        return int64s(self.chunk_table(leaf)).reshape(-1, len(Chunk._fields))
+
+    def lie_before(self, leaf: Leaf, end: int) -> bool:
+        """Whether all chunks of a leaf that have rows can be read, and end before some byte."""
+        rows = np.array(self.group_rows, np.int64)
+        found = sound_chunks(self.figures(leaf), leaf.element.type, leaf.max_rep > 0, rows, end)
+        return bool((found.sound | (rows == 0)).all())
+
+    def has_one_page(self, row_group: int, leaf: Leaf) -> bool:
+        """Whether the footer says that a chunk has a single data page: there is none to leave out."""
+        known = self._single.get(leaf.index)
+        if known is not None:
+            return known[row_group] != 0
+        try:
+            chunk = self.chunk(row_group, leaf)
+        except PageseekError:  # who reads it will hear of it
+            return False
+        return stated_pages(chunk) == 1
+
+    def have_one_page(self, row_groups: Sequence[int], leaf: Leaf) -> bool:
+        """The same of all chunks of a leaf in these row groups."""
+        if len(row_groups) >= MANY and leaf.index not in self._single:
+            try:
+                self._single[leaf.index] = single_pages(self.figures(leaf)).tobytes()
+            except CorruptFileError:
+                return False
+        return all(self.has_one_page(group, leaf) for group in row_groups)
+
+    # -- statistics of row groups ---------------------------------------------------------------
+
+    def group_zones(self, leaf: Leaf, options: Options) -> rows.Zones | None:
+        """The statistics of a leaf's chunks as zones to probe, one a row group; None without any."""
+        found = self._bounds_of_groups(leaf, options)
+        return None if found is None else found.zones
+
+    def _bounds_of_groups(self, leaf: Leaf, options: Options) -> Bounds | None:
+        key = leaf.index, options
+        if key not in self._group_bounds:
+            self._group_bounds[key] = self._make_bounds(leaf, self.form(leaf, options))
+        return self._group_bounds[key]
+
+    def _make_bounds(self, leaf: Leaf, form: Form) -> Bounds | None:
+        bounds, counts = self.believed(leaf)
+        if not bounds or form.is_null:
+            return None
+        table, writer = self.chunk_table(leaf), self.writer
+        found = zone_figures(table, self._footer, leaf, form, self._orders, writer, counts)
+        return None if found is None else self._bounds(leaf, form, *found)
+
+    def chunk_values(
+        self, row_group: int, leaf: Leaf | str, options: Options | None = None
+    ) -> ChunkValues:
+        """What the statistics of one column chunk say, as far as they can be believed (parquet.thrift, Statistics)."""
+        leaf, options = self._resolve(leaf), options or Options()
+        chunk = self._chunk(row_group, leaf)
+        found = self._bounds_of_groups(leaf, options)
+        form, total = self.form(leaf, options), chunk.num_values
+        nulls = self.null_count(row_group, leaf)
+        nans: int | None = 0
+        if form.kind in FLOAT_KINDS:
+            nans = chunk.statistics_nan_count
+            nans = nans if found is not None and 0 <= nans <= total else None
+        pair = None if found is None else found.pair(row_group)
+        numbers = None if nulls is None or nans is None else total - nulls - nans
+        if (numbers is not None and numbers < 0) or (
+            pair is not None and (numbers == 0 or nulls == total)
+        ):
+            return ChunkValues()  # they contradict each other
+        if pair is None:
+            return ChunkValues(null_count=nulls, nan_count=nans)
+        lower, upper = pair
+        unsaid = ABSENT if states_values(leaf, form) else None
+        return ChunkValues(
+            lower,
+            upper,
+            lower if chunk.statistics_is_min_exact in (1, unsaid) else None,
+            upper if chunk.statistics_is_max_exact in (1, unsaid) else None,
+            nulls,
+            nans,
+        )
+
+    def null_count(self, row_group: int, leaf: Leaf) -> int | None:
+        """The nulls of a column chunk, those of empty lists among them; None where they are not known."""
+        if leaf.max_def == 0:
+            return 0
+        chunk = self._chunk(row_group, leaf)
+        count: int = chunk.statistics_null_count
+        told = chunk.statistics_present == 1 and self.believed(leaf)[1]
+        return count if told and 0 <= count <= chunk.num_values else None
+
+    @lazy
+    def writer(self) -> Writer:
+        """Who wrote the file."""
+        return writer_of(self.created_by)
+
+    def believed(self, leaf: Leaf) -> tuple[bool, bool]:
+        """Whether bounds, and counts of nulls, are those of the data (bounds.py)."""
+        stored = self.schema_tree.stored_field(leaf.top) if self._arrow_version else None
+        return believed(leaf, self._arrow_version, stored)
+
+    @property
+    def _arrow_version(self) -> int | None:
+        """The major version of Arrow C++, where that wrote the file."""
+        return self.writer.arrow
+
+    def _chunk_bounds(self, leaf: Leaf, form: Form) -> tuple[bytes, bytes, bytes] | None:
+        """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""
+        table = self.chunk_table(leaf)
+        return stated_bounds(table, self._footer, leaf, form, self._orders, self.writer)
+
+    def _bounds(
+        self, leaf: Leaf, form: Form, places: bytes, nulls: bytes | None, nans: bytes | None
+    ) -> Bounds:
+        n = self.num_row_groups
+        counts = struct.pack(f"{n}q", *self.group_rows)
+        with placed(f"{self.name}: column {leaf.name!r}: statistics"):
+            return Bounds(form, self._footer, places, n, None, nulls, nans, counts, 0)
+
+    def statistics(self, leaf: Leaf | str) -> tuple[pa.Array, pa.Array]:
+        """The least and greatest value of a column in each row group, as the Parquet schema types them;
+        null where nothing can be trusted.
+        """
+        leaf = self._resolve(leaf)
+        form = self.schema_tree.parquet_form(leaf)
+        places = (
+            self._chunk_bounds(leaf, form) or (struct.pack("<q", ABSENT) * 4 * self.num_row_groups,)
+        )[0]
+        found = self._bounds(leaf, form, places, None, None)
+        return found.lower, found.upper
+
+    def _resolve(self, leaf: Leaf | str) -> Leaf:
+        return leaf if isinstance(leaf, Leaf) else self.schema_tree.find(leaf)

@@ -1,0 +1,83 @@
+"""The end of a file: its footer, found by the length behind it (README.md of the format, "File format")."""
+
+from __future__ import annotations
+
+from pageseek.base.errors import CorruptFileError, LimitError, UnsupportedError
+from pageseek.base.report import Report
+from pageseek.io.fetch import Fetcher
+from pageseek.storage import RemoteStore, Store
+from pageseek.storage.store import Buffer
+
+TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
+NEAR = 1e-4  # seconds of latency below which a second read is cheaper than bytes that may be for nothing
+
+
+def read_footer(
+    store: Store, report: Report, max_metadata_bytes: int, known: bytes | memoryview | None = None
+) -> tuple[memoryview, memoryview]:
+    """The footer, and the last bytes of the file that were read for it. `known`: such bytes, where they are at hand."""
+    size = store.size
+    fetcher = Fetcher(store, report)
+    if size < 12:
+        raise CorruptFileError(f"{store.name}: {size} bytes are too few for a Parquet file")
+    tail = memoryview(known) if known is not None and len(known) >= 12 else _brought(store, report)
+    guess = TAIL
+    if tail is None:
+        guess = min(size, _worth(store))
+        (tail,) = fetcher.read([(size - guess, guess)], "metadata")
+    magic = bytes(tail[-4:])
+    if magic == b"PARE":
+        raise UnsupportedError(
+            f"{store.name}: the footer is encrypted, and encrypted files are not supported"
+        )
+    if magic != b"PAR1":
+        raise CorruptFileError(
+            f"{store.name}: ends in {magic!r}, not in b'PAR1': not a Parquet file, or cut short"
+        )
+    length = int.from_bytes(tail[-8:-4], "little")
+    if length > size - 12:
+        raise CorruptFileError(
+            f"{store.name}: the footer claims {length} bytes, the file has {size}"
+        )
+    if length > max_metadata_bytes:
+        raise LimitError(
+            f"{store.name}: the footer has {length} bytes, beyond the limit of "
+            f"{max_metadata_bytes}; raise it with max_metadata_bytes"
+        )
+    if length + 8 <= tail.nbytes:
+        return tail[tail.nbytes - 8 - length : tail.nbytes - 8], tail
+    if guess < TAIL:
+        (tail,) = fetcher.read([(size - 8 - length, length + 8)], "metadata")
+        return tail[:length], tail
+    (footer,) = fetcher.read([(size - 8 - length, length)], "metadata")
+    return footer, tail
+
+
+def needed(tail: Buffer, size: int, limit: int) -> int:
+    """How many of the last bytes of a file hold its footer, by some of them; none where that cannot be one."""
+    end = bytes(memoryview(tail)[-8:])
+    length = int.from_bytes(end[:4], "little")
+    return length + 8 if end[4:] == b"PAR1" and length <= min(size - 12, limit) else 0
+
+
+def _worth(store: Store) -> int:
+    """How many of the last bytes to read at first."""
+    if isinstance(store, RemoteStore):
+        return store.tail_bytes
+    return 8 if store.latency < NEAR else TAIL
+
+
+def _brought(store: Store, report: Report) -> memoryview | None:
+    """The last bytes, where to open a distant store has brought them, which counts as reading them here."""
+    if not isinstance(store, RemoteStore):
+        return None
+    tail, store.tail = store.tail, None
+    report.requests += store.requests
+    report.waves += store.requests
+    store.requests = 0
+    report.retried(*store.retries.take())
+    if tail is None or tail.nbytes < 12:
+        return None
+    if not store.renewed:
+        report.bytes["metadata"] += tail.nbytes
+    return tail

@@ -1,0 +1,140 @@
+"""Pages of files without a page index: their headers say where they are, how many rows they have and, where the
+writer left statistics in them (parquet.thrift, DataPageHeader), between which bounds their values lie.
+
+A chunk is walked from header to header, with one small read each; that is little against decoding it, where the
+store is near and the pages are many. What was found is kept with the file, as a page index would be.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from pageseek._core import metadata as core
+from pageseek.base.errors import CoreError, CorruptFileError, PageseekError
+from pageseek.format.chunks import Chunk, PageHeader, page_header
+from pageseek.format.page_index import OffsetIndex
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.schema import Leaf
+from pageseek.format.types import ABSENT
+from pageseek.io.range_requests import Wanted
+
+DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
+WINDOW = 160  # bytes that most headers lie in, those with statistics of numbers too
+LARGEST = 1 << 20  # bytes of a header that is looked at
+FEWEST = 4  # pages from which a chunk is worth being walked
+PAGE_SECONDS = 20e-6  # of the reader itself for one header
+DECODED = 500e6  # compressed bytes that are decoded in a second, about
+USUAL_PAGE = 1 << 20  # bytes of a page, decompressed, where nothing tells
+
+_STATISTICS = len(Chunk._fields) - Chunk._fields.index("statistics_present")
+_BEFORE = struct.pack(
+    f"<{len(Chunk._fields) - _STATISTICS}q", *[ABSENT] * (len(Chunk._fields) - _STATISTICS)
+)
+_SAID = [
+    PageHeader._fields.index(f"statistics_{name}")
+    for name in ("null_count", "max_offset", "min_offset", "max_value_offset", "min_value_offset")
+]
+_PLACES = [PageHeader._fields.index(f"statistics_{name}_offset") for name in ("max", "min", "max_value", "min_value")]  # fmt: skip
+
+
+def walking_bytes(file: ParquetFile, row_group: int, leaf: Leaf, part: float) -> int | None:
+    """About the bytes read to find the pages of a chunk; None where that is not likely to spare more than it costs.
+
+    `part`: the share of its rows that may be spared.
+    """
+    if leaf.max_rep or leaf.group or file.cached_offset_index(row_group, leaf)[1] is not None:
+        return None
+    if file.was_walked(row_group, leaf):  # in vain
+        return None
+    if file.index_range("offset", row_group, leaf) is not None:  # and it was refused
+        return None
+    try:
+        chunk = file.chunk(row_group, leaf)
+    except PageseekError:
+        return None
+    pages = likely_pages(chunk)
+    cost = pages * (PAGE_SECONDS + file.store.latency)
+    pays = pages >= FEWEST and cost < part * chunk.total_compressed_size / DECODED / 2
+    return int(pages * WINDOW) if pays else None
+
+
+def likely_pages(chunk: Any) -> float:
+    """How many pages a chunk has, by its statistics of encodings or else by its size."""
+    if chunk.encoding_stats == 1:
+        return float(max(chunk.dictionary_data_pages + chunk.other_data_pages, 0))
+    return float(max(chunk.total_uncompressed_size, 0) / USUAL_PAGE)
+
+
+def walk(
+    file: ParquetFile,
+    row_group: int,
+    leaf: Leaf,
+    tested: bool,
+) -> Generator[Wanted, list[memoryview], None]:
+    """Find the pages of one chunk, and keep them with the file if they are what the chunk should have.
+
+    `tested`: only the bounds are of interest; the walk ends where pages have none. It ends, too, where there turn out
+    to be many more pages than it was thought worth for.
+    """
+    found = yield from _found(file, row_group, leaf, tested)
+    file.adopt_pages(row_group, leaf, found)
+
+
+def _found(
+    file: ParquetFile, row_group: int, leaf: Leaf, tested: bool
+) -> Generator[Wanted, list[memoryview], tuple[OffsetIndex, memoryview, bytes] | None]:
+    chunk, start, stop = file.placed_chunk(row_group, leaf)
+    most = 2 * likely_pages(chunk) + 16
+    num_rows = file.group_rows[row_group]
+    at, row, window = start, 0, WINDOW
+    offsets: list[int] = []
+    sizes: list[int] = []
+    first_rows: list[int] = []
+    headers, records = bytearray(), bytearray()
+    while row < num_rows and at < stop:
+        (data,) = yield [(at, min(window, stop - at))]
+        try:
+            header = page_header(data, 0, lambda: leaf.name, at)
+        except CorruptFileError as error:
+            cause = error.__cause__
+            cut = isinstance(cause, CoreError) and cause.status == core.TRUNCATED
+            if not cut or window >= min(LARGEST, stop - at):
+                return None  # who reads the chunk will say what is wrong
+            window = min(window * 8, LARGEST)
+            continue
+        end = at + header.header_length + header.compressed_size
+        if end > stop:
+            return None
+        if header.type in (DATA_PAGE, DATA_PAGE_V2):
+            if tested and all(header[place] == ABSENT for place in _SAID):
+                return None
+            if len(offsets) >= most or len(headers) > file.max_metadata_bytes:
+                return None
+            offsets.append(at)
+            sizes.append(end - at)
+            first_rows.append(row)
+            row += header.num_values
+            records += _record(header, len(headers))
+            headers += data[: header.header_length]
+        elif header.type != DICTIONARY_PAGE or offsets:
+            return None  # a page that is no page of data would lie between them
+        at, window = end, max(WINDOW, header.header_length * 2)
+    if row != num_rows or not offsets:
+        return None
+    arrays = (
+        np.array(values, np.int64).tobytes() for values in (offsets, sizes, [*first_rows, row])
+    )
+    return OffsetIndex(len(offsets), *arrays), memoryview(bytes(headers)), bytes(records)
+
+
+def _record(header: PageHeader, moved: int) -> bytes:
+    """The statistics of a page as a record of CHUNK_FIELDS; its bytes were moved so far on."""
+    values: list[int] = list(header)
+    for place in _PLACES:
+        if values[place] != ABSENT:
+            values[place] += moved
+    return _BEFORE + struct.pack(f"<{_STATISTICS}q", *values[-_STATISTICS:])

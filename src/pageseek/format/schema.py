@@ -1,0 +1,436 @@
+"""The columns of a file: Parquet's schema tree, its leaves, and the Arrow fields they become.
+
+Source: parquet.thrift (SchemaElement).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any, Generic, NamedTuple, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pageseek.base.errors import (
+    CorruptFileError,
+    LimitError,
+    NoColumnError,
+    PredicateError,
+    UnsupportedError,
+)
+from pageseek.base.records import dataclass
+from pageseek.format.types import (
+    ABSENT,
+    BOOLEAN,
+    FIXED,
+    L_DECIMAL,
+    MAX_FIXED,
+    Form,
+    Options,
+    SchemaElement,
+    leaf_form,
+    logical_of,
+    stored_metadata,
+    stored_type,
+    takes_dictionary,
+)
+
+_T = TypeVar("_T")
+_TIMESTAMP = pa.timestamp("us").id
+
+
+class lazy(Generic[_T]):  # noqa: N801
+    """functools.cached_property without the lock of Python 3.11, which a fork may leave closed for good."""
+
+    def __init__(self, make: Callable[[Any], _T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy[_T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> _T: ...
+    def __get__(self, instance: object, owner: type) -> lazy[_T] | _T:
+        if instance is None:
+            return self
+        made = instance.__dict__[self._name] = self._make(instance)
+        return made
+
+
+_ELEMENT = struct.Struct(f"<{len(SchemaElement._fields)}q")
+
+
+@dataclass(slots=True, unsafe_hash=True)  # frozen, it would take three times as long to make
+class Leaf:
+    """A primitive column: its place among the leaves, its path, and its greatest levels. Never changed."""
+
+    index: int
+    path: tuple[str, ...]
+    element: SchemaElement
+    max_def: int
+    max_rep: int
+    top: int  # position of the top-level field that holds it
+    group: bool = False  # it stands for a group above it: is that null?
+    rung: int = -1  # of its ladder, that tells this; -1: the group never is
+    siblings: int = 1  # leaves of that group, the first of which this is
+    name: str = field(init=False, compare=False, repr=False)
+    key: tuple[int, int] = field(init=False, compare=False, repr=False)  # its values, or a rung
+    flat: bool = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # asked for many times in a lookup, where a property would take longer than the work
+        self.name = ".".join(self.path)
+        self.key = self.index, self.rung
+        self.flat = len(self.path) == 1 and self.max_rep == 0
+
+
+def _read_stored(raw: bytes | None) -> list[tuple[str, pa.Field, pa.DataType]]:
+    """The fields of an Arrow schema as writers store it; none where it cannot be read.
+
+    A file may name any extension type that this process has registered, and reading the schema would
+    run its code: the key that names them is blinded first, so that their storage types come out.
+    """
+    if raw is None:
+        return []
+    try:
+        blinded = base64.b64decode(raw).replace(b"ARROW:extension:", b"PSEEK:extension:")
+        made = [(f.name, f, f.type) for f in pa.ipc.read_schema(pa.py_buffer(blinded))]
+        for _, _, kept in made:  # pyarrow decodes text when it is asked for, and this may be none
+            if kept.id == _TIMESTAMP:
+                kept.tz  # noqa: B018
+    except (pa.ArrowException, binascii.Error, OSError, ValueError, TypeError):
+        return []
+    return made
+
+
+class Field(NamedTuple):
+    """A top-level field and its leaves, a half-open range of leaf numbers."""
+
+    name: str
+    element: SchemaElement
+    first_leaf: int
+    stop_leaf: int
+
+
+class Schema:
+    """The schema tree of a file, read on demand.
+
+    Parameters
+    ----------
+    elements : bytes
+        Records of SchemaElement in the order of the footer: depth first, the root first.
+    num_leaves : int
+        How many of them are leaves; if all but the root are, there are no groups.
+    footer : bytes-like
+        The footer, which holds the names.
+    key_value : callable
+        Looks up a key of the file's key-value metadata.
+
+    A file of thousands of flat columns is common, and most scans name a few: those are found without
+    making an object of every column.
+    """
+
+    def __init__(
+        self,
+        elements: bytes,
+        num_leaves: int,
+        footer: memoryview,
+        key_value: Callable[[bytes], bytes | None],
+        source: str,
+    ) -> None:
+        self._elements = elements
+        self._footer = footer
+        self._key_value = key_value
+        self._source = source
+        self._forms: dict[tuple[int, Options], Form] = {}
+        self._flat: dict[int, Leaf] = {}  # of a schema without groups, those asked for
+        self._found: dict[str, list[int]] = {}  # and the positions of names
+        self._n = len(elements) // _ELEMENT.size - 1  # without the root
+        self._all_flat = num_leaves == self._n
+
+    @property
+    def elements(self) -> bytes:
+        """The records that it was made of."""
+        return self._elements
+
+    @property
+    def names_end(self) -> int:
+        """Where the last name ends in the footer."""
+        last = self._element(self._n)
+        return last.name_offset + last.name_length
+
+    def of(self, source: str) -> Schema:
+        """The same for another file whose columns are the same."""
+        made = object.__new__(Schema)
+        made.__dict__.update(
+            self.__dict__
+        )  # what was parsed is shared, and what is parsed later by field
+        made._source = source
+        return made
+
+    @lazy
+    def _table(self) -> npt.NDArray[np.int64]:
+        return np.frombuffer(self._elements, np.int64).reshape(-1, len(SchemaElement._fields))
+
+    def _element(self, position: int) -> SchemaElement:
+        return SchemaElement._make(_ELEMENT.unpack_from(self._elements, position * _ELEMENT.size))
+
+    def _name(self, element: SchemaElement) -> str:
+        start = element.name_offset
+        return str(self._footer[start : start + element.name_length], "utf-8", "replace")
+
+    def _flat_positions(self, name: str) -> list[int]:
+        """Fields of this name, where every field is a leaf."""
+        if len(self._flat) == self._n:
+            return [i for i, leaf in self._flat.items() if leaf.path[0] == name]
+        wanted = name.encode()
+        at = SchemaElement._fields.index("name_offset")
+        candidates = np.flatnonzero(self._table[1:, at + 1] == len(wanted))
+        footer, size = self._footer, len(wanted)
+        offsets = self._table[1:, at][candidates].tolist()
+        return [
+            i
+            for i, start in zip(candidates.tolist(), offsets, strict=True)
+            if footer[start : start + size] == wanted
+        ]
+
+    @property
+    def num_fields(self) -> int:
+        """Top-level fields."""
+        return self._n if self._all_flat else len(self.fields)
+
+    def field(self, index: int) -> Field:
+        """A top-level field."""
+        if not self._all_flat:
+            return self.fields[index]
+        leaf = self.leaf(index)
+        return Field(leaf.path[0], leaf.element, index, index + 1)
+
+    def leaf(self, index: int) -> Leaf:
+        """A primitive column."""
+        if not self._all_flat:
+            return self.leaves[index]
+        leaf = self._flat.get(index)
+        if leaf is None:
+            element = self._element(index + 1)
+            repetition = element.repetition
+            levels = 1 if repetition == 1 or repetition == 2 else 0
+            leaf = self._flat[index] = Leaf(
+                index, (self._name(element),), element, levels, int(repetition == 2), index
+            )
+        return leaf
+
+    @lazy
+    def _tree(self) -> tuple[list[Field], list[Leaf]]:
+        fields: list[Field] = []
+        leaves: list[Leaf] = []
+        # (children left, path, definition level, repetition level) of the open groups
+        open_groups: list[list[object]] = []
+        for element in map(SchemaElement._make, self._table[1:].tolist()):
+            while open_groups and open_groups[-1][0] == 0:
+                open_groups.pop()
+            name = self._name(element)
+            if open_groups:
+                group = open_groups[-1]
+                group[0] -= 1  # type: ignore[operator]
+                path, level, repeated = (*group[1], name), group[2], group[3]  # type: ignore[misc]
+            else:
+                path, level, repeated = (name,), 0, 0
+                fields.append(Field(name, element, len(leaves), -1))
+            level += element.repetition in (1, 2)  # type: ignore[operator]
+            repeated += element.repetition == 2  # type: ignore[operator]
+            if element.type == ABSENT or element.num_children > 0:
+                if element.num_children > 0:
+                    open_groups.append([element.num_children, path, level, repeated])
+            else:
+                leaves.append(Leaf(len(leaves), path, element, level, repeated, len(fields) - 1))
+        stops = [*(f.first_leaf for f in fields[1:]), len(leaves)][: len(fields)]
+        return [
+            Field(f.name, f.element, f.first_leaf, stop)
+            for f, stop in zip(fields, stops, strict=True)
+        ], leaves
+
+    @property
+    def fields(self) -> list[Field]:
+        """Top-level fields in file order."""
+        return self._tree[0]
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """Primitive columns in file order; the number of a column chunk in its row group."""
+        return self._tree[1]
+
+    @lazy
+    def _by_name(self) -> dict[str, list[int]]:
+        names: dict[str, list[int]] = {}
+        for i, top in enumerate(self.fields):
+            names.setdefault(top.name, []).append(i)
+        return names
+
+    def _positions(self, name: str) -> list[int]:
+        if not self._all_flat:
+            return self._by_name.get(name, [])
+        found = self._found.get(name)
+        if found is None:
+            found = self._flat_positions(name)
+            if found:  # names that are none are not kept
+                self._found[name] = found
+        return found
+
+    def field_index(self, name: str) -> int:
+        """The position of the top-level field of exactly this name."""
+        found = self._positions(name)
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise NoColumnError(
+                f"{self._source}: no column {name!r}; there are {self._some_names()}"
+            )
+        raise PredicateError(f"{self._source}: {len(found)} columns have the name {name!r}")
+
+    def _some_names(self) -> str:
+        names = [repr(self.field(i).name) for i in range(min(12, self.num_fields))]
+        return ", ".join(names) + (", ..." if self.num_fields > 12 else "")
+
+    def is_flat(self, index: int) -> bool:
+        """Whether a top-level field is a leaf that does not repeat."""
+        if self._all_flat:
+            return self.leaf(index).max_rep == 0
+        field = self.field(index)
+        return field.stop_leaf - field.first_leaf == 1 and self.leaf(field.first_leaf).flat
+
+    def path_index(self, name: str) -> int | None:
+        """The top-level field into which a dotted path leads; None if a field has exactly this name, or
+        nothing begins so.
+        """
+        if "." not in name or self._positions(name):
+            return None
+        parts = name.split(".")
+        for n in range(len(parts) - 1, 0, -1):  # names may have dots of their own
+            found = self._positions(".".join(parts[:n]))
+            if len(found) == 1 and not self.is_flat(found[0]):
+                return found[0]
+        return None
+
+    def find(self, path: str) -> Leaf:
+        """The leaf at a dotted path of the Parquet schema, or the only one of a top-level field."""
+        index = self.path_index(path)
+        if index is None:
+            index = self.field_index(path)
+        field = self.field(index)
+        found = [self.leaf(i) for i in range(field.first_leaf, field.stop_leaf)]
+        if path != field.name:
+            found = [leaf for leaf in found if leaf.name == path]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise PredicateError(f"{self._source}: no leaf at path {path!r}")
+        names = ", ".join(leaf.name for leaf in found[:8])
+        raise PredicateError(f"{self._source}: {path!r} has {len(found)} leaves; name one: {names}")
+
+    @lazy
+    def _stored(self) -> list[tuple[str, pa.Field, pa.DataType]]:
+        """The fields of the Arrow schema that the writer left; none where it left none for each of ours, or one
+        that cannot be read.
+        """
+        return self._read_stored(self._key_value(b"ARROW:schema"))
+
+    def _read_stored(self, raw: bytes | None) -> list[tuple[str, pa.Field, pa.DataType]]:
+        made = _read_stored(raw)
+        return made if len(made) == self.num_fields else []
+
+    def stores(self, raw: bytes | None) -> bool:
+        """Whether the Arrow schema of another file, whose columns are the same, says the same of them."""
+        mine, theirs = self._stored, self._read_stored(raw)
+        return len(mine) == len(theirs) and all(
+            one.equals(other, check_metadata=True)
+            for (_, one, _), (_, other, _) in zip(mine, theirs, strict=True)
+        )
+
+    def stored_field(self, index: int) -> pa.Field | None:
+        """What the writer's schema says of a top-level field, where it speaks of the same one."""
+        stored = self._stored
+        if not stored:
+            return None
+        name, found, _ = stored[index]
+        ours = self.leaf(index).path[0] if self._all_flat else self.fields[index].name
+        return found if name == ours else None
+
+    def check(self, options: Options) -> None:
+        """Refuse options that name columns which are not there, or are of another kind."""
+        for name in options.dictionary_columns:
+            field = self.field(self.field_index(name))
+            leaf = self.leaf(field.first_leaf) if field.stop_leaf > field.first_leaf else None
+            if leaf is None or not leaf.flat or not takes_dictionary(leaf.element):
+                raise UnsupportedError(
+                    f"{self._source}: column {name!r} cannot come out as a dictionary: only flat columns "
+                    "of strings and binary can"
+                )
+
+    def _check_physical(self, leaf: Leaf) -> None:
+        """Refuse a physical type or a length that values cannot have."""
+        physical, length = leaf.element.type, leaf.element.type_length
+        if BOOLEAN <= physical < FIXED:
+            return
+        where = f"{self._source}: column {leaf.name!r}"
+        if physical != FIXED:
+            raise CorruptFileError(f"{where}: there is no physical type {physical}")
+        if length < (logical_of(leaf.element)[0] == L_DECIMAL):
+            given = "no type_length" if length == ABSENT else f"type_length {length}"
+            raise CorruptFileError(f"{where}: FIXED_LEN_BYTE_ARRAY with {given}")
+        if length > MAX_FIXED:
+            raise LimitError(f"{where}: type_length {length} is above the limit of {MAX_FIXED}")
+
+    def parquet_form(self, leaf: Leaf) -> Form:
+        """How the leaf's values are typed by the Parquet schema alone."""
+        self._check_physical(leaf)
+        return leaf_form(leaf.element, Options())
+
+    def form(self, leaf: Leaf, options: Options) -> Form:
+        """How a flat leaf is decoded."""
+        form = self._forms.get((leaf.index, options))
+        return self._make_form(leaf, options, self.stored_field(leaf.top)) if form is None else form
+
+    def _make_form(self, leaf: Leaf, options: Options, stored: pa.Field | None) -> Form:
+        self._check_physical(leaf)
+        original = None
+        if stored is not None:
+            original = stored_type(stored) if stored.metadata else self._stored[leaf.top][2]
+        dictionary = leaf.path[0] in options.dictionary_columns
+        made = leaf_form(leaf.element, options, original, dictionary)
+        self._forms[leaf.index, options] = made
+        return made
+
+    def first_leaf(self, index: int) -> int:
+        """The first leaf of a top-level field."""
+        return index if self._all_flat else self.fields[index].first_leaf
+
+    def flat_column(self, index: int, options: Options) -> tuple[Leaf, Form, pa.Field]:
+        """A flat top-level field: its leaf, how that is decoded, and the field as Arrow has it, with its field id
+        in the metadata, as pyarrow keeps it.
+        """
+        leaf = self.leaf(self.first_leaf(index))
+        stored, element, name = self.stored_field(index), leaf.element, leaf.path[0]
+        form = self._make_form(leaf, options, stored)
+        nullable = element.repetition != 0 or form.is_null
+        about = None if stored is None else stored.metadata
+        if (
+            stored is not None
+            and not about
+            and element.field_id == ABSENT
+            and stored.nullable == nullable
+            and self._stored[index][2] == form.type
+        ):
+            return leaf, form, stored  # the same, and at hand
+        metadata = stored_metadata(stored) if about else {}
+        if element.field_id != ABSENT:
+            metadata[b"PARQUET:field_id"] = str(element.field_id).encode()
+        return leaf, form, pa.field(name, form.type, nullable=nullable, metadata=metadata or None)

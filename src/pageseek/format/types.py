@@ -1,0 +1,479 @@
+"""Values of leaves: physical and logical types, and how each is decoded into an Arrow array.
+
+Sources: parquet.thrift (SchemaElement, LogicalType), LogicalTypes.md. Types are those that pyarrow's
+own reader gives for the file.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any, NamedTuple, Self
+
+import pyarrow as pa
+
+from pageseek.base.errors import CORRUPT, LIMIT, CoreError
+from pageseek.base.records import dataclass
+
+BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
+PHYSICAL_NAMES = (
+    "BOOLEAN",
+    "INT32",
+    "INT64",
+    "INT96",
+    "FLOAT",
+    "DOUBLE",
+    "BYTE_ARRAY",
+    "FIXED_LEN_BYTE_ARRAY",
+)
+ABSENT = -(1 << 63)
+MAX_FIXED = 1 << 27  # bytes of a fixed-length value, as in the core
+
+# ps_kind of pageseek.h
+(K_BOOL, K_I8, K_I16, K_I32, K_I64, K_U8, K_U16, K_U32, K_U64, K_F16, K_F32, K_F64) = range(12)
+K_D128, K_D256, K_BYTES, K_LARGE_BYTES, K_FIXED = range(12, 17)
+FLOAT_KINDS = frozenset((K_F16, K_F32, K_F64))
+_NULL = pa.null().id
+BYTES_KINDS = frozenset((K_BYTES, K_LARGE_BYTES))
+_UNITS = {1: "ms", 2: "us", 3: "ns"}
+_INT96_UNITS = {"ms": 1, "us": 2, "ns": 3}
+
+# LogicalType union members
+(L_STRING, L_MAP, L_LIST, L_ENUM, L_DECIMAL, L_DATE, L_TIME, L_TIMESTAMP) = range(1, 9)
+(L_INTEGER, L_UNKNOWN, L_JSON, L_BSON, L_UUID, L_FLOAT16, L_VARIANT, L_GEOMETRY, L_GEOGRAPHY) = (
+    range(10, 19)
+)
+
+
+class SchemaElement(NamedTuple):
+    """A SchemaElement of parquet.thrift; what is not there is ABSENT."""
+
+    type: int
+    type_length: int
+    repetition: int
+    name_offset: int
+    name_length: int
+    num_children: int
+    converted_type: int
+    scale: int
+    precision: int
+    field_id: int
+    logical: int
+    logical_a: int
+    logical_b: int
+    logical_c: int
+
+
+class _Options(NamedTuple):
+    int96_unit: str
+    string_type: str
+    dictionary_columns: tuple[str, ...]
+    out_of_range: str
+
+
+class Options(_Options):
+    """How columns come out. A tuple, because it is part of many keys and has to hash quickly."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        int96_unit: str = "ns",
+        string_type: str = "string",
+        dictionary_columns: tuple[str, ...] = (),
+        out_of_range: str = "error",
+    ) -> Self:
+        self = super().__new__(cls, int96_unit, string_type, dictionary_columns, out_of_range)
+        if self.int96_unit not in _INT96_UNITS:
+            raise ValueError(f"int96_unit={self.int96_unit!r}: one of 'ns', 'us', 'ms'")
+        if self.string_type not in ("string", "large", "view"):
+            raise ValueError(f"string_type={self.string_type!r}: one of 'string', 'large', 'view'")
+        if self.out_of_range not in ("error", "keep"):
+            raise ValueError(f"out_of_range={self.out_of_range!r}: 'error' or 'keep'")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a leaf is decoded: the kernel's form, the Arrow type of its buffers, and the type handed out."""
+
+    # physical, type_length, kind, width, INT96 unit, check UTF-8, range (ps_leaf_spec of pageseek.h)
+    core: tuple[int, int, int, int, int, int, int]
+    storage: pa.DataType
+    type: pa.DataType
+
+    kind: int = field(init=False, compare=False, repr=False)  # of `core`, and so is the next
+    width: int = field(init=False, compare=False, repr=False)
+    is_null: bool = field(init=False, compare=False, repr=False)  # every value is null
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", self.core[2])
+        object.__setattr__(self, "width", self.core[3])
+        object.__setattr__(self, "is_null", self.type.id == _NULL)
+
+    def finish(self, array: pa.Array) -> pa.Array:
+        """An array of `storage` as one of `type`. CoreError where its values do not fit that."""
+        if self.type == self.storage:
+            return array
+        try:
+            return _as_type(array, self.type)
+        except pa.ArrowException as error:
+            raise CoreError(CORRUPT, None, f"not of {self.type}: {error}") from error
+
+
+def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if array.type == wanted:
+        return array
+    if isinstance(wanted, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(wanted, _as_type(array, wanted.storage_type))
+    if pa.types.is_dictionary(wanted):
+        return _encoded(array, wanted)
+    return array.cast(wanted)
+
+
+def _encoded(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Values, or codes of 32 bits and their dictionary, as a dictionary of the type that is wanted."""
+    made = array
+    if not pa.types.is_dictionary(array.type):
+        made = _as_type(array, wanted.value_type).dictionary_encode()
+    try:
+        codes = made.indices.cast(wanted.index_type)
+    except pa.ArrowInvalid as error:
+        raise CoreError(
+            LIMIT,
+            None,
+            f"{len(made.dictionary)} distinct values are too many for codes of {wanted.index_type}; "
+            "name the column in dictionary_columns=[...] for codes of 32 bits",
+        ) from error
+    return pa.DictionaryArray.from_arrays(codes, made.dictionary, ordered=wanted.ordered)
+
+
+def _signed_kind(bits: int) -> tuple[int, pa.DataType] | None:
+    return {
+        8: (K_I8, pa.int8()),
+        16: (K_I16, pa.int16()),
+        32: (K_I32, pa.int32()),
+        64: (K_I64, pa.int64()),
+    }.get(bits)
+
+
+def _unsigned_kind(bits: int) -> tuple[int, pa.DataType] | None:
+    return {
+        8: (K_U8, pa.uint8()),
+        16: (K_U16, pa.uint16()),
+        32: (K_U32, pa.uint32()),
+        64: (K_U64, pa.uint64()),
+    }.get(bits)
+
+
+# ConvertedType -> the same as a LogicalType and its parameters (LogicalTypes.md, compatibility sections)
+_CONVERTED: dict[int, tuple[int, int, int]] = {
+    0: (L_STRING, 0, 0),
+    4: (L_ENUM, 0, 0),
+    6: (L_DATE, 0, 0),
+    7: (L_TIME, 1, 1),
+    8: (L_TIME, 1, 2),
+    9: (L_TIMESTAMP, 1, 1),
+    10: (L_TIMESTAMP, 1, 2),
+    11: (L_INTEGER, 8, 0),
+    12: (L_INTEGER, 16, 0),
+    13: (L_INTEGER, 32, 0),
+    14: (L_INTEGER, 64, 0),
+    15: (L_INTEGER, 8, 1),
+    16: (L_INTEGER, 16, 1),
+    17: (L_INTEGER, 32, 1),
+    18: (L_INTEGER, 64, 1),
+    19: (L_JSON, 0, 0),
+    20: (L_BSON, 0, 0),
+    24: (L_UNKNOWN, 0, 0),  # never in the format; old parquet-cpp wrote it for columns of nulls
+}
+
+
+def logical_of(element: SchemaElement) -> tuple[int, int, int]:
+    """(LogicalType member, its first two parameters) of a leaf; 0 where it has none, or one we do not know."""
+    if element.logical not in (ABSENT, 0):
+        return element.logical, element.logical_a, element.logical_b
+    if element.converted_type == 5:
+        return L_DECIMAL, max(element.scale, 0), element.precision
+    return _CONVERTED.get(element.converted_type, (0, 0, 0))
+
+
+_LOGICAL_NAMES = {
+    L_STRING: "STRING", L_ENUM: "ENUM", L_DATE: "DATE", L_UNKNOWN: "UNKNOWN", L_JSON: "JSON",
+    L_BSON: "BSON", L_UUID: "UUID", L_FLOAT16: "FLOAT16",
+}  # fmt: skip
+
+
+def logical_name(element: SchemaElement) -> str:
+    """The logical type with its parameters, as docs/format.md writes it; "NONE" where there is none."""
+    logical, a, b = logical_of(element)
+    if logical == L_DECIMAL:
+        return f"DECIMAL({b},{a})"
+    if logical == L_INTEGER:
+        return f"INTEGER({a},{'signed' if b else 'unsigned'})"
+    if logical in (L_TIME, L_TIMESTAMP):
+        name = "TIME" if logical == L_TIME else "TIMESTAMP"
+        return f"{name}({_UNITS.get(b, b)},{'utc' if a else 'local'})"
+    if not logical:
+        return "NONE" if element.logical == ABSENT and element.converted_type == ABSENT else "OTHER"
+    return _LOGICAL_NAMES.get(logical, f"OTHER({logical})")
+
+
+def _most_digits(element: SchemaElement) -> int:
+    """Decimal digits that every value of the physical type can have (LogicalTypes.md, DECIMAL)."""
+    if element.type == BYTE_ARRAY or element.logical in (ABSENT, 0):  # old writers may claim more
+        return 76
+    size = {INT32: 4, INT64: 8}.get(element.type, element.type_length)
+    return min(len(str(2 ** (8 * min(size, 64) - 1) - 1)) - 1, 76)
+
+
+def _decimal(element: SchemaElement, scale: int, precision: int) -> tuple[int, pa.DataType] | None:
+    if not (0 < precision <= _most_digits(element) and 0 <= scale <= precision):
+        return None
+    return (
+        (K_D128, pa.decimal128(precision, scale))
+        if precision <= 38
+        else (K_D256, pa.decimal256(precision, scale))
+    )
+
+
+_PLAIN = {
+    BOOLEAN: (K_BOOL, pa.bool_()),
+    INT32: (K_I32, pa.int32()),
+    INT64: (K_I64, pa.int64()),
+    FLOAT: (K_F32, pa.float32()),
+    DOUBLE: (K_F64, pa.float64()),
+}
+
+
+def _natural(
+    element: SchemaElement, options: Options
+) -> tuple[int, pa.DataType, pa.DataType, bool]:
+    """(kind, storage type, type, is text) without regard to a stored Arrow schema."""
+    logical, a, b = logical_of(element)
+    physical = element.type
+    wide = (physical, element.type_length) == (FIXED, 12)
+    found: tuple[int, pa.DataType] | None = None
+    if logical == L_DECIMAL and physical in (INT32, INT64, BYTE_ARRAY, FIXED):
+        found = _decimal(element, a, b)
+    elif logical == L_INTEGER and physical in (INT32, INT64):
+        found = _signed_kind(a) if b else _unsigned_kind(a)
+        if found and (a == 64) != (physical == INT64):
+            found = None
+    elif logical == L_DATE and physical == INT32:
+        found = K_I32, pa.date32()
+    elif logical == L_TIME and physical == (INT32 if b == 1 else INT64) and b in _UNITS:
+        found = (K_I32, pa.time32("ms")) if b == 1 else (K_I64, pa.time64(_UNITS[b]))
+    elif logical == L_TIMESTAMP and b in _UNITS and (physical == INT64 or wide):
+        found = K_I64, pa.timestamp(_UNITS[b], "UTC" if a else None)
+    elif physical == INT96:
+        found = K_I64, pa.timestamp(options.int96_unit)
+    elif physical == FIXED and logical == L_FLOAT16 and element.type_length == 2:
+        found = K_F16, pa.float16()
+    if found is None:
+        found = _PLAIN.get(physical)
+    if found is not None:
+        return *found, found[1], False
+    if physical == FIXED:
+        storage = pa.binary(element.type_length)
+        if logical == L_UUID and element.type_length == 16:
+            return K_FIXED, storage, pa.uuid(), False
+        return K_FIXED, storage, storage, False
+    if logical == L_JSON:
+        return K_BYTES, pa.string(), pa.json_(pa.string()), True
+    storage = pa.string() if logical == L_STRING else pa.binary()
+    return K_BYTES, storage, storage, logical == L_STRING
+
+
+def _with_stored(
+    kind: int, storage: pa.DataType, natural: pa.DataType, stored: pa.DataType
+) -> tuple[int, pa.DataType, pa.DataType]:
+    """What the type that the writer had in memory changes, as pyarrow honours it."""
+    t = pa.types
+    if natural == stored:
+        return kind, storage, natural
+    if isinstance(stored, pa.BaseExtensionType):
+        below = stored.storage_type
+        if isinstance(natural, pa.BaseExtensionType):
+            if type(natural) is not type(stored):
+                return kind, storage, natural
+            natural = natural.storage_type  # JSON in strings of another layout
+        kind, storage, made = _with_stored(kind, storage, natural, below)
+        return kind, storage, stored if made == below else made
+    if t.is_timestamp(natural) and t.is_timestamp(stored) and natural.tz is not None and stored.tz:
+        made = pa.timestamp(natural.unit, stored.tz)
+        return kind, made, made
+    if natural == pa.int64() and t.is_duration(stored):
+        return kind, stored, stored
+    if (natural == pa.string() and t.is_large_string(stored)) or (
+        natural == pa.binary() and t.is_large_binary(stored)
+    ):
+        return K_LARGE_BYTES, stored, stored
+    if (natural == pa.string() and stored == pa.string_view()) or (
+        natural == pa.binary() and stored == pa.binary_view()
+    ):
+        return kind, storage, stored
+    if t.is_dictionary(stored) and natural in _DICTIONARY_VALUES:
+        return kind, storage, pa.dictionary(stored.index_type, natural, stored.ordered)
+    if t.is_decimal(stored) and t.is_decimal128(natural):
+        return _stored_decimal(kind, natural, stored)
+    return kind, storage, natural
+
+
+def _stored_decimal(
+    kind: int, natural: pa.DataType, stored: pa.DataType
+) -> tuple[int, pa.DataType, pa.DataType]:
+    """The width that the writer had, where both schemas speak of the same digits."""
+    if (natural.precision, natural.scale) != (stored.precision, stored.scale):
+        return kind, natural, natural
+    if pa.types.is_decimal256(stored):
+        return K_D256, stored, stored
+    return kind, natural, stored
+
+
+_CANONICAL: dict[bytes, Callable[[pa.DataType, bytes], pa.DataType]] = {
+    b"arrow.uuid": lambda storage, _: pa.uuid(),
+    b"arrow.json": lambda storage, _: pa.json_(storage),
+    b"arrow.bool8": lambda storage, _: pa.bool8(),
+    b"arrow.opaque": lambda storage, text: _opaque(storage, json.loads(text)),
+}
+_EXTENSION = (
+    b"PSEEK:extension:"  # what `ARROW:extension:` becomes, so that Arrow does not act on it
+)
+
+
+def _opaque(storage: pa.DataType, named: dict[str, str]) -> pa.DataType:
+    return pa.opaque(storage, named["type_name"], named["vendor_name"])
+
+
+def stored_type(field: pa.Field) -> pa.DataType:
+    """The type of a field of the writer's schema, with Arrow's own extension types, and no others."""
+    kept = field.metadata or {}
+    make = _CANONICAL.get(kept.get(_EXTENSION + b"name", b""))
+    if make is None:
+        return field.type
+    try:
+        made = make(field.type, kept.get(_EXTENSION + b"metadata", b""))
+    except (pa.ArrowException, ValueError, KeyError, TypeError):
+        return field.type
+    return made if made.storage_type == field.type else field.type
+
+
+def stored_metadata(field: pa.Field) -> dict[bytes, bytes]:
+    """The metadata of a field of the writer's schema; that of an extension type only where nobody acts on it."""
+    made, kept = {}, field.metadata or {}
+    canonical = kept.get(_EXTENSION + b"name") in _CANONICAL
+    for key, value in kept.items():
+        if not key.startswith(_EXTENSION):
+            made[key] = value
+        elif not canonical:
+            made[key.replace(_EXTENSION, b"ARROW:extension:", 1)] = value
+    return made
+
+
+_TIMES = {
+    pa.time32("ms"): 86_400_000,
+    pa.time64("us"): 86_400_000_000,
+    pa.time64("ns"): 86_400_000_000_000,
+}
+_DIGITS = {INT32: 10, INT64: 19}  # of the greatest value of the physical type
+
+
+def _range(element: SchemaElement, kind: int, storage: pa.DataType) -> int:
+    """What the values of an Arrow type must keep to: the digits of a decimal, the end of a day; 0: nothing."""
+    if kind in (K_D128, K_D256):
+        digits = int(storage.precision)
+        return digits if digits < _DIGITS.get(element.type, 77) else 0
+    return _TIMES.get(storage, 0) if kind in (K_I32, K_I64) else 0
+
+
+_DICTIONARY_VALUES = frozenset((pa.string(), pa.binary()))
+_LARGE = {
+    pa.string(): pa.large_string(),
+    pa.binary(): pa.large_binary(),
+    pa.json_(pa.string()): pa.json_(pa.large_string()),
+}
+_VIEW = {
+    pa.string(): pa.string_view(),
+    pa.binary(): pa.binary_view(),
+    pa.large_string(): pa.string_view(),
+    pa.large_binary(): pa.binary_view(),
+    pa.json_(pa.string()): pa.json_(pa.string_view()),
+    pa.json_(pa.large_string()): pa.json_(pa.string_view()),
+}
+
+
+def takes_dictionary(element: SchemaElement) -> bool:
+    """Whether the values of a leaf may come out as a dictionary."""
+    return _natural(element, Options())[2] in _DICTIONARY_VALUES
+
+
+def leaf_form(
+    element: SchemaElement,
+    options: Options,
+    stored: pa.DataType | None = None,
+    dictionary: bool = False,
+) -> Form:
+    """How to decode a leaf of this element, and as what.
+
+    `stored` is its type in the file's Arrow schema, if it has one. `dictionary`: it is to come out as one.
+    """
+    # what tells the type, and is the same for every column of it: neither its name, nulls nor children
+    typed = element[:2] + _NO_PLACE + element[6:9] + element[10:]
+    natural, form = _natural_form(typed, options)
+    if dictionary and natural in _DICTIONARY_VALUES:
+        stored = pa.dictionary(pa.int32(), natural)
+    if stored is None or stored == natural:
+        return form
+    kind, storage, _, text = _natural(element, options)
+    return _form(element, options, *_with_stored(kind, storage, natural, stored), text)
+
+
+_NO_PLACE = (0, 0, 0, 0)  # repetition, name and number of children
+
+
+@functools.lru_cache(maxsize=256)
+def _natural_form(typed: tuple[int, ...], options: Options) -> tuple[pa.DataType, Form]:
+    """The type without regard to a stored Arrow schema, and how to decode it: made once for each type."""
+    element = SchemaElement._make((*typed[:9], ABSENT, *typed[9:]))
+    kind, storage, made, text = _natural(element, options)
+    return made, _form(element, options, kind, storage, made, text)
+
+
+def _form(
+    element: SchemaElement,
+    options: Options,
+    kind: int,
+    storage: pa.DataType,
+    made: pa.DataType,
+    text: bool,
+) -> Form:
+    if options.string_type == "large" and made in _LARGE:  # views and dictionaries stay as they are
+        kind, storage, made = K_LARGE_BYTES, _LARGE[storage], _LARGE[made]
+    elif options.string_type == "view" and made in _VIEW:
+        made = _VIEW[made]
+    if logical_of(element)[0] == L_UNKNOWN:
+        made = pa.null()
+    length = element.type_length if element.type == FIXED else 0
+    unit = _INT96_UNITS[options.int96_unit] if element.type == INT96 else 0
+    range_ = _range(element, kind, storage) if options.out_of_range == "error" else 0
+    return Form(
+        (element.type, length, kind, length if kind == K_FIXED else 0, unit, int(text), range_),
+        storage,
+        made,
+    )
+
+
+def to_arrow(
+    form: Form, n: int, null_count: int, validity: Any, offsets: Any, values: Any
+) -> pa.Array:
+    """An Arrow array of the form's storage type over buffers of the core."""
+    if form.is_null:
+        return pa.nulls(n)
+    buffers = [pa.py_buffer(validity) if validity is not None else None]
+    if offsets is not None:
+        buffers.append(pa.py_buffer(offsets))
+    buffers.append(pa.py_buffer(values))
+    return pa.Array.from_buffers(form.storage, n, buffers, null_count)

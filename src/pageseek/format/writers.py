@@ -1,0 +1,86 @@
+"""Who wrote a file, by `created_by` of its footer, and which of their statistics are known to be wrong."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Self
+
+from pageseek.base.records import dataclass
+
+__all__ = ["Writer", "writer_of"]
+
+_NAMED = re.compile(r"(.*?)\s+version\s*([^(]*)", re.DOTALL)
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})([^+]*)")
+_ARROW = re.compile(r"parquet-cpp(?:-arrow)? version (\d{1,9})\.")
+_MR = re.compile(r"parquet-mr version (\d{1,9})\.(\d{1,9})\.(\d{1,9})")
+_CLOUDERA = re.compile(r"-cdh(\d{1,9})\.(\d{1,9})(\.|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A library and its version; `version` is None, and the name may be empty, where that cannot be told.
+
+    `build`: what stands behind the three numbers, such as "-SNAPSHOT". `arrow`: the major version of Arrow C++, where
+    that wrote the file. `understates_chunks`: it left the dictionary page's header out of total_compressed_size
+    (PARQUET-816).
+    """
+
+    name: str
+    version: tuple[int, int, int] | None
+    build: str = ""
+    arrow: int | None = None
+    understates_chunks: bool = False
+
+    @classmethod
+    def of(cls, created_by: str | None) -> Self:
+        """Take `NAME version X.Y.Z...` apart."""
+        text = created_by or ""
+        arrow, mr = _ARROW.match(text), _MR.match(text)
+        version = None if arrow is None else int(arrow[1])
+        short = mr is not None and tuple(map(int, mr.groups())) < (1, 2, 9)
+        named = _NAMED.match(text)
+        if named is None:
+            return cls("", None, arrow=version, understates_chunks=short)
+        made = _VERSION.match(named[2].strip())
+        if made is None:
+            return cls(named[1], None, arrow=version, understates_chunks=short)
+        numbers = int(made[1]), int(made[2]), int(made[3])
+        return cls(named[1], numbers, made[4].strip(), version, short)
+
+    def _before(self, *version: int) -> bool:
+        """Older than a version, as a forerunner of that very version is; or of no version at all."""
+        known = self.version
+        return known is None or known < version or (known == version and bool(self.build))
+
+    @property
+    def garbles_bytes(self) -> bool:
+        """Bounds of byte strings may be those of other values: memory was used again (PARQUET-251)."""
+        if self.name != "parquet-mr" or not self._before(1, 8, 0):
+            return False
+        cloudera = _CLOUDERA.match(self.build)  # mended there before
+        mended = cloudera is not None and (int(cloudera[1]), int(cloudera[2])) >= (5, 5)
+        return not (self.version == (1, 5, 0) and mended)
+
+    @property
+    def garbled_bytes(self) -> bool:
+        """The same of the deprecated bounds: any writer that does not tell its name and version may be that one."""
+        return self.garbles_bytes or self.version is None
+
+    @property
+    def orders_as_signed(self) -> bool:
+        """Bounds were compared as signed, whatever the order of the type (PARQUET-686)."""
+        if self.name == "parquet-mr":
+            return self._before(1, 10, 0)
+        return self.name == "parquet-cpp" and self._before(1, 3, 0)
+
+    @property
+    def omits_from_filters(self) -> bool:
+        """Values written as codes of a dictionary may be missing from Bloom filters (arrow-go 1164)."""
+        return self.name == "parquet-go"
+
+
+@functools.lru_cache(maxsize=64)
+def writer_of(created_by: str | None) -> Writer:
+    """The same, made once for each writer: the files of a dataset have few."""
+    return Writer.of(created_by)

@@ -1,0 +1,170 @@
+"""A file of a Delta Lake table, replaced through the table: the new file lies beside the old one, and one commit takes out the
+one and puts in the other, with what the log said of the rows.
+
+Asked of `deltalake` is `DeltaTable.create_write_transaction` with RemoveAction (1.6 and later).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import os
+import time
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from pageseek.base.errors import FileChangedError, UnsupportedError
+from pageseek.dataset.lake_tables import table_of_lake
+from pageseek.index.table_target import OvertakenError, TableEnd, same_file
+from pageseek.storage import Source
+from pageseek.storage.redact import secrets_of
+
+# what a writer has to know, and is kept where a file is exchanged for one with the same rows
+FEATURES = frozenset(
+    ("appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors", "generatedColumns",
+     "identityColumns", "invariants", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
+     "vacuumProtocolCheck")
+)  # fmt: skip
+
+
+def as_recorded(
+    source: Any, table: Any, storage_options: Mapping[str, Any] | None
+) -> Source | None:
+    """The file that `table.file_uris()` gives by this name, in which the table's folder has escapes and what lies below has none,
+    opened with what the table knows of its store; None of other names.
+    """
+    if not isinstance(source, str) or os.path.exists(source):
+        return None
+    root = str(table.table_uri).rstrip("/") + "/"
+    start = next((one for one in (root, root.removeprefix("file://")) if source.startswith(one)), None)  # fmt: skip
+    found = None if start is None else table_of_lake(table, storage_options)
+    if start is None or found is None:
+        return None
+    paths = pa.table(table.get_add_actions())["path"].to_pylist()
+    below = source[len(start) :]
+    named = [one for one, path in zip(found.sources, paths, strict=True) if unquote(path) == below]
+    return named[0] if named else None
+
+
+class DeltaEnd(TableEnd):
+    """The exchange in the log of a Delta Lake table."""
+
+    def __init__(
+        self, source: Source, table: Any, storage_options: Mapping[str, Any] | None
+    ) -> None:
+        """UnsupportedError where the table asks more of writers than is known here; ValueError where it has no such file."""
+        told = secrets_of(dict(getattr(table, "_storage_options", None) or {}))
+        super().__init__(f"Delta table {table.table_uri}", told)
+        self._delta = table
+        try:
+            from deltalake.exceptions import DeltaError
+            from deltalake.transaction import AddAction, RemoveAction
+        except ImportError:
+            raise UnsupportedError(
+                f"{self.table}: this deltalake has no RemoveAction for transactions: pip install 'deltalake>=1.6'"
+            ) from None
+        self.errors = (DeltaError,)
+        self._add, self._remove = AddAction, RemoveAction
+        unknown = sorted(set(table.protocol().writer_features or ()) - FEATURES)
+        if unknown:
+            raise UnsupportedError(f"{self.table}: its writers have to know {', '.join(unknown)}")
+        found = table_of_lake(table, storage_options)
+        sources = () if found is None else found.sources
+        mine = [i for i, one in enumerate(sources) if same_file(one, source)]
+        if not mine:
+            raise ValueError(
+                f"{source.name}: version {table.version()} of {self.table} has no such file"
+            )
+        self._action = self._actions()[mine[0]]
+        self._partitions = {
+            name: _text(name, value)
+            for name, value in (self._action.get("partition") or {}).items()
+        }
+        self._old = unquote(self._action["path"])
+        self._new = self.beside(self._old, sources[mine[0]])
+
+    def look(self) -> None:
+        """Bring the table to its newest version."""
+        # a commit that others have overtaken must fail: deltalake itself would let it in after a compaction
+        # that has taken the old file out, and the rows would be there twice
+        self._delta.update_incremental()
+        if all(self._action["path"] != one["path"] for one in self._actions()):
+            raise FileChangedError(
+                f"{self.table}: somebody else has taken {self._old} out of it meanwhile; begin anew"
+            )
+
+    def exchange(self, size: int) -> None:
+        """Take the old file out and put the new one in."""
+        from deltalake import CommitProperties
+        from deltalake.exceptions import CommitFailedError
+
+        moment = int(time.time() * 1000)
+        try:
+            self._delta.create_write_transaction(
+                [
+                    self._remove(self._old, False, moment, self._action["size_bytes"], self._partitions),
+                    self._add(self._new, size, self._partitions, moment, False, _stats(self._action)),
+                ],
+                mode="append",
+                schema=self._delta.schema(),
+                partition_by=self._delta.metadata().partition_columns,
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )  # fmt: skip
+        except CommitFailedError as error:
+            raise OvertakenError(self.said(error)) from None
+        self._delta.update_incremental()
+
+    def has_it(self) -> bool:
+        """Whether the newest version has the new file."""
+        self._delta.update_incremental()
+        return any(unquote(one["path"]) == self._new for one in self._actions())
+
+    def _actions(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = pa.table(self._delta.get_add_actions()).to_pylist()
+        return found
+
+
+def _text(name: str, value: Any) -> str | None:
+    """A value of a partition as the log spells it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ") if value.tzinfo else str(value)  # fmt: skip
+    if isinstance(value, (int, dt.date, Decimal)):
+        return str(value)
+    raise UnsupportedError(
+        f"a table that is partitioned by {name!r}, of {type(value).__name__}, cannot be committed to"
+    )
+
+
+def _stats(action: Mapping[str, Any]) -> str:
+    """What the log said of the rows, as JSON."""
+    names = {"num_records": "numRecords", "min": "minValues", "max": "maxValues", "null_count": "nullCount"}  # fmt: skip
+    found = {ours: _plain(action.get(theirs)) for theirs, ours in names.items()}
+    return json.dumps({name: value for name, value in found.items() if value is not None})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        made = {name: _plain(one) for name, one in value.items()}
+        return {name: one for name, one in made.items() if one is not None} or None
+    if isinstance(value, dt.datetime):
+        if value.tzinfo:
+            return value.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return value.isoformat(timespec="microseconds")
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return (
+            float(value) if Decimal(repr(float(value))) == value else None
+        )  # a bound must not move
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, str)) else None

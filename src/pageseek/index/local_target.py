@@ -1,0 +1,119 @@
+"""Where a file with indexes is written to: all of it is put together first, then it appears in one step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Protocol
+
+from pageseek.base.errors import FileChangedError
+from pageseek.storage import RemoteStore, Store, Version
+from pageseek.storage.atomic_files import Draft, take_rights
+from pageseek.storage.local import LocalStore, version_at
+
+STEP = 32 << 20  # bytes copied at a time from a distant store
+PIECE = 8 << 20  # of them in one request, and at a time from a near one; two such are held
+
+
+class Target(Protocol):
+    """A file that comes to be. `path`: as it may be shown; `size`: the bytes that are there so far."""
+
+    path: str
+
+    @property
+    def size(self) -> int: ...
+
+    def copy(self, source: Store, length: int) -> Store:
+        """Begin with the first bytes of an open store. What is returned has them too, and nearer where the store is far."""
+        ...
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        """Put bytes behind those that are there; the place where they begin."""
+        ...
+
+    def commit(self, check: Callable[[], None]) -> None:
+        """All bytes are there: let the file appear. `check` has the last word before."""
+        ...
+
+    def close(self) -> None:
+        """Leave nothing behind, unless it was committed."""
+        ...
+
+
+class DraftTarget:
+    """A new file on this machine, in which another one is put together."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._near: LocalStore | None = None
+
+    @property
+    def size(self) -> int:
+        return self._draft.size
+
+    def copy(self, source: Store, length: int) -> Store:
+        """The first bytes of an open store."""
+        step = STEP if isinstance(source, RemoteStore) else PIECE
+        while self.size < length:
+            stop = min(self.size + step, length)
+            ranges = [(at, min(PIECE, stop - at)) for at in range(self.size, stop, PIECE)]
+            for data in source.read(ranges):
+                self.write(data)
+        if not isinstance(source, RemoteStore):
+            return source
+        self._near = self._draft.reader(source.name)
+        return self._near
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        """Put bytes behind those that are there; the place where they begin."""
+        return self._draft.write(data)
+
+    def close(self) -> None:
+        """Leave nothing behind, unless it was committed."""
+        if self._near is not None:
+            self._near.close()
+        self._draft.close()
+
+
+class LocalTarget(DraftTarget):
+    """A file in the folder of its last name, which it has when it is complete."""
+
+    def __init__(
+        self, path: str, like: str | None, overwrite: bool = False, only: Version | None = None
+    ) -> None:
+        """`like`: a file whose permissions and attributes it takes over. `overwrite`: it replaces what has its name by then; `only` a file
+        of this version, if given.
+        """
+        self._only = only
+        self.path = os.path.realpath(path)
+        self._overwrite = overwrite
+        super().__init__(Draft(self.path))
+        if like is not None:
+            try:
+                take_rights(self._draft.fd, like)
+            except BaseException:
+                self.close()
+                raise
+
+    def commit(self, check: Callable[[], None]) -> None:
+        """All bytes are there: to disk, then under the last name. `check` has the last word before."""
+
+        def look() -> None:
+            check()
+            self._look()
+
+        self._draft.appear(self._overwrite, look)
+
+    def _look(self) -> None:
+        """Whether the name is still that of the file that was read: who reads it has it open, and would not see that."""
+        if self._only is None:
+            return
+        try:
+            there = version_at(self.path)
+        except FileNotFoundError:
+            there = None
+        if there is None or (there.size, there.tag) != (self._only.size, self._only.tag):
+            what = "deleted" if there is None else "replaced"
+            raise FileChangedError(
+                f"{self.path}: the file was {what} while its indexes were built; what lies there now is left alone"
+            )

@@ -1,0 +1,386 @@
+"""A column chunk page by page, its values with the bytes that the file has: what indexes are built of, and verified by.
+
+Sources: parquet.thrift (PageHeader), README.md of the format (Data Pages).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from pageseek._core import decode as core
+from pageseek._core.metadata import TRUNCATED
+from pageseek._core.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
+from pageseek._core.status import PageMismatch
+from pageseek.base.errors import CoreError, CorruptFileError, UnsupportedError, from_core
+from pageseek.base.limits import DEFAULT
+from pageseek.format.chunks import page_header
+from pageseek.format.codecs import decompressor
+from pageseek.format.columns import PRESENCE, part_of
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.schema import Leaf
+from pageseek.format.types import (
+    BOOLEAN,
+    BYTE_ARRAY,
+    DOUBLE,
+    FIXED,
+    FLOAT,
+    INT32,
+    INT64,
+    INT96,
+    K_BOOL,
+    K_BYTES,
+    K_F32,
+    K_F64,
+    K_FIXED,
+    K_I32,
+    K_I64,
+    MAX_FIXED,
+    Options,
+)
+from pageseek.index.page_budget import Room
+
+WINDOW = 8 << 20  # bytes of a chunk that are held at a time, or a whole page
+LIKELY = 256 << 20  # bytes of text that a page is believed to have
+HEADER, LARGEST_HEADER = 1 << 10, 16 << 20  # bytes that a page header is looked for in
+KINDS = {
+    BOOLEAN: K_BOOL,
+    INT32: K_I32,
+    INT64: K_I64,
+    FLOAT: K_F32,
+    DOUBLE: K_F64,
+    BYTE_ARRAY: K_BYTES,
+    FIXED: K_FIXED,
+}  # ps_kind of values whose bytes are those of the file
+_MILLISECONDS = 1  # unit of INT96 (ps_leaf_spec): every day fits
+WIDTHS = {K_BOOL: 0, K_I32: 4, K_F32: 4, K_I64: 8, K_F64: 8}  # bytes of a value
+CODES = 2, 8  # encodings of codes: PLAIN_DICTIONARY, RLE_DICTIONARY
+Read = Callable[[int, int], memoryview]  # (offset, length) to bytes
+Takes = Callable[[int], None]  # is told the bytes of memory
+
+
+class SpansError(Exception):
+    """Rows go on from one page to the next, so that no page can be read by itself."""
+
+
+class Values(NamedTuple):
+    """Values as `_core.build` takes them: how many, validity or None, offsets or None, data."""
+
+    n: int
+    validity: Any
+    offsets: Any
+    data: Any
+
+    @property
+    def nbytes(self) -> int:
+        """Of its buffers."""
+        return sum(memoryview(part).nbytes for part in self[1:] if part is not None)
+
+    def pieces(self, width: int, rows: int) -> Iterator[Values]:
+        """The same, so many rows at a time, a multiple of 8; `width`: bytes of a value where it has no offsets, not of a bit."""
+        data = memoryview(self.data).cast("B")
+        validity, offsets = (
+            None if part is None else memoryview(part).cast("B")
+            for part in (self.validity, self.offsets)
+        )
+        for at in range(0, self.n, rows):
+            n = min(rows, self.n - at)
+            yield Values(
+                n,
+                None if validity is None else validity[at // 8 : (at + n + 7) // 8],
+                None if offsets is None else offsets[4 * at : 4 * (at + n + 1)],
+                data if offsets is not None else data[at * width : (at + n) * width],
+            )
+
+
+class Page(NamedTuple):
+    """A data page. `offset`: of its header in the file; `size`: of header and body; rows count from the row group's
+    first. `num_values`: levels, of which `nulls` have no value, which are counted where `values` were asked for; these are None where
+    they were not, or are of no kind that is looked at. `head`: the bytes of the header, if there are statistics in it.
+    """
+
+    number: int
+    offset: int
+    size: int
+    first_row: int
+    num_rows: int
+    num_values: int
+    nulls: int
+    values: Values | None
+    header: Any
+    head: bytes
+
+
+class Chunk:
+    """One column chunk, to be gone through once or several times. Not shared between threads."""
+
+    def __init__(
+        self, file: ParquetFile, row_group: int, leaf: Leaf, read: Read, room: Room | None = None
+    ) -> None:
+        """`read`: brings bytes of the file, and counts them. `room`: for the pages of several chunks."""
+        self._file, self.row_group, self.leaf, self._read = file, row_group, leaf, read
+        self.metadata, self._start, self._stop = file.placed_chunk(row_group, leaf)
+        self.num_rows = file.group_rows[row_group]
+        physical = leaf.element.type
+        length = leaf.element.type_length if physical == FIXED else 0
+        # None: of INT96, whose values are not needed, and of a width that none can have
+        known = physical != FIXED or 0 < length <= MAX_FIXED
+        self.kind: int | None = KINDS.get(physical) if known else None
+        self.width = length if physical == FIXED else 0
+        self.value_bytes = WIDTHS.get(
+            self.kind or 0, self.width
+        )  # of a value, 0 where they differ, or are bits
+        self._form = physical, length, self.kind or 0, self.width, 0, 0, 0
+        if physical == INT96:  # only what is null is of interest
+            self._form = physical, 0, K_I64, 0, _MILLISECONDS, 0, 0
+        self.tells_nulls = known  # where values are asked for
+        self._at = 0  # of the page at hand, for errors
+        self._room = Room() if room is None else room
+        self._window, self._base = memoryview(b""), self._start  # bytes at hand, and where they lie
+        self._entries, self._entry = 0, 0.0  # bytes of the dictionary, and of one of its values
+
+    @property
+    def where(self) -> str:
+        return f"{self._file.name}: column {self.leaf.name!r}, row group {self.row_group}"
+
+    def pages(self, values: bool) -> Generator[Page]:
+        """Its data pages, with their `values` where these are asked for. Who does not go through all of them closes the
+        generator.
+
+        Raises
+        ------
+        SpansError
+            Rows go on in the next page.
+        PageseekError
+            The chunk cannot be read.
+        """
+        try:
+            yield from self._pages(values)
+        except PageMismatch as error:
+            raise SpansError(str(error)) from error
+        except CoreError as error:
+            raise from_core(error, f"{self.where}, page at byte {self._at}") from error
+
+    def _decoder(self, levels_only: bool) -> Any:
+        leaf, file = self.leaf, self._file
+        codec, decompress = decompressor(self.metadata.codec)
+        ladder: tuple[Any, ...] = ()
+        if not leaf.flat:
+            ladder = part_of(file, leaf, PRESENCE, Options()).ladder
+        form = PRESENCE.core if levels_only else self._form
+        return core.LeafDecoder(
+            form,
+            leaf.max_def,
+            leaf.max_rep,
+            rungs=ladder,
+            levels_only=levels_only,
+            lsb_levels=file.lsb_levels,
+            codec=codec,
+            decompress=decompress,
+            max_page=DEFAULT.max_page_bytes,
+            max_output=DEFAULT.max_output_bytes,
+            always_compressed=file.always_compressed,
+        )
+
+    def joined(self) -> Generator[Page]:
+        """All values, with as few pages made one as may be: for chunks whose rows go on from page to page. Levels and nulls are
+        counted with the last. Errors as of `pages`.
+        """
+        try:
+            yield from self._joined()
+        except CoreError as error:
+            raise from_core(error, f"{self.where}, page at byte {self._at}") from error
+
+    def _joined(self) -> Generator[Page]:
+        decoder, row = self._decoder(levels_only=False), 0
+        ranges, levels, known = struct.pack("<2q", 0, self.num_rows), 0, 0
+
+        def made(header: Any, last: bool) -> Page:
+            nonlocal known
+            size, absent, validity, offsets, bits = decoder.finish()
+            known += size - absent
+            values = None
+            if self.kind is not None:
+                values = Values(size, validity if absent else None, offsets, bits)
+            n, nulls = (levels, levels - known) if last else (0, 0)
+            size = self._stop - self._start
+            return Page(0, self._start, size, 0, self.num_rows, n, nulls, values, header, b"")
+
+        decoder.begin(ranges)
+        header: Any = None
+        with closing(self._walk(values=True, decoded=True)) as pages:
+            for header, data, _, _ in pages:
+                decoder.head(data)
+                if header.type == DICTIONARY_PAGE:
+                    decoder.take_dictionary()
+                    continue
+                state = decoder.take(row, False)
+                while state == core.TAKE_FULL:
+                    yield made(header, False)
+                    decoder.begin(ranges)
+                    state = decoder.resume()
+                if state == core.TAKE_DICTIONARY:
+                    raise self._no_dictionary()
+                row, levels = row + decoder.page_rows, levels + header.num_values
+        if decoder.end() != core.TAKE_DONE:
+            raise CorruptFileError(
+                f"{self.where}: the chunk ends at row {decoder.row}, the row group has {self.num_rows}"
+            )
+        yield made(header, True)
+
+    def _no_dictionary(self) -> CorruptFileError:
+        return CorruptFileError(
+            f"{self.where}, page at byte {self._at}: dictionary-encoded, and the chunk has no dictionary page"
+        )
+
+    def _pages(self, asked: bool) -> Generator[Page]:
+        repeated, asked = self.leaf.max_rep > 0, asked and self.tells_nulls
+        values = asked and self.kind is not None
+        counts = self._rows_of_pages() if repeated else None
+        decoder: Any = self._decoder(levels_only=not asked) if asked or repeated else None
+        row = number = 0
+        with closing(self._walk(asked, asked or repeated)) as pages:
+            for header, data, at, takes in pages:
+                if header.type == DICTIONARY_PAGE:
+                    if asked:
+                        decoder.head(data)
+                        decoder.take_dictionary()
+                    continue
+                n: int = header.num_values
+                count = n if counts is None else counts[number]
+                made, nulls, size = None, 0, data.nbytes
+                head = (
+                    bytes(data[: header.header_length]) if header.statistics_present == 1 else b""
+                )
+                if decoder is not None:
+                    hint = self._text_bytes(header) if values and self.leaf.flat else 0
+                    made, nulls = self._decoded(decoder, data, row, count, n, values, hint)
+                    decoder.release()
+                del data  # of a large page no more is held than what is worked with
+                if size > WINDOW:
+                    self._window = memoryview(b"")
+                takes(0 if made is None else made.nbytes)
+                page = Page(number, at, size, row, count, n, nulls, made, header, head)
+                made = None
+                yield page
+                del page
+                row, number = row + count, number + 1
+                if row > self.num_rows:
+                    raise CorruptFileError(
+                        f"{self.where}, page at byte {at}: its rows go beyond the {self.num_rows} of the row group"
+                    )
+                if row == self.num_rows and not repeated:  # whatever may follow
+                    break
+        if row != self.num_rows:
+            raise CorruptFileError(
+                f"{self.where}: its pages have {row} rows, the row group {self.num_rows}"
+            )
+
+    def _decoded(
+        self, decoder: Any, data: memoryview, row: int, count: int, n: int, values: bool, hint: int
+    ) -> tuple[Values | None, int]:
+        if not n:
+            return Values(0, None, None, b"") if values else None, 0
+        if not count:
+            raise SpansError("all its values belong to a row that begins before it")
+        ranges = struct.pack("<2q", row, row + count)
+        found = decoder.read_page(data, row, count, ranges, hint)
+        if isinstance(found, int):
+            if found == core.TAKE_PAGE and self.leaf.max_rep:  # it waits for what may follow
+                found = decoder.end()
+            if found == core.TAKE_DICTIONARY:
+                raise self._no_dictionary()
+            if found != core.TAKE_DONE:
+                raise UnsupportedError(
+                    f"{self.where}, page at byte {self._at}: a page of more than 2 GiB of text"
+                )
+            found = decoder.finish()
+        size, absent, validity, offsets, bits = found
+        nulls = n - (size - absent)
+        return Values(size, validity if absent else None, offsets, bits) if values else None, nulls
+
+    def _rows_of_pages(self) -> list[int]:
+        """Of a leaf that repeats, how many rows begin in each page: only the levels tell."""
+        decoder, counts = self._decoder(levels_only=True), []
+        decoder.begin(struct.pack("<2q", 0, max(self.num_rows, 1)))
+        row = 0
+        with closing(self._walk(values=False, decoded=True)) as pages:
+            for header, data, _, _ in pages:
+                if header.type == DICTIONARY_PAGE:
+                    continue
+                decoder.head(data)
+                decoder.take(row, False)
+                counts.append(decoder.page_rows)
+                row += counts[-1]
+                decoder.release()
+        return counts
+
+    def _need(self, header: Any, values: bool, decoded: bool) -> int:
+        """About the bytes that a page takes: as it is stored, decompressed, and its values."""
+        stored, plain, n = header.compressed_size, header.uncompressed_size, header.num_values
+        if not decoded:
+            return int(stored)
+        out = n // 8
+        if values and header.type != DICTIONARY_PAGE:
+            if self.kind == K_BYTES:
+                out += 4 * n + self._text_bytes(header)
+            else:
+                out += n * self.value_bytes
+        return int(stored + plain + out)
+
+    def _text_bytes(self, header: Any) -> int:
+        """About the bytes of the texts of a page: known before, they are not allocated in steps."""
+        if self.kind != K_BYTES:
+            return 0
+        of_codes = int(header.num_values * self._entry)
+        size = of_codes if header.encoding in CODES else header.uncompressed_size
+        return min(max(size, 0), LIKELY)
+
+    def _walk(self, values: bool, decoded: bool) -> Generator[tuple[Any, memoryview, int, Takes]]:
+        """The pages of data, and the dictionary, each with its header, its place, and whom to tell what memory it takes.
+        `values`, `decoded`: what is to be made of them, which says how much room they need.
+        """
+        at, room = self._start, self._room
+        most = self._file.max_metadata_bytes
+        try:
+            while at < self._stop:
+                self._at, size = at, min(HEADER, self._stop - at)
+                while True:
+                    try:
+                        header = page_header(self._brought(at, size), 0, lambda: self.where, at)
+                        break
+                    except CorruptFileError as error:
+                        cause = error.__cause__
+                        cut = isinstance(cause, CoreError) and cause.status == TRUNCATED
+                        if not cut or size >= min(LARGEST_HEADER, most, self._stop - at):
+                            raise
+                        size = min(size * 8, self._stop - at)
+                size = header.header_length + header.compressed_size
+                if size > self._stop - at:
+                    raise CorruptFileError(
+                        f"{self.where}, page at byte {at}: its {size} bytes reach beyond the chunk, which ends at {self._stop}"
+                    )
+                if header.type in (DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE):
+                    with room.page(self._need(header, values, decoded)) as takes:
+                        yield header, self._brought(at, size), at, takes
+                if header.type == DICTIONARY_PAGE and values:  # it stays
+                    plain = header.uncompressed_size
+                    self._entry = plain / max(header.num_values, 1)
+                    room.keep(plain - self._entries)
+                    self._entries = plain
+                at += size
+        finally:
+            room.keep(-self._entries)
+            self._entries, self._window = 0, memoryview(b"")
+
+    def _brought(self, at: int, length: int) -> memoryview:
+        """Bytes of the chunk, with some that follow."""
+        held, base = self._window, self._base
+        if not base <= at <= at + length <= base + held.nbytes:
+            size = min(max(length, WINDOW), self._stop - at)
+            del held
+            self._window = memoryview(b"")  # before others are read
+            self._window, self._base = held, base = self._read(at, size), at
+        return held[at - base : at - base + length]

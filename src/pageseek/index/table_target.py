@@ -1,0 +1,187 @@
+"""Tables that keep a list of their files with sizes: a file of one is not to be replaced behind its back, but by a commit.
+
+What is the same in all of them is here; `delta` and `iceberg` have what is of each.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
+
+from pageseek.base.errors import PageseekError, StoreError, UnsupportedError
+from pageseek.index.local_target import LocalTarget, Target
+from pageseek.index.store_target import StoreTarget
+from pageseek.storage import Source, Store
+from pageseek.storage.files import Files
+from pageseek.storage.folders import have
+from pageseek.storage.obstore_files import ObstoreFiles
+from pageseek.storage.redact import cleaned
+from pageseek.storage.writing import writer
+
+# of each kind of table the folder beside its files, and how the name of a file there ends
+TABLES = (("Delta Lake", "_delta_log", ""), ("Iceberg", "metadata", ".metadata.json"))
+TRIES = 10  # commits of others that may come between
+
+
+class OvertakenError(Exception):
+    """Somebody else's commit came first, and ours was not made."""
+
+
+class TableEnd(ABC):
+    """Where the new file of a table goes: into the folder of the old one. One commit then exchanges them."""
+
+    in_place = True  # who reads the table finds the new file where the old one was
+    table: str  # as errors call it
+    to: Source
+    errors: tuple[type[Exception], ...]  # of the table's package
+
+    def __init__(self, table: str, told: Iterable[str]) -> None:
+        """`told`: what the table was opened with and may be a secret."""
+        self.table = table
+        self._secrets = set(told)
+
+    def beside(self, old: str, place: Source) -> str:
+        """The name of the new file beside `old`, as the table spells both; `place` is where the old one lies."""
+        end = f"-{secrets.token_hex(6)}.parquet"
+        to = place.path.removesuffix(".parquet") + end
+        self.to = Source(to, place.filesystem, patience=place.patience)
+        return old.removesuffix(".parquet") + end
+
+    @property
+    def shown(self) -> str:
+        """The place, without secrets."""
+        return self.to.name
+
+    def target(self, source: Store) -> Target:
+        """What the new file is written to."""
+        if self.to.filesystem is not None:
+            return StoreTarget(self.to, source, False, False)
+        return LocalTarget(self.to.path, None)
+
+    def done(self, size: int) -> None:
+        """The new file of so many bytes is there: commit it.
+
+        Raises
+        ------
+        FileChangedError
+            The table has the old file no more. The new one is deleted.
+        StoreError
+            The commit failed. The new file is deleted, unless the table may have it.
+        """
+        try:
+            self._commit(size)
+        except PageseekError:
+            self._take_back()
+            raise
+        except self.errors as error:
+            said = self.said(error)
+            self._take_back()
+            raise StoreError(f"{self.table}: the commit failed: {said}") from None
+        except BaseException:
+            self._take_back()
+            raise
+
+    def said(self, error: Exception) -> str:
+        """What another library's error may be quoted with."""
+        return cleaned(str(error), self._secrets) or type(error).__name__
+
+    def _commit(self, size: int) -> None:
+        why = ""
+        for _ in range(TRIES):
+            self.look()
+            try:
+                self.exchange(size)
+            except OvertakenError as error:
+                why = str(error)
+                continue
+            return
+        raise StoreError(f"{self.table}: {TRIES} commits were overtaken or failed: {why}")
+
+    def _take_back(self) -> None:
+        """Delete the new file, unless the table may have it."""
+        with suppress(Exception):
+            if self.has_it():
+                return
+            if self.to.filesystem is None:
+                os.unlink(self.to.path)
+            else:
+                writer(self.to).delete()
+
+    @abstractmethod
+    def look(self) -> None:
+        """Bring the table to its newest version; FileChangedError where that has the old file no more."""
+
+    @abstractmethod
+    def exchange(self, size: int) -> None:
+        """Make the commit, on the condition that the table is of the version that was looked at; OvertakenError where it is not."""
+
+    @abstractmethod
+    def has_it(self) -> bool:
+        """Whether the table may have the new file."""
+
+
+def same_file(one: Source, other: Source) -> bool:
+    """Whether two places are one."""
+    return _key(one) == _key(other)
+
+
+def _key(one: Source) -> str:
+    return os.path.realpath(one.path) if one.filesystem is None else one.key
+
+
+def refuse_inside(place: Source) -> None:
+    """Raise UnsupportedError where a path lies inside a Delta Lake or Iceberg table, which records the size of each file."""
+    far = place.filesystem
+    if isinstance(far, Files) and far.looks_like_file(""):  # a plain web server tells of no folders
+        return
+    folders = _above_here(place.path)
+    if far is not None:
+        folders = _above(place.path, rooted=isinstance(far, ObstoreFiles))
+    asked = [
+        (kind, f"{folder.rstrip('/')}/{name}" if folder else name, ending)
+        for folder in folders
+        for kind, name, ending in TABLES
+    ]
+    pairs = [(folder, ending) for _, folder, ending in asked]
+    found = have(place, pairs) if far is not None else (_has(*pair) for pair in pairs)
+    for (kind, folder, _), there in zip(asked, found, strict=True):
+        if there:
+            raise UnsupportedError(
+                f"{place.name}: it lies in a {kind} table ({folder}), which records the size of each of its files, and would not "
+                "read one that has grown; commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...)), "
+                "or attach to a copy elsewhere (output=...)"
+            )
+
+
+def _above(path: str, rooted: bool) -> list[str]:
+    """The folders that a path on a store lies in, the nearest first. `rooted`: paths begin in a bucket, not with its name."""
+    scheme, colon, rest = path.rpartition("://")
+    folders = []
+    while (above := posixpath.dirname(rest)) != rest:
+        if above or rooted:
+            folders.append(scheme + colon + above)
+        rest = above
+    return folders
+
+
+def _above_here(path: str) -> list[str]:
+    folders = []
+    for found in dict.fromkeys((os.path.realpath(path), os.path.abspath(path))):  # of a link both
+        folder = os.path.dirname(found)
+        folders.append(folder)
+        while (above := os.path.dirname(folder)) != folder:
+            folders.append(folder := above)
+    return list(dict.fromkeys(folders))
+
+
+def _has(folder: str, ending: str) -> bool:
+    """Of a table that was just made the log may be empty."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False
+    return not ending or any(name.endswith(ending) for name in names)

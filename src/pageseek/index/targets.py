@@ -1,0 +1,136 @@
+"""What indexes are attached to, and where the new file goes: from what the user gives to one file and a target."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import dataclass
+from pageseek.index import delta_target as delta
+from pageseek.index import iceberg_target as iceberg
+from pageseek.index.local_target import LocalTarget, Target
+from pageseek.index.store_target import StoreTarget
+from pageseek.index.table_target import TableEnd, refuse_inside
+from pageseek.storage import Source, Store, resolve
+from pageseek.storage.atomic_files import EXISTS
+from pageseek.storage.resolve import place
+
+
+def one_file(source: Any, storage_options: Mapping[str, Any] | None = None) -> Source:
+    """The file that somebody names."""
+    found = resolve(source, storage_options)
+    if len(found) != 1:
+        shown = repr(source) if isinstance(source, str | os.PathLike) else "the source"
+        raise ValueError(
+            f"{shown[:200]}: {len(found)} files, and this is of one: call it for each of them"
+        )
+    return _here(found[0])
+
+
+def _here(one: Source) -> Source:
+    """On this machine's disk a path says all."""
+    files, path = one.filesystem, one.path
+    while isinstance(files, pafs.SubTreeFileSystem):
+        path, files = os.path.join(files.base_path, path.lstrip("/")), files.base_fs
+    return Source(path) if isinstance(files, pafs.LocalFileSystem) else one
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where the new file goes. `in_place`: to where the old one is."""
+
+    to: Source
+    in_place: bool
+    overwrite: bool
+
+    @property
+    def shown(self) -> str:
+        """The place, without secrets."""
+        return self.to.name
+
+    def target(self, source: Store) -> Target:
+        """What the file that is made from an open one is written to."""
+        if self.to.filesystem is not None:
+            return StoreTarget(self.to, source, self.in_place, self.overwrite)
+        path, replaces = self.to.path, self.in_place or self.overwrite
+        if not self.in_place:
+            return LocalTarget(path, None, replaces)
+        return LocalTarget(path, path, replaces, source.version)
+
+    def done(self, size: int) -> None:
+        """The new file of so many bytes is there; nobody has to be told."""
+
+
+def ends(
+    source: Any,
+    output: Any,
+    in_place: bool,
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    table: Any = None,
+) -> tuple[Source, End | TableEnd]:
+    """The file that somebody names, and where the new one goes. What can be known to fail later fails here."""
+    if table is not None:
+        if in_place or overwrite or output is not None:
+            raise ValueError(
+                "with table= the new file goes beside the old one: neither output=, in_place= nor overwrite="
+            )
+        return _of_table(source, table, storage_options)
+    one = one_file(source, storage_options)
+    return one, _end_of(one, output, in_place, overwrite, storage_options)
+
+
+def _of_table(
+    source: Any, table: Any, storage_options: Mapping[str, Any] | None
+) -> tuple[Source, TableEnd]:
+    room = type(table).__module__.partition(".")[0]
+    end: type[delta.DeltaEnd | iceberg.IcebergEnd]
+    if room == "deltalake" and hasattr(table, "get_add_actions"):
+        known, end = delta.as_recorded(source, table, storage_options), delta.DeltaEnd
+    elif room == "pyiceberg" and hasattr(table, "transaction"):
+        known, end = iceberg.as_recorded(source, table, storage_options), iceberg.IcebergEnd
+    else:
+        raise TypeError(
+            f"table {type(table).__name__}: a deltalake.DeltaTable or a table of pyiceberg"
+        )
+    one = one_file(source, storage_options) if known is None else known
+    return one, end(one, table, storage_options)
+
+
+def _end_of(
+    source: Source,
+    output: Any,
+    in_place: bool,
+    overwrite: bool,
+    storage_options: Mapping[str, Any] | None,
+) -> End:
+    if in_place == (output is not None):
+        raise ValueError("one of output=PATH and in_place=True is required, and not both")
+    if in_place:
+        if overwrite:
+            raise ValueError("overwrite=True goes with output=PATH")
+        if source.data is not None:
+            raise UnsupportedError(
+                f"{source.name}: bytes at hand are not changed in_place: give output=PATH"
+            )
+        refuse_inside(source)
+        return End(source, True, False)
+    to = _here(place(output, storage_options))
+    refuse_inside(to)
+    if _same(to, source):
+        raise ValueError(f"output={to.name!r} is the file itself: say in_place=True for that")
+    if to.filesystem is None and not overwrite and os.path.lexists(to.path):
+        raise FileExistsError(f"{to.path}: {EXISTS}")
+    return End(to, False, overwrite)
+
+
+def _same(one: Source, other: Source) -> bool:
+    if one.data is not None or other.data is not None:
+        return False
+    if one.filesystem is None and other.filesystem is None:
+        return os.path.exists(one.path) and os.path.samefile(one.path, other.path)
+    return one.key == other.key

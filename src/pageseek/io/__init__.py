@@ -1,0 +1,10 @@
+"""Every byte of a file that is read passes here.
+
+| file | job |
+|---|---|
+| `range_requests` | generators that yield the byte ranges they want and receive the bytes |
+| `coalesce` | which ranges become one request |
+| `fetch` | reads ranges of one file and counts them |
+| `tails` | the last bytes of many local files, read together |
+| `versions` | files of a remote store that are read before the store has confirmed their version |
+"""

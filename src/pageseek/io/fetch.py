@@ -1,0 +1,184 @@
+"""The planner that all reads of a file pass: coalesces, issues, counts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any
+
+from pageseek.base.errors import CorruptFileError
+from pageseek.base.limits import DEFAULT, Limits
+from pageseek.base.report import Report
+from pageseek.base.workers import Crew
+from pageseek.io.coalesce import LEAST, PARALLEL, coalesced, pieces
+from pageseek.io.versions import Doubt
+from pageseek.storage.remote import RemoteStore
+from pageseek.storage.retry import Retries
+from pageseek.storage.store import SLOW_STORE, Buffer, Store
+
+KEPT = 8 << 20  # bytes that were read to prune and wait for the scan
+
+
+class Kept:
+    """Bytes that were read to prune and that the scan of the same file will want again. Each is handed out once;
+    what goes beyond `max_bytes` is not kept, and then read again.
+    """
+
+    __slots__ = ("_held", "_left")
+
+    def __init__(self, max_bytes: int = KEPT) -> None:
+        self._held: dict[int, bytes] = {}  # by their place
+        self._left = max_bytes
+
+    def put(self, offset: int, data: memoryview) -> None:
+        """Keep a copy of the bytes at an offset."""
+        if data.nbytes <= self._left and offset not in self._held:
+            self._held[offset] = bytes(data)  # of a larger request it would keep all alive
+            self._left -= data.nbytes
+
+    def take(self, offset: int, length: int) -> bytes:
+        """What is there of the bytes at (offset, length), from the first on."""
+        if not 0 < len(self._held.get(offset, b"")) <= length:
+            return b""
+        found = self._held.pop(offset, b"")  # another thread may have been here
+        self._left += len(found)
+        return found
+
+    def length_at(self, offset: int) -> int:
+        """Of how many bytes at an offset."""
+        return len(self._held.get(offset, b""))
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+
+class Fetcher:
+    """Reads ranges of one store for one scan, and knows what that scan lets a file claim.
+
+    `tail`: the last bytes of the file, when they are at hand. `kept`: what was read to prune. `crew`: who works on
+    other things while a distant store is waited for; `threads`: without a crew, how many may compute. `doubt`: what is told that a read has confirmed the version.
+    """
+
+    __slots__ = (
+        "_counting",
+        "_doubt",
+        "_far",
+        "_store",
+        "_tail",
+        "_tail_start",
+        "crew",
+        "decoding",
+        "gap",
+        "kept",
+        "latency",
+        "limits",
+        "report",
+        "threads",
+    )
+
+    def __init__(
+        self,
+        store: Store,
+        report: Report,
+        tail: memoryview | None = None,
+        limits: Limits = DEFAULT,
+        kept: Kept | None = None,
+        crew: Crew | None = None,
+        doubt: Doubt | None = None,
+        threads: int = 1,
+    ) -> None:
+        self.limits = limits
+        self.threads = threads
+        self._doubt = doubt
+        self.crew = crew
+        self._far = crew is not None and store.latency >= SLOW_STORE
+        self._counting = threading.Lock()  # leaves of a row group may be decoded side by side
+        self.kept = Kept() if kept is None else kept
+        self.decoding: dict[int, Any] = {}  # codec: how its pages are decoded (scan/leaf_reader.py)
+        self._store = store
+        self.latency = store.latency
+        self._tail = tail
+        self._tail_start = store.size - (tail.nbytes if tail is not None else 0)
+        self.gap = int(store.latency * store.bandwidth)
+        self.report = report
+
+    def read(self, ranges: Sequence[tuple[int, int]], kind: str) -> list[memoryview]:
+        """The bytes at each (offset, length), in the order asked. `kind`: metadata, index or data.
+
+        Ranges near each other become one request (coalesce.py); what the tail or `kept` holds costs none.
+        """
+        out: list[memoryview | None] = [None] * len(ranges)
+        wanted: list[tuple[int, int, int]] = []
+        heads: dict[int, bytes] = {}  # what was kept of some
+        file_size = self._store.size
+        for i, (offset, length) in enumerate(ranges):
+            if offset < 0 or length < 0 or offset + length > file_size:
+                raise CorruptFileError(
+                    f"{self._store.name}: {length} bytes at {offset} lie outside the file of {file_size} bytes"
+                )
+            if self._tail is not None and offset >= self._tail_start:
+                start = offset - self._tail_start
+                out[i] = self._tail[start : start + length]
+            elif self.kept and (head := self.kept.take(offset, length)):
+                heads[i] = head
+                if len(head) < length:
+                    wanted.append((offset + len(head), length - len(head), i))
+            else:
+                wanted.append((offset, length, i))
+        if wanted:
+            wanted.sort()
+            requests = coalesced([(offset, length) for offset, length, _ in wanted], self.gap)
+            report, store = self.report, self._store
+            sizes = [length for _, length, _ in requests]
+            parts = None
+            if isinstance(store, RemoteStore) and max(sizes) > LEAST:
+                parts = pieces(sizes, self.gap, store.free)
+            with self._counting:
+                report.requests += len(requests) if parts is None else sum(parts)
+                report.waves += 1
+                report.bytes[kind] += sum(sizes)
+            answers = self._answers([(start, length) for start, length, _ in requests], parts)
+            if self._doubt is not None:
+                self._doubt.settled = True
+            served = iter(wanted)
+            for (start, _, members), data in zip(requests, answers, strict=True):
+                view = memoryview(data).cast("B")
+                for offset, length, i in islice(served, members):
+                    at = offset - start
+                    out[i] = view if length == view.nbytes else view[at : at + length]
+        for i, head in heads.items():
+            rest = out[i]
+            out[i] = memoryview(head if rest is None else b"".join((head, rest)))
+        return out  # type: ignore[return-value]
+
+    def pays_ahead(self, ranges: Sequence[tuple[int, int]]) -> bool:
+        """Whether ranges that may prove useless come sooner than another wave of requests would."""
+        sizes = [length for _, length, _ in coalesced(sorted(ranges), self.gap)]
+        return max(sizes, default=0) <= self.gap and sum(sizes) <= self.gap * PARALLEL // 4
+
+    def _answers(
+        self, requests: Sequence[tuple[int, int]], parts: Sequence[int] | None
+    ) -> list[Buffer]:
+        if self.crew is None:
+            return self._asked(requests, parts, None)
+        self.crew.go_on()
+        if not self._far:
+            return self._asked(requests, parts, None)
+        with self.crew.waiting():
+            return self._asked(requests, parts, self.crew.go_on)
+
+    def _asked(
+        self,
+        requests: Sequence[tuple[int, int]],
+        parts: Sequence[int] | None,
+        go_on: Callable[[], None] | None,
+    ) -> list[Buffer]:
+        if not isinstance(self._store, RemoteStore):
+            return self._store.read(requests)
+        retries = Retries()
+        found = self._store.read(requests, go_on, retries, parts)
+        if retries.count:
+            with self._counting:
+                self.report.retried(*retries.take())
+        return found

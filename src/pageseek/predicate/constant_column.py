@@ -1,0 +1,131 @@
+"""Columns with one value in all rows of a file: of its folder, or null because the file has no such column.
+
+A condition on them is decided once, by the kernel that would judge the rows, and becomes TRUE or not for the file.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.format.schema import Leaf
+from pageseek.format.types import (
+    ABSENT,
+    BOOLEAN,
+    BYTE_ARRAY,
+    DOUBLE,
+    FIXED,
+    FLOAT,
+    INT32,
+    INT64,
+    K_BOOL,
+    K_BYTES,
+    K_D128,
+    K_D256,
+    K_F16,
+    K_F32,
+    K_F64,
+    K_FIXED,
+    K_I8,
+    K_I16,
+    K_I32,
+    K_I64,
+    K_LARGE_BYTES,
+    K_U8,
+    K_U16,
+    K_U32,
+    K_U64,
+    Form,
+    SchemaElement,
+)
+from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, BoundResidual
+
+_NO_ELEMENT = SchemaElement._make([ABSENT] * len(SchemaElement._fields))
+
+
+class Fixed(Leaf):
+    """A column with one value in all rows of a file. `values` holds it; None: null, and of any type."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, path: tuple[str, ...], values: pa.Array | None) -> None:
+        super().__init__(-1, path, _NO_ELEMENT, 1, 0, -1)
+        self.values = values
+
+    @property
+    def scalar(self) -> pa.Scalar:
+        """The value."""
+        assert self.values is not None
+        return self.values[0]
+
+
+_KINDS: dict[pa.DataType, tuple[int, int]] = {
+    pa.bool_(): (BOOLEAN, K_BOOL),
+    pa.int8(): (INT32, K_I8),
+    pa.int16(): (INT32, K_I16),
+    pa.int32(): (INT32, K_I32),
+    pa.int64(): (INT64, K_I64),
+    pa.uint8(): (INT32, K_U8),
+    pa.uint16(): (INT32, K_U16),
+    pa.uint32(): (INT32, K_U32),
+    pa.uint64(): (INT64, K_U64),
+    pa.float16(): (FIXED, K_F16),
+    pa.float32(): (FLOAT, K_F32),
+    pa.float64(): (DOUBLE, K_F64),
+    pa.date32(): (INT32, K_I32),
+    pa.string(): (BYTE_ARRAY, K_BYTES),
+    pa.binary(): (BYTE_ARRAY, K_BYTES),
+    pa.large_string(): (BYTE_ARRAY, K_LARGE_BYTES),
+    pa.large_binary(): (BYTE_ARRAY, K_LARGE_BYTES),
+}
+
+
+def form_of(kind: pa.DataType) -> Form | None:
+    """How values of an Arrow type are compared; None where no kernel does."""
+    t, storage, width = pa.types, kind, 0
+    while t.is_dictionary(storage) or isinstance(storage, pa.BaseExtensionType):
+        storage = storage.value_type if t.is_dictionary(storage) else storage.storage_type
+    if storage in (pa.string_view(), pa.binary_view()):
+        storage = pa.string() if storage == pa.string_view() else pa.binary()
+    found = _KINDS.get(storage)
+    if t.is_time32(storage):
+        found = INT32, K_I32
+    elif t.is_timestamp(storage) or t.is_time64(storage) or t.is_duration(storage):
+        found = INT64, K_I64
+    elif t.is_decimal128(storage) or t.is_decimal256(storage):
+        found = FIXED, K_D128 if t.is_decimal128(storage) else K_D256
+    elif t.is_fixed_size_binary(storage):
+        found, width = (FIXED, K_FIXED), storage.byte_width
+    if found is None:
+        return None
+    physical, made = found
+    return Form((physical, width, made, width, 0, int(t.is_string(storage)), 0), storage, kind)
+
+
+NULL_FORM = Form((INT32, 0, K_I32, 0, 0, 0, 0), pa.int32(), pa.null())
+
+
+def decide(bound: Bound, values: pa.Array) -> bool:
+    """Whether a bound condition on one column is TRUE for the one value that it has."""
+    if isinstance(bound, BoundConst):
+        return bound.value
+    if isinstance(bound, BoundAnd):
+        return all(decide(part, values) for part in bound.args)
+    if isinstance(bound, BoundResidual):
+        return bound.mask([pa.chunked_array([values])])[1] > 0
+    assert isinstance(bound, BoundLeaf)
+    form, buffers = bound.form, values.buffers()
+    mask, _ = rows.compare(
+        form.kind,
+        form.width,
+        1,
+        buffers[0] if values.null_count else None,
+        buffers[-1],
+        buffers[1] if len(buffers) == 3 else None,
+        bound.op,
+        bound.negate,
+        bound.against(1),
+        bound.nan,
+    )
+    return bool(np.frombuffer(mask, np.uint8)[0] & 1)

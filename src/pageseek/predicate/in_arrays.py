@@ -1,0 +1,215 @@
+"""The literals of IN by the thousand: lists of one type, and arrays, as the kernels take them, without a loop.
+
+What is not sure to come out exactly is left to the way by single values: None.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+from functools import partial
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek.format.types import (
+    BYTES_KINDS,
+    FLOAT_KINDS,
+    K_BOOL,
+    K_BYTES,
+    K_D128,
+    K_D256,
+    K_F16,
+    K_F32,
+    K_FIXED,
+    K_U64,
+    Form,
+)
+from pageseek.predicate.in_literals import DTYPES, Listed, distinct
+
+FEW = 64  # literals that are converted one by one
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+class Many(NamedTuple):
+    """Distinct literals in ascending order, those that no value can equal left out; was there a null?"""
+
+    literals: Listed
+    has_null: bool
+
+
+def many(values: tuple[Any, ...] | pa.Array, form: Form) -> Many | None:
+    """The values as literals of the form; None where they have to be looked at one by one."""
+    array = values if isinstance(values, pa.Array) else _array(values, form)
+    if array is None or form.kind == K_BOOL:
+        return None
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    has_null = array.null_count > 0
+    if has_null:
+        array = array.drop_null()
+    if form.kind in BYTES_KINDS:
+        return _bytes(array, form, has_null)
+    if form.kind in (K_FIXED, K_D128, K_D256):
+        return None
+    found = _floats(array, form) if form.kind in FLOAT_KINDS else _integers(array, form)
+    if found is None:
+        return None
+    return Many(distinct(found), has_null)
+
+
+def by_type(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """The values of each of Python's types."""
+    kinds = list(map(type, values))
+    return [
+        tuple(compress(values, map(partial(operator.is_, kind), kinds)))
+        for kind in dict.fromkeys(kinds)
+    ]
+
+
+def _array(values: tuple[Any, ...], form: Form) -> pa.Array | None:
+    """A tuple of one type of Python's; None for others."""
+    if len(values) < FEW:
+        return None
+    kinds = set(map(type, values)) - {type(None)}
+    if len(kinds) != 1:
+        return None
+    (kind,) = kinds
+    made = _ARROW.get(kind)
+    try:
+        if kind is dt.datetime:
+            naive = not any(v is not None and v.tzinfo is not None for v in values)
+            made = pa.timestamp("us") if naive else None
+        if issubclass(kind, np.number) and issubclass(kind, (np.integer, np.floating)):
+            return pa.array([None if v is None else v.item() for v in values])
+        return None if made is None else pa.array(values, made)
+    except (pa.ArrowException, OverflowError, ValueError, TypeError):
+        pass
+    try:
+        return pa.array(values, pa.uint64()) if kind is int else None
+    except (pa.ArrowException, OverflowError):
+        return None
+
+
+_ARROW: dict[type, pa.DataType] = {
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.large_string(),
+    bytes: pa.large_binary(),
+    dt.date: pa.date32(),
+}
+
+
+def _bytes(array: pa.Array, form: Form, has_null: bool) -> Many | None:
+    t, made = pa.types, form.storage
+    text = t.is_string(made) or t.is_large_string(made)
+    if text:
+        if not (
+            t.is_string(array.type) or t.is_large_string(array.type) or t.is_string_view(array.type)
+        ):
+            return None
+    elif not (
+        t.is_binary(array.type) or t.is_large_binary(array.type) or t.is_binary_view(array.type)
+    ):
+        return None
+    wanted = pa.binary() if form.kind == K_BYTES else pa.large_binary()
+    try:
+        array = array.cast(wanted)
+    except pa.ArrowException:  # more than 2 GiB
+        return None
+    if array.offset:
+        array = array.take(pa.array(np.arange(len(array))))
+    array = array.take(pc.array_sort_indices(array))
+    if len(array) > 1:
+        new = pc.not_equal(array[1:], array[:-1])
+        array = array.filter(pa.concat_arrays([pa.array([True]), new]))
+    _, offsets, data = array.buffers()
+    width = 4 if form.kind == K_BYTES else 8
+    ends = b"\0" * width if offsets is None else offsets.to_pybytes()[: (len(array) + 1) * width]
+    texts = b"" if data is None else data.to_pybytes()
+    return Many(Listed((len(array), texts, ends)), has_null)
+
+
+def _floats(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:
+    """Floats that are values of the column's width; NaN stays."""
+    t = pa.types
+    if t.is_integer(array.type):
+        whole = np.asarray(array)
+        with np.errstate(over="ignore"):
+            found = whole.astype(np.float64)
+        sure = np.abs(found) <= 2.0**53
+        if not sure.all():
+            return None
+    elif t.is_floating(array.type):
+        found = array.to_numpy(zero_copy_only=False).astype(np.float64)
+    else:
+        return None
+    if form.kind in (K_F16, K_F32):
+        with np.errstate(over="ignore"):
+            narrow = found.astype(np.float32 if form.kind == K_F32 else np.float16)
+        keep = (narrow.astype(np.float64) == found) | np.isnan(found)
+        return np.asarray(narrow[keep])
+    return found
+
+
+def _integers(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:
+    """Integers, or times in the column's unit, that are values of its kind."""
+    t, made = pa.types, form.storage
+    dtype = DTYPES.get(form.kind)
+    if dtype is None:
+        return None
+    if t.is_temporal(made):
+        found = _ticks(array, made)
+        if found is None:
+            return None
+    elif t.is_integer(array.type):
+        found = np.asarray(array)
+    elif t.is_floating(array.type):
+        floats = array.to_numpy(zero_copy_only=False).astype(np.float64)
+        inside = (floats >= -(2.0**63)) & (floats < 2.0**63)
+        floats = floats[inside & (np.floor(floats) == floats)]
+        found = floats.astype(np.int64)
+        if form.kind == K_U64:
+            return None
+    else:
+        return None
+    if found.dtype == np.dtype(dtype):
+        return found
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    have = np.iinfo(found.dtype)
+    keep = np.ones(len(found), bool)
+    if have.min < low:
+        keep &= found >= low
+    if have.max > high:
+        keep &= found <= high
+    return found[keep].astype(dtype)
+
+
+def _ticks(array: pa.Array, made: pa.DataType) -> npt.NDArray[np.int64] | None:
+    """Dates and timestamps in another unit; what lies between two ticks is left out."""
+    t, kind = pa.types, array.type
+    if t.is_date32(made) or t.is_date32(kind):
+        if t.is_date32(made) and t.is_date32(kind):
+            return np.asarray(array.view(pa.int32())).astype(np.int64)
+        if not (t.is_date32(kind) and t.is_timestamp(made) and made.tz is None):
+            return None
+        ratio, counts = 86400 * _TICKS[made.unit], np.asarray(array.view(pa.int32()))
+    elif t.is_timestamp(kind) and t.is_timestamp(made) and (kind.tz is None) == (made.tz is None):
+        counts = np.asarray(array.view(pa.int64()))
+        have, want = _TICKS[kind.unit], _TICKS[made.unit]
+        if have > want:
+            whole, rest = np.divmod(counts, have // want)
+            return np.asarray(whole[rest == 0])
+        ratio = want // have
+    else:
+        return None
+    counts = counts.astype(np.int64)
+    low, high = -((1 << 63) // ratio), ((1 << 63) - 1) // ratio
+    return np.asarray(counts[(counts >= low) & (counts <= high)] * ratio)
+
+
+__all__ = ["Many", "many"]

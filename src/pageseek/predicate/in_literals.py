@@ -1,0 +1,142 @@
+"""Literals as the kernels take them; those of IN with what is made of them once for all files and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pageseek._core import bloom, rows
+from pageseek.base.errors import CoreError, PredicateError
+from pageseek.format.types import (
+    BYTES_KINDS,
+    K_BOOL,
+    K_BYTES,
+    K_F16,
+    K_F32,
+    K_F64,
+    K_FIXED,
+    K_I8,
+    K_I16,
+    K_I32,
+    K_I64,
+    K_U8,
+    K_U16,
+    K_U32,
+    K_U64,
+    Form,
+)
+from pageseek.predicate.literal import pack
+
+DTYPES: dict[int, Any] = {
+    K_I8: np.int8,
+    K_I16: np.int16,
+    K_I32: np.int32,
+    K_I64: np.int64,
+    K_U8: np.uint8,
+    K_U16: np.uint16,
+    K_U32: np.uint32,
+    K_U64: np.uint64,
+    K_F16: np.float16,
+    K_F32: np.float32,
+    K_F64: np.float64,
+}
+
+_SEARCHED = (
+    16  # of so many literals, a search for one row costs no more than the table for one literal
+)
+
+
+Literals = tuple[int, bytes, bytes | None]  # how many, their values, their offsets
+Core = tuple[int, int, int, int, int, int, int]  # of a Form
+
+
+class Listed(Literals):
+    """Distinct literals in ascending order."""
+
+    _tested = 0  # rows so far
+    _ready: tuple[bool, rows.Lookup] | None = None  # has it a table?
+
+    def lookup(self, kind: int, width: int, n: int) -> rows.Lookup:
+        """To test `n` more rows by: with a table as soon as rows enough have come to pay for it."""
+        self._tested += n
+        table = self._tested > self[0] // _SEARCHED
+        ready = self._ready
+        if ready is None or (table and not ready[0]):
+            self._ready = ready = table, rows.Lookup(kind, width, self, table)
+        return ready[1]
+
+    def hashes(self, form: Core) -> bytes | None:
+        """What Bloom filters are asked for; None where they cannot be."""
+        known: dict[Core, bytes | None] = self.__dict__.setdefault("_hashes", {})
+        if form not in known:
+            try:
+                known[form] = bloom.hashes(form, self)
+            except CoreError:  # NaN
+                known[form] = None
+        return known[form]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Listed, (tuple(self),)
+
+
+def pack_literals(values: list[Any], form: Form) -> Literals:
+    """Values of the form's kind as the kernels take them."""
+    if form.kind in BYTES_KINDS:
+        ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
+        width = np.int32 if form.kind == K_BYTES else np.int64
+        if ends[-1] > np.iinfo(width).max:
+            raise PredicateError("the literals of one condition hold more than 2 GiB")
+        return len(values), b"".join(values), ends.astype(width).tobytes()
+    if form.kind == K_FIXED:
+        return len(values), b"".join(values), None
+    if form.kind == K_BOOL:
+        return (
+            len(values),
+            np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(),
+            None,
+        )
+    return len(values), b"".join(pack(v, form) for v in values), None
+
+
+def merged(parts: Sequence[Literals], form: Form) -> Listed:
+    """All that is in the parts: for IN."""
+    n = sum(part[0] for part in parts)
+    kind = form.kind
+    if n == 0:
+        return Listed((0, b"", None))
+    if kind == K_BOOL:
+        bits = (
+            np.unpackbits(np.frombuffer(d, np.uint8), count=m, bitorder="little")
+            for m, d, _ in parts
+        )
+        return Listed(pack_literals(np.unique(np.concatenate(list(bits))).tolist(), form))
+    if kind not in BYTES_KINDS:
+        data = b"".join(part[1] for part in parts)
+        if kind in DTYPES:
+            return distinct(np.frombuffer(data, DTYPES[kind]))
+        order = np.frombuffer(rows.sort_literals(kind, form.width, n, data), np.int64)
+        table = np.frombuffer(data, np.uint8).reshape(n, -1)
+        return Listed((len(order), table[order].tobytes(), None))
+    width = np.int32 if kind == K_BYTES else np.int64
+    texts: set[bytes] = set()
+    for _, data, offsets in parts:
+        ends = np.frombuffer(offsets or b"", width).tolist()
+        texts.update(data[a:b] for a, b in pairwise(ends))
+    return Listed(pack_literals(sorted(texts), form))
+
+
+def distinct(values: np.ndarray) -> Listed:
+    """Numbers of a kind, one of the zeros among them, and one NaN at the end."""
+    found = np.sort(values)
+    new = np.ones(len(found), bool)
+    np.not_equal(found[1:], found[:-1], out=new[1:])
+    if found.dtype.kind == "f":
+        new[1:] &= ~np.isnan(found[:-1])
+    found = found[new]
+    return Listed((len(found), found.tobytes(), None))
+
+
+__all__ = ["DTYPES", "Listed", "Literals", "distinct", "merged", "pack_literals"]

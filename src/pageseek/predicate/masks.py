@@ -1,0 +1,120 @@
+"""Rows of decoded columns by bitmaps: which pass a test, and those that are kept."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek._core.gather import gather
+from pageseek.format.nesting import Decoded
+from pageseek.format.schema import Leaf
+from pageseek.format.types import K_BOOL, Form, to_arrow
+from pageseek.predicate.bound import BoundLeaf
+
+Bitmap: TypeAlias = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
+
+
+def compared(test: BoundLeaf, form: Form, array: pa.Array) -> tuple[Bitmap, int, int]:
+    """Where an array passes a test, how often, of how many; the array begins at offset 0."""
+    buffers = array.buffers()
+    mask, count = rows.compare(
+        form.kind,
+        form.width,
+        len(array),
+        buffers[0] if array.null_count else None,
+        buffers[-1],
+        buffers[1] if len(buffers) == 3 else None,
+        test.op,
+        test.negate,
+        test.against(len(array)),
+        test.nan,
+    )
+    return np.frombuffer(mask, np.uint8), count, len(array)
+
+
+def joined(masks: list[tuple[Bitmap, int, int]]) -> tuple[Bitmap, int]:
+    """The masks of neighbouring arrays as one."""
+    if len(masks) == 1:
+        return masks[0][0], masks[0][1]
+    bits = np.concatenate([np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks])
+    return np.packbits(bits, bitorder="little"), sum(count for _, count, _ in masks)
+
+
+def constant(value: bool, n: int) -> tuple[Bitmap, int]:
+    mask = first_bits(n, n) if value else np.zeros((n + 7) // 8, np.uint8)
+    return mask, n if value else 0
+
+
+def picked(form: Form, arrays: list[pa.Array], mask: Bitmap, n: int, count: int) -> list[pa.Array]:
+    """The `count` rows of a bitmap; the results begin at offset 0, as the kernels need it."""
+    if form.is_null:
+        return [pa.nulls(count)]
+    out, at = [], 0
+    for array in arrays:
+        rows_in = len(array)
+        if rows_in < n:
+            places = np.unpackbits(mask, count=at + rows_in, bitorder="little")
+            count = int(np.count_nonzero(places[at:]))
+        buffers = array.buffers()
+        made = gather(
+            form.kind,
+            form.width,
+            rows_in,
+            buffers[0] if array.null_count else None,
+            buffers[-1],
+            buffers[1] if len(buffers) == 3 else None,
+            mask,
+            count,
+            start=at,
+        )
+        out.append(to_arrow(form, *made))
+        at += rows_in
+    return out
+
+
+def repeats(decoded: Decoded) -> bool:
+    return any(len(rung) == 2 for rung in decoded.ladder)
+
+
+def picked_ladder(decoded: Decoded, mask: Bitmap, count: int) -> Decoded:
+    """The `count` rows of a bitmap; without a list every rung has a slot a row."""
+    ladder: list[tuple[Any, ...]] = []
+    for slots, nulls, bits in decoded.ladder:
+        if nulls:
+            made = gather(K_BOOL, 0, slots, None, bits, None, mask, count, start=0)
+            bits = pa.py_buffer(made[-1])
+            nulls = count - pa.Array.from_buffers(pa.bool_(), count, [None, bits]).true_count
+        ladder.append((count, nulls, bits if nulls else None))
+    return Decoded(count, decoded.array, ladder)
+
+
+def head_of_ladder(decoded: Decoded, n: int) -> Decoded:
+    return picked_ladder(decoded, first_bits(n, decoded.rows), n) if n < decoded.rows else decoded
+
+
+def presence(decoded: Decoded, leaf: Leaf) -> pa.Array:
+    """Of a leaf that stands for a group: TRUE, or null where the group is."""
+    n, nulls, bits = decoded.ladder[leaf.rung]
+    ones = pa.py_buffer(b"\xff" * ((n + 7) // 8))
+    return pa.Array.from_buffers(pa.bool_(), n, [bits if nulls else None, ones], nulls)
+
+
+def first_bits(n: int, total: int) -> Bitmap:
+    mask = np.zeros((total + 7) // 8, np.uint8)
+    mask[: n // 8] = 0xFF
+    if n % 8:
+        mask[n // 8] = (1 << n % 8) - 1
+    return mask
+
+
+def head_of(form: Form, arrays: list[pa.Array], n: int) -> list[pa.Array]:
+    """The first n rows, in memory of their own size: a few rows do not keep many alive."""
+    rows_in = sum(map(len, arrays))
+    if n >= rows_in:
+        return arrays
+    mask = first_bits(n, rows_in)
+    return [array for array in picked(form, arrays, mask, rows_in, n) if len(array)]

@@ -1,0 +1,154 @@
+"""Binary search in ascending Arrow arrays, by the kernels and with the meaning of filters."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.base.errors import UnsupportedError
+from pageseek.format.types import BYTES_KINDS, K_BOOL, K_BYTES, Form
+from pageseek.predicate.bind import fit, pack_literals
+from pageseek.predicate.literal import exact
+
+__all__ = ["lower_bound", "upper_bound"]
+
+Sorted: TypeAlias = pa.Array | npt.NDArray[Any]
+
+
+def lower_bound(values: Sorted, value: Any) -> int:
+    """The first place in an ascending array whose value is not less than `value`.
+
+    With `upper_bound` it gives the rows equal to a value as `range(lower_bound(a, v), upper_bound(a, v))`. Like
+    `numpy.searchsorted(values, value, "left")`, for every type that can be filtered, without a copy.
+
+    Parameters
+    ----------
+    values : pyarrow.Array or numpy.ndarray of shape (n,)
+        Ascending, without nulls and NaN. An array that does not ascend gives some place.
+        Booleans, integers, floats, decimals, dates, times, timestamps, durations, strings and binary.
+    value : Any
+        What the values may be compared with in a filter: a Python value or a pyarrow or numpy scalar. It is
+        compared exactly: 2.5 lies between the integers 2 and 3, 300 above every int8. NaN is above every number,
+        and both zeros are equal.
+
+    Returns
+    -------
+    int
+        From 0 to n; n if all values are less.
+
+    Raises
+    ------
+    PredicateError
+        The value cannot be compared with this type.
+    UnsupportedError
+        A type without an order, or one that filters do not support.
+    ValueError
+        The array holds nulls, has more than one dimension, or the value is null.
+    TypeError
+        `values` is no array.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, pageseek
+    >>> pageseek.lower_bound(pa.array([10, 20, 20, 30]), 20)
+    1
+    """
+    return _search(values, value, ">=")
+
+
+def upper_bound(values: Sorted, value: Any) -> int:
+    """The first place in an ascending array whose value is greater than `value`.
+
+    Parameters, errors and meaning as in `lower_bound`; like `numpy.searchsorted(values, value, "right")`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, pageseek
+    >>> pageseek.upper_bound(pa.array([10, 20, 20, 30]), 20)
+    3
+    """
+    return _search(values, value, ">")
+
+
+def _search(values: Sorted, value: Any, op: str) -> int:
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise ValueError(f"values of {values.ndim} dimensions: one is searched")
+        values = pa.array(values)
+    if not isinstance(values, pa.Array):
+        remedy = "; combine its chunks" if isinstance(values, pa.ChunkedArray) else ""
+        raise TypeError(f"values of {type(values).__name__}: a pyarrow or numpy array{remedy}")
+    if values.null_count:
+        raise ValueError(
+            f"{values.null_count} nulls among the values: they have no place in an order"
+        )
+    form = _form_of(values.type)
+    wanted = exact(value, form, "values")
+    if wanted is None:
+        raise ValueError("null has no place in an order")
+    if isinstance(wanted, float) and wanted != wanted:
+        return len(values)  # NaN is above every number
+    fitted, edge = fit(op, wanted, form, rows.NAN_IEEE)
+    if fitted in ("always", "never"):
+        return 0 if fitted == "always" else len(values)
+    find = rows.lower_bound if fitted == ">=" else rows.upper_bound
+    data, offsets = _buffers(values, form)
+    try:
+        return find(form.kind, form.width, len(values), data, offsets, pack_literals([edge], form))
+    except rows.CoreError as error:
+        raise ValueError(f"values: {error}") from error
+
+
+def _buffers(values: pa.Array, form: Form) -> tuple[Any, Any]:
+    """Values and offsets of an array, from its first value on."""
+    if form.kind == K_BOOL and values.offset:
+        values = pa.concat_arrays([values.slice(0, 0), values])  # bits cannot be pointed into
+    buffers, start = values.buffers(), values.offset
+    if form.kind in BYTES_KINDS:
+        width = 4 if form.kind == K_BYTES else 8
+        offsets = buffers[1] and buffers[1].slice(start * width)
+        return buffers[2] or b"", offsets
+    width = values.type.bit_width // 8
+    return (buffers[1] or b"")[start * width :] if start else buffers[1] or b"", None
+
+
+_KINDS = {
+    pa.bool_(): rows.KIND_BOOL,
+    pa.int8(): rows.KIND_I8,
+    pa.int16(): rows.KIND_I16,
+    pa.int32(): rows.KIND_I32,
+    pa.int64(): rows.KIND_I64,
+    pa.uint8(): rows.KIND_U8,
+    pa.uint16(): rows.KIND_U16,
+    pa.uint32(): rows.KIND_U32,
+    pa.uint64(): rows.KIND_U64,
+    pa.float16(): rows.KIND_F16,
+    pa.float32(): rows.KIND_F32,
+    pa.float64(): rows.KIND_F64,
+    pa.date32(): rows.KIND_I32,
+    pa.string(): rows.KIND_BYTES,
+    pa.binary(): rows.KIND_BYTES,
+    pa.large_string(): rows.KIND_LARGE_BYTES,
+    pa.large_binary(): rows.KIND_LARGE_BYTES,
+}
+
+
+def _form_of(made: pa.DataType) -> Form:
+    t = pa.types
+    width = 0
+    kind = _KINDS.get(made)
+    if t.is_decimal128(made) or t.is_decimal256(made):
+        kind = rows.KIND_D128 if t.is_decimal128(made) else rows.KIND_D256
+    elif t.is_time32(made):
+        kind = rows.KIND_I32
+    elif t.is_time64(made) or t.is_timestamp(made) or t.is_duration(made):
+        kind = rows.KIND_I64
+    elif t.is_fixed_size_binary(made):
+        kind, width = rows.KIND_FIXED, made.byte_width
+    if kind is None:
+        raise UnsupportedError(f"values of type {made} cannot be searched")
+    return Form((0, 0, kind, width, 0, 0, 0), made, made)

@@ -1,0 +1,104 @@
+"""The page index: fetched for the row groups and leaves that need it, and what it proves of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+
+from pageseek._core import rows
+from pageseek.base.report import Report
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.schema import Leaf
+from pageseek.format.types import Options
+from pageseek.io.range_requests import Wanted
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.prune.protocol import Proof
+from pageseek.prune.row_groups import bit_of, surely
+
+Touched = Callable[[int], Sequence[Leaf]]  # by row group
+
+
+def load_indexes(
+    file: ParquetFile,
+    row_groups: Sequence[int],
+    touched: Touched,
+    tested: Sequence[Leaf],
+    options: Options,
+    report: Report,
+    needless: Callable[[int, Leaf], bool] = lambda *_: False,
+) -> Generator[Wanted, list[memoryview], None]:
+    """In one wave of requests, what is not at hand: the offset index of every leaf that is touched, the column
+    index of those that are tested; neither where it is `needless`.
+    """
+    wanted: Wanted = []
+    groups: list[tuple[int, list[Leaf], list[int], list[Leaf], list[int]]] = []
+
+    def places(which: str, group: int, leaves: list[Leaf]) -> list[int]:
+        """Of each index its place among the answers, or -1 where the file has none."""
+        found = []
+        for leaf in leaves:
+            at = file.index_range(which, group, leaf, report)
+            found.append(len(wanted) if at else -1)
+            if at:
+                wanted.append(at)
+        return found
+
+    for group in row_groups:
+        for leaf in (*touched(group), *tested) if file.is_doubtful else ():
+            file.remind(group, leaf, report)
+        pages = file.without_offset_index(group, touched(group))
+        values = [leaf for leaf in tested if not file.cached_column_index(group, leaf, options)[0]]
+        if pages or values:
+            file.load_chunks(group, pages)
+            pages = [leaf for leaf in pages if not needless(group, leaf)]
+            values = [leaf for leaf in values if not needless(group, leaf)]
+            of_pages = places("offset", group, pages)
+            groups.append((group, pages, of_pages, values, places("column", group, values)))
+    answers: Sequence[memoryview | None] = [*((yield wanted) if wanted else ()), None]
+    for group, pages, of_pages, values, of_values in groups:
+        file.load_offset_indexes(group, pages, [answers[at] for at in of_pages], report)
+        for leaf, at in zip(values, of_values, strict=True):
+            file.load_column_index(group, leaf, options, answers[at], report)
+
+
+def missing_bytes(
+    file: ParquetFile, row_group: int, tested: Sequence[Leaf], options: Options
+) -> int:
+    """The bytes of the column indexes, and offset indexes, of these leaves that are not at hand."""
+    size = 0
+    for leaf in tested:
+        if not file.cached_column_index(row_group, leaf, options)[0]:
+            for which in ("column", "offset"):
+                at = file.index_range(which, row_group, leaf)
+                size += at[1] if at else 0
+    return size
+
+
+def page_proof(
+    file: ParquetFile,
+    row_group: int,
+    test: BoundLeaf,
+    options: Options,
+    surely_too: bool,
+    headers: bool = False,
+) -> Proof | None:
+    """What a column index that is at hand, or what `headers` of pages said in its stead, proves of a test.
+
+    `surely_too`: of which rows all pass as well.
+    """
+    if test.leaf.group:
+        return None
+    offsets = file.cached_offset_index(row_group, test.leaf)[1]
+    if headers:
+        index = file.header_index(row_group, test.leaf, options)
+    else:
+        index = file.cached_column_index(row_group, test.leaf, options)[1]
+    if index is None or offsets is None:
+        return None
+    verdict, bit = index.zones.probe(test.op, test.against(0), test.nan), bit_of(test)
+    must = rows.RowRanges.empty()
+    if surely_too:
+        file.chunk(
+            row_group, test.leaf
+        )  # one that cannot be read is refused, whatever its index says
+        must = offsets.rows_of(surely(verdict, bit), 1)
+    return Proof(offsets.rows_of(verdict, bit), must)

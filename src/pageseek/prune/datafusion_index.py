@@ -1,0 +1,121 @@
+"""Files against a list of different values in the published form (datafusion_list.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from pageseek._core import rows
+from pageseek.base.errors import PageseekError
+from pageseek.format.parquet_file import WHOLE, ParquetFile
+from pageseek.format.schema import Leaf
+from pageseek.format.types import BYTE_ARRAY
+from pageseek.io.range_requests import Wanted
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.prune.chunk_pruner import NONE_PASSES, DoubtError
+from pageseek.prune.datafusion_list import (
+    HEAD,
+    MAGIC,
+    Listed,
+    check,
+    check_bytes,
+    column,
+    denies,
+    length_of,
+    place,
+)
+from pageseek.prune.protocol import Proof, Site
+
+FIRST = 4 << 10  # bytes read at first: most lists are short
+
+
+class PublishedPruner:
+    """Rules out the row groups of a file whose list lacks what is asked for."""
+
+    name = "distinct_index"
+    cheap = whole = coarse = True
+
+    def cost(self, site: Site, test: BoundLeaf) -> int | None:
+        """About the bytes of the list; None where the file has none of the column, or that says nothing of the test."""
+        if test.op not in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX) or test.leaf.group:
+            return None
+        if test.leaf.element.type != BYTE_ARRAY:
+            return None
+        found = _place(site)
+        if found is None or found[1].index != test.leaf.index:
+            return None
+        key = self.name, found[1].index
+        known = site.file.indexes
+        if key not in known:
+            return FIRST
+        if known[key] is not None:
+            return 0
+        site.file.remind(WHOLE, found[1], site.report)
+        return None
+
+    def judge(
+        self, site: Site, tests: Sequence[BoundLeaf]
+    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+        """Ask for the list, unless it is at hand."""
+        found = _place(site)
+        if found is None:
+            return [None] * len(tests)
+        offset, leaf = found
+        file, key = site.file, (self.name, leaf.index)
+        known: dict[Any, Any] = file.indexes
+        if key not in known:
+            try:
+                values = yield from _values(file, leaf, offset)
+            except (DoubtError, PageseekError) as doubt:
+                note = f"{file.name}: {leaf.name!r}: {MAGIC.decode()} index ignored: {doubt}"
+                file.doubt(WHOLE, leaf, note, site.report)
+                values = None
+            file.keep_index(key, values, 0 if values is None else values.nbytes)
+        values = known[key]
+        return [
+            NONE_PASSES
+            if values is not None and test.leaf.index == leaf.index and denies(test, values)
+            else None
+            for test in tests
+        ]
+
+
+def _values(
+    file: ParquetFile, leaf: Leaf, offset: int
+) -> Generator[Wanted, list[memoryview], Listed]:
+    room = file.footer_start - offset
+    (head,) = yield [(offset, min(FIRST, room))]
+    length = length_of(head, room)
+    data = head[HEAD : HEAD + length]
+    if data.nbytes < length:
+        (data,) = yield [(offset + HEAD, length)]
+    if data.nbytes != length:
+        raise DoubtError("its bytes could not be read")
+    check_bytes(file, leaf, head, data)
+    listed = Listed(data)
+    check(file, leaf, listed)
+    return listed
+
+
+def _place(site: Site) -> tuple[int, Leaf] | None:
+    """Where the list lies, and the column whose values it has."""
+    file = site.file
+    key = "published", site.distinct_index
+    known: dict[Any, Any] = file.indexes
+    if key not in known:
+        found = None
+        try:
+            offset = place(file)
+            if offset is not None:
+                leaf = column(file, site.distinct_index)
+                if leaf is None:
+                    raise DoubtError("it does not say whose values it has: distinct_index= does")
+                found = offset, leaf
+        except (DoubtError, PageseekError) as doubt:
+            note = f"{file.name}: {MAGIC.decode()} index ignored: {doubt}"
+            file.doubt(WHOLE, None, note, site.report)
+        file.keep_index(key, found, 0)
+    made: tuple[int, Leaf] | None = known[key]
+    if made is None:
+        file.remind(WHOLE, None, site.report)
+    return made

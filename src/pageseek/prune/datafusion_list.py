@@ -1,0 +1,208 @@
+"""Lists of different values in the form that DataFusion published: `IDX1`, a length, values with newlines between them.
+
+https://datafusion.apache.org/blog/2025/07/14/user-defined-parquet-indexes. The footer has but an offset, under the key
+`distinct_index_offset`: neither a length, nor a checksum, nor the column. A value that has a newline stands there as
+several. So only what holds all the same is concluded, and only where the list lies behind all pages, and has the
+values that the statistics name. Of a list that pageseek wrote, its own entry (embedded.py) tells the column and a checksum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek._core.bloom import xxh64
+from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.format.chunks import chunk_range
+from pageseek.format.embedded import DoubtError, Pointer, directory, fingerprint, types_of
+from pageseek.format.file_footer import FooterFile
+from pageseek.format.schema import Leaf
+from pageseek.format.types import BYTE_ARRAY, K_LARGE_BYTES, L_STRING, Options, logical_of
+from pageseek.predicate.bound import BoundLeaf
+
+KIND = "distinct_index"
+KEY, MAGIC = b"distinct_index_offset", b"IDX1"
+HEAD = len(MAGIC) + 8  # bytes before the values
+LONGEST = 64 << 20  # bytes of a list that is looked at
+PIECE = 1 << 20  # of them at a time
+
+
+def place(file: FooterFile) -> int | None:
+    """Where the footer says that the list begins; None where it has no such key. DoubtError: there it cannot be."""
+    if KEY not in file.key_value_metadata:
+        return None
+    value = file.key_value_metadata[KEY] or b""
+    if not value.isdigit() or len(value) > 19:
+        raise DoubtError(f"{KEY.decode()} is {value[:40]!r}, not a number")
+    offset = int(value)
+    if not 4 <= offset <= file.footer_start - HEAD:
+        raise DoubtError(f"{KEY.decode()} is {offset}, where there is no room")
+    for leaf in file.leaves:
+        if any(chunk_range(chunk)[1] > offset for chunk in file.chunks(leaf)):
+            raise DoubtError("pages lie behind it: they were added later")
+    return offset
+
+
+def own(file: FooterFile) -> Pointer | None:
+    """The entry of the list, where pageseek attached it: it names the column, and has a checksum."""
+    try:
+        found = directory(file)
+    except DoubtError:  # who asks for the other indexes will say so
+        return None
+    at = file.key_value_metadata.get(KEY)
+    for one in () if found is None else found.pointers:
+        if one.kind == KIND and one.leaf is not None and at == b"%d" % one.offset:
+            return one
+    return None
+
+
+def column(file: FooterFile, named: str | None) -> Leaf | None:
+    """Whose values they are: of the column that its entry says, or the caller names, else of the only one of strings; None
+    otherwise. DoubtError: entry and column, or caller, do not agree.
+    """
+    leaf = None if named is None else file.schema_tree.find(named)
+    entry = own(file)
+    if entry is not None:
+        assert entry.leaf is not None
+        told = ".".join(entry.leaf)
+        if leaf is not None and leaf.path != entry.leaf:
+            raise DoubtError(f"it was attached for {told!r}, not for {leaf.name!r}")
+        leaf = next((one for one in file.leaves if one.path == entry.leaf), None)
+        if leaf is None or types_of(leaf) != (entry.physical, entry.logical):
+            raise DoubtError(f"it was built for {told!r} of {entry.physical} ({entry.logical})")
+    if leaf is not None:
+        return leaf
+    strings = [leaf for leaf in file.leaves if _is_text(leaf)]
+    return strings[0] if len(strings) == 1 and strings[0].flat else None
+
+
+def _is_text(leaf: Leaf) -> bool:
+    return leaf.element.type == BYTE_ARRAY and logical_of(leaf.element)[0] == L_STRING
+
+
+def length_of(head: memoryview, room: int) -> int:
+    """Bytes of the values, by the bytes before them. DoubtError: it is no such list, or has no room."""
+    if head.nbytes < HEAD or head[: len(MAGIC)] != MAGIC:
+        raise DoubtError("it does not begin with IDX1")
+    length = int.from_bytes(head[len(MAGIC) : HEAD], "little")
+    if not length:
+        raise DoubtError("it is empty, which may be a list of nothing or of an empty text")
+    if length > min(room - HEAD, LONGEST):
+        raise DoubtError(f"it claims {length} bytes, for which there is no room")
+    return length
+
+
+def check_bytes(file: FooterFile, leaf: Leaf, head: memoryview, values: memoryview) -> None:
+    """Raise DoubtError where a list that has an entry is not what was attached, or not to these column chunks."""
+    entry = own(file)
+    if entry is None:
+        return
+    data = bytes(head[:HEAD]) + bytes(values)
+    if len(data) != entry.length or xxh64(data) != entry.checksum:
+        raise DoubtError("its bytes are not those that were attached: the checksum differs")
+    if entry.chunks != fingerprint(file, leaf):
+        raise DoubtError("it was built from other column chunks: the file was written anew")
+
+
+class Listed:
+    """What a list shows: its lines, as they are and without a carriage return at the end, which may be one of the writer's."""
+
+    def __init__(self, data: memoryview | bytes) -> None:
+        self._text = b"".join((data, b"\n"))
+        # the value of which it consists, where nothing in it can be the end of another
+        many = b"\n" in self._text[:-1] or self._text.endswith(b"\r\n")
+        self.only = None if many else self._text[:-1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held."""
+        return len(self._text)
+
+    def missing(self, asked: Iterable[bytes]) -> set[bytes]:
+        """Those that it has not. Its lines are never all held one by one, which takes many times the memory."""
+        left, text, start = set(asked), self._text, 0
+        while left and start < len(text):
+            stop = text.index(b"\n", min(start + PIECE, len(text) - 1))
+            piece = text[start:stop]
+            left.difference_update(piece.split(b"\n"))
+            if b"\r" in piece:
+                left.difference_update(
+                    piece.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
+                )
+            start = stop + 1
+        return left
+
+    def begins(self, prefix: bytes) -> bool:
+        """Whether a line begins so."""
+        return self._text.startswith(prefix) or b"\n" + prefix in self._text[:-1]
+
+
+def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
+    """Raise DoubtError where the list cannot be that of the column: statistics name a value that it has not."""
+    lines: dict[bytes, tuple[bytes, int]] = {}  # of which text, in which row group
+    for group in range(file.num_row_groups):
+        try:
+            said = file.chunk_values(group, leaf, Options())
+        except CorruptFileError as error:
+            raise DoubtError(str(error)) from error
+        for scalar in (said.min, said.max):
+            text = None if scalar is None else scalar.as_buffer().to_pybytes()  # it may be no UTF-8
+            if text is not None:
+                for line in text.split(b"\n"):
+                    lines.setdefault(line, (text, group))
+    missing = listed.missing(lines)
+    for line, (text, group) in lines.items():
+        if line in missing:
+            raise DoubtError(f"{text[:40]!r} is in row group {group}, and not in the list")
+
+
+def denies(test: BoundLeaf, listed: Listed) -> bool:
+    """Whether no value passes a test, those with newlines among them, which the list does not show as they are."""
+    asked = _literals(test)
+    if not asked or any(b"\n" in one for one in asked):
+        return False
+    equal, unequal = (rows.OP_NE, rows.OP_EQ) if test.negate else (rows.OP_EQ, rows.OP_NE)
+    if test.op == equal or (test.op == rows.OP_IN and not test.negate):
+        return len(listed.missing(asked)) == len(set(asked))
+    if test.op == unequal or test.op == rows.OP_IN:  # of one value there is no other that has it
+        return listed.only in asked
+    if test.op == rows.OP_PREFIX and not test.negate:
+        return not any(listed.begins(one) for one in asked)
+    return False
+
+
+def _literals(test: BoundLeaf) -> list[bytes]:
+    if test.op not in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX):
+        return []
+    n, data, ends = test.literals
+    if ends is None:
+        return []
+    offsets = memoryview(ends).cast("q" if test.form.kind == K_LARGE_BYTES else "i")
+    return [data[offsets[i] : offsets[i + 1]] for i in range(n)]
+
+
+def check_type(leaf: Leaf) -> None:
+    """Raise UnsupportedError where a column has no strings."""
+    if not _is_text(leaf):
+        raise UnsupportedError(
+            f"column {leaf.name!r}: the published form is of strings; use distinct=[...]"
+        )
+
+
+def written(values: pa.Array, leaf: Leaf) -> bytes:
+    """The list of a column. UnsupportedError where this form would say something else than the values."""
+    found = values.to_pylist()
+    for value in found:
+        if b"\n" in value or value.endswith(b"\r"):
+            raise UnsupportedError(
+                f"column {leaf.name!r}: {value[:40]!r} has a newline, or ends in a carriage return, which the published form "
+                "cannot tell from the end of a value; use distinct=[...]"
+            )
+    body = b"\n".join(sorted(found))
+    if not body:
+        raise UnsupportedError(
+            f"column {leaf.name!r}: it has no text, which the published form cannot tell; use distinct=[...]"
+        )
+    return MAGIC + len(body).to_bytes(8, "little") + body

@@ -1,0 +1,95 @@
+"""Of many row groups at once: whether any mechanism could add to what the statistics of the footer have said.
+
+The answer is that of the driver and of each pruner, or more cautious: where it is yes, to ask them would read nothing
+and prove nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pageseek._core import rows
+from pageseek.format.schema import Leaf
+from pageseek.format.types import ABSENT
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.prune.bloom_filter import BloomPruner
+from pageseek.prune.datafusion_index import PublishedPruner
+from pageseek.prune.dictionary import HEAD, DictionaryPruner
+from pageseek.prune.distinct_index import DistinctPruner
+from pageseek.prune.driver import DOUBT
+from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, names
+
+Figures: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+# of these the footer tells where they have nothing to say; lists of values were asked before, where a file has some
+_KNOWN = {
+    STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DistinctPruner.name,
+    PublishedPruner.name,
+}  # fmt: skip
+
+
+def may_be_final(tests: Sequence[BoundLeaf], use: frozenset[str]) -> bool:
+    """Whether the footer may have the last word at all, whatever it says."""
+    return (
+        STATISTICS in use
+        and not (use & set(names())) - _KNOWN
+        and not any(test.leaf.group for test in tests)
+    )
+
+
+def final(
+    tests: Sequence[BoundLeaf],
+    pages: Figures,
+    read: Figures,
+    figure: Callable[[Leaf, str], Figures],
+    start: Callable[[Leaf], Figures],
+    known: Callable[[Leaf], Flags | None],
+    counts_nulls: Callable[[Leaf], bool],
+    exact: Callable[[BoundLeaf], Flags | bool],
+) -> Flags:
+    """Which row groups the footer has the last word of; all their chunks are sound.
+
+    Parameters
+    ----------
+    pages, read
+        Of each row group the pages that every chunk has that is read, or -1; and the bytes of these chunks.
+    figure, start, known, counts_nulls : callable
+        Of a tested leaf in each row group: a field of CHUNK_FIELDS, the first byte, whether there are statistics that can be
+        used, and whether counts of nulls are believed.
+    exact : callable
+        Of a test in each row group: its values are known, and it was put to them.
+    """
+    # of one page there is none to leave out, and its bounds say no more than those of the chunk
+    last: Flags = pages == 1
+    for test in tests:
+        leaf = test.leaf
+        settled: Flags | bool = True
+        if test.op != rows.OP_IS_NULL:
+            said = known(leaf)
+            settled = False if said is None else said
+        elif leaf.max_def:
+            nulls = figure(leaf, "statistics_null_count")
+            there = (nulls >= 0) & (nulls <= figure(leaf, "num_values"))
+            settled = there & (figure(leaf, "statistics_present") == 1) & counts_nulls(leaf)
+        settled &= figure(leaf, "bloom_filter_offset") == ABSENT
+        settled &= ~_dictionary_pays(leaf, read, figure, start)
+        last &= settled | exact(test)
+    return last
+
+
+def _dictionary_pays(
+    leaf: Leaf,
+    read: Figures,
+    figure: Callable[[Leaf, str], Figures],
+    start: Callable[[Leaf], Figures],
+) -> Flags:
+    """Whether a dictionary may be worth its reading: as dictionary.py has its cost, and Task the bytes that it may spare."""
+    has = (figure(leaf, "encoding_stats") == 1) & (figure(leaf, "dictionary_data_pages") > 0)
+    length = figure(leaf, "data_page_offset") - start(leaf)
+    inside = (length > 0) & (length < figure(leaf, "total_compressed_size"))
+    pays: Flags = has & (DOUBT * np.where(inside, length, HEAD) < read)
+    return pays

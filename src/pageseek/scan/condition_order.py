@@ -1,0 +1,128 @@
+"""Which condition of a filter to judge first: what it lets through against what it costs, learned as a scan goes.
+
+Conditions that must all hold are best judged in the order of cost / (1 - share that passes): what is cheap and
+rules out much comes first. Before the first row group both are guesses; from then on they are measured. What later
+columns cost goes by their pages as much as by their rows, so the share is that of rows and that of blocks of
+neighbouring rows, half and half: rows that pass side by side leave whole pages out, rows strewn about leave out none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pageseek._core import rows
+from pageseek.base.records import dataclass
+from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, BoundOr
+
+ENOUGH = 1024  # rows from which a measurement says something
+BLOCK = 1024  # rows: less than a page has
+SETTLED, EACH = 8, 8  # row groups after which only each so many-th is measured
+_SHARES = {
+    rows.OP_EQ: 0.01,
+    rows.OP_NE: 0.99,
+    rows.OP_IS_NULL: 0.1,
+    rows.OP_IS_NAN: 0.05,
+    rows.OP_ALWAYS: 1.0,
+    rows.OP_NEVER: 0.0,
+}
+
+
+def likely_share(bound: Bound) -> float:
+    """The share of rows that a condition lets through, as long as nothing is known."""
+    if isinstance(bound, BoundConst):
+        return float(bound.value)
+    if isinstance(bound, (BoundAnd, BoundOr)):
+        missed = 1.0
+        for arg in bound.args:
+            share = likely_share(arg)
+            missed *= share if isinstance(bound, BoundAnd) else 1 - share
+        return missed if isinstance(bound, BoundAnd) else 1 - missed
+    if isinstance(bound, BoundLeaf):
+        share = _SHARES.get(bound.op, 0.3)
+        if bound.op == rows.OP_IN:
+            share = min(0.01 * bound.literals[0], 0.5)
+        elif bound.op == rows.OP_PREFIX:
+            share = min(0.05 * bound.literals[0], 0.5)
+        return 1 - share if bound.negate else share
+    return 0.5
+
+
+def blocks_of(ranges: rows.RowRanges, num_rows: int) -> int:
+    """How many blocks of a row group's rows have any of these."""
+    if ranges.num_rows == num_rows:
+        return -(-num_rows // BLOCK)
+    return rows.pages_touched(ranges, np.arange(0, num_rows + BLOCK, BLOCK)).count(1)
+
+
+class Learned:
+    """What the conditions of one filter cost and let through, by their place in it. One for each scan."""
+
+    __slots__ = ("_measured", "_ordered", "_places")
+
+    def __init__(self) -> None:
+        self._measured: dict[int, Measured] = {}
+        self._ordered = 0  # times
+        self._places: list[int] = []  # the last order
+
+    def note(
+        self, place: int, before: tuple[int, int], after: tuple[int, int], seconds: float
+    ) -> None:
+        """A condition was judged; `before`, `after`: rows that were left, and the blocks that they lie in."""
+        if before[0] >= ENOUGH:
+            now = Measured(*before, *after, seconds)
+            old = self._measured.get(place)
+            self._measured[place] = now if old is None else old + now
+
+    def order(
+        self, parts: Sequence[Bound], row_bytes: Callable[[Bound], float]
+    ) -> tuple[list[tuple[int, Bound]], bool]:
+        """The conditions with their places, the one to begin with first, and whether to measure them this time.
+        `row_bytes`: of the columns that one reads.
+        """
+        self._ordered += 1
+        places = self._places
+        if len(places) == len(parts) and self._ordered > SETTLED and self._ordered % EACH:
+            return [(i, parts[i]) for i in places], False
+        sizes = [row_bytes(part) for part in parts]
+        measured = dict(self._measured)  # other threads add to it
+        known = [(m, sizes[i]) for i, m in measured.items() if i < len(parts)]
+        judged = sum(m.blocks_in * BLOCK * size for m, size in known)
+        byte = sum(m.seconds for m, _ in known) / judged if judged else 1.0
+
+        def rank(place: int) -> float:
+            m = measured.get(place)
+            if m is not None:
+                share, cost = m.share, m.seconds / (m.blocks_in * BLOCK)
+            else:
+                share, cost = likely_share(parts[place]), sizes[place] * byte
+            return cost / max(1 - share, 1e-6)
+
+        self._places = places = sorted(range(len(parts)), key=rank)
+        return [(i, parts[i]) for i in places], True
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Of a condition: rows and blocks that it was put to, those that it left, and how long that took."""
+
+    rows_in: int
+    blocks_in: int
+    rows_out: int
+    blocks_out: int
+    seconds: float
+
+    def __add__(self, other: Measured) -> Measured:
+        return Measured(
+            self.rows_in + other.rows_in,
+            self.blocks_in + other.blocks_in,
+            self.rows_out + other.rows_out,
+            self.blocks_out + other.blocks_out,
+            self.seconds + other.seconds,
+        )
+
+    @property
+    def share(self) -> float:
+        """Of what it was put to, how much it left."""
+        return (self.rows_out / self.rows_in + self.blocks_out / self.blocks_in) / 2

@@ -1,0 +1,253 @@
+"""The leaves of a row group that are decoded, at the current selection: tested, cut down to the rows that pass, given out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek._core import rows
+from pageseek.base.errors import CorruptFileError, LimitError, placed
+from pageseek.format.columns import PRESENCE, Column, Part
+from pageseek.format.nesting import Decoded, assemble
+from pageseek.format.schema import Leaf
+from pageseek.format.types import BYTES_KINDS, Form
+from pageseek.predicate.bound import (
+    Bound,
+    BoundAnd,
+    BoundAny,
+    BoundConst,
+    BoundLeaf,
+    BoundNot,
+    BoundResidual,
+)
+from pageseek.predicate.masks import (
+    Bitmap,
+    compared,
+    constant,
+    first_bits,
+    head_of,
+    head_of_ladder,
+    joined,
+    picked,
+    picked_ladder,
+    presence,
+    repeats,
+)
+from pageseek.scan.dictionary_codes import CODES
+from pageseek.scan.list_elements import passing, taken
+
+Key = tuple[int, int]  # of a leaf: Leaf.key
+MOST_BYTES = 1 << 30  # of strings that are looked up at once
+
+
+class Leaves:
+    """Arrays of leaves, all of the same rows.
+
+    Attributes
+    ----------
+    arrays : dict
+        What is decoded of each leaf.
+    """
+
+    __slots__ = "_entries", "_forms", "_ladders", "_name", "_row_group", "arrays"
+
+    def __init__(self, name: str, row_group: int) -> None:
+        """`name`: of the file, for errors."""
+        self._name, self._row_group = name, row_group
+        self.arrays: dict[Key, list[pa.Array]] = {}
+        self._forms: dict[Key, Form] = {}
+        self._ladders: dict[Key, Decoded] = {}  # of nested ones
+        self._entries: dict[Key, pa.Array] = {}  # of those held as codes: what these stand for
+
+    def where(self) -> str:
+        """The file and the row group, for errors."""
+        return f"{self._name}: row group {self._row_group}"
+
+    # -- what is held -------------------------------------------------------------------------
+
+    def put(
+        self,
+        leaf: Leaf,
+        form: Form,
+        arrays: list[pa.Array],
+        decoded: Decoded | None,
+        entries: pa.Array | None,
+        num_rows: int,
+    ) -> None:
+        """Hold what was decoded of a leaf: values, or codes and the `entries` that they stand for; of a nested one its
+        ladder, too.
+        """
+        key = leaf.key
+        self._forms[key], self.arrays[key] = form, arrays
+        if entries is not None:
+            self._entries[key], self._forms[key] = entries, CODES
+        if decoded is None:
+            return
+        if decoded.rows != num_rows:
+            raise CorruptFileError(
+                f"{self.where()}, column {leaf.name!r}: {decoded.rows} rows where {num_rows} are due"
+            )
+        if leaf.group:  # tested, and never put together: its ladder may have lists
+            self.arrays[key] = [presence(decoded, leaf)]
+        else:
+            self._ladders[key] = decoded
+
+    def put_nulls(self, part: Part, num_rows: int) -> None:
+        """A leaf that is null in all rows."""
+        key = part.leaf.key
+        self.arrays[key] = [pa.nulls(num_rows, part.form.storage)]
+        self._entries.pop(key, None)
+
+    def share_presence(self, leaf: Leaf) -> None:
+        """Of a leaf that stands for a group, and is held as payload: where the group is."""
+        self.arrays[leaf.key] = [presence(self._ladders[leaf.index, -1], leaf)]
+        self._forms[leaf.key] = PRESENCE
+
+    def tell_by(self, key: Key, other: Key) -> None:
+        """One leaf tells what another would."""
+        self.arrays[key], self._forms[key] = self.arrays[other], PRESENCE
+
+    def let_go(self, key: Key) -> None:
+        self.arrays.pop(key, None)
+        self._entries.pop(key, None)
+        self._ladders.pop(key, None)
+
+    def clear(self) -> None:
+        self.arrays.clear()
+        self._entries.clear()
+        self._ladders.clear()
+
+    def keep(self, mask: Bitmap, n: int, count: int) -> None:
+        """The `count` of n rows that a bitmap picks."""
+        for key, arrays in self.arrays.items():
+            ladder = self._ladders.get(key)
+            if ladder is not None and repeats(ladder):
+                self._ladders[key] = made = taken(ladder, mask)
+                self.arrays[key] = [made.array]
+                continue
+            self.arrays[key] = picked(self._forms[key], arrays, mask, n, count)
+            if ladder is not None:
+                self._ladders[key] = picked_ladder(ladder, mask, count)
+
+    def head(self, limit: int) -> None:
+        """The first rows."""
+        for key, arrays in self.arrays.items():
+            ladder = self._ladders.get(key)
+            if ladder is not None and repeats(ladder):
+                if limit < ladder.rows:
+                    self._ladders[key] = made = taken(ladder, first_bits(limit, ladder.rows))
+                    self.arrays[key] = [made.array]
+                continue
+            self.arrays[key] = head_of(self._forms[key], arrays, limit)
+            if ladder is not None:
+                self._ladders[key] = head_of_ladder(ladder, limit)
+
+    # -- what is given out --------------------------------------------------------------------
+
+    def output(self, column: Column) -> list[pa.Array]:
+        """The arrays of a column all of whose leaves are held."""
+        if column.node is None:
+            (part,) = column.parts
+            arrays = self.arrays[part.leaf.key]
+            if part.leaf.key in self._entries:
+                arrays = self._looked_up(part.leaf.key, part.form)
+            form = part.form
+            if form.type is form.storage or form.type == form.storage:
+                return arrays
+            with placed(f"{self.where()}, column {column.name!r}"):
+                return [form.finish(array) for array in arrays]
+        decoded, where = {}, self.where()
+        for part in column.parts:
+            arrays, ladder = self.arrays[part.leaf.key], self._ladders.get(part.leaf.key)
+            if len(arrays) > 1:
+                raise LimitError(
+                    f"{where}: column {part.leaf.name!r}: byte strings of more than 2 GiB inside "
+                    'a struct; use string_type="large"'
+                )
+            made = Decoded(len(arrays[0]), arrays[0], ()) if ladder is None else ladder
+            decoded[part.leaf.index] = replace(made, array=arrays[0])
+        with placed(f"{where}, column {column.name!r}"):
+            return [assemble(column.node, decoded, where)]
+
+    def _looked_up(self, key: Key, form: Form) -> list[pa.Array]:
+        """The values of codes, in arrays of which each has offsets of 32 bits enough."""
+        codes, entries = self.arrays[key], self._entries[key]
+        step, in_bytes = max([1, *map(len, codes)]), form.kind in BYTES_KINDS
+        if in_bytes and len(entries) and step * entries.buffers()[2].size > MOST_BYTES:
+            longest = pc.max(pc.binary_length(entries)).as_py() or 0
+            step = max(MOST_BYTES // max(longest, 1), 1)
+        return [
+            entries.take(array.slice(start, step))
+            for array in codes
+            for start in range(0, max(len(array), 1), step)
+        ]
+
+    # -- tests --------------------------------------------------------------------------------
+
+    def evaluate(self, bound: Bound, n: int) -> tuple[Bitmap, int]:
+        """Where a condition is TRUE, for the n rows that are held, and how often."""
+        if isinstance(bound, BoundConst):
+            return constant(bound.value, n)
+        if isinstance(bound, BoundLeaf):
+            return self._test(bound, n)
+        if isinstance(bound, BoundNot):
+            mask, count = self.evaluate(bound.arg, n)
+            return mask ^ first_bits(n, n), n - count
+        if isinstance(bound, BoundAny):
+            return self._any(bound)
+        if isinstance(bound, BoundResidual):
+            return self._residual(bound)
+        is_and = isinstance(bound, BoundAnd)
+        mask, count = self.evaluate(bound.args[0], n)
+        for arg in bound.args[1:]:
+            if count == (0 if is_and else n):
+                break
+            other, _ = self.evaluate(arg, n)
+            mask = mask & other if is_and else mask | other
+            count = int(np.bitwise_count(mask).sum())
+        return mask, count
+
+    def _any(self, bound: BoundAny) -> tuple[Bitmap, int]:
+        key = bound.input.leaf.key
+        slots = sum(map(len, self.arrays[key]))
+        mask, _ = self.evaluate(bound.test, slots)
+        return passing(self._ladders[key], mask, slots, bound.every)
+
+    def _residual(self, bound: BoundResidual) -> tuple[Bitmap, int]:
+        keys = [test.leaf.key for test in bound.inputs]
+        if bound.columns:
+            made = [self.output(column) for column in bound.columns]
+        elif len(keys) == 1 and keys[0] in self._entries:  # the dictionary is judged once
+            entries = pa.chunked_array([self._entries[keys[0]]])
+            return bound.mask([entries], pa.chunked_array(self.arrays[keys[0]]))
+        else:
+            made = [
+                self._looked_up(key, test.form) if key in self._entries else self.arrays[key]
+                for test, key in zip(bound.inputs, keys, strict=True)
+            ]
+        return bound.mask([pa.chunked_array(arrays) for arrays in made])
+
+    def _test(self, test: BoundLeaf, n: int) -> tuple[Bitmap, int]:
+        arrays = self.arrays[test.leaf.key]
+        if test.form.is_null:  # IS NULL is TRUE for every row, all else NULL
+            return constant(test.op == rows.OP_IS_NULL and not test.negate, n)
+        if test.leaf.key in self._entries and test.op != rows.OP_IS_NULL:
+            return self._test_codes(test, arrays)
+        form = self._forms.get(test.leaf.key, test.form)
+        return joined([compared(test, form, array) for array in arrays])
+
+    def _test_codes(self, test: BoundLeaf, codes: list[pa.Array]) -> tuple[Bitmap, int]:
+        """The dictionary is judged once, and the rows by their codes."""
+        entries = self._entries[test.leaf.key]
+        bits = compared(test, test.form, entries)[0]
+        passes = np.unpackbits(bits, count=len(entries), bitorder="little").tobytes() + b"\0"
+        masks = []
+        for array in codes:
+            validity, values = array.buffers()
+            known = validity if array.null_count else None
+            mask, count = rows.codes_mask(values, known, len(array), passes)
+            masks.append((np.frombuffer(mask, np.uint8), count, len(array)))
+        return joined(masks)

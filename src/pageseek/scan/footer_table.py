@@ -1,0 +1,306 @@
+"""What the footers of many files of one kind say, in one table, and the lists of values that these files have."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pageseek._core import lists, rows
+from pageseek._core import metadata as core
+from pageseek._core.bloom import xxh64
+from pageseek.base.errors import CoreError, PageseekError, placed
+from pageseek.base.in_parts import in_parts
+from pageseek.base.report import Report
+from pageseek.format.bounds import Bounds
+from pageseek.format.chunks import Sound, sound_chunks
+from pageseek.format.embedded import (
+    FIGURES,
+    HEAD,
+    KEY,
+    DoubtError,
+    EntryForm,
+    Pointer,
+    figures,
+    opened,
+)
+from pageseek.format.page_index import int64s
+from pageseek.format.schema import Leaf
+from pageseek.format.statistics import zone_figures
+from pageseek.format.types import ABSENT, Form
+from pageseek.format.value_list import KIND as DISTINCT_KIND
+from pageseek.format.value_list import VERSION
+from pageseek.io.tails import Batch
+from pageseek.prune import ValueLists
+from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
+from pageseek.scan.schema_group import Kind
+from pageseek.storage.local import read_part
+
+RECORDS = 1 << 14  # column chunks at a time
+SHARED = 256  # footers that are worth a thread
+LISTS = 8 << 20  # bytes of lists that do not lie in the ends of the files
+MOST_ROWS = 1 << 40  # of a row group
+SCHEMA = b"ARROW:schema"
+KEYS = SCHEMA, KEY, PUBLISHED_KEY
+AT: dict[str, int] = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+class Listed(NamedTuple):
+    """The lists of one column that some of the files have. `groups`: the row groups that these speak of; `doubtful`: of
+    each file, whether it has one, or may have, that is not among them.
+    """
+
+    values: ValueLists | None
+    groups: npt.NDArray[np.int64]
+    doubtful: Flags
+
+
+class Records:
+    """What the footers of files of one kind say of the leaves that are asked for.
+
+    Attributes
+    ----------
+    members : int64 array
+        The places of the files in their batch.
+    sizes : int64 array
+        Of the files.
+    first, n : int64 array
+        The first row group of each file among all of these, and how many it has.
+    pairs : int64 array of shape (files, KEYS, 2)
+        Where in the footers the values of key-value pairs lie, and their lengths, or ABSENT.
+    counts, rows : list of int, int64 array
+        The rows of each row group.
+    huge : bool array
+        Files with a row group that claims so many rows that it is left out of sums.
+    table : int64 array of shape (row groups, leaves, fields of a chunk)
+    schemas, schema_of : list of bytes or None, int64 array
+        The Arrow schemas that their writers put there, and which each file has.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        members: npt.NDArray[np.int64],
+        groups: npt.NDArray[np.int64],
+        pairs: memoryview,
+        counts: memoryview,
+        chunks: memoryview,
+        leaves: int,
+        sizes: npt.NDArray[np.int64],
+    ) -> None:
+        own = groups >= 0
+        self.members = members[own]
+        self.sizes, self.n = sizes[own], groups[own]
+        self.first = np.cumsum(self.n) - self.n
+        self._one_each = bool((self.n == 1).all())
+        self.pairs = int64s(pairs).reshape(-1, len(KEYS), 2)[own]
+        self.counts: list[int] = counts.cast("q").tolist()
+        self.rows = int64s(counts)
+        self.huge: Flags = self.of_files(self.rows > MOST_ROWS) > 0
+        self.table = int64s(chunks).reshape(len(self.counts), leaves, len(AT))
+        self.data = memoryview(data)
+        self.schemas, self.schema_of = self._stored(data)
+        self._zones: dict[Any, rows.Zones | None] = {}
+        self._listed: dict[Any, Listed] = {}
+        self._placed: dict[int, Sound] = {}  # by how many of the leaves are read
+        self._lists = 0  # bytes of these
+
+    def _stored(self, data: bytes) -> tuple[list[bytes | None], npt.NDArray[np.int64]]:
+        found: dict[bytes | None, int] = {}
+        of = []
+        usual, length = b"", -1  # as a rule all have the same, which is looked at in its place
+        for at, n in self.pairs[:, KEYS.index(SCHEMA)].tolist():
+            if n == length and data.startswith(usual, at):
+                of.append(0)
+                continue
+            stored = None if at == ABSENT else data[at : at + n]
+            if not found and stored is not None:
+                usual, length = stored, n
+            of.append(found.setdefault(stored, len(found)))
+        return list(found), np.array(of, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """About the memory that it takes, beside the footers, which the batch has."""
+        table = 2 * self.table.nbytes + self.pairs.nbytes + 200 * len(self.members)
+        return int(table + 4 * self._lists)
+
+    @classmethod
+    def of(
+        cls,
+        kind: Kind,
+        batch: Batch,
+        places: npt.NDArray[np.int64],
+        limit: int,
+        threads: int = 1,
+    ) -> list[Records]:
+        """Those of the files at some places of a batch that are like a kind."""
+        at = batch.at[places].astype(np.uint64)
+        leaves = len(kind.leaves)
+        most = max(RECORDS // max(leaves, 1), 1)
+
+        def footers(first: int, stop: int) -> Any:
+            return core.footers(
+                batch.feet, at[first:stop], kind.like, kind.leaves, most, KEYS, max_arena=limit
+            )
+
+        def made(first: int, parts: Sequence[Any]) -> Records:
+            groups, pairs, counts, chunks = (
+                memoryview(b"".join(some)) for some in zip(*parts, strict=True)
+            )
+            of_each = int64s(groups)
+            members = places[first : first + len(of_each)]
+            sizes = batch.sizes[members]
+            return cls(batch.feet, members, of_each, pairs, counts, chunks, leaves, sizes)
+
+        n = len(places)
+        parts = in_parts(footers, n, threads, SHARED)
+        looked_at, groups = (sum([part[i].nbytes // 8 for part in parts]) for i in (0, 2))
+        if looked_at < n or groups > most:
+            parts = parts[:1]
+        found, done = [], 0
+        while done < n:
+            found.append(made(done, parts))
+            done += sum([part[0].nbytes // 8 for part in parts])
+            parts = [footers(done, n)] if done < n else []
+        return found
+
+    def has(self, key: bytes) -> Flags:
+        """Which files have a key-value pair."""
+        return np.asarray(self.pairs[:, KEYS.index(key), 0] != ABSENT)
+
+    def of_files(self, flags: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The sum over the row groups of each file."""
+        if self._one_each:
+            return flags.astype(np.int64)
+        sums = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
+        return np.asarray(sums[self.first + self.n] - sums[self.first])
+
+    def zones(self, kind: Kind, leaf: Leaf) -> rows.Zones | None:
+        """The statistics of a leaf as zones to probe, one a row group; None without any."""
+        key = leaf.index, kind.forms[leaf.index]
+        if key not in self._zones:
+            self._zones[key] = self._make_zones(kind, leaf)
+        return self._zones[key]
+
+    def _make_zones(self, kind: Kind, leaf: Leaf) -> rows.Zones | None:
+        n = len(self.counts)
+        form, bounds, counts = kind.forms[leaf.index]
+        if not bounds or form.is_null:
+            return None
+        table = self.table[:, kind.column[leaf.index]].tobytes()
+        found = zone_figures(table, self.data, leaf, form, kind.orders, kind.writer, counts)
+        if found is None:
+            return None
+        places, nulls, nans = found
+        of_rows = struct.pack(f"{n}q", *self.counts)
+        with placed(f"column {leaf.name!r}: statistics"):
+            return Bounds(form, self.data, places, n, None, nulls, nans, of_rows, 0).zones
+
+    def placed(self, kind: Kind) -> Sound:
+        """Of the chunks of the leaves that are read, as (row group, leaf): whether each is sound, where it begins, its bytes."""
+        n = len(kind.read)
+        if n not in self._placed:
+            ends = np.repeat(self.sizes, self.n)[:, None]
+            counts = self.rows[:, None]
+            types = np.array([leaf.element.type for leaf in kind.read], np.int64)
+            repeated = np.array([leaf.max_rep > 0 for leaf in kind.read], bool)
+            self._placed[n] = sound_chunks(self.table[:, :n], types, repeated, counts, ends)
+        return self._placed[n]
+
+    def is_listed(self, leaf: Leaf, form: Form) -> bool:
+        """Whether the lists of a column were looked at before."""
+        return (leaf.index, form) in self._listed
+
+    def listed(self, kind: Kind, leaf: Leaf, form: Form, batch: Batch, report: Report) -> Listed:
+        """The lists of values of a column, of all files that have one."""
+        key = leaf.index, form
+        if key not in self._listed:
+            self._listed[key] = self._read_lists(kind, leaf, form, batch, report)
+        return self._listed[key]
+
+    def _read_lists(
+        self, kind: Kind, leaf: Leaf, form: Form, batch: Batch, report: Report
+    ) -> Listed:
+        found, data, sizes, doubtful = self._bodies(kind, leaf, batch, report)
+        if not len(found):
+            return Listed(None, np.zeros(0, np.int64), doubtful)
+        self._lists += len(data)
+        places = np.stack([np.cumsum(sizes) - sizes, sizes, self.n[found]], axis=1)
+        first, n = self.first[found], self.n[found]
+        ends = np.cumsum(n)
+        # all row groups of the first of these files, of the second, and so on
+        groups = np.arange(ends[-1]) + np.repeat(first - (ends - n), n)
+        try:
+            values = ValueLists(data, places, form)
+        except (CoreError, PageseekError, pa.ArrowException):
+            doubtful[found] = True
+            return Listed(None, np.zeros(0, np.int64), doubtful)
+        doubtful[found] = ~values.sound
+        return Listed(values, groups, doubtful)
+
+    def _bodies(
+        self, kind: Kind, leaf: Leaf, batch: Batch, report: Report
+    ) -> tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64], Flags]:
+        """The files that have a list of a column, these one behind the other, and their sizes; and which files may have
+        one that is not to be had.
+        """
+        have = np.flatnonzero(self.has(KEY))
+        entry_form = EntryForm(leaf, DISTINCT_KIND, VERSION)
+        of_chunks = figures(self.counts, self.table[:, kind.column[leaf.index]])
+        pairs = self.pairs[have, KEYS.index(KEY)]
+        places = batch.spans(self.members[have])
+        spans = np.stack([self.first[have], self.n[have]], axis=1)
+        files = np.concatenate([pairs, places, spans], axis=1)
+        entries = entry_form.find(self.data, batch.tails, of_chunks, files)
+        state = entries[:, 0]
+        doubtful = np.zeros(len(self.members), np.bool_)
+        doubtful[have[state == lists.DOUBTFUL]] = True
+        # where a body begins among the last bytes of all files
+        starts = places[:, 0] + places[:, 1] - places[:, 2] + entries[:, 1]
+        at_hand = state == lists.SOUND
+        bodies = np.stack([starts, entries[:, 2]], axis=1)[at_hand] + (HEAD, -HEAD)
+        found, sizes, data = have[at_hand], bodies[:, 1], lists.cut(batch.tails, bodies)
+        others: list[int] = []
+        more: list[memoryview] = []
+        held = 0
+        for i in np.flatnonzero((state == lists.FAR) | (state == lists.UNREAD)).tolist():
+            k = have.item(i)
+            try:
+                if state[i] == lists.FAR:
+                    pointer: Pointer | None = entry_form.pointer(entries[i].tolist())
+                else:
+                    at, size = pairs[i].tolist()
+                    pointer = entry_form.parsed(self.data[at : at + size], int(places[i, 3]))
+                if pointer is None:
+                    continue
+                body = batch.part(self.members.item(k), pointer.offset, pointer.length)
+                if body is None:
+                    held += pointer.length
+                    if held > LISTS:
+                        raise DoubtError("too many")
+                    body = _read(batch, self.members.item(k), pointer, report)
+                first, n = FIGURES * int(self.first[k]), FIGURES * int(self.n[k])
+                more.append(opened(pointer, body, xxh64(of_chunks[first : first + n])))
+                others.append(k)
+            except (DoubtError, OSError):  # who opens the file will say what is wrong
+                doubtful[k] = True
+        if others:
+            found = np.append(found, others)
+            sizes = np.append(sizes, [body.nbytes for body in more])
+            data = b"".join([data, *more])
+        return found, data, sizes, doubtful
+
+
+def _read(batch: Batch, place: int, pointer: Pointer, report: Report) -> memoryview:
+    """An index that does not lie in the end of its file."""
+    data = read_part(batch.paths[place], batch.seen(place), pointer.offset, pointer.length)
+    report.requests += 1
+    report.waves += 1
+    report.bytes["index"] += len(data)
+    return memoryview(data)

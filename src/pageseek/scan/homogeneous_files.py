@@ -1,0 +1,248 @@
+"""Many files of one kind, judged as if they were one: by the statistics of their footers, and lists of their values.
+
+As a rule the files of a dataset have the same columns, and one writer. What a file is looked at for is then the same for
+all of them, and is made once (`Kind`); what their footers say of that stands in one table (`Records`), which outlives a
+request; what a request makes of it is an `Alike`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pageseek._core import rows
+from pageseek.base.report import ChunkReport, LeafReport, Report
+from pageseek.format.embedded import KEY
+from pageseek.format.schema import Leaf
+from pageseek.format.types import Options
+from pageseek.io.tails import Batch
+from pageseek.predicate.bound import Bound, BoundLeaf
+from pageseek.prune import DISTINCT, PUBLISHED, STATISTICS, Figures, final, prune_groups
+from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
+from pageseek.scan.footer_table import AT, Flags, Records
+from pageseek.scan.schema_group import Kind
+
+SHARE = 4  # one of so many files that have lists is enough to look at the lists of all
+# of a file of which nothing is left: 1, its bytes, row groups and rows; whether a list of values had a part in that, the
+# row groups and rows that it ruled out
+GONE = "files", "bytes", "groups", "rows", "listed_files", "listed_groups", "listed_rows"
+
+
+class Alike:
+    """The row groups of several files of one kind, and what a request makes of them.
+
+    Attributes
+    ----------
+    may, must : bytes
+        Of each row group: whether some row may pass, and whether all do.
+    said : bytes
+        `may`, as far as the statistics of the footer say it.
+    alone : bool array
+        Files that have to be opened to know more.
+    """
+
+    def __init__(
+        self, kind: Kind, records: Records, batch: Batch, use: frozenset[str], report: Report
+    ) -> None:
+        self.kind, self.records, self.counts = kind, records, records.counts
+        self.alone = records.huge.copy()
+        self.final: list[bool] = [False] * len(self.counts)
+        self.sound: list[bool] = []  # nothing is known before `look`
+        self._exact: dict[
+            int, Flags
+        ] = {}  # by the id of a test: row groups whose values were asked
+        self._taken: tuple[list[int], list[int]] = [], []  # to be counted: in doubt, and proven
+        bound = kind.scope.bound
+        if bound is None:
+            self.may = self.must = self.said = b"\1" * len(self.counts)
+            return
+        options = kind.scope.request.options
+        proof = prune_groups(self, bound, options, STATISTICS in use)
+        self.may, self.must = proof.may, proof.must
+        self.said = proof.may
+        if DISTINCT in use:
+            self._ask_lists(bound, options, use, batch, report)
+        if PUBLISHED in use:
+            self.alone |= records.has(PUBLISHED_KEY) & self._open_files()
+
+    @property
+    def num_row_groups(self) -> int:
+        return len(self.counts)
+
+    def group_zones(self, leaf: Leaf, options: Options) -> rows.Zones | None:
+        """As that of a file."""
+        return self.records.zones(self.kind, leaf)
+
+    def _open_files(self) -> Flags:
+        """Files of which some row group may pass in part."""
+        may, must = (np.frombuffer(one, np.bool_) for one in (self.may, self.must))
+        return self.records.of_files(may & ~must) > 0
+
+    def _ask_lists(
+        self,
+        bound: Bound,
+        options: Options,
+        use: frozenset[str],
+        batch: Batch,
+        report: Report,
+    ) -> None:
+        """Put the tests to the lists of values that the files have, where that is worth it."""
+        records, kind = self.records, self.kind
+        have = records.has(KEY)
+        if not have.any():
+            return
+        doubt = self._open_files() & have
+        tests = [
+            test
+            for test in kind.tests
+            if not (test.leaf.group or test.leaf.max_rep or test.form.is_null)
+        ]
+        known = all(records.is_listed(test.leaf, test.form) for test in tests)
+        # of a few they are read as these are opened
+        if not doubt.any() or (not known and SHARE * doubt.sum() < have.sum()):
+            self.alone |= doubt
+            return
+        told: dict[int, tuple[bytes, bytes]] = {}
+        for test in tests:
+            listed = records.listed(kind, test.leaf, test.form, batch, report)
+            self.alone |= listed.doubtful
+            if listed.values is not None:
+                answer = listed.values.judge(test)
+                may, must = (
+                    np.ones(len(self.counts), np.uint8),
+                    np.zeros(len(self.counts), np.uint8),
+                )
+                may[listed.groups] = np.frombuffer(answer.may, np.uint8)
+                must[listed.groups] = np.frombuffer(answer.must, np.uint8)
+                told[id(test)] = may.tobytes(), must.tobytes()
+                exact = self._exact[id(test)] = np.zeros(len(self.counts), np.bool_)
+                exact[listed.groups] = np.frombuffer(listed.values.exact, np.bool_)
+        if told:
+            proof = prune_groups(self, bound, options, STATISTICS in use, told)
+            self.may, self.must = proof.may, proof.must
+        self.alone &= self._open_files()
+
+    def gone(self) -> npt.NDArray[np.int64]:
+        """Of each file the columns of GONE, zero of one of which something is left."""
+        records = self.records
+        may, said = (np.frombuffer(one, np.bool_) for one in (self.may, self.said))
+        counts = records.rows
+        listed = said & ~may
+        of_files = records.of_files
+        # one without rows, and without statistics, would be told apart
+        gone = (of_files(may | (counts == 0)) == 0) & (records.n > 0)
+        by_list = of_files(listed)
+        found = [
+            gone,
+            records.sizes,
+            records.n,
+            of_files(counts),
+            by_list > 0,
+            by_list,
+            of_files(counts * listed),
+        ]
+        return np.asarray(np.stack(found, axis=1).astype(np.int64) * gone[:, None])
+
+    # -- what is known of those that are read -----------------------------------------------------
+
+    def look(self) -> None:
+        """Look at the chunks that may be read.
+
+        Of each row group of which some row may pass is then known whether all chunks are `sound`, as
+        FooterFile.placed_chunk has it, whether the footer has the last word (`final`), and its `cost`.
+        """
+        kind, n = self.kind, len(self.counts)
+        left = np.flatnonzero(np.frombuffer(self.may, np.bool_))  # as a rule few of very many
+        table = self.records.table[left]
+        placed = self.records.placed(kind)
+        sound, start, size = placed[0][left], placed[1][left], placed[2][left]
+
+        def of(name: str) -> Figures:
+            return table[:, : len(kind.read), AT[name]]
+
+        def of_all(some: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            made = np.zeros((n, *some.shape[1:]), some.dtype)
+            made[left] = some
+            return made
+
+        def known(leaf: Leaf) -> Flags | None:
+            said = self.group_zones(leaf, kind.scope.request.options)
+            return None if said is None else np.frombuffer(said.known, np.uint8)[left] != 0
+
+        def exact(test: BoundLeaf) -> Flags | bool:
+            found = self._exact.get(id(test))
+            return False if found is None else found[left]
+
+        sounds = np.asarray(sound.all(axis=1))
+        sizes = np.where(sound, size, 0)
+        every = sizes.sum(axis=1)
+        pages = of("dictionary_data_pages") + of("other_data_pages")
+        pages = np.where(of("encoding_stats") == 1, pages, -1)
+        if kind.may_be_final and self.may != self.must:
+            last = sounds & final(
+                kind.tests,
+                np.where((pages == 1).all(axis=1), 1, -1),
+                every,
+                lambda leaf, name: table[:, kind.column[leaf.index], AT[name]],
+                lambda leaf: start[:, kind.column[leaf.index]],
+                known,
+                lambda leaf: kind.forms[leaf.index][2],
+                exact,
+            )
+            self.final = of_all(last).tolist()
+        self.sound = of_all(sounds).tolist()
+        self._sizes, self._pages = of_all(sizes), of_all(pages)
+        self._costs = of_all(np.stack([every, (sizes * kind.wanted).sum(axis=1)], axis=1))
+
+    def cost(self, place: int, proven: bool) -> int:
+        """About the bytes that are read of a row group; of one that is `proven` no more than what is wanted of it."""
+        return int(self._costs[place, int(proven)])
+
+    def take(
+        self, key: tuple[str, int], place: int, proven: bool, by: str, report: Report, fold: bool
+    ) -> None:
+        """Count what is read of a row group, at a `place` among all of these. `key`: the name of its file, and its number
+        there; `by`: what may rule out the rest of it.
+        """
+        report.bytes["data"] += self.cost(place, proven)
+        if fold:
+            self._taken[proven].append(place)
+            return
+        assert report.chunks is not None
+        sizes, pages = self._sizes[place].tolist(), self._pages[place].tolist()
+        for leaf, read, size, known in zip(
+            self.kind.read, self._is_read(proven), sizes, pages, strict=True
+        ):
+            report.chunks[*key, leaf.name] = ChunkReport(
+                bytes=size if read else 0,
+                rows_decoded=self.counts[place] if read else 0,
+                path=leaf.name,
+                known=None if known < 0 else known,
+                kept=None if read else 0,
+                by=by,
+            )
+
+    def _is_read(self, proven: bool) -> list[bool]:
+        """Of each leaf: one that is only tested is not read where all rows are known to pass."""
+        return self.kind.wanted.tolist() if proven else [True] * len(self.kind.read)
+
+    def fold(self, report: Report) -> None:
+        """Count the row groups that were taken, all at once."""
+        for proven, taken in enumerate(self._taken):
+            if not taken:
+                continue
+            pages = np.maximum(self._pages[taken], 0).sum(axis=0).tolist()
+            sizes = self._sizes[taken].sum(axis=0).tolist()
+            in_them = sum([self.counts[place] for place in taken])
+            for leaf, read, size, known in zip(
+                self.kind.read, self._is_read(bool(proven)), sizes, pages, strict=True
+            ):
+                sums = report.leaves.setdefault(leaf.name, LeafReport())
+                sums.pages_total += known
+                if read:
+                    sums.bytes += size
+                    sums.pages_read += known
+                    sums.rows_decoded += in_them
+            taken.clear()

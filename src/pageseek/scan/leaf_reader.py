@@ -1,0 +1,591 @@
+"""One leaf of one row group: the pages that a selection needs, fetched and decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek._core import decode as core
+from pageseek._core import rows
+from pageseek._core.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
+from pageseek._core.status import HeaderError, PageMismatch
+from pageseek.base.errors import CORRUPT, CorruptFileError, from_core
+from pageseek.base.report import LeafReport
+from pageseek.format.codecs import decompressor, prefix_of
+from pageseek.format.columns import Part
+from pageseek.format.nesting import REPEATED, Decoded
+from pageseek.format.page_index import OffsetIndex, Page
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.schema import Leaf
+from pageseek.format.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
+from pageseek.io.fetch import Fetcher
+from pageseek.scan.dictionary_codes import CodesDecoder
+from pageseek.storage.store import SLOW_STORE
+
+CODED_KINDS = BYTES_KINDS | {
+    K_FIXED,
+    K_D128,
+    K_D256,
+}  # of which a code is tested sooner than a value
+MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
+
+
+def _likely_rows(length: int) -> int:
+    """Rows that a chunk of so many bytes may well have; more are believed when pages show them."""
+    return (1 << 16) + (length << 10)
+
+
+def _manner(file: ParquetFile, fetcher: Fetcher, number: int) -> core.Manner:
+    """What the decoders of all chunks of a codec have in common, in one scan of one file."""
+    codec, decompress = decompressor(number)
+    prefix, step = prefix_of(codec)
+    made = fetcher.decoding[number] = core.Manner(
+        codec,
+        decompress,
+        prefix,
+        step,
+        fetcher.limits.max_output_bytes,
+        fetcher.limits.max_page_bytes,
+        file.lsb_levels,
+        file.always_compressed,
+    )
+    return made
+
+
+_NO_ROWS = rows.RowRanges.empty()
+
+
+def pages_wanted(
+    offsets: OffsetIndex | None, ranges: rows.RowRanges, num_rows: int, levels: bool
+) -> list[Page] | None:
+    """The pages of a chunk that hold rows, by its offset index; None: the chunk as a whole. `levels`: it is read
+    without its dictionary.
+    """
+    if offsets is None or (ranges.num_rows == num_rows and not levels):
+        return None
+    pages = offsets.pages_of(ranges)
+    return None if not levels and len(pages) == offsets.num_pages > 1 else pages  # all the same
+
+
+def places_wanted(
+    file: ParquetFile, row_group: int, leaf: Leaf, ranges: rows.RowRanges, levels: bool
+) -> list[tuple[int, int]]:
+    """The (offset, length) of the bytes that a reader on a distant store would want for these rows."""
+    _, start, stop = file.placed_chunk(row_group, leaf)
+    offsets = file.cached_offset_index(row_group, leaf)[1]
+    pages = pages_wanted(offsets, ranges, file.group_rows[row_group], levels)
+    if offsets is None or pages is None:
+        return [(start, stop - start)]
+    places = [(offset, length) for _, offset, length, _, _ in pages]
+    if places and not levels and offsets.start > start:
+        places.append((start, offsets.start - start))
+    return places
+
+
+class IndexMismatch(Exception):
+    """The offset index of a leaf does not fit the pages that it points to: nothing it said can be trusted."""
+
+    def __init__(self, leaf: Leaf, message: str) -> None:
+        super().__init__(message)
+        self.leaf = leaf
+
+
+class _HeadersLieError(Exception):
+    """Pages may have been left out on the word of headers that count other rows than there are."""
+
+
+class LeafReader:
+    """Reads selected rows of one leaf of one row group. Selections must come in ascending order.
+
+    `want(ranges)` names the bytes, `give(buffers)` hands them over, `read()` decodes: so that the bytes of
+    many leaves are fetched together.
+    """
+
+    __slots__ = (
+        "_at", "_base", "_believe_headers", "_buffers", "_chunk", "_codes", "_counts", "_decoder",
+        "_dictionary_at", "_dictionary_data", "_fetcher", "_file", "_ladder", "_levels", "_likely_rows",
+        "_made", "_manner", "_max_values", "_num_rows", "_offsets", "_page_number", "_pages", "_ranges",
+        "_report", "_row_group", "_skipped", "_start", "_stop", "decoded", "entries", "form", "leaf",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        file: ParquetFile,
+        row_group: int,
+        part: Part,
+        fetcher: Fetcher,
+        offsets: OffsetIndex | None,
+        codes: bool = False,
+        again: bool = False,
+        levels: bool = False,
+        tested: bool = False,
+    ) -> None:
+        """`codes`: of a column that comes out as a dictionary, keep the codes where all pages have them. `again`:
+        its pages were counted before. `levels`: of a leaf that stands for a group, nothing but levels is wanted.
+        `tested`: codes will do, for which `entries` then has the values.
+        """
+        leaf, form, ladder = part
+        self.leaf = leaf
+        self.form = form
+        self.decoded: Decoded | None = None
+        self.entries: pa.Array | None = None
+        self._ladder = ladder
+        self._file = file
+        self._row_group = row_group
+        self._fetcher = fetcher
+        self._offsets = offsets
+        self._chunk, self._start, self._stop = file.placed_chunk(row_group, leaf)
+        self._num_rows = file.group_rows[row_group]
+        # a run of a few bytes can stand for any number of levels; of a leaf that repeats nothing else bounds them
+        stated = leaf.max_rep and self._chunk.num_values >= 0
+        self._max_values = self._chunk.num_values if stated else 1 << 62
+        self._levels = levels
+        num_pages = None if offsets is None or again else offsets.num_pages
+        self._report = fetcher.report.chunk(file.name, row_group, leaf.name, num_pages)
+        self._counts = LeafReport() if again else self._report  # of pages and rows
+        self._ranges: rows.RowRanges = _NO_ROWS
+        self._pages: list[Page] | None = None  # pages wanted; None: the whole chunk
+        self._buffers: list[memoryview] = []
+        self._dictionary_at: tuple[int, int] | None = None
+        self._dictionary_data: memoryview | None = None
+        self._at = 0  # byte in the file of the page at hand, for errors
+        self._base = 0  # byte in the file of the buffer that holds it
+        self._skipped = (
+            0  # bytes of the chunk before those at hand: a dictionary without need, or by itself
+        )
+        self._page_number: int | None = None  # None: the dictionary page
+        self._believe_headers = True  # where they count rows
+        self._made: tuple[Any, ...] | int | None = None  # what `read_ahead` had of the decoder
+        try:
+            codec = self._chunk.codec
+            self._manner = fetcher.decoding.get(codec) or _manner(file, fetcher, codec)
+            self._likely_rows = _likely_rows(self._stop - self._start)
+            self._decoder: Any = self._new_decoder()
+            self._codes: CodesDecoder | None = None
+            kept = codes and form.type is not form.storage and pa.types.is_dictionary(form.type)
+            bare = tested and form.kind in CODED_KINDS and not leaf.group
+            if (kept or bare) and not ladder and self._dictionary_only():
+                self._codes = CodesDecoder(
+                    form, leaf.max_def, bare, likely_rows=self._likely_rows, manner=self._manner
+                )
+        except core.CoreError as error:
+            raise from_core(error, self._where()) from error
+        if offsets is not None and offsets.start > self._start:
+            self._dictionary_at = self._start, offsets.start - self._start
+
+    def _new_decoder(self) -> core.LeafDecoder:
+        leaf = self.leaf
+        return core.LeafDecoder(
+            self.form.core,
+            leaf.max_def,
+            leaf.max_rep,
+            rungs=self._ladder,
+            levels_only=leaf.group,
+            likely_rows=self._likely_rows,
+            max_values=self._max_values,
+            manner=self._manner,
+        )
+
+    def _where(self) -> str:
+        return f"{self._file.name}: column {self.leaf.name!r}, row group {self._row_group}"
+
+    def _where_page(self) -> str:
+        if self._page_number is None and not self._at:  # before the first page
+            return self._where()
+        page = "dictionary page" if self._page_number is None else f"page {self._page_number}"
+        return f"{self._where()}, {page} at byte {self._at}"
+
+    def _corrupt(self, message: str) -> CorruptFileError:
+        return CorruptFileError(f"{self._where_page()}: {message}")
+
+    # -- fetching -----------------------------------------------------------------------------
+
+    def want(self, ranges: rows.RowRanges) -> list[tuple[int, int]]:
+        """The (offset, length) of the bytes that these rows need."""
+        self._ranges = ranges
+        self._pages = pages_wanted(self._offsets, ranges, self._num_rows, self._levels)
+        if self._pages is None:
+            first = self._first_data_page() if self._levels else 0
+            kept = 0 if self._levels else self._fetcher.kept.length_at(self._start)
+            self._skipped = kept or max(first - self._start, 0)
+            wanted = [(self._start + self._skipped, self._stop - self._start - self._skipped)]
+            if kept:  # to put it before the rest would copy that
+                self._dictionary_at = self._start, kept
+                wanted.append(self._dictionary_at)
+        else:
+            wanted = []
+            for _, offset, length, _, _ in self._pages:
+                wanted.append((offset, length))  # of one page, a comprehension would cost more
+            if self._dictionary_at is not None and self._dictionary_is_sure():
+                wanted.append(self._dictionary_at)
+        return wanted
+
+    def _first_data_page(self) -> int:
+        """Where the chunk says that its data pages begin, behind a dictionary: 0 where it does not."""
+        chunk = self._chunk
+        first: int = chunk.data_page_offset
+        return first if self._start < first < self._stop else 0
+
+    def _dictionary_only(self) -> bool:
+        chunk = self._chunk
+        return bool(chunk.encoding_stats == 1 and chunk.other_data_pages == 0)
+
+    def _dictionary_is_sure(self) -> bool:
+        if self._levels:
+            return False
+        if self._dictionary_only():
+            return True
+        return self._file.store.latency >= SLOW_STORE  # fetched with the pages, used or not
+
+    def give(self, buffers: list[memoryview], fetched: int) -> None:
+        """The bytes asked for by `want`, in its order; so many of them were not at hand."""
+        self._report.bytes += fetched
+        if len(buffers) > (1 if self._pages is None else len(self._pages)):
+            self._dictionary_data = buffers.pop()
+        self._buffers = buffers
+
+    # -- decoding -----------------------------------------------------------------------------
+
+    @property
+    def one_page(self) -> bool:
+        """Whether a single page is wanted, whose place the offset index tells, or the footer, and the core can read it by
+        itself.
+        """
+        if self._codes is not None or not self._manner.own:
+            return False
+        if self._pages is not None:
+            return len(self._pages) == 1
+        return not self._skipped and self._file.has_one_page(self._row_group, self.leaf)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of that page, and of a dictionary before it, as they were fetched."""
+        return self._buffers[0].nbytes
+
+    def task(self) -> tuple[core.LeafDecoder, tuple[Any, ...], bool]:
+        """Of that page what `read_pages` of the core takes."""
+        arguments, chunk = self._page_arguments(), self._pages is None
+        return self._decoder, (*arguments, self._dictionary_data), chunk
+
+    def take(self, made: tuple[Any, ...] | int | None) -> tuple[int, int] | None:
+        """What that gave. Where it asks for the dictionary: the (offset, length) of that, with which it can be tried again."""
+        self._made = made
+        if isinstance(made, tuple):  # others' are fetched before `read` lets go of it
+            self._dictionary_data = None
+        wanting = made == core.TAKE_DICTIONARY
+        if made is None or (wanting and self._pages is None):
+            self._made, self._decoder = None, self._new_decoder()
+            return None
+        return self._dictionary_at if wanting else None
+
+    def give_dictionary(self, data: memoryview) -> None:
+        """The bytes of the dictionary page, which were fetched for it."""
+        self._dictionary_data = data
+        self._report.bytes += data.nbytes
+
+    def read(self) -> list[pa.Array]:
+        """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a
+        nested leaf one, which `decoded` then holds with its ladder.
+
+        Raises IndexMismatch where the pages are not what the offset index says: the rows asked for may
+        themselves have been chosen on its word, so the caller has to begin again without it.
+        """
+        if self._skipped and not self._has_all_values():
+            self._fetch_whole()
+        try:
+            try:
+                arrays = self._decode() if self._codes is None else self._decode_codes(self._codes)
+            except _HeadersLieError as error:
+                self._fetcher.report.note(
+                    f"{self._where_page()}: row counts of headers ignored: {error}"
+                )
+                self._believe_headers, self._decoder = False, self._new_decoder()
+                arrays = self._decode()
+        except core.CoreError as error:
+            raise self._placed(error) from error
+        finally:
+            self._buffers = []
+            self._dictionary_data = None
+            self._decoder.release()
+        self._counts.rows_decoded += self._ranges.num_rows
+        if self._codes is not None and self._codes.bare:
+            self.entries = self._codes.entries
+        return arrays
+
+    def _has_all_values(self) -> bool:
+        """Whether the pages that were fetched are all that the chunk has: its data may begin elsewhere than it says."""
+        (data,) = self._buffers
+        decoder, at, values = self._decoder, 0, 0
+        while at < data.nbytes:
+            try:
+                kind = decoder.head(data, at)
+            except core.CoreError:
+                return False
+            if kind in (DATA_PAGE, DATA_PAGE_V2):
+                values += decoder.num_values
+            at = decoder.stop
+        return bool(values == self._chunk.num_values)
+
+    def _fetch_whole(self) -> None:
+        length, self._skipped = self._stop - self._start, 0
+        self._buffers = self._fetcher.read([(self._start, length)], "data")
+        self._report.bytes += length
+
+    def _placed(self, error: core.CoreError) -> Exception:
+        """An error of the core with its place, or IndexMismatch where the index led to no such page."""
+        indexed = self._pages is not None and self._page_number is not None
+        if isinstance(error, PageMismatch) or (indexed and isinstance(error, HeaderError)):
+            message = f"page {self._page_number} at byte {self._at}: {error}"
+            note = f"{self._where()}: offset index ignored: {message}"
+            self._file.doubt(self._row_group, self.leaf, note, self._fetcher.report)
+            return IndexMismatch(self.leaf, message)
+        if isinstance(error, HeaderError):
+            base = None if error.offset is None else self._base
+            return from_core(error, f"{self._where_page()}: page header", base)
+        return from_core(error, self._where_page())
+
+    def _decode_codes(self, codes: CodesDecoder) -> list[pa.Array]:
+        """Codes and dictionaries, or values where that cannot be: what is wrong then shows itself."""
+        counts, values = self._counts, self._decoder
+        before = counts.pages_read, counts.pages_total, self._report.dictionary_pages
+        self._decoder = codes
+        try:
+            return self._decode()
+        except (core.CoreError, CorruptFileError, pa.ArrowException):
+            counts.pages_read, counts.pages_total, self._report.dictionary_pages = before
+            self._codes, self._decoder = None, values
+            return self._decode()
+        finally:
+            codes.release()
+
+    def _arrow(self, n: int, nulls: int, validity: Any, offsets: Any, values: Any) -> pa.Array:
+        if self.leaf.group:
+            return pa.nulls(0)
+        if self._codes is None:
+            return to_arrow(self.form, n, nulls, validity, offsets, values)
+        return self._codes.arrow(n, nulls, validity, values, whole=n == self._num_rows)
+
+    def _decode(self) -> list[pa.Array]:
+        decoder, ranges = self._decoder, self._ranges.buffers
+        states: Iterator[int] | None = None
+        made, self._made = self._made, None
+        if self._pages is None and isinstance(made, tuple):
+            self._counts.pages_read += 1
+            if self._offsets is None:
+                self._counts.pages_total += 1
+            self._report.dictionary_pages += decoder.has_dictionary
+            array = self._arrow(*made)
+            return self._finished([array]) if self._ladder else [array]
+        if self._pages is not None and len(self._pages) == 1:
+            self._page_number, self._at = self._pages[0][:2]
+            if made is None:
+                made = decoder.read_page(*self._page_arguments())
+            elif decoder.has_dictionary:
+                self._report.dictionary_pages += 1
+            if made != core.TAKE_DICTIONARY:
+                self._counts.pages_read += 1
+                if not isinstance(made, int):
+                    array = self._arrow(*made)
+                    return self._finished([array]) if self._ladder else [array]
+                states = iter([made])
+        if states is None:
+            decoder.begin(ranges, hint=self._slots())
+            if self._pages is not None:
+                states = self._indexed(self._pages)
+            else:
+                states = self._walk_repeated() if self.leaf.max_rep else self._walk()
+        arrays: list[pa.Array] = []
+        if self._ranges:
+            for state in states:
+                while state == core.TAKE_FULL:
+                    arrays.append(self._arrow(*self._finish()))
+                    decoder.begin(ranges)
+                    state = decoder.resume()
+                if state == core.TAKE_DONE:
+                    break
+            else:
+                if not self._ladder or decoder.end() != core.TAKE_DONE:
+                    raise CorruptFileError(
+                        f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
+                    )
+        arrays.append(self._arrow(*self._finish()))
+        return self._finished(arrays)
+
+    def _page_arguments(self) -> tuple[Any, ...]:
+        """What the decoder is told of the only page."""
+        hint, first, count = self._slots() if self._ladder else 0, 0, self._num_rows
+        if self._pages is not None:
+            (_, _, _, first, count) = self._pages[0]
+        return self._buffers[0], first, count, self._ranges.buffers, hint
+
+    def _finish(self) -> tuple[Any, ...]:
+        try:
+            made: tuple[Any, ...] = self._decoder.finish()
+        except core.CoreError:
+            several = self._page_number != 0 if self._pages is None else len(self._pages) > 1
+            if several:  # the value may lie in any of them
+                self._page_number, self._at = None, 0
+            raise
+        return made
+
+    def _slots(self) -> int:
+        """About how many values the rows of a nested leaf have: room is made for them at once."""
+        if not self._ladder:
+            return 0
+        chunk, chosen = self._chunk, self._ranges.num_rows
+        stated: int = min(chunk.num_values, 8 * chunk.total_uncompressed_size, MAX_SLOTS)
+        if chosen < self._num_rows:
+            stated = stated * chosen * 9 // (self._num_rows * 8)
+        return max(stated, 0)
+
+    def _finished(self, arrays: list[pa.Array]) -> list[pa.Array]:
+        if not self._ladder:
+            return arrays
+        ladder: list[tuple[Any, ...]] = []
+        for rung, (slots, nulls, validity, offsets) in zip(
+            self._ladder, self._decoder.rungs(), strict=True
+        ):
+            if rung[0] == REPEATED:
+                ladder.append((slots, pa.py_buffer(offsets)))
+            else:
+                bits = None if validity is None else pa.py_buffer(validity)
+                ladder.append((slots, nulls, bits))
+        self.decoded = Decoded(self._decoder.rows, arrays[0], ladder)
+        return arrays
+
+    def _indexed(self, pages: list[Page]) -> Iterator[int]:
+        """Hand over the fetched pages; each answer of the decoder is yielded."""
+        decoder = self._decoder
+        for data, (page, offset, _, first, count) in zip(self._buffers, pages, strict=True):
+            self._page_number, self._at = page, offset
+            decoder.head(data, 0, count)
+            state = decoder.take(first)
+            if state == core.TAKE_DICTIONARY:
+                self._load_dictionary()
+                self._page_number, self._at = page, offset
+                decoder.head(data, 0, count)
+                state = decoder.take(first)
+            self._counts.pages_read += 1
+            yield state
+
+    def _walk(self) -> Iterator[int]:
+        """Go through the chunk header by header; pages without a selected row are not decompressed."""
+        (data,) = self._buffers
+        decoder = self._decoder
+        at, row, page = 0, 0, 0
+        self._base = start = self._start + self._skipped
+        while row < self._num_rows and at < data.nbytes:
+            self._page_number, self._at = page, start + at
+            kind = decoder.head(data, at)
+            stop_at = decoder.stop
+            if kind == DICTIONARY_PAGE:
+                self._dictionary_data = data[at:stop_at]
+                self._dictionary_at = start + at, stop_at - at
+            elif kind in (DATA_PAGE, DATA_PAGE_V2):
+                stop = row + decoder.num_values
+                if stop > self._num_rows:
+                    raise self._corrupt(
+                        f"its rows {row} to {stop} go beyond the {self._num_rows} of the row group"
+                    )
+                if self._offsets is None:  # before the answer: after the last one nobody comes back
+                    self._counts.pages_total += 1
+                if self._ranges.meets(row, stop):
+                    state = decoder.take(row)
+                    if state == core.TAKE_DICTIONARY:
+                        self._load_dictionary()
+                        self._page_number, self._at, self._base = page, start + at, start
+                        decoder.head(data, at)
+                        state = decoder.take(row)
+                    self._counts.pages_read += 1
+                    yield state
+                row, page = stop, page + 1
+            at = stop_at
+
+    def _walk_repeated(self) -> Iterator[int]:
+        """The same for a leaf that repeats: rows may go on in the next page, and only the levels tell how many
+        begin in one, unless headers (of version 2) tell and can be believed.
+        """
+        (data,) = self._buffers
+        decoder = self._decoder
+        at, row, page, values = 0, 0, 0, 0
+        self._base = start = self._start + self._skipped
+        told = (
+            self._believe_headers
+            and self._ranges.num_rows < self._num_rows
+            and self._headers_tell_rows(data)
+        )
+        while at < data.nbytes:
+            self._page_number, self._at = page, start + at
+            kind = decoder.head(data, at)
+            stop_at = decoder.stop
+            if kind == DICTIONARY_PAGE:
+                self._dictionary_data = data[at:stop_at]
+                self._dictionary_at = start + at, stop_at - at
+            elif kind in (DATA_PAGE, DATA_PAGE_V2):
+                if self._offsets is None:
+                    self._counts.pages_total += 1
+                values += decoder.num_values
+                if values > self._max_values:
+                    raise self._corrupt(
+                        f"its values and those before are {values}, the footer gives its chunk {self._max_values}; "
+                        "read without this column, or have the file written anew"
+                    )
+                count = decoder.num_rows
+                if not told or self._ranges.meets(row, row + count):
+                    state = decoder.take(row, told)
+                    if state == core.TAKE_DICTIONARY:
+                        self._load_dictionary()
+                        self._page_number, self._at, self._base = page, start + at, start
+                        decoder.head(data, at)
+                        state = decoder.take(row, told)
+                    self._counts.pages_read += 1
+                    if told and decoder.page_rows != count:
+                        raise _HeadersLieError(
+                            f"it has {decoder.page_rows} rows, its header says {count}"
+                        )
+                    count = decoder.page_rows
+                    yield state
+                if row + count > self._num_rows:
+                    raise self._corrupt(
+                        f"its rows {row} to {row + count} go beyond the {self._num_rows} of the row group"
+                    )
+                row, page = row + count, page + 1
+                if self._file.understates_chunks and values >= self._chunk.num_values:
+                    return  # behind it may lie another chunk
+            at = stop_at
+
+    def _headers_tell_rows(self, data: memoryview) -> bool:
+        """Whether every page header counts rows, all of them those of the row group, and no row is cut: the format
+        forbids that in pages of version 2, and old writers did it.
+        """
+        decoder, at, rows_in = self._decoder, 0, 0
+        while at < data.nbytes:
+            try:
+                kind = decoder.head(data, at)
+            except core.CoreError:
+                return False  # who comes there will say so
+            if kind == DATA_PAGE:
+                return False
+            if kind == DATA_PAGE_V2:
+                if not decoder.begins_row:
+                    return False
+                rows_in += decoder.num_rows
+            at = decoder.stop
+        return bool(rows_in == self._num_rows)
+
+    def _load_dictionary(self) -> None:
+        if self._dictionary_at is None:
+            raise self._corrupt("dictionary-encoded, and the chunk has no dictionary page")
+        at, length = self._dictionary_at
+        if self._dictionary_data is None:
+            (data,) = self._fetcher.read([(at, length)], "data")
+            self.give_dictionary(data)
+        self._page_number, self._at, self._base = None, at, at
+        decoder = self._decoder
+        kind = decoder.head(self._dictionary_data)
+        if self._pages is not None and (kind != DICTIONARY_PAGE or decoder.stop != length):
+            raise PageMismatch(CORRUPT, None, "more than a dictionary lies before the first page")
+        decoder.take_dictionary()
+        self._report.dictionary_pages += 1

@@ -1,0 +1,69 @@
+"""Lists and their elements, by the ladders of decoded leaves: which lists have an element that passes, and
+some rows of a ladder.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pageseek.base.arrays import of_numpy
+from pageseek.format.nesting import Decoded
+
+Bitmap: TypeAlias = npt.NDArray[np.uint8]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+def _flags(bits: Any, n: int) -> Flags:
+    found = np.frombuffer(bits, np.uint8, (n + 7) // 8)
+    return np.unpackbits(found, count=n, bitorder="little").astype(bool)
+
+
+def passing(decoded: Decoded, mask: Bitmap, slots: int, every: bool) -> tuple[Bitmap, int]:
+    """The rows of lists that have an element which passes; with `every`, of which all do, and which are there.
+
+    `mask`: the slots of the leaf that pass. Of lists in lists, one that is null may hold anything.
+    """
+    found = _flags(mask, slots)
+    inside = False  # what a null above the innermost list hides
+    for rung in reversed(decoded.ladder):
+        if len(rung) == 2:
+            n, buffer = rung
+            offsets = np.frombuffer(buffer, np.int32, n + 1)
+            wrong = ~found if every else found
+            before = np.concatenate([[0], np.cumsum(wrong, dtype=np.int64)])
+            some = before[offsets[1:]] > before[offsets[:-1]]
+            found = ~some if every else some
+            inside = True
+        elif inside and rung[1]:
+            found &= _flags(rung[2], rung[0])
+    return np.packbits(found, bitorder="little"), int(np.count_nonzero(found))
+
+
+def taken(decoded: Decoded, mask: Bitmap) -> Decoded:
+    """Some rows of a leaf with its ladder, by a bitmap."""
+    places: npt.NDArray[np.int64] = np.flatnonzero(_flags(mask, decoded.rows))
+    rows = len(places)
+    ladder: list[tuple[Any, ...]] = []
+    for rung in decoded.ladder:
+        if len(rung) == 2:
+            n, buffer = rung
+            offsets = np.frombuffer(buffer, np.int32, n + 1).astype(np.int64)
+            starts, sizes = offsets[places], (offsets[1:] - offsets[:-1])[places]
+            ends = np.concatenate([[0], np.cumsum(sizes)])
+            ladder.append((len(places), pa.py_buffer(ends.astype(np.int32).tobytes())))
+            places = np.repeat(starts - ends[:-1], sizes) + np.arange(ends[-1])
+            continue
+        n, nulls, bits = rung
+        if nulls:
+            kept = _flags(bits, n)[places]
+            nulls = len(places) - int(np.count_nonzero(kept))
+            bits = pa.py_buffer(np.packbits(kept, bitorder="little").tobytes())
+        ladder.append((len(places), nulls, bits if nulls else None))
+    return Decoded(rows, decoded.array.take(of_numpy(places)), ladder)
+
+
+__all__ = ["passing", "taken"]

@@ -1,0 +1,486 @@
+"""From a request to a plan: files are opened and pruned, and what will be read is counted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, compress
+
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.base.report import Report
+from pageseek.dataset.evolution import Folders, View
+from pageseek.dataset.file_cache import cache
+from pageseek.dataset.opening import opened_in_order
+from pageseek.dataset.shape import Shape, Union, hangs_on_types, tested_paths
+from pageseek.format.parquet_file import ParquetFile
+from pageseek.io.fetch import Fetcher
+from pageseek.io.versions import Doubts
+from pageseek.predicate.bound import BoundConst
+from pageseek.predicate.expression import Expression
+from pageseek.prune import DISTINCT, STATISTICS, GroupProof, prune_groups
+from pageseek.scan.footer_batches import FEW, Brief, Briefs, Gone
+from pageseek.scan.plan import Ahead, ScanPlan, checked
+from pageseek.scan.pruning import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
+from pageseek.scan.request import FilePlan, GroupPlan, Opened, Request, Scope, Scopes
+from pageseek.storage import Known, Source, Sources
+
+FILTER, PARTITION = "filter", "partition"
+# distant files that stay open from plan to reading, each of which would else be asked for its version again; and those
+# of them of which bytes are kept that were read to prune
+HELD, HELD_FULL = 256, 16
+Visit = Callable[[Opened, FilePlan, Report], None]
+
+
+def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
+    """Open the files and prune; reads footers, and of the page index what the filter needs."""
+    plan = prepare(sources, request, fold=True)[0]
+    plan.report.fold()
+    return plan
+
+
+def prepare(
+    sources: Sequence[Source],
+    request: Request,
+    account: bool = True,
+    lazy: bool = False,
+    report: Report | None = None,
+    first: ParquetFile | None = None,
+    visit: Visit | None = None,
+    fold: bool = False,
+    doubts: Doubts | None = None,
+    ahead: Ahead | None = None,
+) -> tuple[ScanPlan, list[Opened | None]]:
+    """A plan, and of its files those that stay open, or nothing where none does: a single one, and distant ones, of
+    which many use up no descriptors.
+
+    `account`: count the pages and bytes that the plan will read, for `explain` and `split`. `lazy`: the plan is executed
+    at once, so that row groups which a limit may spare are judged then, as they are reached. `report` and the `first`
+    file, if there are; `visit` is called with each file of which something is left. `fold`: of what is counted only
+    sums are wanted. `doubts`: where files may be put whose versions the caller will have confirmed. `ahead`: what
+    reads files while others are opened, for a plan that is executed whole.
+    """
+    if report is None:
+        report = Report(nan=request.nan, chunks={} if account else None)
+    if doubts is not None:
+        doubts.report = report
+    if account:
+        report.source = sources[0].name if len(sources) == 1 else f"{len(sources):,} files"
+        report.filter = "" if request.filter is None else repr(request.filter)
+    files: list[FilePlan] = []
+    opened: list[Opened | None] = []
+    held = full = 0  # of these
+    survey = _Survey(sources, request, report, first, doubts)
+    if visit is None:
+        survey.look_ahead(lazy)
+    request = survey.request
+    left = request.limit
+    first_row = 0  # of the file, counted through all
+    counted = request.take is not None or request.row_number is not None
+    report.files.total = len(sources)
+    behind = 0
+    while behind < len(sources):
+        if left == 0 and survey.begun:
+            report.files.prune(LIMIT, len(sources) - behind)
+            break
+        gone = None if counted else survey.gone(behind)
+        if gone is not None:
+            _count_gone(gone, report)
+            behind, first_row = behind + gone.files, first_row + gone.rows
+            continue
+        at, source = behind, sources[behind]
+        behind += 1
+        may = survey.may(source)
+        if not may and not counted:  # what a folder says is so: the file is not even opened
+            report.files.prune(PARTITION, 1)
+            continue
+        file = made = settled = None
+        brief = survey.brief(at)
+        if brief is None:
+            file, scope = survey.open(source, at)
+            if left is None:  # it may have shown how to read the footers of others, and its own
+                brief = survey.brief(at, file)
+        if brief is not None:
+            settled = _settled(brief, source, request, left, report, lazy, first_row, may, fold)
+        if brief is not None and settled is not None:
+            groups, proof = settled
+            version, num_rows = brief.version, brief.num_rows
+        else:
+            if file is None:
+                file, scope = survey.open(source, at, brief)
+            version, num_rows = file.store.version, file.num_rows
+            if not version.strong:
+                report.version = "weak"
+            with report.timed("prune"):
+                before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
+                groups, made = _prune_file(
+                    file, scope, left, report, lazy, len(sources) == 1, first_row, may, doubts
+                )
+                proof = "" if groups else last_proof(before, report)
+            if (
+                not groups and report.bytes["index"] > indexes
+            ):  # was it of the version of the footer?
+                checked(file.store, report)
+        report.file_bytes += version.size
+        if left is not None:
+            left -= sum([group.ranges.num_rows for group in groups if group.proven])
+        if groups:
+            report.files.read += 1
+            files.append(FilePlan(source, version, groups, first_row))
+            if made is not None and visit is not None:
+                visit(made, files[-1], report)
+            keeps = made is not None and (
+                len(sources) == 1
+                or (source.far and held < HELD and (full < HELD_FULL or not made.scope.kept))
+            )
+            # of a single file there is nothing to be opened meanwhile; a limit may spare what is ahead
+            early = source.far and left is None and len(sources) > 1 and made is not None and keeps
+            if ahead is not None and made is not None and early and made.scope.bound is not None:
+                made = ahead.begin(made, files[-1], report)
+            if made is not None and keeps:
+                held, full = held + 1, full + bool(made.scope.kept)
+            opened.append(made if keeps else None)
+        else:
+            report.files.prune(proof, 1)
+            if made is not None and doubts is not None:
+                doubts.ask(made.file.store)
+        first_row += num_rows
+        report.step()
+    else:  # no limit was reached before the last of them
+        if request.take is not None:
+            _check_taken(request.take, first_row)
+    survey.close()
+    schema = survey.schema()
+    report.columns = list(schema.names)
+    if doubts is not None:  # some were opened to know the types, and some will be again
+        doubts.ask_all_but([one.file.store for one in opened if one is not None])
+    return ScanPlan(request, schema, tuple(files), report), opened if held else []
+
+
+class _Survey:
+    """The files of a scan as they are opened, and what they have of its columns."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        request: Request,
+        report: Report,
+        first: ParquetFile | None,
+        doubts: Doubts | None = None,
+    ) -> None:
+        self._sources, self._report, self._first = Sources.of(sources), report, first
+        self._doubts = doubts
+        self._single: pa.Schema | None = None
+        self._union: Union | None = None
+        self._folders: Folders | None = None
+        self._begun = 0  # files
+        self._ahead: Iterator[ParquetFile] | None = None  # those that are opened before their turn
+        self._waiting: deque[Source] = deque()
+        self._briefs: Briefs | None = None
+        self.request = request
+        self._scopes = Scopes(request)
+        shape = request.shape
+        if shape is None:
+            return
+        self._folders = Folders(shape, request.filter, request.nan)
+        if shape.given is None and request.filter is not None and hangs_on_types(request.filter):
+            tested = self._tested(request.filter, shape)
+            self.request = replace(request, shape=replace(shape, tested=tested))
+        elif shape.given is not None:
+            self.request = replace(request, shape=replace(shape, tested=shape.given))
+        self._union = Union(shape, request.columns)
+        self._scopes = Scopes(self.request)
+
+    def _tested(self, condition: Expression, shape: Shape) -> pa.Schema:
+        """The types among all files of the columns of a filter: it means something only once they are known."""
+        paths, options = tested_paths(condition), self.request.options
+        union = Union(shape, None)
+        for source in self._sources:
+            if self.may(source):
+                file = self._file(source)
+                view = View(file, shape, options, source.partitions)
+                union.add(view.whole(paths)[2], (), file.name)
+        return union.schema()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the schema is known as far as it has to be."""
+        return self._begun > 0 and not (self._union is not None and self._union.unknown)
+
+    def may(self, source: Source) -> bool:
+        """Whether rows of a file may pass, by its folders."""
+        return self._folders is None or self._folders.may(source.partitions)
+
+    def _file(self, source: Source, end: Known | None = None) -> ParquetFile:
+        if self._first is not None and source is self._sources[0]:
+            return self._first
+        with self._report.timed("open"):
+            if len(self._sources) > 1 and self._ahead is None:
+                self._waiting = deque(self._distant())
+                self._ahead = opened_in_order(
+                    tuple(self._waiting),
+                    self._report,
+                    self.request.limits.max_metadata_bytes,
+                    self.request.limit is not None,
+                    self._doubts,
+                    self.request.max_ahead_bytes,
+                )
+            if self._ahead is not None and self._waiting and self._waiting[0] is source:
+                self._waiting.popleft()
+                return next(self._ahead)
+            most = self.request.limits.max_metadata_bytes
+            return cache.open(source, self._report, most, end, self._doubts)
+
+    def _distant(self) -> Iterator[Source]:
+        """The files that will be opened, in order, where they are far enough to be waited for side by side."""
+        if not self._sources.far:
+            return
+        request = self.request
+        counted = request.take is not None or request.row_number is not None
+        for i, source in enumerate(self._sources):
+            if (i or self._first is None) and (counted or self.may(source)):
+                yield source
+
+    def look_ahead(self, lazy: bool) -> None:
+        """Let footers be read before their turn, many together, where files are many, near and opened by us.
+
+        Not where all of them will be read in a moment, and stay open until then.
+        """
+        request, n = self.request, len(self._sources)
+        whole = all(part is None for part in (request.filter, request.limit, request.take))
+        if lazy and whole and n <= cache.capacity:
+            return
+        many = n >= FEW and self._union is not None and self._first is None
+        if many and not self._sources.far:
+            counted = request.take is not None or request.row_number is not None
+            self._briefs = Briefs(
+                self._sources,
+                request,
+                self._report,
+                lambda source: counted or self.may(source),
+                self._scopes.said,
+            )
+
+    def brief(self, at: int, opened: ParquetFile | None = None) -> Brief | None:
+        """What the footer of a file says, if it was read with others, and of the version that was opened."""
+        found = None if self._briefs is None else self._briefs.of(at)
+        if found is None or opened is None or found.version == opened.store.version:
+            return found
+        return None
+
+    def gone(self, at: int) -> Gone | None:
+        """The files from a position on of which nothing is left, if that is known of several at once."""
+        return None if self._briefs is None else self._briefs.gone(at)
+
+    def close(self) -> None:
+        """No more files are planned."""
+        if self._briefs is not None:
+            self._briefs.close()
+
+    def open(
+        self, source: Source, at: int | None = None, brief: Brief | None = None
+    ) -> tuple[ParquetFile, Scope]:
+        """A file, and what is asked of it. `at`: its position; `brief`: what is known of it."""
+        end = None
+        if brief is not None:
+            end = brief.known
+        elif self._briefs is not None and at is not None:
+            end = self._briefs.end(at)
+        file = self._file(source, end)
+        self._begun += 1
+        if brief is not None and brief.version == file.store.version:
+            kind = brief.alike.kind
+            file.adopt_columns(kind.tree)
+            return file, kind.scope.again()
+        with self._report.timed("open"):
+            scope = self._scopes.of(file, source)
+            if self._union is None:
+                self._single = scope.schema
+            else:
+                self._union.add(scope.schema, scope.absent, file.name)
+        if self._briefs is not None:
+            self._briefs.learn(file, scope, source, at)
+        return file, scope
+
+    def schema(self) -> pa.Schema:
+        """The schema of the answer.
+
+        It is that of the files that were opened, and of one at least; others are opened where a column that was
+        named is in none of them.
+        """
+        if self._union is None:
+            assert self._single is not None
+            return self._single
+        if not self.begun:
+            for source in self._sources:
+                if not self.begun:
+                    self.open(source)
+        if self._union.unknown:  # the first file says what it has instead
+            source = self._sources[0]
+            Scope.of(self._file(source), self.request, source, self._union.unknown)
+        name = self._sources[0].name if self._sources else "the table"
+        return self.request.numbered(self._union.schema(), name)
+
+
+def _check_taken(take: rows.RowRanges, num_rows: int) -> None:
+    if take and take.bounds[1] > num_rows:
+        raise IndexError(f"take: there is no row {take.bounds[1] - 1}, the source has {num_rows}")
+
+
+def _prune_file(
+    file: ParquetFile,
+    scope: Scope,
+    limit: int | None,
+    report: Report,
+    lazy: bool,
+    alone: bool,
+    first_row: int,
+    may: bool = True,
+    doubts: Doubts | None = None,
+) -> tuple[tuple[GroupPlan, ...], Opened]:
+    counts, bound, request = file.group_rows, scope.bound, scope.request
+    proof = GroupProof(b"", b"")
+    may_pass = must = b"\1" * len(counts)
+    if bound is not None:
+        proof = prune_groups(file, bound, request.options, STATISTICS in request.prune)
+        may_pass, must = proof.may, proof.must
+    ranges = _by_footer(counts, may_pass, must, scope, limit, report, first_row, may)
+    groups = [
+        GroupPlan(i, found, bool(must[i]), 0, judged=bool(must[i])) for i, found in ranges.items()
+    ]
+    doubt = None if doubts is None else doubts.of(file.store)
+    opened = Opened(file, scope, proof, doubt)
+    if not groups:
+        return (), opened
+    fetcher = Fetcher(file.store, report, file.tail, request.limits, scope.kept, None, doubt)
+    if lazy and limit is not None and not (alone and Steps.is_one(groups, limit)):
+        sure = iter(judge(opened, [group for group in groups if group.judged], fetcher))
+        plans = [next(sure) if group.judged else group for group in groups]
+    else:
+        plans = judge(opened, groups, fetcher)
+    for plan in plans:
+        report.row_groups.read += 1
+        report.rows.read += plan.ranges.num_rows
+    return tuple(plans), opened
+
+
+def _by_footer(
+    counts: Sequence[int],
+    may: bytes,
+    must: bytes,
+    scope: Scope,
+    limit: int | None,
+    report: Report,
+    first_row: int,
+    by_folders: bool,
+    said: bytes | None = None,
+) -> dict[int, rows.RowRanges]:
+    """The rows to look at of each row group that the footer leaves. `counts`: the rows of each; `may` and `must`: what
+    is proved of them; `said`: of `may` what the footer alone proves, if that is not all; `by_folders`: whether some may pass
+    by these.
+    """
+    report.row_groups.total += len(counts)
+    report.rows.total += sum(counts)
+    denied, said = may.count(0), may if said is None else said
+    if denied:
+        never = FILTER if isinstance(scope.bound, BoundConst) else STATISTICS
+        never = never if by_folders else PARTITION
+        by_footer = said.count(0)
+        rows_left, rows_said = sum(compress(counts, may)), sum(compress(counts, said))
+        report.row_groups.prune(never, by_footer)
+        report.rows.prune(never, sum(counts) - rows_said)
+        report.row_groups.prune(DISTINCT, denied - by_footer)
+        report.rows.prune(DISTINCT, rows_said - rows_left)
+    kept = [i for i in compress(range(len(counts)), may) if counts[i]]
+    report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - denied)
+    request = scope.request
+    if request.take is None:
+        ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
+    else:
+        begin = list(accumulate(counts, initial=first_row))
+        asked = {i: request.asked(begin[i], counts[i]) for i in kept}
+        ranges = {i: found for i, found in asked.items() if found}
+        report.row_groups.prune(TAKE, len(kept) - len(ranges))
+        report.rows.prune(TAKE, sum(counts[i] - asked[i].num_rows for i in kept))
+    return ranges if limit is None else _cut(ranges, must, limit, report)
+
+
+def _settled(
+    brief: Brief,
+    source: Source,
+    request: Request,
+    limit: int | None,
+    report: Report,
+    lazy: bool,
+    first_row: int,
+    may: bool,
+    fold: bool,
+) -> tuple[tuple[GroupPlan, ...], str] | None:
+    """The row groups to read of a file, and what ruled out the last where there are none; None where its footer does not
+    say all that a plan needs.
+    """
+    counts, passes, must = brief.counts, brief.may, brief.must
+    alike, first = brief.alike, brief.first
+    account, stop = report.chunks is not None, first + len(counts)
+    if 0 in counts:  # where there are no statistics either, what others have would tell them apart
+        return None
+    if request.take is not None:
+        if request.asked(first_row, brief.num_rows):
+            return None
+    elif limit is not None:
+        # what is in doubt is judged as it is reached; where the limit cuts, an index helps
+        if (passes != must and (account or not lazy)) or sum(compress(counts, must)) > limit:
+            return None
+    elif passes != must:
+        doubt = [some and not every for some, every in zip(passes, must, strict=True)]
+        if not all(compress(alike.final[first:stop], doubt)):
+            return None
+    if account and not all(compress(alike.sound[first:stop], passes)):
+        return None
+    before = dict(report.row_groups.pruned_by)
+    scope = alike.kind.scope
+    ranges = _by_footer(counts, passes, must, scope, limit, report, first_row, may, brief.said)
+    if not ranges:
+        return (), last_proof(before, report)
+    made = []
+    for i, found in ranges.items():
+        cost, proven = 0, bool(must[i])
+        if account:
+            cost = alike.cost(first + i, proven)
+            alike.take((source.name, i), first + i, proven, LIMIT, report, fold)
+        made.append(GroupPlan(i, found, proven, cost, judged=proven or limit is None))
+        report.row_groups.read += 1
+        report.rows.read += found.num_rows
+    return tuple(made), ""
+
+
+def _count_gone(gone: Gone, report: Report) -> None:
+    """Count files of which nothing is left."""
+    report.file_bytes += gone.bytes
+    report.row_groups.total += gone.row_groups
+    report.rows.total += gone.rows
+    for mechanism, (files, row_groups, num_rows) in gone.by.items():
+        report.files.prune(mechanism, files)
+        report.row_groups.prune(mechanism, row_groups)
+        report.rows.prune(mechanism, num_rows)
+    report.step(gone.files)
+
+
+def _cut(
+    ranges: dict[int, rows.RowRanges], must: bytes, limit: int, report: Report
+) -> dict[int, rows.RowRanges]:
+    """The row groups before the limit is surely reached; the ranges of the last are cut."""
+    kept, left = {}, limit
+    for i, found in ranges.items():
+        if left == 0:
+            report.row_groups.prune(LIMIT, 1)
+            report.rows.prune(LIMIT, found.num_rows)
+            continue
+        kept[i] = found
+        if must[i]:
+            kept[i] = found.head(left)
+            report.rows.prune(LIMIT, found.num_rows - kept[i].num_rows)
+            left -= kept[i].num_rows
+    return kept

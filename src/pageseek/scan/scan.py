@@ -1,0 +1,319 @@
+"""A lazy scan: what is asked of files, until somebody wants their rows."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.base.batches import batches_of, table_of
+from pageseek.base.progress import Watch, watched
+from pageseek.base.records import dataclass
+from pageseek.base.report import Report
+from pageseek.io.versions import Doubts, trusting
+from pageseek.predicate.expression import And, flatten, to_expression
+from pageseek.scan.plan import Ahead, ScanPlan
+from pageseek.scan.planner import make_plan, prepare
+from pageseek.scan.request import Opened, Request
+from pageseek.storage import Source, Sources
+
+MOST = (1 << 63) - 1  # rows that the core counts
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A lazy scan: build it with `select`, `filter`, `limit`; nothing is read before a `to_...`.
+
+    Every method gives a new scan. Rows come out in file order.
+    """
+
+    _sources: Sources
+    _request: Request
+    _progress: bool | Watch = False
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The files, in the order of their rows."""
+        return self._sources
+
+    def select(self, *columns: str | Sequence[str]) -> Scan:
+        """Only these columns, in this order. None named: rows without columns."""
+        names: list[str] = []
+        for column in columns:
+            names.extend([column] if isinstance(column, str) else column)
+        return replace(self, _request=replace(self._request, columns=tuple(names)))
+
+    def filter(self, condition: Any) -> Scan:
+        """Only rows for which the condition is TRUE, and every condition given before."""
+        made = to_expression(condition)
+        if made is None:
+            return self
+        before = self._request.filter
+        return replace(
+            self,
+            _request=replace(
+                self._request, filter=made if before is None else flatten(And((before, made)))
+            ),
+        )
+
+    def limit(self, n: int) -> Scan:
+        """At most the first `n` rows of those that pass every filter, whether given before or after."""
+        n = min(whole("limit", n), MOST)
+        if n < 0:
+            raise ValueError(f"limit({n}): not negative")
+        before = self._request.limit
+        return replace(
+            self, _request=replace(self._request, limit=n if before is None else min(n, before))
+        )
+
+    def take(self, row_numbers: Any) -> Scan:
+        """Only the rows of these numbers, as `with_row_number` counts them; of a scan that has taken before, those
+        in both.
+
+        Rows come out in file order, each once, in whatever order the numbers are given; a filter applies to them
+        as well. The pages of other rows are not read. A number beyond the last row is an IndexError once the
+        files are opened.
+
+        Parameters
+        ----------
+        row_numbers : sequence of int, or integer array
+            From 0, counted through all row groups and files of the scan.
+        """
+        numbers = _row_numbers(row_numbers)
+        before = self._request.take
+        return replace(
+            self,
+            _request=replace(self._request, take=numbers if before is None else before & numbers),
+        )
+
+    def with_row_number(self, name: str = "row") -> Scan:
+        """A first column of int64 with the number of each row in the source, from 0.
+
+        It is the place of the row in the files, counted through all row groups and files of the scan in order,
+        whatever filters, limits and pruning leave of them.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"with_row_number({name!r}): a name")
+        return replace(self, _request=replace(self._request, row_number=name))
+
+    def plan(self) -> ScanPlan:
+        """Open the files and prune: what would be read. Picklable, versioned, splittable."""
+        return make_plan(self._sources, self._request)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        request = replace(self._request, limit=None)
+        if (
+            request.shape is None or not request.shape.folders.names
+        ):  # else it says which files there are
+            request = replace(request, filter=None)
+        return make_plan(self._sources, request).schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as record batches, read as they are asked for."""
+        if not self._sources.far:
+            return self._batches()[1]
+        doubts = Doubts()
+        try:
+            plan, opened = self._prepared(self._request, doubts)
+        except Exception as error:
+            if not doubts.may_explain(error):
+                raise
+        else:
+            return self._trusted(plan, opened, doubts)
+        return self._batches()[1]
+
+    def _trusted(
+        self, plan: ScanPlan, opened: Sequence[Opened | None], doubts: Doubts
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of a plan of which versions are to be confirmed: all of them before a row is handed out."""
+        report, again = plan.report, False
+        with watched(self._progress, report), doubts:
+            try:
+                # the others are confirmed while the first is read
+                doubts.ask_all_but([one.file.store for one in opened[:1] if one is not None])
+                tables = plan.tables(report, opened)
+                ready = list(islice(tables, 1))
+                doubts.settle()
+            except Exception as error:
+                if not doubts.may_explain(error):
+                    raise
+                again = True
+            while not again and ready:
+                yield from batches_of(ready.pop(), self._request.batch_size)
+                ready.extend(islice(tables, 1))
+        if again:
+            yield from self._batches()[1]
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream of record batches."""
+        schema, batches = self._batches()
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def _batches(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        plan, opened = self._prepared(self._request)
+        if self._progress is False:
+            return plan.schema, plan.batches(opened)
+        return plan.schema, self._watched(plan, opened)
+
+    def _watched(self, plan: ScanPlan, opened: Sequence[Opened | None]) -> Iterator[pa.RecordBatch]:
+        with watched(self._progress, plan.report):
+            yield from plan.batches(opened, plan.report)
+
+    def _prepared(
+        self, request: Request, doubts: Doubts | None = None, ahead: Ahead | None = None
+    ) -> tuple[ScanPlan, list[Opened | None]]:
+        """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress. `ahead`:
+        where all of it will be asked for.
+        """
+        report = Report(nan=request.nan, chunks=None)
+        with watched(self._progress, report):
+            plan, opened = prepare(
+                self._sources,
+                request,
+                account=False,
+                lazy=True,
+                report=report,
+                doubts=doubts,
+                ahead=ahead,
+            )
+        plan.report.analyzed = True
+        return plan, opened
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow PyCapsule protocol: any library that knows it can read a scan.
+
+        How deep types may be is up to that library: pyarrow's import takes 64 levels. `to_reader` has no such limit.
+        """
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_table(self) -> pa.Table:
+        """The rows as a table."""
+        return trusting(self._sources, self._table)
+
+    def _table(self, doubts: Doubts | None) -> pa.Table:
+        with Ahead(self._request) as ahead:
+            plan, opened = self._prepared(self._request, doubts, ahead)
+            with watched(self._progress, plan.report):
+                tables = list(plan.tables(plan.report, opened))
+        if len(tables) == 1:
+            return tables[0]
+        if not plan.schema.names:
+            return table_of(plan.schema, sum(table.num_rows for table in tables), [])
+        return (
+            pa.concat_tables(tables)
+            if tables
+            else table_of(plan.schema, 0, [[] for _ in plan.schema])
+        )
+
+    def count_rows(self) -> int:
+        """How many rows pass; without a filter the footers answer."""
+        return trusting(self._sources, self._count)
+
+    def _count(self, doubts: Doubts | None) -> int:
+        request = replace(self._request, columns=(), row_number=None)
+        with Ahead(request) as ahead:
+            plan, opened = self._prepared(request, doubts, ahead)
+            if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
+                n, limit = plan.num_rows, self._request.limit
+                return n if limit is None else min(n, limit)
+            with watched(self._progress, plan.report):
+                return sum(table.num_rows for table in plan.tables(plan.report, opened))
+
+    def aggregate(self, figures: Iterable[Any]) -> pa.Table:
+        """One row with counts, least and greatest values of the rows that pass: from statistics where these are exact
+        and prove it, else from as few pages as can matter.
+
+        NaN is left out of "min" and "max" unless there is nothing else; with nan="spark" it is the greatest value.
+        Nulls are left out always; of no value at all the least is null. A zero is 0.0, whatever its sign.
+
+        Parameters
+        ----------
+        figures : iterable of str or tuple
+            "count" is the number of rows; `(column, "count")` that of its values that are not null,
+            `(column, "min")` and `(column, "max")`. A column is a name, a dotted path or `pageseek.col(...)`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns `count` and `column_function`, in the order asked.
+        """
+        from pageseek.scan.aggregate import aggregate
+
+        return aggregate(self._sources, self._request, figures)
+
+    def explain(self, analyze: bool = False, aggregate: Iterable[Any] | None = None) -> Report:
+        """What would be read and why not more; with `analyze`, what was. Print it, or `.to_dict()`.
+
+        With a limit and a filter, what would be read is what may be: the reading ends where the limit is reached.
+
+        Parameters
+        ----------
+        analyze : bool
+            Do it, and count what happens.
+        aggregate : iterable of str or tuple, optional
+            The figures that `aggregate` is to be explained for; `answered` then counts files and row groups of
+            which the footer has them, `bounds` what is not read because it holds nothing less, or greater.
+        """
+        if aggregate is not None:
+            from pageseek.scan.aggregate import explain
+
+            return explain(self._sources, self._request, aggregate, analyze)
+        if not analyze:
+            report = prepare(self._sources, self._request)[0].report
+            report.note_unknown()
+            return report
+        return trusting(self._sources, self._analyzed).finish()
+
+    def _analyzed(self, doubts: Doubts | None) -> Report:
+        plan, opened = prepare(self._sources, self._request, lazy=True, doubts=doubts)
+        report = plan.report.to_execute()
+        if doubts is not None:
+            doubts.report = report
+        with watched(self._progress, report):
+            for _ in plan.tables(report, opened):
+                pass
+        return report
+
+    def __repr__(self) -> str:
+        request = self._request
+        parts = [
+            f"{len(self._sources)} files" if len(self._sources) != 1 else self._sources[0].name
+        ]
+        if request.columns is not None:
+            parts.append("columns " + ", ".join(request.columns))
+        if request.filter is not None:
+            parts.append(f"where {request.filter!r}")
+        if request.take is not None:
+            parts.append(f"{request.take.num_rows:,} rows taken")
+        if request.limit is not None:
+            parts.append(f"limit {request.limit}")
+        return f"<Scan {'; '.join(parts)}>"
+
+
+def _row_numbers(given: Any) -> rows.RowRanges:
+    numbers = np.asarray(given)
+    if not numbers.size:
+        return rows.RowRanges.empty()
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise TypeError("take: row numbers are a list of integers")
+    if numbers.min() < 0:
+        raise IndexError(f"take: row {numbers.min()}: rows are counted from 0")
+    if numbers.max() > MOST:
+        raise IndexError(f"take: row {numbers.max()}: no source has so many rows")
+    return rows.RowRanges.from_rows(np.unique(numbers).astype(np.int64))
+
+
+def whole(name: str, value: Any) -> int:
+    """A number that a caller gave under a name. TypeError: it is none."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}={value!r}: an integer") from None
