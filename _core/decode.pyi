@@ -18,7 +18,7 @@ TAKE_FULL: Final[int]
 TAKE_DICTIONARY: Final[int]
 
 @final
-class Manner:
+class CodecSettings:
     own: Final[bool]
     def __new__(
         cls,
@@ -43,7 +43,7 @@ class LeafDecoder(PageReader):
         lsb_levels: bool = False,
         codec: str = "uncompressed",
         decompress: Callable[[memoryview, int], Buffer] | None = None,
-        rungs: tuple[tuple[int, int, int], ...] = (),
+        nesting_levels: tuple[tuple[int, int, int], ...] = (),
         levels_only: bool = False,
         max_page: int = ...,
         max_values: int = ...,
@@ -52,7 +52,7 @@ class LeafDecoder(PageReader):
         codes_only: bool = False,
         prefix: Callable[[memoryview, int, Block], None] | None = None,
         step: int = 1,
-        manner: Manner | None = None,
+        codec_settings: CodecSettings | None = None,
     ) -> Self: ...
     @property
     def has_dictionary(self) -> bool: ...
@@ -102,7 +102,7 @@ class LeafDecoder(PageReader):
     def resume(self) -> int: ...
     def finish(self) -> _Made: ...
     def end(self) -> int: ...
-    def rungs(self) -> list[tuple[int, int, Block | None, Block | None]]: ...
+    def nesting_levels(self) -> list[tuple[int, int, Block | None, Block | None]]: ...
 
 def read_pages(
     wanted: list[tuple[LeafDecoder, tuple[Any, ...], bool]], threads: int = 1

@@ -110,7 +110,7 @@ TAKE_DICTIONARY = DICTIONARY_WANTED
 
 
 @cython.final
-cdef class Manner:
+cdef class CodecSettings:
     """What decoders of one codec have in common, in one scan of one file; parameters as those of LeafDecoder."""
 
     cdef size_t max_output, step
@@ -138,11 +138,11 @@ cdef class LeafDecoder(PageReader):
         (physical type, type_length, kind, width, INT96 unit, check UTF-8, range), see ps_leaf_spec.
     max_def, max_rep : int
         Greatest definition and repetition level of the leaf.
-    rungs : sequence of (int, int, int)
+    nesting_levels : sequence of (int, int, int)
         The ladder of a nested leaf, from the row down, its own being null left out: (0, definition level, 0)
         for a nullable node, (1, definition level, repetition level) for a repeated one.
     levels_only : bool
-        Of a nested leaf, decode the rungs and no value.
+        Of a nested leaf, decode the nesting_levels and no value.
     max_output : int
         Bytes that each buffer of the output of one read may hold.
     lsb_levels : bool
@@ -165,7 +165,7 @@ cdef class LeafDecoder(PageReader):
     prefix : callable, optional
         (memoryview, size, Block) fills the block with the first of `size` bytes, or CoreError: where it
         stops sooner than `decompress`, by whole blocks of `step` bytes.
-    manner : Manner, optional
+    codec_settings : CodecSettings, optional
         Stands for the parameters that it has.
 
     Use: `begin(selection)`; for each page that holds a selected row `head(bytes)` and `take(first_row)`,
@@ -187,27 +187,28 @@ cdef class LeafDecoder(PageReader):
     cdef bint dictionary_held, dictionary_used  # it is at hand; it was, for a page read by `read_pages`
 
     def __cinit__(self, tuple form, int max_def, int max_rep, size_t max_output=<size_t>1 << 40, bint lsb_levels=False,
-                  str codec="uncompressed", decompress=None, tuple rungs=(), bint levels_only=False,
+                  str codec="uncompressed", decompress=None, tuple nesting_levels=(), bint levels_only=False,
                   int64_t max_page=INT64_MAX, int64_t max_values=INT64_MAX, int64_t likely_rows=0,
-                  bint always_compressed=False, bint codes_only=False, prefix=None, size_t step=1, Manner manner=None):
+                  bint always_compressed=False, bint codes_only=False, prefix=None, size_t step=1,
+                  CodecSettings codec_settings=None):
         cdef ps_leaf_spec spec
         cdef ps_error err
         cdef ps_rung ladder[254]  # 2 * PS_MAX_LEVEL
-        if manner is not None:
-            max_output, max_page, lsb_levels = manner.max_output, manner.max_page, manner.lsb_levels
-            always_compressed = manner.always_compressed
-            self.codec, self.step = manner.codec, manner.step
-            self.other_codec, self.other_prefix = manner.decompress, manner.prefix
+        if codec_settings is not None:
+            max_output, max_page, lsb_levels = codec_settings.max_output, codec_settings.max_page, codec_settings.lsb_levels
+            always_compressed = codec_settings.always_compressed
+            self.codec, self.step = codec_settings.codec, codec_settings.step
+            self.other_codec, self.other_prefix = codec_settings.decompress, codec_settings.prefix
         else:
             self.codec, self.step = codec_of(codec), max(step, <size_t>1)
             self.other_codec, self.other_prefix = decompress, prefix
         fill_spec(&spec, form, max_output)
         spec.max_def, spec.max_rep, spec.lsb_levels, spec.levels_only = max_def, max_rep, lsb_levels, levels_only
-        if len(rungs) > 254:
-            raise CoreError(<int>PS_LIMIT, None, f"a ladder of {len(rungs)} rungs")
-        for i, rung in enumerate(rungs):
+        if len(nesting_levels) > 254:
+            raise CoreError(<int>PS_LIMIT, None, f"{len(nesting_levels)} nesting levels")
+        for i, rung in enumerate(nesting_levels):
             ladder[i].type, ladder[i].def_level, ladder[i].rep_level = rung
-        spec.n_rungs, spec.rungs = <int32_t>len(rungs), ladder
+        spec.n_rungs, spec.rungs = <int32_t>len(nesting_levels), ladder
         self.n_rungs, self.nested, self.levels_only = spec.n_rungs, spec.n_rungs > 0, levels_only
         spec.likely_rows, self.max_page, self.max_values = likely_rows, max_page, max_values
         self.always_compressed = always_compressed
@@ -523,7 +524,7 @@ cdef class LeafDecoder(PageReader):
         values = wrap(out.values, out.values_size, out.values_capacity)
         return out.n, out.null_count, validity, offsets, values
 
-    def rungs(self):
+    def nesting_levels(self):
         """After `finish`, for each rung of the ladder (slots, null_count, validity or None, offsets or None):
         validity of a nullable node, 32-bit offsets, one more than slots, of a repeated one.
         """

@@ -83,11 +83,22 @@ def seeds(kind: pa.DataType, rows: list[Any]) -> dict[str, bytes]:
         data = sink.getvalue()
         group = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
         for i, part in enumerate(parts):
-            ladder = sum(1 << k for k, rung in enumerate(part.ladder) if rung[0] == 1)
-            own = part.leaf.max_def - len(part.ladder)
+            nesting_levels = sum(
+                1 << k
+                for k, nesting_level in enumerate(part.nesting_levels)
+                if nesting_level[0] == 1
+            )
+            own = part.leaf.max_def - len(part.nesting_levels)
             most = 0 if name != "rows" else 20
             lead = bytes(
-                [FORMS[part.form.type], own << 1, most, ladder, len(part.ladder) - 1, chosen[0]]
+                [
+                    FORMS[part.leaf_type.type],
+                    own << 1,
+                    most,
+                    nesting_levels,
+                    len(part.nesting_levels) - 1,
+                    chosen[0],
+                ]
             )
             made[f"{part.leaf.name}_{name}_v{version[0]}_{i}"] = (
                 lead + chosen[1:] + records(data, group.column(i), 32 if version[0] == "2" else 0)

@@ -140,7 +140,7 @@ class Proof:
         total = 0
         for name, pages in self.pages.items():
             wanted = pages.of_rows(rows.get(name, ()))
-            asked = pages.touched(ps_log.ranges)
+            asked = pages.required_leaves(ps_log.ranges)
             assert asked == wanted, f"{what}: {name}: pages {asked} asked, {wanted} hold the rows"
             leaf = report["leaves"].get(name)
             counted = leaf["pages"]["read"] if leaf else 0

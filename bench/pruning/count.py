@@ -43,7 +43,7 @@ class Reads:
 
     def pages(self, pages: PageMap) -> tuple[int, int, int]:
         """(row groups, data and dictionary pages, rows) that were read."""
-        hit = pages.touched(self.ranges)
+        hit = pages.required_leaves(self.ranges)
         groups = len(set(pages.row_group[hit].tolist()))
         rows = 0
         data = hit & (pages.first_row >= 0)

@@ -53,7 +53,7 @@ class PageMap:
         start, stop, row_group, number, first, count = (places[i] for i in range(6))
         return cls(start, stop, row_group, number, first, count, groups)
 
-    def touched(self, ranges: list[tuple[int, int]]) -> npt.NDArray[np.bool_]:
+    def required_leaves(self, ranges: list[tuple[int, int]]) -> npt.NDArray[np.bool_]:
         """Which pages had more than half of their bytes read; `ranges` are (offset, length)."""
         spans = merged(ranges)
         covered = np.zeros(len(self.start), np.int64)

@@ -12,19 +12,19 @@ import pyarrow as pa
 from pageseek.base.errors import PredicateError
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.progress import Progress
+from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.dataset.file_cache import CacheInfo, cache
-from pageseek.dataset.shape import Shape
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.types import Options
 from pageseek.predicate.expression import to_expression
 from pageseek.prune import mechanisms
 from pageseek.scan.request import Request
 from pageseek.scan.scan import MOST, Scan, whole
-from pageseek.storage import Patience, Source, Sources, Types, resolve, typed
+from pageseek.storage import RetryPolicy, Source, Sources, Types, resolve, typed
 
 BATCH_SIZE = 1 << 17
 AHEAD = 256 << 20
-PATIENCE = Patience()
+PATIENCE = RetryPolicy()
 _LIMITS = DEFAULT.max_page_bytes, DEFAULT.max_output_bytes, DEFAULT.max_metadata_bytes
 
 
@@ -169,17 +169,20 @@ def scan(
     if type(source).__module__.partition(".")[0] in ("deltalake", "pyiceberg"):
         from pageseek.dataset.lake_tables import table_of_lake
 
-        table = table_of_lake(source, storage_options, patience(retries, timeout))
-    shape: Shape | None
+        table = table_of_lake(source, storage_options, retry_policy(retries, timeout))
+    dataset_schema: DatasetSchema | None
     if table is None:
-        found = resolve(source, storage_options, patience(retries, timeout))
+        found = resolve(source, storage_options, retry_policy(retries, timeout))
         if not found:
             raise ValueError("the source is an empty list: no file to read")
-        sources, shape = _shaped(found, partitioning, schema)
+        sources, dataset_schema = _with_schema(found, partitioning, schema)
     elif partitioning is not None or schema is not None:
         raise ValueError("partitioning= and schema=: a table has its own")
     else:
-        sources, shape = table.sources, Shape(table.folders, table.schema, ids=table.ids)
+        sources, dataset_schema = (
+            table.sources,
+            DatasetSchema(table.folders, table.schema, ids=table.ids),
+        )
     request = Request(
         columns=None if columns is None else tuple(columns),
         filter=to_expression(filter),
@@ -192,14 +195,14 @@ def scan(
         prune=mechanisms(prune),
         distinct_index=distinct_index,
         limits=limits,
-        shape=shape,
+        dataset_schema=dataset_schema,
     )
     return Scan(Sources.of(sources), request, progress)
 
 
-def _shaped(
+def _with_schema(
     found: list[Source], partitioning: Types | bool | None, schema: pa.Schema | None
-) -> tuple[tuple[Source, ...], Shape | None]:
+) -> tuple[tuple[Source, ...], DatasetSchema | None]:
     """The files with what their folders say, typed, and how their columns are put together."""
     if schema is not None and not isinstance(schema, pa.Schema):
         raise TypeError(f"schema={schema!r}: a pyarrow.Schema")
@@ -220,7 +223,7 @@ def _shaped(
         found, folders = typed(found, types)
     if len(found) == 1 and not folders.names and schema is None:
         return tuple(found), None
-    return tuple(found), Shape(folders, schema)
+    return tuple(found), DatasetSchema(folders, schema)
 
 
 def _by_name(types: Types | None) -> dict[str, pa.DataType]:
@@ -245,11 +248,11 @@ def read_table(
     return scan(source, columns=columns, filter=condition, limit=limit, **options).to_table()
 
 
-def patience(retries: int | None, timeout: float | None) -> Patience:
+def retry_policy(retries: int | None, timeout: float | None) -> RetryPolicy:
     """The options of this name, together."""
     if retries is None and timeout is None:
         return PATIENCE
-    return Patience(
+    return RetryPolicy(
         PATIENCE.retries if retries is None else whole("retries", retries),
         PATIENCE.timeout if timeout is None else float(timeout),
     )
@@ -265,7 +268,7 @@ def open_file(
 ) -> ParquetFile:
     """Open one file: its schema, row groups, statistics and page index. The options are those of `scan`."""
     limits = Limits(max_metadata_bytes=max_metadata_bytes)
-    found = resolve(source, storage_options, patience(retries, timeout))
+    found = resolve(source, storage_options, retry_policy(retries, timeout))
     if len(found) != 1:
         raise ValueError(f"open takes one file, the source has {len(found)}")
     return ParquetFile(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)

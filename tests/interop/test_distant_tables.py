@@ -13,7 +13,7 @@ import pytest
 import pageseek as ps
 from pageseek.dataset.lake_places import Places, delta_options, iceberg_options
 from pageseek.storage.obstore_files import ObstoreFiles
-from pageseek.storage.retry import Patience
+from pageseek.storage.retry import RetryPolicy
 from support.distant import SECRET
 from support.others_s3 import Bucket, moto
 
@@ -166,7 +166,7 @@ def test_files_of_one_bucket_are_opened_by_one() -> None:
         asked.append(scheme)
         return {"region": "r"}
 
-    places = Places("t", options, Patience())
+    places = Places("t", options, RetryPolicy())
     found = [
         places.source(url, (), encoded)
         for url, encoded in (

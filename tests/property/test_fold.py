@@ -114,8 +114,8 @@ def run(bound: Bound, array: pa.Array) -> list[bool]:
         return [all(p) if isinstance(bound, BoundAnd) else any(p) for p in zip(*parts, strict=True)]
     buffers = array.buffers()
     mask, _ = rows.compare(
-        bound.form.kind,
-        bound.form.width,
+        bound.leaf_type.kind,
+        bound.leaf_type.width,
         n,
         buffers[0],
         buffers[-1],
@@ -149,7 +149,7 @@ class Bench:
         kind, values, _ = DOMAINS[name]
         self.file = ps.open(memory_file(kind, values))
         tree = self.file.schema_tree
-        self.form = tree.form(tree.find("x"), Options())
+        self.leaf_type = tree.leaf_type(tree.find("x"), Options())
         self.array = ps.read_table(memory_file(kind, values))["x"].chunk(0)
         self.values = [
             None if v is None else float(v) if pa.types.is_floating(kind) else v
@@ -158,7 +158,7 @@ class Bench:
 
     def bind(self, e: ex.Expression, nan: str) -> Bound:
         tree = self.file.schema_tree
-        return bind(e, lambda path: (tree.find(path[0]), self.form), nan)
+        return bind(e, lambda path: (tree.find(path[0]), self.leaf_type), nan)
 
     def check(self, e: ex.Expression, nan: str) -> Bound:
         bound = self.bind(e, nan)

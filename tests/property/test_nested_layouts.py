@@ -204,7 +204,7 @@ def check_row_sets(
     for k, mask in enumerate(masks):
         if len(rows) >= ROWS - 1 and (k + turn) % 2:
             continue
-        levels_only = (turn + k) % 7 == 0 and bool(made.part.ladder)
+        levels_only = (turn + k) % 7 == 0 and bool(made.part.nesting_levels)
         decoder = decoder_of(made.part, levels_only=levels_only, codec=made.layout.codec)
         wanted = wanted_pages(pages, mask) if indexed else None
         (found,) = drive(

@@ -180,7 +180,7 @@ def test_a_faulty_value_matters_only_to_the_rows_that_hold_it() -> None:
     def attempt(kind: Kind, page: Page, mask: Mask, dictionary: bool) -> list[list[Any]]:
         out = []
         for form in FORMS:
-            decoder = ps.LeafDecoder(kind.form, 0, 0)
+            decoder = ps.LeafDecoder(kind.leaf_type, 0, 0)
             if dictionary:
                 entries = entries_of(kind)
                 decoder.dictionary(plain(kind.physical, entries), len(entries))
@@ -221,14 +221,14 @@ def test_nothing_is_read_behind_the_last_selected_row() -> None:
     mask[1500:] = False
     for form in FORMS:
         for rows in (1498, 1499):
-            decoder = ps.LeafDecoder(kind.form, 0, 0)
+            decoder = ps.LeafDecoder(kind.leaf_type, 0, 0)
             decoder.begin(form(mask))
             prefix = page._replace(body=page.body[: 4 * rows])
             if rows == 1498:
                 assert prefix.hand(decoder, 0, True) == TAKE_DONE
                 assert arrow(kind, decoder.finish()) == [7] * 500
         short = page._replace(body=page.body[: 4 * 1497])
-        decoder = ps.LeafDecoder(kind.form, 0, 0)
+        decoder = ps.LeafDecoder(kind.leaf_type, 0, 0)
         decoder.begin(form(mask))
         with pytest.raises(CoreError, match="page ends before value"):
             short.hand(decoder, 0, True)
@@ -239,14 +239,14 @@ def test_output_beyond_the_limit_is_refused_in_either_form() -> None:
     mask = np.arange(2000) % 2 == 0
     page = page_of(kind, PLAIN, [b"x" * 100] * 2000, False, 1)
     for form in FORMS:
-        decoder = ps.LeafDecoder(kind.form, 0, 0, max_output=50_000)
+        decoder = ps.LeafDecoder(kind.leaf_type, 0, 0, max_output=50_000)
         decoder.begin(form(mask))
         with pytest.raises(CoreError, match="limit of 50000"):
             page.hand(decoder)
 
 
 def test_a_bitmap_that_is_none_is_refused() -> None:
-    decoder = ps.LeafDecoder(KINDS[1].form, 0, 0)
+    decoder = ps.LeafDecoder(KINDS[1].leaf_type, 0, 0)
     for selection in ((b"\xff", 0, 9), (b"\xff", -1, 8), (b"\xff", 1 << 63, 8), (b"", 0, -1)):
         with pytest.raises((CoreError, OverflowError)):
             decoder.begin(selection)
@@ -269,5 +269,5 @@ def test_row_ranges_are_taken_as_they_are() -> None:
     for mask in masks(4000, dice):
         for make in makers:
             for selection in (make(mask), make(mask).buffers):
-                decoder = ps.LeafDecoder(kind.form, 0, 0)
+                decoder = ps.LeafDecoder(kind.leaf_type, 0, 0)
                 assert read_pages(decoder, [page], selection, kind) == chosen(rows, mask)

@@ -158,10 +158,10 @@ def test_zones_and_pages(a: RowRanges, sizes: list[int], data: st.DataObject) ->
 
 def test_every_pair_of_small_sets_in_every_form() -> None:
     universe = [{i for i in range(4) if bits >> i & 1} for bits in range(16)]
-    forms = [
+    leaf_types = [
         (RowRanges.from_rows(sorted(s)), bitmap_of(s, 0, 4), bitmap_of(s, 0, 70)) for s in universe
     ]
-    for (x, xs), (y, ys) in itertools.product(zip(universe, forms, strict=True), repeat=2):
+    for (x, xs), (y, ys) in itertools.product(zip(universe, leaf_types, strict=True), repeat=2):
         for a, b in itertools.product(xs, ys):
             results = (plain(a & b), plain(a | b), plain(a - b), plain(a ^ b))
             assert results == (x & y, x | y, x - y, x ^ y)

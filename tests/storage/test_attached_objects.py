@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.storage import Patience, Source, obstore_files, writing
+from pageseek.storage import RetryPolicy, Source, obstore_files, writing
 from support.distant import SECRET, content, s3_options
 from support.object_server.faults import Fault, Rule, status
 from support.object_server.messages import Request
@@ -376,7 +376,9 @@ def test_a_slow_upload_is_no_silence(server: ObjectServer) -> None:
     """The answer to a PUT comes when all was sent, which may take longer than a store may be silent."""
     server.faults = lambda request: time.sleep(1.2) if request.method == "PUT" else None
     files = obstore_files.of_url(f"s3://{PATH}", s3_options(server))[0]
-    to = writing.writer(Source("t/new.parquet", files, patience=Patience(retries=0, timeout=0.5)))
+    to = writing.writer(
+        Source("t/new.parquet", files, retry_policy=RetryPolicy(retries=0, timeout=0.5))
+    )
     to.put(memoryview(PLAIN))
     assert at(server, "bucket/t/new.parquet") == PLAIN
 

@@ -17,7 +17,7 @@ from pageseek._core import files
 
 from pageseek.base.errors import CoreError
 from pageseek.io import tails as ends
-from pageseek.io.tails import FOOT, HELD, TAIL, Batch, Reader
+from pageseek.io.tails import FOOT, HELD, TAIL, TailBatch, TailReader
 from pageseek.storage import local
 
 OLD = 1_500_000_000 * 10**9  # ns since 1970
@@ -144,7 +144,7 @@ def test_a_file_that_goes_on_to_be_written_is_not_read(
 def test_footers_of_all_lengths(tmp_path: Path, lengths: list[int], expected: int) -> None:
     data = [foot(length, salt=i) for i, length in enumerate(lengths)]
     paths = tuple(put(tmp_path / f"{i:03}", one) for i, one in enumerate(data))
-    reader, done = Reader(LIMIT), 0
+    reader, done = TailReader(LIMIT), 0
     if expected:
         reader.read((put(tmp_path / "before", foot(expected)),))
         reader.requests = reader.bytes = 0
@@ -160,7 +160,7 @@ def test_footers_of_all_lengths(tmp_path: Path, lengths: list[int], expected: in
     assert reader.requests <= 2 * len(paths)
 
 
-def check(batch: Batch, place: int, data: bytes, path: str) -> None:
+def check(batch: TailBatch, place: int, data: bytes, path: str) -> None:
     length = int.from_bytes(data[-8:-4], "little")
     if length > 256 << 10:
         assert place not in batch.places
@@ -173,7 +173,7 @@ def check(batch: Batch, place: int, data: bytes, path: str) -> None:
     assert (size, start) == (len(data), len(data) - FOOT - length)
     assert bytes(batch.tails[at : at + held]) == data[len(data) - held :]
     begin, foot_length = batch.at[place].tolist()
-    assert batch.feet[begin : begin + foot_length + FOOT] == data[start:]
+    assert batch.footers[begin : begin + foot_length + FOOT] == data[start:]
     before = batch.part(place, start - 20, 20)
     assert before is None or bytes(before) == data[start - 20 : start]
     assert before is not None or held < foot_length + FOOT + 20
@@ -182,7 +182,7 @@ def check(batch: Batch, place: int, data: bytes, path: str) -> None:
 @pytest.mark.usefixtures("together")
 def test_what_is_forgotten_leaves_footers(tmp_path: Path) -> None:
     paths = tuple(put(tmp_path / str(i), foot(50 + i)) for i in range(5))
-    batch = Reader(LIMIT).read(paths)
+    batch = TailReader(LIMIT).read(paths)
     batch.forget_tails()
     assert batch.end(3).tail == foot(53)[-53 - FOOT :]
     assert batch.part(3, 0, 4) is None and not batch.spans([1, 2])[:, :2].any()
@@ -207,7 +207,7 @@ def test_what_has_no_end_of_a_file_has_no_place(tmp_path: Path, spoilt: bytes) -
         str(tmp_path / "c"),
         put(tmp_path / "d", foot(12)),
     )
-    batch = Reader(LIMIT).read(paths)
+    batch = TailReader(LIMIT).read(paths)
     assert batch.places.tolist() == [0, 3] and batch.looked_at == 4
     assert batch.end(3).tail == foot(12)
     assert batch.is_current()
@@ -229,21 +229,21 @@ def test_what_cannot_be_read_is_tried_once(tmp_path: Path, monkeypatch: pytest.M
 
     read = ends.read_ends
     monkeypatch.setattr(ends, "read_ends", counted)
-    assert Reader(LIMIT).read(paths).places.tolist() == [0]
+    assert TailReader(LIMIT).read(paths).places.tolist() == [0]
     assert asked == [1, 3]
 
 
 @pytest.mark.usefixtures("together")
 def test_footers_that_are_too_long_do_not_make_reads_long(tmp_path: Path) -> None:
     paths = tuple(put(tmp_path / str(i), foot(300_000, salt=i)) for i in range(10))
-    reader = Reader(LIMIT)
+    reader = TailReader(LIMIT)
     assert not len(reader.read(paths).places)
     assert reader.bytes == len(paths) * TAIL
 
 
 @pytest.mark.usefixtures("together")
 def test_no_files_at_all() -> None:
-    batch = Reader(LIMIT).read(())
+    batch = TailReader(LIMIT).read(())
     assert not len(batch.places) and batch.looked_at == 0 and batch.is_current()
 
 
@@ -267,7 +267,7 @@ def test_threads_share_the_files(
     names = local.Names(paths)
     told = local.seen_now(names, threads)
     assert [tuple(one) for one in told.tolist()] == [local.seen(os.stat(path)) for path in paths]
-    batch = Reader(LIMIT, threads).read(paths)
+    batch = TailReader(LIMIT, threads).read(paths)
     assert batch.places.tolist() == list(range(n)) and batch.is_current(threads)
     for place, path in enumerate(paths):
         check(batch, place, Path(path).read_bytes(), path)
@@ -304,11 +304,11 @@ def test_signals_are_looked_at_between_files(
     if not files.AVAILABLE:
         pytest.skip("not on this system")
 
-    class Rung(Exception):
+    class NestingLevel(Exception):
         pass
 
     def ring(*_: object) -> None:
-        raise Rung
+        raise NestingLevel
 
     names = files.Names([put(tmp_path / "a", b"abcd")] * 400_000)
     start = time.perf_counter()
@@ -319,15 +319,15 @@ def test_signals_are_looked_at_between_files(
     before = signal.signal(signal.SIGUSR1, ring)
     timer = threading.Timer(whole / 20, signal.pthread_kill, (main, signal.SIGUSR1))
 
-    def rung() -> None:
+    def nesting_level() -> None:
         timer.start()
         files.seen(names, 0, names.n)
         timer.join()
 
     try:
         start = time.perf_counter()
-        with pytest.raises(Rung):
-            rung()
+        with pytest.raises(NestingLevel):
+            nesting_level()
         assert time.perf_counter() - start < 0.6 * whole
     finally:
         timer.cancel()

@@ -137,8 +137,8 @@ def test_no_dictionary_is_read(indexed: bool, columns: list[str], log: Log, tmp_
     ):
         log.clear()
         ps.read_table(str(path), columns, condition, prune=False)
-        touched = log.touched([x.made.dictionary])
-        assert bool(touched) == reads, condition
+        required_leaves = log.required_leaves([x.made.dictionary])
+        assert bool(required_leaves) == reads, condition
 
 
 def first(x: Column, page: int) -> int:

@@ -51,12 +51,12 @@ def test_an_index_in_vain_is_given_up(tmp_path: Path, log: Log) -> None:
     ps.clear_cache()
     log.clear()
     found = ps.read_table(path, ["a"], ps.col("a") < 900_000)
-    assert 0 < len(log.touched(places)) <= 2 * 8
+    assert 0 < len(log.required_leaves(places)) <= 2 * 8
     assert found == ps.read_table(path, ["a"], ps.col("a") < 900_000, prune=False)
     log.clear()
     ps.clear_cache()
     ps.read_table(path, ["a"], ps.col("sorted") < 100)
-    assert len(log.touched(places)) <= 2
+    assert len(log.required_leaves(places)) <= 2
 
 
 def test_few_rows_are_read_by_the_places_of_their_pages(tmp_path: Path, log: Log) -> None:
@@ -81,10 +81,10 @@ def test_the_index_of_a_single_page_is_not_read(tmp_path: Path, log: Log) -> Non
         log.clear()
         found = ps.read_table(path, filter=asked)
         assert found == ps.read_table(path, filter=asked, prune=False)
-        assert not log.touched(places["a"])
-        assert not log.touched(places["text"])
+        assert not log.required_leaves(places["a"])
+        assert not log.required_leaves(places["text"])
     # without the statistics of the footer, the bounds of the page are something new
     ps.clear_cache()
     log.clear()
     ps.read_table(path, filter=ps.col("a") < 3, prune=["column_index"])
-    assert log.touched(places["a"])
+    assert log.required_leaves(places["a"])

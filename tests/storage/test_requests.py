@@ -93,7 +93,7 @@ def expect(log: Log, file: File, rows: dict[str, Sequence[int]]) -> None:
     """In each column exactly the pages of these rows were asked, whole; in others none."""
     for name, places in file.pages.items():
         wanted = pages_of(file, name, rows.get(name, ()))
-        assert log.touched(places) == wanted, name
+        assert log.required_leaves(places) == wanted, name
         assert log.whole(places) == wanted, name
 
 
@@ -174,9 +174,9 @@ def test_a_filter_on_another_column_takes_only_pages_of_rows_that_pass(big: File
     assert found.equals(big.table.select(["id", "a", "e", "d"]).take(rows))
     assert 0 < len(rows) < 100
     for name in ("id", "a", "e"):
-        assert log.touched(big.pages[name]) == pages_of(big, name, rows)
+        assert log.required_leaves(big.pages[name]) == pages_of(big, name, rows)
     for name in ("b", "c", "f", "g"):
-        assert log.touched(big.pages[name]) == []
+        assert log.required_leaves(big.pages[name]) == []
 
 
 def test_the_second_condition_reads_only_pages_of_the_survivors_of_the_first(
@@ -196,10 +196,10 @@ def test_the_second_condition_reads_only_pages_of_the_survivors_of_the_first(
         big, "id", int(near[0])
     )  # whichever comes first reads the rows that the index leaves
     first = range(big.first_rows["id"][page], big.first_rows["id"][page + 1])
-    assert log.touched(big.pages["id"]) == [page]
-    assert set(pages_of(big, "a", rows)) <= set(log.touched(big.pages["a"]))
-    assert set(log.touched(big.pages["a"])) <= set(pages_of(big, "a", first))
-    assert log.touched(big.pages["g"]) == pages_of(big, "g", rows)
+    assert log.required_leaves(big.pages["id"]) == [page]
+    assert set(pages_of(big, "a", rows)) <= set(log.required_leaves(big.pages["a"]))
+    assert set(log.required_leaves(big.pages["a"])) <= set(pages_of(big, "a", first))
+    assert log.required_leaves(big.pages["g"]) == pages_of(big, "g", rows)
 
 
 def test_a_scan_without_filter_asks_for_no_index_and_parses_none(
@@ -248,9 +248,9 @@ def test_an_unsorted_filter_in_another_process_reads_pages_and_not_chunks(
     log.clear()
     assert sum(batch.num_rows for batch in plan.execute()) == len(rows) > 0
     for name in set(COLUMNS) - {"d"}:
-        touched, wanted = log.touched(big.pages[name]), pages_of(big, name, rows)
-        assert set(wanted) <= set(touched)
-        between = set(touched) - set(
+        required_leaves, wanted = log.required_leaves(big.pages[name]), pages_of(big, name, rows)
+        assert set(wanted) <= set(required_leaves)
+        between = set(required_leaves) - set(
             wanted
         )  # a gap between two requests costs more than such a page
         assert all(big.pages[name][page][1] < 4_000 for page in between), name
@@ -282,7 +282,7 @@ def test_the_report_counts_what_the_store_saw(big: File, log: Log) -> None:
     assert report["requests"] == len(log.ranges)
     assert report["bytes"]["total"] == sum(n for _, n in log.ranges)
     for name, leaf in report["leaves"].items():
-        assert leaf["pages"]["read"] == len(log.touched(big.pages[name])), name
+        assert leaf["pages"]["read"] == len(log.required_leaves(big.pages[name])), name
         assert leaf["pages"]["total"] == len(big.pages[name]), name
 
 
@@ -425,7 +425,7 @@ def test_the_dictionary_is_read_only_where_a_page_uses_it(
         log.clear()
         found = ps.read_table(path, columns=["s"], filter=ps.col("k") == row)
         assert found["s"].to_pylist() == [column.values[row].decode()]
-        assert log.touched([column.made.dictionary]) == ([0] if used else [])
+        assert log.required_leaves([column.made.dictionary]) == ([0] if used else [])
 
 
 def test_pages_of_pyarrow_files_are_found_too(tmp_path: Path, log: Log) -> None:
@@ -457,7 +457,7 @@ def test_a_limit_reads_the_pages_of_the_first_rows(big: File, log: Log) -> None:
         expect(log, big, dict.fromkeys(COLUMNS, range(n)))
     log.clear()
     assert ps.read_table(big.path, limit=0).num_rows == 0
-    assert log.touched([(0, big.index_start)]) == []
+    assert log.required_leaves([(0, big.index_start)]) == []
 
 
 def test_a_limit_leaves_row_groups_and_files_behind_it_alone(tmp_path: Path, log: Log) -> None:
@@ -480,8 +480,8 @@ def test_a_limit_leaves_row_groups_and_files_behind_it_alone(tmp_path: Path, log
     )  # one row group is doubtful, the next ones sure
     assert [g.row_group for f in part.plan().files for g in f.groups] == [1, 2]
     assert part.to_table()["k"].to_pylist() == list(range(120, 220))
-    doubtful = many.filter(ps.col("v") == 3).limit(5)
-    assert doubtful.plan().num_rows == 3000
-    assert doubtful.to_table()["k"].to_pylist() == [3, 10, 17, 24, 31]
+    unusable = many.filter(ps.col("v") == 3).limit(5)
+    assert unusable.plan().num_rows == 3000
+    assert unusable.to_table()["k"].to_pylist() == [3, 10, 17, 24, 31]
     for share in many.limit(150).plan().split(2):
         assert sum(b.num_rows for b in share.execute()) == share.num_rows

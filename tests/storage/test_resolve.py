@@ -13,7 +13,7 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.storage import Patience, obstore_files, resolve, urls
+from pageseek.storage import RetryPolicy, obstore_files, resolve, urls
 from pageseek.storage import pyarrow_files as arrow
 from support.writer import INT32, Column, write
 
@@ -55,7 +55,7 @@ def by_a_glob(root: Path) -> Any:
     return f"{root}/**/*.p*q*"
 
 
-Form = Callable[[Path], Any]
+LeafType = Callable[[Path], Any]
 FOLDERS = [on_disk, of_arrow, of_arrow_with_a_slash, below_a_subtree, at_the_root_of_a_subtree]
 
 
@@ -75,7 +75,7 @@ def names_of(source: Any, root: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("form", [*FOLDERS, by_a_glob])
-def test_what_is_below_a_hidden_name_is_no_data(form: Form, tmp_path: Path) -> None:
+def test_what_is_below_a_hidden_name_is_no_data(form: LeafType, tmp_path: Path) -> None:
     root = tmp_path / "_root" / ".given"  # a hidden name above does not matter: the user gave it
     fill(root, HIDDEN + SHOWN)
     assert names_of(form(root), root) == sorted(SHOWN)
@@ -83,7 +83,7 @@ def test_what_is_below_a_hidden_name_is_no_data(form: Form, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("form", [*FOLDERS, by_a_glob])
-def test_folders_of_partitions_are_said_of_each_file(form: Form, tmp_path: Path) -> None:
+def test_folders_of_partitions_are_said_of_each_file(form: LeafType, tmp_path: Path) -> None:
     root = tmp_path / "t=0"  # the user named this one
     fill(root, ("k=2/x/a.parquet", "k=1/a.parquet", "a.parquet", "b/_k=1/j=%202/a.parquet"))
     found = {file.path.rpartition("t=0/")[2]: file.partitions for file in resolve(form(root))}
@@ -103,7 +103,7 @@ def test_a_glob_that_names_its_folders_is_asked_for_hidden_ones(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("form", FOLDERS)
-def test_a_folder_with_nothing_but_hidden_files(form: Form, tmp_path: Path) -> None:
+def test_a_folder_with_nothing_but_hidden_files(form: LeafType, tmp_path: Path) -> None:
     fill(tmp_path, HIDDEN)
     (tmp_path / "k=1").mkdir()  # no data in it: no column is lost
     with pytest.raises(FileNotFoundError, match=r"no \.parquet file"):
@@ -192,7 +192,7 @@ def test_urls_of_filesystems_that_this_pyarrow_was_built_without(
     monkeypatch.setattr(arrow, "pafs", known)
     monkeypatch.setattr(urls, "installed", lambda name: False)
     with pytest.raises(ps.UnsupportedError, match="'gs'"):
-        urls.from_url("gs://bucket/a.parquet", "gs", {}, Patience())
+        urls.from_url("gs://bucket/a.parquet", "gs", {}, RetryPolicy())
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_urls_of_filesystems_that_this_pyarrow_was_built_without(
 def test_who_opens_a_url(url: str, kind: str) -> None:
     pytest.importorskip("obstore")
     pytest.importorskip("fsspec")
-    files, _ = urls.from_url(url, url.partition(":")[0], {}, Patience())
+    files, _ = urls.from_url(url, url.partition(":")[0], {}, RetryPolicy())
     assert kind in repr(files)
 
 

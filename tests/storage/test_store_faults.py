@@ -20,7 +20,7 @@ from pageseek.storage.endpoint import Endpoint
 from pageseek.storage.redact import cleaned, secrets_of
 from pageseek.storage.requests import issue
 from pageseek.storage.retry import Fault as Failure
-from pageseek.storage.retry import Patience, Retries, persist
+from pageseek.storage.retry import Retries, RetryPolicy, with_retries
 from support.distant import (
     PATH,
     SECRET,
@@ -142,7 +142,7 @@ def test_a_store_is_left_alone_as_long_as_it_asks() -> None:
 
     stop: Any = Stop()
     retries = Retries()
-    done = persist(attempt, lambda _: left.pop(0), "f", "x", Patience(), retries, stop)
+    done = with_retries(attempt, lambda _: left.pop(0), "f", "x", RetryPolicy(), retries, stop)
     assert done == "done"
     assert retries.take() == (4, sum(waits)) and retries.take() == (0, 0.0)
     assert waits[0] == waits[1] == 7.0

@@ -13,11 +13,11 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.storage import Patience, folders, resolve, retry, urls, writing
+from pageseek.storage import RetryPolicy, folders, resolve, retry, urls, writing
 from pageseek.storage import deadlines as within
 from pageseek.storage import pyarrow_files as arrow
 from pageseek.storage.retry import Fault as Failure
-from pageseek.storage.retry import Retries, persist
+from pageseek.storage.retry import Retries, with_retries
 from support.distant import (
     PATH,
     SECRET,
@@ -313,7 +313,7 @@ def test_what_a_path_is_is_asked_with_patience(server: ObjectServer) -> None:
     for wanted in (PATH, "bucket/t"):
         server.log.reset()
         server.faults = Rule(status(503), times=2)
-        (found,) = resolve((filesystem, wanted), None, Patience(5, 1.0))
+        (found,) = resolve((filesystem, wanted), None, RetryPolicy(5, 1.0))
         assert found.path == PATH
         assert sum(one.fault is not None for one in server.log.records()) == 2
         server.faults = Rule(status(403))
@@ -344,7 +344,7 @@ def test_what_could_not_be_asked_is_not_taken_for_nothing(server: ObjectServer) 
     server.faults = Rule(status(404))
     assert here.size(source.path) is None
     server.faults = Rule(status(503))
-    (place,) = resolve(of_fsspec(server)["source"], None, Patience(0, 1.0))
+    (place,) = resolve(of_fsspec(server)["source"], None, RetryPolicy(0, 1.0))
     with pytest.raises(ps.StoreError):
         folders.have(place, [(server.url("bucket/t"), ".parquet")])
 
@@ -352,7 +352,7 @@ def test_what_could_not_be_asked_is_not_taken_for_nothing(server: ObjectServer) 
 # ---- who is busy
 
 
-def waits_of(kind: Any, patience: Patience, after: float = 0.0) -> list[float]:
+def waits_of(kind: Any, retry_policy: RetryPolicy, after: float = 0.0) -> list[float]:
     """The waits until a store that fails all the time is given up."""
     waits: list[float] = []
 
@@ -365,19 +365,21 @@ def waits_of(kind: Any, patience: Patience, after: float = 0.0) -> list[float]:
         raise OSError
 
     stop: Any = Stop()
-    with pytest.raises(ps.StoreError, match=f"tried {patience.retries + 1} times"):
-        persist(attempt, lambda _: Failure(kind, "so", after), "f", "x", patience, Retries(), stop)
+    with pytest.raises(ps.StoreError, match=f"tried {retry_policy.retries + 1} times"):
+        with_retries(
+            attempt, lambda _: Failure(kind, "so", after), "f", "x", retry_policy, Retries(), stop
+        )
     return waits
 
 
 def test_a_busy_store_is_given_half_a_minute() -> None:
     for _ in range(20):
-        waits = waits_of("busy", Patience())
+        waits = waits_of("busy", RetryPolicy())
         assert len(waits) == 5 and 17 < sum(waits) < 34.2
         assert waits[0] <= 0.1 and waits[1] <= 0.4
-        assert sum(waits_of("again", Patience())) < 3.2
-    assert max(waits_of("busy", Patience(6, 60.0))) <= retry.LONGEST_BUSY
-    assert waits_of("busy", Patience(2), after=5.0) == [5.0, 5.0]
+        assert sum(waits_of("again", RetryPolicy())) < 3.2
+    assert max(waits_of("busy", RetryPolicy(6, 60.0))) <= retry.LONGEST_BUSY
+    assert waits_of("busy", RetryPolicy(2), after=5.0) == [5.0, 5.0]
     assert retry.of_status(503, "so").kind == retry.of_status(429, "so").kind == "busy"
     assert retry.of_status(500, "so").kind == "again"
 
@@ -424,7 +426,7 @@ def test_limits_that_were_given_count_more(server: ObjectServer, no_obstore: Non
     source = resolve(server.url(PATH), {"client_kwargs": {"trust_env": True}})[0]
     files = source.filesystem
     assert files.filesystem.client_kwargs["trust_env"] is True
-    assert files.filesystem.client_kwargs["timeout"].sock_read == Patience().timeout
+    assert files.filesystem.client_kwargs["timeout"].sock_read == RetryPolicy().timeout
     given = s3_url(server)
     given["storage_options"]["request_timeout"] = 3.5
     filesystem: Any = resolve(given["source"], given["storage_options"])[0].filesystem

@@ -209,12 +209,12 @@ def decoder_of(part: Part, *, levels_only: bool = False, codec: str = "uncompres
         return pa.Codec(codec).decompress(data, decompressed_size=size, asbytes=True)
 
     return core.LeafDecoder(
-        part.form.core,
+        part.leaf_type.core,
         part.leaf.max_def,
         part.leaf.max_rep,
         codec=codec,
         decompress=inflate,
-        rungs=part.ladder,
+        nesting_levels=part.nesting_levels,
         levels_only=levels_only,
     )
 
@@ -222,11 +222,15 @@ def decoder_of(part: Part, *, levels_only: bool = False, codec: str = "uncompres
 def finished(decoder: Any, part: Part, levels_only: bool = False) -> Decoded:
     """The output of a decoder, as the slow reference has it."""
     made = decoder.finish()
-    array = pa.nulls(0) if levels_only else to_arrow(part.form, *made)
-    ladder: list[tuple[Any, ...]] = []
-    for rung, (slots, nulls, validity, offsets) in zip(part.ladder, decoder.rungs(), strict=True):
-        ladder.append((slots, offsets) if rung[0] == REPEATED else (slots, nulls, validity))
-    return Decoded(decoder.rows, array, ladder)
+    array = pa.nulls(0) if levels_only else to_arrow(part.leaf_type, *made)
+    nesting_levels: list[tuple[Any, ...]] = []
+    for nesting_level, (slots, nulls, validity, offsets) in zip(
+        part.nesting_levels, decoder.nesting_levels(), strict=True
+    ):
+        nesting_levels.append(
+            (slots, offsets) if nesting_level[0] == REPEATED else (slots, nulls, validity)
+        )
+    return Decoded(decoder.rows, array, nesting_levels)
 
 
 def drive(
@@ -270,11 +274,11 @@ def drive(
 
 def same(found: Decoded, wanted: Decoded, values: bool = True) -> bool:
     """Whether all buffers say the same; bits behind the last one do not count."""
-    if found.rows != wanted.rows or len(found.ladder) != len(wanted.ladder):
+    if found.rows != wanted.rows or len(found.nesting_levels) != len(wanted.nesting_levels):
         return False
     if values and not found.array.equals(wanted.array):
         return False
-    for a, b in zip(found.ladder, wanted.ladder, strict=True):
+    for a, b in zip(found.nesting_levels, wanted.nesting_levels, strict=True):
         if a[0] != b[0] or len(a) != len(b):
             return False
         if len(a) == 2:
@@ -289,9 +293,9 @@ def same(found: Decoded, wanted: Decoded, values: bool = True) -> bool:
     return True
 
 
-def _bits(rung: tuple[Any, ...]) -> bytes:
-    bits = np.frombuffer(rung[2], np.uint8)
-    return np.unpackbits(bits, count=rung[0], bitorder="little").tobytes()
+def _bits(nesting_level: tuple[Any, ...]) -> bytes:
+    bits = np.frombuffer(nesting_level[2], np.uint8)
+    return np.unpackbits(bits, count=nesting_level[0], bitorder="little").tobytes()
 
 
 # ---- files ---------------------------------------------------------------------------------------

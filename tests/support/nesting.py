@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pageseek._core import metadata as core
 
 from pageseek.format.file_footer import _key_value
-from pageseek.format.nesting import Decoded, Node, assemble, build, rungs
+from pageseek.format.nesting import Decoded, Node, assemble, build, nesting_levels_of
 from pageseek.format.schema import Schema
 from pageseek.format.types import Options, SchemaElement
 from support.writer import I32, I64, Struct, hybrid, plain, thrift
@@ -201,11 +201,11 @@ def bitmap(bits: Sequence[bool]) -> bytes:
 
 def decode_slowly(node: Node, number: int, levels: Shredded) -> Decoded:
     """What a decoder gives for a leaf, straight from the meaning of the levels."""
-    ladder = rungs(node, number)
+    nesting_levels = nesting_levels_of(node, number)
     target = next(leaf for leaf in _leaf_nodes(node) if leaf.first_leaf == number)
-    assert target.leaf is not None and target.form is not None
+    assert target.leaf is not None and target.leaf_type is not None
     if target.optional:
-        ladder = ladder[:-1]
+        nesting_levels = nesting_levels[:-1]
     entries = list(zip(levels.reps, levels.defs, strict=True))
 
     def begins(lists: int, due: int) -> list[int]:
@@ -214,7 +214,7 @@ def decode_slowly(node: Node, number: int, levels: Shredded) -> Decoded:
 
     made: list[tuple[Any, ...]] = []
     lists, slots = 0, begins(0, 0)
-    for kind, due, rep in ladder:
+    for kind, due, rep in nesting_levels:
         if kind == 0:
             bits = [entries[i][1] >= due for i in slots]
             made.append((len(slots), bits.count(False), None if all(bits) else bitmap(bits)))
@@ -228,7 +228,7 @@ def decode_slowly(node: Node, number: int, levels: Shredded) -> Decoded:
     values = iter(levels.values)
     top = target.leaf.max_def
     array = [next(values) if entries[i][1] == top else None for i in slots]
-    return Decoded(levels.reps.count(0), pa.array(array, target.form.storage), made)
+    return Decoded(levels.reps.count(0), pa.array(array, target.leaf_type.storage), made)
 
 
 def _leaf_nodes(node: Node) -> Iterable[Node]:
@@ -269,9 +269,13 @@ def node_of(kind: pa.DataType, nullable: bool = True, metadata: Any = None) -> N
 
 def check_levels(node: Node) -> None:
     for each in node.leaves():
-        ladder = rungs(node, each.index)
-        assert [rung[1] for rung in ladder] == list(range(1, each.max_def + 1))
-        assert [rung[2] for rung in ladder if rung[0] == 1] == list(range(1, each.max_rep + 1))
+        nesting_levels = nesting_levels_of(node, each.index)
+        assert [nesting_level[1] for nesting_level in nesting_levels] == list(
+            range(1, each.max_def + 1)
+        )
+        assert [
+            nesting_level[2] for nesting_level in nesting_levels if nesting_level[0] == 1
+        ] == list(range(1, each.max_rep + 1))
 
 
 def check_round_trip(node: Node, rows: list[Any]) -> None:

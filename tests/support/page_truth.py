@@ -84,7 +84,7 @@ class Pages:
         found = np.searchsorted(self.first_row, np.asarray(rows, np.int64), "right") - 1
         return [int(page) for page in np.unique(found)]
 
-    def touched(self, ranges: list[tuple[int, int]]) -> list[int]:
+    def required_leaves(self, ranges: list[tuple[int, int]]) -> list[int]:
         """The pages of which any byte lies in one of the (offset, length) ranges."""
         hit = np.zeros(len(self), np.bool_)
         for at, n in ranges:

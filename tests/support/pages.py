@@ -47,13 +47,13 @@ class Kind(NamedTuple):
 
     @property
     def physical(self) -> int:
-        return self.form[0]
+        return self.leaf_type[0]
 
     def wanted(self, value: Any) -> Any:
         """What Arrow has for a physical value."""
         if value is None:
             return None
-        kind = self.form[2]
+        kind = self.leaf_type[2]
         if kind in (12, 13):
             number = value if isinstance(value, int) else int.from_bytes(value, "big", signed=True)
             return Decimal(number)
@@ -174,7 +174,7 @@ def entries_of(kind: Kind) -> list[Any]:
 
 
 def decoder_of(kind: Kind, encoding: int, optional: bool) -> ps.LeafDecoder:
-    decoder = ps.LeafDecoder(kind.form, int(optional), 0)
+    decoder = ps.LeafDecoder(kind.leaf_type, int(optional), 0)
     if encoding == RLE_DICTIONARY:
         entries = entries_of(kind)
         decoder.dictionary(plain(kind.physical, entries), len(entries))
@@ -200,7 +200,7 @@ TYPES = {
 
 def arrow(kind: Kind, finished: tuple[Any, ...]) -> list[Any]:
     n, null_count, validity, offsets, values = finished
-    made = TYPES.get(kind.form[2]) or pa.binary(kind.form[3])
+    made = TYPES.get(kind.leaf_type[2]) or pa.binary(kind.leaf_type[3])
     buffers = [
         b if b is None else pa.py_buffer(b)
         for b in ((validity, values) if offsets is None else (validity, offsets, values))

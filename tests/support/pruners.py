@@ -15,7 +15,7 @@ from pageseek.format.types import Options
 from pageseek.io.range_requests import answered
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import leaves_of
-from pageseek.prune.protocol import Proof, Pruner, Site
+from pageseek.prune.protocol import Proof, PruneContext, Pruner
 
 
 @dataclass
@@ -69,7 +69,7 @@ def judged(
             file.offset_index(group, test.leaf)
         ranges = RowRanges.all(count) if rows is None else RowRanges(list(rows))
         report = Report()
-        site = Site(file, group, ranges, chosen, report)
+        site = PruneContext(file, group, ranges, chosen, report)
         made.costs.append([pruner.cost(site, test) for test in tests])
         made.proofs.append(answered(pruner.judge(site, tests), fetch))
         made.notes += [note for note in report.notes if note not in made.notes]

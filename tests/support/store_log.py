@@ -15,7 +15,7 @@ class Log:
     def clear(self) -> None:
         self.ranges.clear()
 
-    def touched(self, places: Sequence[tuple[int, int]]) -> list[int]:
+    def required_leaves(self, places: Sequence[tuple[int, int]]) -> list[int]:
         """The numbers of the (offset, size) places of which any byte was asked."""
         return [
             i

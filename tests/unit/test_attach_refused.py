@@ -75,12 +75,12 @@ def test_a_file_that_changes_meanwhile_is_left_alone(
     path.write_bytes(plain.read_bytes())
     real = os.fsync
 
-    def touched(fd: int) -> None:
+    def required_leaves(fd: int) -> None:
         real(fd)
         with open(path, "ab") as file:
             file.write(b"x")
 
-    monkeypatch.setattr(os, "fsync", touched)
+    monkeypatch.setattr(os, "fsync", required_leaves)
     with pytest.raises(ps.FileChangedError):
         ps.index.attach(path, in_place=True)
     assert path.read_bytes() == plain.read_bytes() + b"x"

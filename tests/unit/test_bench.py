@@ -19,7 +19,7 @@ from pageseek.bench.pruning.queries import Query, Term
 from pageseek.bench.run import Result, WrongAnswer, interleave, run_case, table
 
 import pageseek as ps
-from pageseek.base.workers import Crew
+from pageseek.base.workers import WorkerPool
 from pageseek.scan import plan
 
 OURS: dict[str, type[Peer]] = {"pageseek": Pageseek, "pyarrow": PyArrow}
@@ -228,13 +228,13 @@ def test_the_demonstration_takes_any_file(
 def test_pageseek_is_measured_on_one_thread(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
-    def crew(threads: int, *limits: int) -> Crew:
+    def pool(threads: int, *limits: int) -> WorkerPool:
         made.append(threads)
-        return Crew(threads, *limits)
+        return WorkerPool(threads, *limits)
 
     monkeypatch.setattr(plan, "SMALL", 0)
     monkeypatch.setattr(plan, "PIECE", 0)
-    monkeypatch.setattr(plan, "Crew", crew)
+    monkeypatch.setattr(plan, "WorkerPool", pool)
     monkeypatch.setattr(plan, "cores", lambda: 2)
     path = str(files.path("lookup"))
     every = Query("all", Term("key", ">=", 0))

@@ -133,28 +133,28 @@ def test_a_dictionary_cut_at_any_byte_is_an_error(kind: Kind) -> None:
     data = plain(kind.physical, entries)
     for length in range(len(data)):
         with pytest.raises(CoreError):
-            ps.LeafDecoder(kind.form, 0, 0).dictionary(data[:length], len(entries))
+            ps.LeafDecoder(kind.leaf_type, 0, 0).dictionary(data[:length], len(entries))
     with pytest.raises(CoreError):
-        ps.LeafDecoder(kind.form, 0, 0).dictionary(data, -1)
+        ps.LeafDecoder(kind.leaf_type, 0, 0).dictionary(data, -1)
 
 
 def test_output_beyond_the_limit_is_refused() -> None:
-    decoder = ps.LeafDecoder(KINDS[2].form, 0, 0, max_output=64)
+    decoder = ps.LeafDecoder(KINDS[2].leaf_type, 0, 0, max_output=64)
     with pytest.raises(CoreError, match="limit"):
         decoder.begin(ranges((0, 9)))
     with pytest.raises(CoreError):
-        ps.LeafDecoder(KINDS[2].form, 0, 0).begin(ranges((0, 1 << 62)))
+        ps.LeafDecoder(KINDS[2].leaf_type, 0, 0).begin(ranges((0, 1 << 62)))
 
 
 @pytest.mark.parametrize("pairs", [[(3, 1)], [(5, 6), (1, 2)], [(0, 5), (4, 6)], [(-1, 4)]])
 def test_selections_that_are_none(pairs: list[tuple[int, int]]) -> None:
     with pytest.raises(CoreError):
-        ps.LeafDecoder(KINDS[1].form, 0, 0).begin(ranges(*pairs))
+        ps.LeafDecoder(KINDS[1].leaf_type, 0, 0).begin(ranges(*pairs))
 
 
 def test_calls_in_a_wrong_order_are_errors() -> None:
     kind = KINDS[1]
-    decoder = ps.LeafDecoder(kind.form, 0, 0)
+    decoder = ps.LeafDecoder(kind.leaf_type, 0, 0)
     page = page_of(kind, PLAIN, kind.values, False, 1)
     with pytest.raises(CoreError):
         decoder.finish()
@@ -192,7 +192,7 @@ def test_long_runs_and_many_codes() -> None:
     for packed in (True, False):
         body = bytes([10]) + hybrid(values, 10, packed)
         for start, stop in ((0, n), (1, n), (1023, 1026), (2047, 4099), (4999, 5000)):
-            decoder = ps.LeafDecoder(KINDS[1].form, 0, 0)
+            decoder = ps.LeafDecoder(KINDS[1].leaf_type, 0, 0)
             decoder.dictionary(plain(INT32, entries), 700)
             page = Page(body, None, 1, RLE_DICTIONARY, n, 0)
             assert read(decoder, page, (start, stop), kind=KINDS[1]) == values[start:stop]

@@ -50,7 +50,7 @@ def codes(values: list[int]) -> Page:
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_page_that_is_gone_is_asked_for_again(codec: str, version: int) -> None:
     for gone in ("released", "another header", "no header"):
-        decoder = ps.LeafDecoder(INT.form, 0, 0, codec=codec)
+        decoder = ps.LeafDecoder(INT.leaf_type, 0, 0, codec=codec)
         decoder.begin(ranges((0, 10)))
         decoder.head(page(codec, version))
         assert decoder.take(0) == TAKE_DONE
@@ -72,7 +72,7 @@ def test_a_page_that_is_gone_is_asked_for_again(codec: str, version: int) -> Non
 
 @pytest.mark.parametrize("codec", ["uncompressed", "snappy", "lz4_raw"])
 def test_later_rows_of_a_page_of_which_a_prefix_was_needed(codec: str) -> None:
-    decoder = ps.LeafDecoder(INT.form, 0, 0, codec=codec)
+    decoder = ps.LeafDecoder(INT.leaf_type, 0, 0, codec=codec)
     decoder.head(page(codec))
     decoder.begin(ranges((0, 10)))
     assert decoder.take(0) == TAKE_DONE
@@ -83,7 +83,7 @@ def test_later_rows_of_a_page_of_which_a_prefix_was_needed(codec: str) -> None:
 
 
 def test_take_needs_a_header_that_was_read() -> None:
-    decoder = ps.LeafDecoder(INT.form, 0, 0, codec="snappy")
+    decoder = ps.LeafDecoder(INT.leaf_type, 0, 0, codec="snappy")
     decoder.begin(ranges((0, 10)))
     whole = page("snappy")
     for bad in (b"", whole[:3], whole[:-1]):  # the last one tells of bytes that are not there
@@ -99,7 +99,7 @@ def test_take_needs_a_header_that_was_read() -> None:
 
 
 def test_a_refused_selection_replaces_the_one_before() -> None:
-    decoder = ps.LeafDecoder(INT.form, 0, 0, codec="snappy")
+    decoder = ps.LeafDecoder(INT.leaf_type, 0, 0, codec="snappy")
     decoder.begin(ranges(*((i, i + 1) for i in range(0, 2000, 2))))
     with pytest.raises(CoreError):
         decoder.begin(ranges((5, 3)))
@@ -153,7 +153,7 @@ def test_a_decoder_in_a_cycle_gives_its_buffers_back() -> None:
         for codec in ("uncompressed", "snappy"):
             data = bytearray(page(codec))
             rows = bytearray(ranges((0, 10)))
-            cycle: list[Any] = [ps.LeafDecoder(INT.form, 0, 0, codec=codec)]
+            cycle: list[Any] = [ps.LeafDecoder(INT.leaf_type, 0, 0, codec=codec)]
             cycle.append(cycle)
             cycle += [memoryview(rows), memoryview(data)]
             cycle[0].begin(cycle[2])

@@ -199,7 +199,7 @@ def lengths(shape: str, dice: random.Random) -> Sequence[int | None]:
     """Of values of a page: None is null."""
     half = PLAIN_ROWS // 2
     shapes: dict[str, Sequence[int | None]] = {
-        "alike": [20] * PLAIN_ROWS,
+        "homogeneous": [20] * PLAIN_ROWS,
         "empty": [0] * PLAIN_ROWS,
         "short first": [0] * half + [90] * half,
         "long first": [90] * half + [0] * half,
@@ -214,7 +214,7 @@ def lengths(shape: str, dice: random.Random) -> Sequence[int | None]:
 
 
 SHAPES = (
-    "alike", "empty", "short first", "long first", "one huge, early", "one huge, late", "nulls last", "nulls first",
+    "homogeneous", "empty", "short first", "long first", "one huge, early", "one huge, late", "nulls last", "nulls first",
     "nulls here and there", "any",
 )  # fmt: skip
 

@@ -51,7 +51,7 @@ CUTS = [Delta(minis, per) for minis, per in ((1, 8), (3, 8), (4, 32), (1, 256), 
 def read(
     kind: Kind, encoding: int, body: bytes, n: int, *pairs: tuple[int, int], **how: Any
 ) -> list[Any]:
-    decoder = ps.LeafDecoder(kind.form, 0, 0, **how)
+    decoder = ps.LeafDecoder(kind.leaf_type, 0, 0, **how)
     decoder.begin(np.array(pairs or [(0, n)], np.int64))
     assert Page(body, None, 1, encoding, n, 0).hand(decoder) == TAKE_DONE
     return arrow(kind, decoder.finish())
@@ -192,7 +192,7 @@ def test_a_fault_is_told_in_either_form_of_a_selection(
         with pytest.raises(CoreError, match=message) as caught:
             read(KIND[name], encoding, body, 4, *pairs)
         assert caught.value.offset is None or caught.value.offset <= len(body)
-    decoder = ps.LeafDecoder(KIND[name].form, 0, 0)
+    decoder = ps.LeafDecoder(KIND[name].leaf_type, 0, 0)
     decoder.begin((b"\xff\xff", 0, 4))
     with pytest.raises(CoreError, match=message):
         Page(body, None, 1, encoding, 4, 0).hand(decoder)
@@ -333,7 +333,7 @@ def test_output_in_batches_goes_on_inside_a_delta_page() -> None:
     values = words(n)["paths"]
     wanted = [values[i] for a, b in selection.tolist() for i in range(a, min(b, n))]
     selection[-1, 1] = min(selection[-1, 1], n)
-    decoder = ps.LeafDecoder(KIND["string"].form, 0, 0)
+    decoder = ps.LeafDecoder(KIND["string"].leaf_type, 0, 0)
     decoder.begin(selection, 700)
     state = Page(delta_strings(values), None, 1, DELTA_BYTE_ARRAY, n, 0).hand(decoder)
     found = []

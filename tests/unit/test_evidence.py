@@ -15,19 +15,19 @@ from pageseek.format.columns import tested as leaf_at
 from pageseek.format.types import Options
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import tests_of as judged_of
-from pageseek.prune import GroupProof, Proof, Site
-from pageseek.prune.accumulator import Evidence
+from pageseek.prune import GroupProof, Proof, PruneContext
+from pageseek.prune.accumulator import ProofAccumulator
 
 N = 100
 
 
-def evidence(condition: Any) -> tuple[Evidence, list[Any]]:
+def accumulator(condition: Any) -> tuple[ProofAccumulator, list[Any]]:
     sink = io.BytesIO()
     pq.write_table(pa.table({"a": range(N), "b": range(N)}), sink)
     file, options = ps.open(sink.getvalue()), Options()
     bound = bind(condition, lambda path: leaf_at(file, path, options))
-    site = Site(file, 0, RowRanges.all(N), options, Report())
-    return Evidence(site, bound, GroupProof(b"\1", b"\0")), judged_of(bound)
+    site = PruneContext(file, 0, RowRanges.all(N), options, Report())
+    return ProofAccumulator(site, bound, GroupProof(b"\1", b"\0")), judged_of(bound)
 
 
 def proof(may: tuple[int, int], must: tuple[int, int] = (0, 0)) -> Proof:
@@ -35,33 +35,33 @@ def proof(may: tuple[int, int], must: tuple[int, int] = (0, 0)) -> Proof:
 
 
 def test_two_proofs_of_a_test_are_joined() -> None:
-    found, tests = evidence(ps.col("a") > 3)
+    found, tests = accumulator(ps.col("a") > 3)
     assert found.add(tests, [proof((0, 60), (0, 10))])
     assert list(found.sure) == [(0, 10)]
     assert found.add(tests, [proof((5, 100), (50, 55))])
-    assert list(found.site.ranges) == [(5, 60)]
+    assert list(found.context.ranges) == [(5, 60)]
     assert list(found.sure) == [(5, 10), (50, 55)]
     assert not found.add(tests, [None])
     assert not found.add(tests, [proof((0, 100))])  # nothing new
-    assert list(found.site.ranges) == [(5, 60)]
+    assert list(found.context.ranges) == [(5, 60)]
 
 
 def test_and_takes_what_both_leave_and_or_what_either_does() -> None:
     a, b = ps.col("a") > 3, ps.col("b") > 3
     proofs = [proof((0, 60), (0, 30)), proof((40, 100), (40, 50))]
-    both, tests = evidence(a & b)
+    both, tests = accumulator(a & b)
     both.add(tests, proofs)
-    assert list(both.site.ranges) == [(40, 60)]
+    assert list(both.context.ranges) == [(40, 60)]
     assert not both.sure
-    either, tests = evidence(a | b)
+    either, tests = accumulator(a | b)
     either.add(tests, proofs)
-    assert list(either.site.ranges) == [(0, 100)]
+    assert list(either.context.ranges) == [(0, 100)]
     assert list(either.sure) == [(0, 30), (40, 50)]
 
 
 def test_only_tests_that_may_matter_are_open() -> None:
     a, b = ps.col("a") > 3, ps.col("b") > 3
-    found, tests = evidence(a | b)
+    found, tests = accumulator(a | b)
     assert found.open(tests[:1]) == tests[:1]  # with a denial of the other it would matter
     found.add(tests, [proof((0, 0)), None])
     assert found.open(tests) == tests[1:]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pageseek as ps
-from pageseek.format.types import Form, Options
+from pageseek.format.types import LeafType, Options
 from pageseek.predicate import masks
 from support.writer import BOOLEAN, BYTE_ARRAY, DOUBLE, FIXED, INT32, INT64, STRING, Column, write
 
@@ -23,19 +23,19 @@ VALUES = {
 }
 
 
-def form_of(name: str) -> Form:
+def constant_leaf_type(name: str) -> LeafType:
     physical, values = VALUES[name]
     knobs = {"logical": STRING} if name == "string" else {}
     if name == "fixed":
         knobs = {"type_length": 3}
     tree = ps.open(write([Column("x", physical, values, **knobs)])).schema_tree
-    return tree.form(tree.leaf(0), Options())
+    return tree.leaf_type(tree.leaf(0), Options())
 
 
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("nulls", [False, True])
 def test_rows_of_a_bitmap_whatever_arrays_hold_them(name: str, nulls: bool) -> None:
-    form, dice = form_of(name), random.Random(name)
+    form, dice = constant_leaf_type(name), random.Random(name)
     rows = [None if nulls and i % 4 == 2 else v for i, v in enumerate(VALUES[name][1])]
     if name == "string":
         rows = [v if v is None else v.decode() for v in rows]

@@ -17,7 +17,7 @@ from pageseek._core import metadata as core
 
 import pageseek as ps
 from pageseek.io import tails as ends_of_files
-from pageseek.scan import footer_batches as briefs
+from pageseek.scan import footer_batches as footer_batches
 from pageseek.scan import footer_table
 from support.bloom import bitset, bloomed, header
 from support.both_ways import check, one_by_one, opened, outcome, planned
@@ -674,16 +674,18 @@ def test_footers_read_together_are_those_read_by_themselves(tmp_path: Path) -> N
     simple(tmp_path, 5)
     files = [ps.open(str(path)) for path in sorted(tmp_path.iterdir())]
     ends = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
-    feet = [data[-8 - int.from_bytes(data[-8:-4], "little") : -8] for data in ends]
-    starts = itertools.accumulate(map(len, feet), initial=0)
+    footers = [data[-8 - int.from_bytes(data[-8:-4], "little") : -8] for data in ends]
+    starts = itertools.accumulate(map(len, footers), initial=0)
     at = b"".join(
-        struct.pack("<2Q", start, len(foot)) for start, foot in zip(starts, feet, strict=False)
+        struct.pack("<2Q", start, len(foot)) for start, foot in zip(starts, footers, strict=False)
     )
     leaves = struct.pack("<2Q", 2, 0)
-    groups, stored, rows, chunks = core.footers(b"".join(feet), at, files[0].likeness, leaves, 8)
+    groups, stored, rows, chunks = core.footers(
+        b"".join(footers), at, files[0].schema_key, leaves, 8
+    )
     assert groups.cast("q").tolist() == [1] * 5
     assert rows.cast("q").tolist() == [10] * 5
-    data = b"".join(feet)
+    data = b"".join(footers)
     for at_stored, length in zip(stored.cast("q")[::2], stored.cast("q")[1::2], strict=True):
         assert data[at_stored : at_stored + length] == files[0].key_value_metadata[b"ARROW:schema"]
     width = len(core.CHUNK_FIELDS)
@@ -694,14 +696,14 @@ def test_footers_read_together_are_those_read_by_themselves(tmp_path: Path) -> N
         for name in ("min", "max", "min_value", "max_value")
     ]
     for i, (file, start) in enumerate(
-        zip(files, itertools.accumulate(map(len, feet), initial=0), strict=False)
+        zip(files, itertools.accumulate(map(len, footers), initial=0), strict=False)
     ):
         for k, name in enumerate(("s", "id")):
             wanted = list(file.chunks(file.schema_tree.find(name))[0])
             for field in (*moved, core.CHUNK_FIELDS.index("end")):
                 wanted[field] += start if wanted[field] >= 0 else 0
             assert records[2 * i + k] == wanted
-    groups, _, rows, _ = core.footers(b"".join(feet), at, files[0].likeness, leaves, 3)
+    groups, _, rows, _ = core.footers(b"".join(footers), at, files[0].schema_key, leaves, 3)
     assert (len(groups), len(rows)) == (24, 24)  # room for three
 
 
@@ -735,7 +737,9 @@ def test_files_that_are_all_unlike_are_not_each_held_against_all_others(
     scan = ps.scan(str(folder)).filter(ps.col("id") > 5)
     assert scan.count_rows() == 0
     assert held < 12 * n  # and not n * n / 2
-    assert opened() <= n - 100 + 2 * briefs.PATIENCE  # those that are alike are found all the same
+    assert (
+        opened() <= n - 100 + 2 * footer_batches.PATIENCE
+    )  # those that are alike are found all the same
     monkeypatch.undo()
     check(scan)
     check(scan.filter(ps.col("id") > 1))

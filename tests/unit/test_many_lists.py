@@ -24,12 +24,12 @@ from pageseek.format.embedded import (
     FIGURES,
     KEY,
     Directory,
-    DoubtError,
     EntryForm,
+    InvalidIndexError,
     Pointer,
     directory_of,
+    framed,
     of_leaf,
-    sealed,
 )
 from pageseek.format.embedded import opened as payload_of
 from pageseek.format.value_list import KIND, VERSION
@@ -298,14 +298,14 @@ def test_an_odd_file_among_many(folder: Path, odd: str, at: int) -> None:
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the ends of files no more is at hand than their footers."""
-    read = ends.Reader.read
+    read = ends.TailReader.read
 
-    def forgotten(self: ends.Reader, paths: tuple[str, ...]) -> ends.Batch:
+    def forgotten(self: ends.TailReader, paths: tuple[str, ...]) -> ends.TailBatch:
         batch = read(self, paths)
         batch.forget_tails()
         return batch
 
-    monkeypatch.setattr(ends.Reader, "read", forgotten)
+    monkeypatch.setattr(ends.TailReader, "read", forgotten)
 
 
 @pytest.mark.parametrize("most", [300, 1 << 20])
@@ -439,7 +439,7 @@ def test_what_is_told_of_any_directory_and_bytes_is_what_python_tells() -> None:
     for _ in range(4000):
         of_chunks = dice.randbytes(FIGURES * dice.randrange(3))
         chunks = xxh64(of_chunks)
-        body = sealed(dice.randbytes(dice.randrange(40)), dice.choice([chunks, chunks, chunks ^ 1]))
+        body = framed(dice.randbytes(dice.randrange(40)), dice.choice([chunks, chunks, chunks ^ 1]))
         size, end, tail_from = 400, 300, dice.choice([0, 100, 250, 300, 400])
         data = bytearray(dice.randbytes(size))
         offset = dice.choice([0, 3, 4, 50, 240, 300 - len(body), 301 - len(body), 1 << 59])
@@ -459,7 +459,7 @@ def test_what_is_told_of_any_directory_and_bytes_is_what_python_tells() -> None:
         seen.add(entry[0])
         try:
             wanted = form.parsed(value, end)
-        except DoubtError:
+        except InvalidIndexError:
             assert entry[0] == lists.UNREAD or value is not None  # it may begin as one does
             continue
         if entry[0] == lists.UNREAD:
@@ -476,7 +476,7 @@ def test_what_is_told_of_any_directory_and_bytes_is_what_python_tells() -> None:
         if entry[0] == lists.SOUND:
             payload_of(pointer, there, chunks)
         else:
-            with pytest.raises(DoubtError):
+            with pytest.raises(InvalidIndexError):
                 payload_of(pointer, there, chunks)
     assert seen == {lists.NONE, lists.SOUND, lists.FAR, lists.DOUBTFUL, lists.UNREAD}
 

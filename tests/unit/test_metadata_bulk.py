@@ -20,7 +20,7 @@ from pageseek.dataset.file_cache import cache
 from pageseek.format.chunks import chunk_range
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.scan import footer_table
-from pageseek.scan.footer_table import Records
+from pageseek.scan.footer_table import FooterTable
 from support.writer import I32, I64, Struct, thrift
 
 ABSENT = metadata.ABSENT
@@ -399,9 +399,9 @@ def test_footers_that_several_threads_read_are_those_that_one_reads(
         pq.write_table(table, tmp_path / f"{i:02}.parquet", row_group_size=(12, 5, 3)[i % 3])
     monkeypatch.setattr(footer_table, "SHARED", 4)
     monkeypatch.setattr(footer_table, "RECORDS", room)
-    of, made = Records.of.__func__, []  # type: ignore[attr-defined]
+    of, made = FooterTable.of.__func__, []  # type: ignore[attr-defined]
 
-    def both(cls: Any, *given: Any) -> list[Records]:
+    def both(cls: Any, *given: Any) -> list[FooterTable]:
         *how, threads = given
         one, several = of(cls, *how, 1), of(cls, *how, threads)
         made.append((threads, len(one[0].members) if one else 0))
@@ -416,7 +416,7 @@ def test_footers_that_several_threads_read_are_those_that_one_reads(
         )
         return list(several)
 
-    monkeypatch.setattr(Records, "of", classmethod(both))
+    monkeypatch.setattr(FooterTable, "of", classmethod(both))
     for threads in (2, 3, 7):
         ps.clear_cache()
         found = ps.read_table(tmp_path, filter=ps.col("x") >= 35, threads=threads)

@@ -255,8 +255,10 @@ def test_the_nulls_of_a_leaf_are_no_rung_of_its_ladder() -> None:
         rows = {"s": [{"x": 1}], "n": [{"x": 2}], "l": [[3]]}
         file = ps.open(written(pa.table(rows, schema=schema)))
         columns, _ = output(file, None, Options())
-        ladders = [part.ladder for column in columns for part in column.parts]
-        assert ladders == [(), ((OPTIONAL, 1, 0),), ((REPEATED, 1, 1),)]
+        nesting_levels_of_each = [
+            part.nesting_levels for column in columns for part in column.parts
+        ]
+        assert nesting_levels_of_each == [(), ((OPTIONAL, 1, 0),), ((REPEATED, 1, 1),)]
 
 
 def test_dotted_names_inside_structs_are_tried_in_every_way() -> None:

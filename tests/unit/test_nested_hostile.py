@@ -75,10 +75,10 @@ def read_page(made: LeafPages, data: bytes, chosen: Any) -> Any:
 def check_array(decoded: Any) -> None:
     decoded.array.validate(full=True)
     slots = decoded.rows
-    for rung in decoded.ladder:
-        assert rung[0] == slots
-        if len(rung) == 2:
-            offsets = np.frombuffer(rung[1], np.int32)
+    for nesting_level in decoded.nesting_levels:
+        assert nesting_level[0] == slots
+        if len(nesting_level) == 2:
+            offsets = np.frombuffer(nesting_level[1], np.int32)
             assert offsets[0] == 0
             assert (np.diff(offsets) >= 0).all()
             slots = int(offsets[-1])

@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 
 import pageseek as ps
 from pageseek.base.errors import CorruptFileError, LimitError
-from pageseek.format.nesting import Decoded, Node, assemble, build, project, rungs, select
+from pageseek.format.nesting import (
+    Decoded,
+    Node,
+    assemble,
+    build,
+    nesting_levels_of,
+    project,
+    select,
+)
 from pageseek.format.schema import Options
 from support.nesting import (
     FORMS,
@@ -309,7 +317,7 @@ def test_optional_keys_are_taken_and_null_ones_refused() -> None:
     entries = group("kv", REPEATED, leaf("k", OPTIONAL), leaf("v", OPTIONAL))
     (node,) = nodes_of(file([group("m", OPTIONAL, entries, says=MAP)]))
     assert node.field.type == pa.map_(pa.field("k", I, False), pa.field("v", I))
-    assert rungs(node, 0) == ((0, 1, 0), (1, 2, 1), (0, 3, 1))
+    assert nesting_levels_of(node, 0) == ((0, 1, 0), (1, 2, 1), (0, 3, 1))
     check_round_trip(node, [None, [], [(1, None), (2, 3)]])
     with pytest.raises(CorruptFileError, match=r"column 'm\.kv\.k': the key of a map is null"):
         assemble(node, decode_all(node, [[(1, 2), (None, 3)]]))
@@ -364,14 +372,14 @@ def test_bits_past_the_last_slot_are_not_compared() -> None:
         decoded = decode_all(node, rows)
         bits = [False] + [True] * (n - 1)
         for tail in ([], [True] * 9, [False] * 3):
-            said = replace(decoded[1], ladder=[(n, 1, pa.py_buffer(bitmap(bits + tail)))])
+            said = replace(decoded[1], nesting_levels=[(n, 1, pa.py_buffer(bitmap(bits + tail)))])
             assert assemble(node, {0: decoded[0], 1: said}).to_pylist() == rows
 
 
 def test_a_leaf_with_too_few_values_is_an_error() -> None:
     node = node_of(pa.list_(I))
     decoded = decode_all(node, [[1, 2], [3]])[0]
-    short = Decoded(decoded.rows, decoded.array.slice(0, 2), decoded.ladder)
+    short = Decoded(decoded.rows, decoded.array.slice(0, 2), decoded.nesting_levels)
     with pytest.raises(CorruptFileError, match="has 2 slots where 3 are due"):
         assemble(node, {0: short})
 
@@ -428,7 +436,7 @@ def test_projection_keeps_what_lies_below_the_paths(paths: list[str], expected: 
     else:
         assert kept is node
     for each in kept.leaves():
-        assert rungs(kept, each.index) == rungs(node, each.index)
+        assert nesting_levels_of(kept, each.index) == nesting_levels_of(node, each.index)
     decoded = decode_all(node, [ROW, None, dict.fromkeys(ROW)])
     wanted = {leaf.index for leaf in kept.leaves()}
     made = assemble(kept, {i: d for i, d in decoded.items() if i in wanted})
@@ -437,7 +445,7 @@ def test_projection_keeps_what_lies_below_the_paths(paths: list[str], expected: 
     for each in node.leaves():
         if each.index not in wanted:
             with pytest.raises(KeyError):
-                rungs(kept, each.index)
+                nesting_levels_of(kept, each.index)
 
 
 def test_projection_keeps_the_leaves_that_pyarrow_reads() -> None:

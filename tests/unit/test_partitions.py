@@ -41,7 +41,7 @@ def root(tmp_path: Path) -> str:
     return lake(tmp_path, FOLDERS)
 
 
-def forms(root: str) -> list[Any]:
+def leaf_types(root: str) -> list[Any]:
     return [
         root,
         [root],
@@ -52,7 +52,7 @@ def forms(root: str) -> list[Any]:
 
 
 def test_folders_are_columns_the_last_ones(root: str) -> None:
-    for source in forms(root):
+    for source in leaf_types(root):
         table = ps.read_table(source)
         assert table.schema.names == ["a", "b", "k", "d"], source
         assert table.schema.types[2:] == [pa.int32(), pa.date32()]

@@ -97,7 +97,7 @@ def test_structs_and_lists_are_judged_too() -> None:
     body = b"".join(v.to_bytes(4, "little") for v in (5, 99, 100))
     levels = bytes([2 << 1, 0, 1 << 1, 1, 3 << 1, 1])  # repetition 0 0 1, definition 1 1 1
     for digits, fine in ((3, True), (2, False)):
-        decoder = LeafDecoder((INT32, 0, 12, 0, 0, 0, digits), 1, 1, rungs=((1, 1, 1),))
+        decoder = LeafDecoder((INT32, 0, 12, 0, 0, 0, digits), 1, 1, nesting_levels=((1, 1, 1),))
         decoder.begin(RowRanges.all(2))
         decoder.page(body, levels, 2, 0, 3, 3, 3, 0, 2, 4, 2, 0)
         if fine:

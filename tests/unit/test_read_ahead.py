@@ -16,7 +16,7 @@ from pageseek._core.decode import TAKE_DICTIONARY, LeafDecoder, read_pages
 from pageseek._core.memory import trim
 
 import pageseek as ps
-from pageseek.base.workers import Crew
+from pageseek.base.workers import WorkerPool
 from pageseek.format import codecs
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.io.fetch import Fetcher
@@ -172,12 +172,12 @@ def test_by_several_threads(threads: int, page_rows: int, monkeypatch: pytest.Mo
 
 
 def test_idle_cores_are_lent_and_given_back() -> None:
-    with Crew(4, 4, 1 << 20) as crew:
-        with crew.idle(2) as first, crew.idle(8) as second, crew.idle(1) as third:
+    with WorkerPool(4, 4, 1 << 20) as pool:
+        with pool.idle(2) as first, pool.idle(8) as second, pool.idle(1) as third:
             assert (first, second, third) == (2, 2, 0)
-        with crew.working(), crew.idle(8) as left:
+        with pool.working(), pool.idle(8) as left:
             assert left == 3
-        with crew.idle(0) as none:
+        with pool.idle(0) as none:
             assert none == 0
 
 

@@ -23,7 +23,7 @@ from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import driver
 from pageseek.prune.bloom_filter import BloomPruner
-from pageseek.prune.protocol import Site
+from pageseek.prune.protocol import PruneContext
 from support.attaching import as_by_others, table, with_directory, written
 from support.bloom import xxh64
 
@@ -435,7 +435,7 @@ def test_what_a_filter_costs_is_what_is_read(
     monkeypatch.setattr(driver, "DOUBT", 0)
     pruner, seen = BloomPruner.cost, []
 
-    def cost(self: BloomPruner, site: Site, test: BoundLeaf) -> int | None:
+    def cost(self: BloomPruner, site: PruneContext, test: BoundLeaf) -> int | None:
         found = pruner(self, site, test)
         seen.append(found or 0)
         return found

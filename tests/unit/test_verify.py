@@ -28,8 +28,8 @@ from pageseek.format.embedded import (
     Pointer,
     directory,
     fingerprint,
+    framed,
     opened,
-    sealed,
     types_of,
 )
 from pageseek.format.parquet_file import ParquetFile
@@ -243,7 +243,7 @@ def list_lie(change: Callable[[Distinct], Distinct]) -> Callable[[Path], None]:
             data = path.read_bytes()
             chunks = fingerprint(file, leaf)
             body = opened(old, memoryview(data)[old.offset : old.offset + old.length], chunks)
-            made = sealed(change(Distinct.of(body, file.num_row_groups)).to_bytes(), chunks)
+            made = framed(change(Distinct.of(body, file.num_row_groups)).to_bytes(), chunks)
             pointer = replace(old, offset=file.footer_start, length=len(made), checksum=xxh64(made))
             put(path, file, data[: file.footer_start] + made, Directory(found.base, (pointer,)))
 
@@ -407,7 +407,7 @@ def test_a_list_of_a_column_that_has_none(tmp_path: Path) -> None:
         chunks = fingerprint(file, leaf)
         values = b"".join(struct.pack("<qi", i, 2_440_588) for i in (1, 2, 3))
         made = Distinct(3, 12, values, None, np.array([1], np.uint8), None)
-        body = sealed(made.to_bytes(), chunks)
+        body = framed(made.to_bytes(), chunks)
         pointer = Pointer(
             "distinct", 1, file.footer_start, len(body), leaf.path, *types_of(leaf), xxh64(body), chunks
         )  # fmt: skip
@@ -503,7 +503,7 @@ def test_a_list_that_is_far_too_short(
             made = Distinct(
                 1, 0 if ends is not None else 8, one, ends, np.array([flags], np.uint8), None
             )
-            body = sealed(made.to_bytes(), chunks)
+            body = framed(made.to_bytes(), chunks)
             pointer = Pointer(
                 "distinct", 1, file.footer_start, len(body), leaf.path, *types_of(leaf), xxh64(body), chunks
             )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pageseek.base.workers import Crew, Job, StoppedError, cores
+from pageseek.base.workers import Job, StoppedError, WorkerPool, cores
 
 
 class Watch:
@@ -29,11 +29,11 @@ class Watch:
             self.now -= 1
 
 
-def idle(crew: Crew) -> bool:
+def idle(pool: WorkerPool) -> bool:
     """Whether all tokens lie where they belong."""
-    taken = [crew._tokens.acquire(blocking=False) for _ in range(crew.threads)]
+    taken = [pool._tokens.acquire(blocking=False) for _ in range(pool.threads)]
     for _ in range(sum(taken)):
-        crew._tokens.release()
+        pool._tokens.release()
     return all(taken)
 
 
@@ -47,7 +47,7 @@ def settled(check: Callable[[], bool]) -> bool:
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("ahead", [1, 3, 8])
 def test_results_come_in_order_on_so_many_cores(threads: int, ahead: int) -> None:
-    crew, computing, under_way = Crew(threads, ahead, 1 << 40), Watch(), Watch()
+    pool, computing, under_way = WorkerPool(threads, ahead, 1 << 40), Watch(), Watch()
 
     def job(i: int) -> Job[int]:
         def run() -> int:
@@ -57,61 +57,61 @@ def test_results_come_in_order_on_so_many_cores(threads: int, ahead: int) -> Non
 
         return Job(run)
 
-    assert list(crew.in_order(job(i) for i in range(40))) == list(range(40))
+    assert list(pool.in_order(job(i) for i in range(40))) == list(range(40))
     assert computing.most <= threads
     assert under_way.most <= ahead
-    assert idle(crew)
-    crew.stop()
+    assert idle(pool)
+    pool.stop()
 
 
 def test_who_waits_holds_no_core() -> None:
-    crew, waiting = Crew(1, 8, 1 << 40), Watch()
+    pool, waiting = WorkerPool(1, 8, 1 << 40), Watch()
 
     def run() -> int:
-        with crew.waiting(), waiting:
+        with pool.waiting(), waiting:
             time.sleep(0.05)
         return 1
 
     start = time.monotonic()
-    assert sum(crew.in_order(Job(run) for _ in range(16))) == 16
+    assert sum(pool.in_order(Job(run) for _ in range(16))) == 16
     assert waiting.most > 4
     assert time.monotonic() - start < 0.05 * 16
-    assert idle(crew)
+    assert idle(pool)
 
 
 def test_no_more_is_begun_than_the_budget_allows() -> None:
-    crew, begun = Crew(4, 100, 10), Watch()
+    pool, begun = WorkerPool(4, 100, 10), Watch()
 
     def run() -> int:
         with begun:
             return 1
 
-    results = crew.in_order(Job(run, 4) for _ in range(20))
+    results = pool.in_order(Job(run, 4) for _ in range(20))
     next(results)
     time.sleep(0.05)
     assert begun.begun == 3  # the one that was taken is still in use
     assert sum(results) == 19
-    assert sum(Crew(4, 100, 10).in_order(Job(run, 1_000) for _ in range(5))) == 5
+    assert sum(WorkerPool(4, 100, 10).in_order(Job(run, 1_000) for _ in range(5))) == 5
 
 
 def test_a_failure_comes_in_its_turn() -> None:
-    crew = Crew(4, 8, 1 << 40)
+    pool = WorkerPool(4, 8, 1 << 40)
 
     def run(i: int) -> int:
         if i == 3:
             raise ValueError("three")
         return i
 
-    results = crew.in_order(Job(lambda i=i: run(i)) for i in range(100))  # type: ignore[misc]
+    results = pool.in_order(Job(lambda i=i: run(i)) for i in range(100))  # type: ignore[misc]
     assert [next(results) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(ValueError, match="three"):
         next(results)
-    assert crew.stopped
-    assert settled(lambda: idle(crew))
+    assert pool.stopped
+    assert settled(lambda: idle(pool))
 
 
 def test_who_stops_early_stops_the_rest() -> None:
-    crew, begun = Crew(2, 4, 1 << 40), Watch()
+    pool, begun = WorkerPool(2, 4, 1 << 40), Watch()
     before = threading.active_count()
 
     def run() -> int:
@@ -119,7 +119,7 @@ def test_who_stops_early_stops_the_rest() -> None:
             time.sleep(0.005)
             return 1
 
-    results = crew.in_order(Job(run) for _ in range(1_000))
+    results = pool.in_order(Job(run) for _ in range(1_000))
     assert isinstance(results, Iterator)
     next(results)
     results.close()  # type: ignore[attr-defined]
@@ -129,11 +129,11 @@ def test_who_stops_early_stops_the_rest() -> None:
     assert begun.begun == count < 20
     assert settled(lambda: threading.active_count() <= before)
     with pytest.raises(StoppedError):
-        crew.each([lambda: 1, lambda: 2])
+        pool.each([lambda: 1, lambda: 2])
 
 
 def test_pieces_of_a_job_take_idle_cores_only() -> None:
-    crew, inside = Crew(3, 4, 1 << 40), Watch()
+    pool, inside = WorkerPool(3, 4, 1 << 40), Watch()
 
     def piece(i: int) -> Callable[[], int]:
         def run() -> int:
@@ -143,39 +143,39 @@ def test_pieces_of_a_job_take_idle_cores_only() -> None:
 
         return run
 
-    with crew.working():
-        assert crew.each([piece(i) for i in range(12)]) == list(range(12))
+    with pool.working():
+        assert pool.each([piece(i) for i in range(12)]) == list(range(12))
     assert inside.most == 3
-    busy = Crew(1, 4, 1 << 40)
+    busy = WorkerPool(1, 4, 1 << 40)
     before = threading.active_count()
     with busy.working():
         assert busy.each([piece(i) for i in range(3)]) == [0, 1, 2]
     assert threading.active_count() == before, "no core was idle"
-    assert idle(crew)
+    assert idle(pool)
     assert idle(busy)
 
 
 def test_the_first_piece_that_fails_is_told() -> None:
-    crew = Crew(4, 4, 1 << 40)
+    pool = WorkerPool(4, 4, 1 << 40)
 
     def fail(i: int) -> int:
         if i:
             raise KeyError(i)
         return i
 
-    with crew.working(), pytest.raises(KeyError):
-        crew.each([lambda i=i: fail(i) for i in range(8)])  # type: ignore[misc]
-    assert settled(lambda: idle(crew))
+    with pool.working(), pytest.raises(KeyError):
+        pool.each([lambda i=i: fail(i) for i in range(8)])  # type: ignore[misc]
+    assert settled(lambda: idle(pool))
 
 
 def test_jobs_with_pieces_do_not_wait_for_each_other() -> None:
-    crew = Crew(2, 3, 1 << 40)
+    pool = WorkerPool(2, 3, 1 << 40)
 
     def job() -> int:
-        return sum(crew.each([lambda: 1] * 5))
+        return sum(pool.each([lambda: 1] * 5))
 
-    assert sum(crew.in_order(Job(job) for _ in range(200))) == 1_000
-    assert idle(crew)
+    assert sum(pool.in_order(Job(job) for _ in range(200))) == 1_000
+    assert idle(pool)
 
 
 def test_there_is_a_core() -> None:
@@ -183,21 +183,21 @@ def test_there_is_a_core() -> None:
 
 
 def test_what_runs_when_the_rest_is_stopped_begins_no_further_piece() -> None:
-    crew, pieces = Crew(1, 2, 1 << 40), Watch()
+    pool, pieces = WorkerPool(1, 2, 1 << 40), Watch()
 
     def piece() -> int:
         with pieces:
             time.sleep(0.01)
             return 1
 
-    results = crew.in_order([Job(lambda: 0), Job(lambda: sum(crew.each([piece] * 500)))])
+    results = pool.in_order([Job(lambda: 0), Job(lambda: sum(pool.each([piece] * 500)))])
     next(results)
     assert settled(lambda: pieces.begun > 0)
     results.close()  # type: ignore[attr-defined]
     assert settled(lambda: pieces.now == 0)
     time.sleep(0.05)
     assert pieces.begun < 250
-    assert settled(lambda: idle(crew))
+    assert settled(lambda: idle(pool))
 
 
 @pytest.mark.parametrize(("budget", "together"), [(0, 1), (9, 1), (10, 2), (20, 3)])
@@ -214,6 +214,6 @@ def test_what_is_asked_for_is_not_ahead(budget: int, together: int) -> None:
             running[0] -= 1
         return 1
 
-    with Crew(4, 4, budget) as crew:
-        assert sum(crew.in_order(Job(work, 10) for _ in range(8))) == 8
+    with WorkerPool(4, 4, budget) as pool:
+        assert sum(pool.in_order(Job(work, 10) for _ in range(8))) == 8
     assert most[0] == together

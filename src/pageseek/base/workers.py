@@ -45,7 +45,7 @@ class Job(Generic[T]):
     cost: int = 0
 
 
-class Crew:
+class WorkerPool:
     """Threads for one scan. Nothing is started before there is work for a second one.
 
     Parameters
@@ -64,12 +64,12 @@ class Crew:
         self._ahead, self._budget = max(ahead, 1), budget
         self._tokens = threading.Semaphore(threads)
         self._holds = threading.local()  # whether a thread holds a token
-        self._pool: ThreadPoolExecutor | None = None
+        self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
         self.asker = threading.current_thread()  # who asked last for results
-        _crews.add(self)
+        _pools.add(self)
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -203,9 +203,9 @@ class Crew:
         """Begin nothing more. What runs ends at its next request or page; it is not waited for."""
         self.stopped = True
         with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, job: Callable[[], T]) -> T:
         with self.working(), waiting.asked(self.go_on):
@@ -227,13 +227,13 @@ class Crew:
         with self._lock:
             if self.stopped:
                 raise StoppedError
-            if self._pool is None:
+            if self._executor is None:
                 keep_warm()
-                self._pool = ThreadPoolExecutor(
+                self._executor = ThreadPoolExecutor(
                     self._ahead + self.threads, thread_name_prefix="pageseek"
                 )
             try:
-                queued = self._pool.submit(run)
+                queued = self._executor.submit(run)
             except RuntimeError:  # it may be queued all the same, for a thread that is there
                 queued = None
         if queued is None:
@@ -243,20 +243,20 @@ class Crew:
         return done
 
 
-_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+_pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
 
 
 def _end() -> None:
     """The main thread has ended: what it has left behind, such as a generator in a traceback, is asked for by nobody."""
-    for crew in list(_crews):
-        if crew.asker is threading.main_thread():
-            crew.stop()
+    for pool in list(_pools):
+        if pool.asker is threading.main_thread():
+            pool.stop()
 
 
 def _forked() -> None:
     """In a child process the threads of crews are gone, and their locks may have had holders."""
-    global _crews
-    _crews = weakref.WeakSet()
+    global _pools
+    _pools = weakref.WeakSet()
 
 
 # before the threads of executors are waited for, to which `atexit` comes too late

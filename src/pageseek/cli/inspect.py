@@ -98,7 +98,7 @@ def describe(file: ParquetFile, leaves: Sequence[Leaf], pages: bool) -> dict[str
 
 
 def _type(file: ParquetFile, leaf: Leaf) -> str:
-    return str(file.form(leaf, Options()).type)
+    return str(file.leaf_type(leaf, Options()).type)
 
 
 def _column(file: ParquetFile, leaf: Leaf, pages: bool) -> dict[str, Any]:

@@ -12,20 +12,20 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek.base.errors import NoColumnError, PredicateError, UnsupportedError
-from pageseek.dataset.shape import Filling, Path, Shape, too_narrow, top_of
+from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
 from pageseek.dataset.widening import holds, widened
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
-from pageseek.format.types import FLOAT_KINDS, Form, Options
+from pageseek.format.types import FLOAT_KINDS, LeafType, Options
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import UnsaidError, bind
 from pageseek.predicate.bound import BoundConst
-from pageseek.predicate.constant_column import NULL_FORM, Fixed, form_of
+from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
 from pageseek.storage.hive import Partitions
 
 
-class View:
+class SchemaMapping:
     """What one file has of the columns of its dataset: names for filters, and columns to read.
 
     `absent`: paths that it was asked for and has not. Those that are `strict` are an error.
@@ -34,49 +34,61 @@ class View:
     def __init__(
         self,
         file: ParquetFile,
-        shape: Shape,
+        dataset_schema: DatasetSchema,
         options: Options,
         partitions: Partitions,
         strict: Collection[Path] = (),
     ) -> None:
         self.absent: dict[Path, None] = {}
-        self._file, self._shape, self._options, self._strict = file, shape, options, strict
+        self._file, self._dataset_schema, self._options, self._strict = (
+            file,
+            dataset_schema,
+            options,
+            strict,
+        )
         self._names = Names(file, options)
-        self._folders = FolderNames(shape, partitions)
-        self._own = _by_ids(file, shape) if shape.ids else None
+        self._folders = FolderNames(dataset_schema, partitions)
+        self._own = _by_ids(file, dataset_schema) if dataset_schema.ids else None
 
     # -- names of filters ------------------------------------------------------------------------
 
-    def __call__(self, path: Path) -> tuple[Leaf, Form]:
+    def __call__(self, path: Path) -> tuple[Leaf, LeafType]:
         """The leaf that is tested for a path."""
         return self._find(path, self._names)
 
-    def element(self, path: Path) -> tuple[Leaf, Form]:
+    def element(self, path: Path) -> tuple[Leaf, LeafType]:
         """The leaf of the elements at a path through lists."""
         return self._find(path, self._names.element)
 
-    def _find(self, path: Path, look: Callable[[Path], tuple[Leaf, Form]]) -> tuple[Leaf, Form]:
+    def _find(
+        self, path: Path, look: Callable[[Path], tuple[Leaf, LeafType]]
+    ) -> tuple[Leaf, LeafType]:
         found = self._folders.of(path)
         if found is not None:
             return found
         given = self._given(path)
         try:
-            leaf, form = look(self._own_path(path))
+            leaf, leaf_type = look(self._own_path(path))
         except NoColumnError:
             if path in self._strict or (given is not None and not _has(given, path)):
                 raise
             if given is None:
                 self.absent[path] = None
-            return Fixed(path, None), NULL_FORM
-        if form.is_null:  # null in all rows, like a column that is missing
-            return Fixed(path, None), NULL_FORM
-        if given is not None and leaf.flat and not leaf.group and not holds(given.type, form.type):
-            raise too_narrow(self._file.name, given, form.type)
-        return leaf, form
+            return ConstantColumn(path, None), NULL_LEAF_TYPE
+        if leaf_type.is_null:  # null in all rows, like a column that is missing
+            return ConstantColumn(path, None), NULL_LEAF_TYPE
+        if (
+            given is not None
+            and leaf.flat
+            and not leaf.group
+            and not holds(given.type, leaf_type.type)
+        ):
+            raise too_narrow(self._file.name, given, leaf_type.type)
+        return leaf, leaf_type
 
     def _given(self, path: Path) -> pa.Field | None:
         """The column that a path leads into, among those that were given; NoColumnError where it is none of them."""
-        given = self._shape.given
+        given = self._dataset_schema.given
         if given is None:
             return None
         top = top_of(path, given.names)
@@ -97,34 +109,38 @@ class View:
             return (own, *path[1:])
         return (own + path[0][len(top) :], *path[1:])
 
-    def target(self, path: Path) -> Form | None:
+    def target(self, path: Path) -> LeafType | None:
         """How values of a column are compared once they have the type of all files."""
-        kind = None if any("." in name for name in path) else _type_at(self._shape, path)
+        kind = None if any("." in name for name in path) else _type_at(self._dataset_schema, path)
         if kind is not None:
-            return form_of(kind)
-        leaf, form = self(path)
-        return None if leaf.group or isinstance(leaf, Fixed) else form
+            return constant_leaf_type(kind)
+        leaf, leaf_type = self(path)
+        return None if leaf.group or isinstance(leaf, ConstantColumn) else leaf_type
 
     def as_float(self, path: Path) -> bool:
         """Whether the integers of this file are floats among the others."""
-        kind = _type_at(self._shape, path)
-        form = self(path)[1]
-        return kind is not None and pa.types.is_floating(kind) and form.kind not in FLOAT_KINDS
+        kind = _type_at(self._dataset_schema, path)
+        leaf_type = self(path)[1]
+        return kind is not None and pa.types.is_floating(kind) and leaf_type.kind not in FLOAT_KINDS
 
     def whole(
         self, paths: list[Path] | None
-    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, Form]], pa.Schema]:
+    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, LeafType]], pa.Schema]:
         """Columns with all that is below, their leaves, and their schema."""
         names = None
         if paths is not None:
             inside = [path for path in paths if self._folders.of(path) is None]
             names = tuple(dict.fromkeys(map(self._column, inside)))
         columns, schema = self.output(names)
-        return columns, [(p.leaf, p.form) for c in columns for p in c.parts], schema
+        return columns, [(p.leaf, p.leaf_type) for c in columns for p in c.parts], schema
 
     def _column(self, path: Path) -> str:
         """A path as a dotted name, where that names the same; else the field that it begins with."""
-        if self._shape.given is not None or any("." in part for part in path) or len(path) == 1:
+        if (
+            self._dataset_schema.given is not None
+            or any("." in part for part in path)
+            or len(path) == 1
+        ):
             return path[0]
         try:
             own = self._own_path(path)
@@ -135,12 +151,12 @@ class View:
 
     def complete(
         self, paths: list[Path] | None
-    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, Form]], pa.Schema, Fill]:
+    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, LeafType]], pa.Schema, Fill]:
         """As `whole`, with the schema of all files, and what makes columns of it from the values of this one."""
         columns, leaves, own = self.whole(paths)
-        target = self._shape.tested
+        target = self._dataset_schema.tested
         assert target is not None
-        fill = Filling(list(target), list(own), self._folders.values, self._file.name)
+        fill = SchemaAdapter(list(target), list(own), self._folders.values, self._file.name)
 
         def filled(values: list[pa.ChunkedArray], n: int) -> list[pa.ChunkedArray]:
             made = fill([value.chunks for value in values], n)
@@ -164,12 +180,12 @@ class View:
         """The columns of these names (all, if None) that are in this file, and their schema, by the names of the
         dataset.
         """
-        shape, file, options = self._shape, self._file, self._options
-        if names is None and shape.given is None:
+        dataset_schema, file, options = self._dataset_schema, self._file, self._options
+        if names is None and dataset_schema.given is None:
             return self._but_folders(*output(file, None, options))
         if names is None:
-            assert shape.given is not None
-            names = tuple(dict.fromkeys(shape.given.names))
+            assert dataset_schema.given is not None
+            names = tuple(dict.fromkeys(dataset_schema.given.names))
         asked = [name for name in names if self._folders.of((name,)) is None]
         own: list[tuple[str, str]] = []  # as the file spells them, and as they are asked for
         for name in asked:
@@ -268,9 +284,9 @@ def _has(given: pa.Field, path: Path) -> bool:
     return True
 
 
-def _type_at(shape: Shape, path: Path) -> pa.DataType | None:
+def _type_at(dataset_schema: DatasetSchema, path: Path) -> pa.DataType | None:
     """The type of a path through structs among all files, where it is known."""
-    for schema in (shape.tested, shape.given, shape.folders):
+    for schema in (dataset_schema.tested, dataset_schema.given, dataset_schema.folders):
         if schema is None or path[0] not in schema.names:
             continue
         kind = schema.field(path[0]).type
@@ -282,7 +298,7 @@ def _type_at(shape: Shape, path: Path) -> pa.DataType | None:
     return None
 
 
-def _by_ids(file: ParquetFile, shape: Shape) -> dict[str, str | None]:
+def _by_ids(file: ParquetFile, dataset_schema: DatasetSchema) -> dict[str, str | None]:
     """Names of the dataset -> those of this file, None where it has no such field.
 
     Raises
@@ -297,22 +313,22 @@ def _by_ids(file: ParquetFile, shape: Shape) -> dict[str, str | None]:
         if top.element.field_id >= 0:
             there[top.element.field_id] = top.name
     if there:
-        own = {name: there.get(number) for name, number, _ in shape.ids}
+        own = {name: there.get(number) for name, number, _ in dataset_schema.ids}
         for name, inside in own.items():
-            if inside is not None and shape.given is not None:
+            if inside is not None and dataset_schema.given is not None:
                 index = tree.field_index(inside)
                 if not tree.is_flat(index):
                     field = file.node(index, Options()).field
-                    _check_inside(file.name, shape.given.field(name), field)
+                    _check_inside(file.name, dataset_schema.given.field(name), field)
         return own
-    if not any(aliases for _, _, aliases in shape.ids):
+    if not any(aliases for _, _, aliases in dataset_schema.ids):
         raise UnsupportedError(
             f"{file.name}: its columns have no field ids, and the table has no mapping of names"
         )
     names = {tree.field(i).name for i in range(tree.num_fields)}
     return {
         name: next((alias for alias in aliases if alias in names), None)
-        for name, _, aliases in shape.ids
+        for name, _, aliases in dataset_schema.ids
     }
 
 
@@ -351,26 +367,26 @@ def _id(field: pa.Field) -> bytes | None:
 class FolderNames:
     """The columns of partitions of a file, that can be asked before it is opened."""
 
-    def __init__(self, shape: Shape, partitions: Partitions) -> None:
-        self._shape = shape
+    def __init__(self, dataset_schema: DatasetSchema, partitions: Partitions) -> None:
+        self._dataset_schema = dataset_schema
         self.values: dict[str, pa.Scalar] = dict(partitions)
 
-    def of(self, path: Path) -> tuple[Fixed, Form] | None:
+    def of(self, path: Path) -> tuple[ConstantColumn, LeafType] | None:
         """The column at a path, where that is one of a partition."""
         if path[0] not in self.values:
             return None
-        kind = self._shape.folders.field(path[0]).type
+        kind = self._dataset_schema.folders.field(path[0]).type
         if len(path) > 1:
             raise PredicateError(f"{path[0]!r} is a column of partitions, and has nothing inside")
-        form = form_of(kind)
-        if form is None:
+        leaf_type = constant_leaf_type(kind)
+        if leaf_type is None:
             raise UnsupportedError(
                 f"column {path[0]!r} of partitions is {kind}, which no filter takes"
             )
         values = pa.array([self.values[path[0]]], kind)
-        return Fixed(path, _as_storage(values, form)), form
+        return ConstantColumn(path, _as_storage(values, leaf_type)), leaf_type
 
-    def __call__(self, path: Path) -> tuple[Leaf, Form]:
+    def __call__(self, path: Path) -> tuple[Leaf, LeafType]:
         """The column at a path; UnsaidError where that is in the files."""
         found = self.of(path)
         if found is None:
@@ -379,7 +395,7 @@ class FolderNames:
 
     element = __call__
 
-    def target(self, path: Path) -> Form | None:
+    def target(self, path: Path) -> LeafType | None:
         """How values of a column are compared."""
         return self(path)[1]
 
@@ -393,8 +409,8 @@ class FolderNames:
         """No columns to read, and those of partitions."""
         if paths is None or any(path[0] not in self.values for path in paths):
             raise UnsaidError(paths)
-        fields = [self._shape.folders.field(path[0]) for path in dict.fromkeys(paths)]
-        fill = Filling(fields, [], self.values, "")
+        fields = [self._dataset_schema.folders.field(path[0]) for path in dict.fromkeys(paths)]
+        fill = SchemaAdapter(fields, [], self.values, "")
 
         def filled(_values: list[pa.ChunkedArray], n: int) -> list[pa.ChunkedArray]:
             made = fill([], n)
@@ -406,15 +422,17 @@ class FolderNames:
 Fill = Callable[[list[pa.ChunkedArray], int], list[pa.ChunkedArray]]
 
 
-def _as_storage(values: pa.Array, form: Form) -> pa.Array:
-    return values if values.type == form.storage else widened(values, form.storage)
+def _as_storage(values: pa.Array, leaf_type: LeafType) -> pa.Array:
+    return values if values.type == leaf_type.storage else widened(values, leaf_type.storage)
 
 
 class Folders:
     """Whether files may have rows that pass, by their folders alone."""
 
-    def __init__(self, shape: Shape, condition: ex.Expression | None, nan: str) -> None:
-        self._shape, self._condition, self._nan = shape, condition, nan
+    def __init__(
+        self, dataset_schema: DatasetSchema, condition: ex.Expression | None, nan: str
+    ) -> None:
+        self._dataset_schema, self._condition, self._nan = dataset_schema, condition, nan
         self._known: dict[Partitions, bool] = {}
 
     def may(self, partitions: Partitions) -> bool:
@@ -423,9 +441,9 @@ class Folders:
             return True
         found = self._known.get(partitions)
         if found is None:
-            bound = bind(self._condition, FolderNames(self._shape, partitions), self._nan)
+            bound = bind(self._condition, FolderNames(self._dataset_schema, partitions), self._nan)
             found = self._known[partitions] = bound != BoundConst(False)
         return found
 
 
-__all__ = ["FolderNames", "Folders", "View"]
+__all__ = ["FolderNames", "Folders", "SchemaMapping"]

@@ -19,8 +19,8 @@ from pageseek.base.limits import DEFAULT
 from pageseek.base.report import Report
 from pageseek.format.footer import needed
 from pageseek.format.parquet_file import ParquetFile
-from pageseek.io.tails import Batch
-from pageseek.io.versions import Doubts
+from pageseek.io.tails import TailBatch
+from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.storage import Begun, Known, RemoteStore, Source, Store, Version
 from pageseek.storage.store import Buffer
 
@@ -94,7 +94,7 @@ class FileCache:
         self._files: OrderedDict[str, ParquetFile] = OrderedDict()
         self._sizes: dict[str, int] = {}  # of these, as last taken
         self._ends: OrderedDict[str, _Kept] = OrderedDict()
-        self._batches: OrderedDict[tuple[str, ...], Batch] = OrderedDict()
+        self._batches: OrderedDict[tuple[str, ...], TailBatch] = OrderedDict()
         self._batch_sizes: dict[tuple[str, ...], int] = {}
         self._lock = threading.Lock()
         self.capacity = capacity
@@ -116,7 +116,7 @@ class FileCache:
         report: Report,
         limit: int = DEFAULT.max_metadata_bytes,
         end: Known | None = None,
-        doubts: Doubts | None = None,
+        unconfirmed: UnconfirmedVersions | None = None,
         begun: Begun | None = None,
     ) -> ParquetFile:
         """The file, with what was already parsed of it if its version is the same.
@@ -128,12 +128,12 @@ class FileCache:
         """
         if source.data is not None:
             return ParquetFile(source, source.open(), report, limit)
-        if doubts is not None and source.far:
-            believed = self._believed(source, report, limit)
-            if believed is not None:
-                assert isinstance(believed.store, RemoteStore)
-                doubts.add(believed.store)
-                return believed
+        if unconfirmed is not None and source.far:
+            assumed = self._assumed(source, report, limit)
+            if assumed is not None:
+                assert isinstance(assumed.store, RemoteStore)
+                unconfirmed.add(assumed.store)
+                return assumed
         key = source.key
         with self._lock:
             held = self._files.get(key)
@@ -175,7 +175,7 @@ class FileCache:
             held = self._files.get(source.key)
         return source.begin(self._known(source, held), partial(_wanted, limit, may_take))
 
-    def believes(self, source: Source, limit: int) -> bool:
+    def assumes(self, source: Source, limit: int) -> bool:
         """Whether `open` with doubts asks nothing for a file."""
         with self._lock:
             held, end = self._files.get(source.key), self._end(source)
@@ -183,7 +183,7 @@ class FileCache:
             return _tied(held.store) and _is(held, source, held.store.version, limit)
         return end is not None and end.version.strong
 
-    def _believed(self, source: Source, report: Report, limit: int) -> ParquetFile | None:
+    def _assumed(self, source: Source, report: Report, limit: int) -> ParquetFile | None:
         """What there is of a file whose reads tell when it is another one."""
         key = source.key
         with self._lock:
@@ -193,7 +193,7 @@ class FileCache:
                     return None
                 self._use(key)
                 return held
-        store = None if end is None else source.believed(end)
+        store = None if end is None else source.assumed(end)
         if store is None:
             return None
         file = ParquetFile(source, store, report, limit)
@@ -211,7 +211,7 @@ class FileCache:
                 self._drop(len(self._files) - self._most())
             self._shrink()
 
-    def batch(self, paths: tuple[str, ...], limit: int, threads: int = 1) -> Batch | None:
+    def batch(self, paths: tuple[str, ...], limit: int, threads: int = 1) -> TailBatch | None:
         """The ends of these local files, if they were read together, with this limit, and all lie there as they were."""
         with self._lock:
             batch = self._batches.get(paths)
@@ -222,14 +222,14 @@ class FileCache:
                 self._batches.move_to_end(paths)
         return batch
 
-    def add_batch(self, batch: Batch) -> None:
+    def add_batch(self, batch: TailBatch) -> None:
         """Keep the ends of files that were read."""
         with self._lock:
             self._forget_batch(batch.paths)
             self._batches[batch.paths] = batch
             self._measure_batch(batch)
 
-    def keep_made(self, batch: Batch, key: Hashable, made: Any) -> None:
+    def keep_made(self, batch: TailBatch, key: Hashable, made: Any) -> None:
         """Keep what was made of a batch with it."""
         with self._lock:
             while len(batch.made) >= KINDS:
@@ -237,7 +237,7 @@ class FileCache:
             batch.made[key] = made
             self._measure_batch(batch)
 
-    def measure_batch(self, batch: Batch) -> None:
+    def measure_batch(self, batch: TailBatch) -> None:
         """What was made of a batch has grown."""
         with self._lock:
             self._measure_batch(batch)
@@ -342,7 +342,7 @@ class FileCache:
         self._ends[key] = kept
         self._bytes += RECORD + len(kept.known.tail)
 
-    def _measure_batch(self, batch: Batch) -> None:
+    def _measure_batch(self, batch: TailBatch) -> None:
         if self._batches.get(batch.paths) is batch:
             size = batch.nbytes
             self._bytes += size - self._batch_sizes.get(batch.paths, 0)

@@ -14,7 +14,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.storage.files import Files
 from pageseek.storage.hive import Partitions
 from pageseek.storage.resolve import Source
-from pageseek.storage.retry import Patience
+from pageseek.storage.retry import RetryPolicy
 
 # options of writers, which say nothing of who may read
 _OF_WRITERS = (
@@ -71,8 +71,8 @@ def iceberg_options(given: Mapping[str, Any], scheme: str) -> dict[str, Any]:
 class Places:
     """The files of one table. `table`: its name in errors; `options` of a scheme; `patience` with distant stores."""
 
-    def __init__(self, table: str, options: Any, patience: Patience) -> None:
-        self._table, self._options, self._patience = table, options, patience
+    def __init__(self, table: str, options: Any, retry_policy: RetryPolicy) -> None:
+        self._table, self._options, self._patience = table, options, retry_policy
         self._known: dict[str, tuple[pafs.FileSystem | Files, str]] = {}  # by scheme and host
 
     def source(self, url: str, partitions: Partitions, encoded: bool = True) -> Source:
@@ -91,7 +91,7 @@ class Places:
             self._known[root] = self._open(scheme, root)
         files, before = self._known[root]
         path = before + (unquote(path) if encoded else path)
-        return Source(path, files, partitions=partitions, patience=self._patience)
+        return Source(path, files, partitions=partitions, retry_policy=self._patience)
 
     def _open(self, scheme: str, root: str) -> tuple[pafs.FileSystem | Files, str]:
         """What opens the files of a bucket, and what their paths begin with there."""
@@ -109,9 +109,9 @@ class Places:
 
 
 def iceberg_places(
-    table: str, io: Any, options: Mapping[str, Any] | None, patience: Patience
+    table: str, io: Any, options: Mapping[str, Any] | None, retry_policy: RetryPolicy
 ) -> Places:
     """The files of an Iceberg table, which pyiceberg opens by `io`. `options`: of their store, if not those that `io` has."""
     own = dict(getattr(io, "properties", None) or {})
     made = partial(iceberg_options, own) if options is None else lambda _: options
-    return Places(table, made, patience)
+    return Places(table, made, retry_policy)

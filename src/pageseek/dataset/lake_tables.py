@@ -18,7 +18,7 @@ from pageseek.base.records import dataclass
 from pageseek.dataset.lake_places import Places, delta_options, iceberg_places
 from pageseek.storage.hive import Partitions
 from pageseek.storage.resolve import PATIENCE, Source
-from pageseek.storage.retry import Patience
+from pageseek.storage.retry import RetryPolicy
 
 # what a reader has to know, and we do, or what says nothing of how files are read
 _DELTA_FEATURES = frozenset(
@@ -39,7 +39,7 @@ class Table:
 
 
 def table_of_lake(
-    source: Any, options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE
+    source: Any, options: Mapping[str, Any] | None = None, retry_policy: RetryPolicy = PATIENCE
 ) -> Table | None:
     """What a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, says; None of other things.
 
@@ -52,18 +52,18 @@ def table_of_lake(
     """
     room = type(source).__module__.partition(".")[0]
     if room == "deltalake" and hasattr(source, "get_add_actions"):
-        return _delta(source, options, patience)
+        return _delta(source, options, retry_policy)
     if room == "pyiceberg":
         scan = source.scan() if hasattr(source, "scan") else source
         if hasattr(scan, "plan_files"):
-            return _iceberg(scan, options, patience)
+            return _iceberg(scan, options, retry_policy)
     return None
 
 
 # -- Delta Lake -----------------------------------------------------------------------------------
 
 
-def _delta(table: Any, options: Mapping[str, Any] | None, patience: Patience) -> Table:
+def _delta(table: Any, options: Mapping[str, Any] | None, retry_policy: RetryPolicy) -> Table:
     root = str(table.table_uri)
     where = f"Delta table {root}"
     protocol, settings = table.protocol(), dict(table.metadata().configuration)
@@ -84,7 +84,7 @@ def _delta(table: Any, options: Mapping[str, Any] | None, patience: Patience) ->
     actions = pa.table(table.get_add_actions(flatten=True))
     if options is None:
         options = delta_options(getattr(table, "_storage_options", None))
-    places = Places(where, lambda _: options, patience)
+    places = Places(where, lambda _: options, retry_policy)
     base = places.source(root.rstrip("/"), ())
     folder = base.path + os.sep if base.filesystem is None else f"{base.path}/".lstrip("/")
     values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
@@ -97,7 +97,7 @@ def _delta(table: Any, options: Mapping[str, Any] | None, patience: Patience) ->
         if urlsplit(path).scheme:
             sources.append(places.source(path, said))
         else:
-            sources.append(Source(folder + path, base.filesystem, None, said, patience))
+            sources.append(Source(folder + path, base.filesystem, None, said, retry_policy))
     return Table(tuple(sources), schema, folders)
 
 
@@ -128,7 +128,7 @@ def _refuse_vectors(table: Any, where: str) -> None:
 # -- Iceberg --------------------------------------------------------------------------------------
 
 
-def _iceberg(scan: Any, options: Mapping[str, Any] | None, patience: Patience) -> Table:
+def _iceberg(scan: Any, options: Mapping[str, Any] | None, retry_policy: RetryPolicy) -> Table:
     where = "Iceberg table"
     metadata = getattr(scan, "table_metadata", None)
     if metadata is not None:
@@ -151,7 +151,7 @@ def _iceberg(scan: Any, options: Mapping[str, Any] | None, patience: Patience) -
         ids.append((field.name, field.field_id, aliases.get(field.field_id, ())))
     names = {number: name for name, number, _ in ids}
     specs = metadata.specs() if metadata is not None else {}
-    places = iceberg_places(where, getattr(scan, "io", None), options, patience)
+    places = iceberg_places(where, getattr(scan, "io", None), options, retry_policy)
     shared: dict[Partitions, Partitions] = {}
     sources, folders = [], {}
     for task in scan.plan_files():

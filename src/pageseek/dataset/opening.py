@@ -10,10 +10,10 @@ from functools import partial
 from itertools import compress
 
 from pageseek.base.report import Report
-from pageseek.base.workers import Crew, Job
+from pageseek.base.workers import Job, WorkerPool
 from pageseek.dataset.file_cache import cache
 from pageseek.format.parquet_file import ParquetFile
-from pageseek.io.versions import Doubts
+from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.storage import Begun, Source
 from pageseek.storage.endpoint import IN_FLIGHT
 
@@ -71,7 +71,7 @@ def opened_in_order(
     report: Report,
     max_metadata_bytes: int,
     limited: bool = False,
-    doubts: Doubts | None = None,
+    unconfirmed: UnconfirmedVersions | None = None,
     max_ahead_bytes: int = ENDS,
 ) -> Iterator[ParquetFile]:
     """The files, each opened or found in the cache; closing the iterator leaves the rest. `limited`: the caller may
@@ -79,12 +79,12 @@ def opened_in_order(
     take no more than that, and than the cache may hold.
     """
     waited = [
-        source.far and (doubts is None or not cache.believes(source, max_metadata_bytes))
+        source.far and (unconfirmed is None or not cache.assumes(source, max_metadata_bytes))
         for source in sources
     ]
     if len(sources) < 2 or not any(waited):
         for source in sources:
-            yield cache.open(source, report, max_metadata_bytes, doubts=doubts)
+            yield cache.open(source, report, max_metadata_bytes, unconfirmed=unconfirmed)
         return
     ahead = LIMITED_AHEAD if limited else FAR_AHEAD
     room = _Room(max(min(ENDS, max_ahead_bytes, cache.max_bytes), LEAST_ENDS))
@@ -95,7 +95,7 @@ def opened_in_order(
             if wait:
                 yield next(opened)
             else:
-                yield cache.open(source, report, max_metadata_bytes, doubts=doubts)
+                yield cache.open(source, report, max_metadata_bytes, unconfirmed=unconfirmed)
 
 
 def _waited_for(
@@ -139,9 +139,9 @@ def _waited_for(
     finally:
         for asked, _ in begun:
             asked.give_up()
-    with Crew(ahead, ahead, room.most) as crew:  # they wait far more than they compute
+    with WorkerPool(ahead, ahead, room.most) as pool:  # they wait far more than they compute
         jobs = (Job(partial(open_one, source), room.usual) for source in sources[i:])
-        for lane, (file, part) in enumerate(crew.in_order(jobs)):
+        for lane, (file, part) in enumerate(pool.in_order(jobs)):
             room.learn(file.end_bytes)
             report.join(part, lane % ahead)
             yield file

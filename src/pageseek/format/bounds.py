@@ -35,7 +35,7 @@ from pageseek.format.types import (
     L_TIME,
     L_TIMESTAMP,
     L_UUID,
-    Form,
+    LeafType,
     logical_of,
     to_arrow,
 )
@@ -72,7 +72,9 @@ def trusted_order(leaf: Leaf, orders: memoryview) -> bool:
     return bool(order == TYPE_ORDER) and has_order(leaf)
 
 
-def believed(leaf: Leaf, arrow_version: int | None, stored: pa.Field | None) -> tuple[bool, bool]:
+def usable_statistics(
+    leaf: Leaf, arrow_version: int | None, stored: pa.Field | None
+) -> tuple[bool, bool]:
     """Whether bounds, and counts of nulls, are those of the data: of chunks and of pages alike.
 
     Arrow C++ writes dictionary arrays by a way of its own. Before version 12 their statistics are those of
@@ -95,14 +97,16 @@ def believed(leaf: Leaf, arrow_version: int | None, stored: pa.Field | None) -> 
     return not old, False
 
 
-def signed_order(leaf: Leaf, form: Form) -> bool:
+def signed_order(leaf: Leaf, leaf_type: LeafType) -> bool:
     """The deprecated min and max were always compared as signed (parquet.thrift, Statistics)."""
-    return form.kind in _SIGNED and leaf.element.type not in (INT96, FIXED)
+    return leaf_type.kind in _SIGNED and leaf.element.type not in (INT96, FIXED)
 
 
-def states_values(leaf: Leaf, form: Form) -> bool:
+def declares_values(leaf: Leaf, leaf_type: LeafType) -> bool:
     """Whether bounds that do not say that they are exact are values all the same: nothing shorter would do."""
-    return form.kind not in (K_BYTES, K_LARGE_BYTES, K_FIXED) and leaf.element.type != BYTE_ARRAY
+    return (
+        leaf_type.kind not in (K_BYTES, K_LARGE_BYTES, K_FIXED) and leaf.element.type != BYTE_ARRAY
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ class Bounds:
 
     def __init__(
         self,
-        form: Form,
+        leaf_type: LeafType,
         data: memoryview,
         places: bytes,
         n: int,
@@ -145,13 +149,13 @@ class Bounds:
         """`places`: offsets and lengths of the n minima, then of the maxima, in `data`, ABSENT where there are
         none. All are arrays of int64, but `null_pages` of one byte each.
         """
-        self._form, self._n = form, n
+        self._leaf_type, self._n = leaf_type, n
         low, low_offsets, high, high_offsets, self._known = convert.convert_bounds(
-            form.core, data, places, n
+            leaf_type.core, data, places, n
         )
         self._lower, self._upper = (low, low_offsets), (high, high_offsets)
         self.zones = rows.Zones(
-            form.kind, form.width, n, low, low_offsets, high, high_offsets, self._known,
+            leaf_type.kind, leaf_type.width, n, low, low_offsets, high, high_offsets, self._known,
             null_pages, null_counts, nan_counts, counts, order,
         )  # fmt: skip
 
@@ -159,7 +163,7 @@ class Bounds:
         known = np.frombuffer(self._known, np.uint8)
         validity = np.packbits(known, bitorder="little")
         missing = int(self._n - known.sum())
-        return to_arrow(self._form, self._n, missing, validity, offsets, values)
+        return to_arrow(self._leaf_type, self._n, missing, validity, offsets, values)
 
     def pair(self, i: int) -> tuple[pa.Scalar, pa.Scalar] | None:
         """The bounds of one page or row group; None where they are missing or contradict each other."""

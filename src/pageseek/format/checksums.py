@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pageseek._core import bloom as core
 from pageseek._core import metadata
-from pageseek.format.embedded import DoubtError, Pointer
+from pageseek.format.embedded import InvalidIndexError, Pointer
 
 FIELD = metadata.SUM_FIELD  # before the checksum: how the field begins, and its UUID
 SUM = 8  # bytes of a checksum
@@ -46,7 +46,7 @@ def piece_of(entry: Pointer, offset: int, length: int, bits: int) -> int:
     """
     piece = entry.sums
     if piece % core.BLOCK or not core.BLOCK <= piece <= LARGEST:
-        raise DoubtError(f"it has checksums of {piece} bytes each, which is not known")
+        raise InvalidIndexError(f"it has checksums of {piece} bytes each, which is not known")
     if offset + length + sums_size(bits, piece) > entry.offset + entry.length:
-        raise DoubtError("its checksums have no room where the file says that they are")
+        raise InvalidIndexError("its checksums have no room where the file says that they are")
     return piece

@@ -83,7 +83,7 @@ def _physical_name(number: int) -> str:
     return PHYSICAL_NAMES[number] if 0 <= number < len(PHYSICAL_NAMES) else f"type {number}"
 
 
-def stated_pages(chunk: Any) -> int | None:
+def declared_pages(chunk: Any) -> int | None:
     """How many data pages the footer says a chunk has (parquet.thrift, PageEncodingStats)."""
     if chunk.encoding_stats != 1:
         return None
@@ -92,11 +92,11 @@ def stated_pages(chunk: Any) -> int | None:
 
 def single_pages(table: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Of records of Chunk, one a row: where the footer says that a chunk has one data page."""
-    stated, coded, others = (
+    declared, coded, others = (
         table[:, Chunk._fields.index(name)]
         for name in ("encoding_stats", "dictionary_data_pages", "other_data_pages")
     )
-    return np.asarray((stated == 1) & (coded + others == 1))
+    return np.asarray((declared == 1) & (coded + others == 1))
 
 
 class Sound(NamedTuple):

@@ -15,20 +15,20 @@ import pyarrow as pa
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.format.codecs import decompressor
-from pageseek.format.nesting import REPEATED, Node, Rung, project, rungs, select
+from pageseek.format.nesting import REPEATED, NestingLevel, Node, nesting_levels_of, project, select
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
-from pageseek.format.types import BOOLEAN, K_BOOL, Form, Options
+from pageseek.format.types import BOOLEAN, K_BOOL, LeafType, Options
 
-MAX_TELLERS = 16  # leaves of a group that are compared; it may have thousands
+MAX_PRESENCE_LEAVES = 16  # leaves of a group that are compared; it may have thousands
 
 
 class Part(NamedTuple):
     """A leaf that a column is made of, and how it is decoded; `ladder` is empty for a flat one."""
 
     leaf: Leaf
-    form: Form
-    ladder: tuple[Rung, ...] = ()
+    leaf_type: LeafType
+    nesting_levels: tuple[NestingLevel, ...] = ()
 
 
 @dataclass(slots=True, unsafe_hash=True)  # as Leaf
@@ -46,7 +46,7 @@ class Column:
 
 
 # whether a group is there, from the levels of a leaf below it: a boolean that is null where the group is
-PRESENCE = Form((BOOLEAN, 0, K_BOOL, 0, 0, 0, 0), pa.bool_(), pa.bool_())
+PRESENCE = LeafType((BOOLEAN, 0, K_BOOL, 0, 0, 0, 0), pa.bool_(), pa.bool_())
 
 
 def output(
@@ -98,8 +98,8 @@ def _column(
 ) -> tuple[Column, pa.Field]:
     tree = file.schema_tree
     if tree.is_flat(index):
-        leaf, form, field = tree.flat_column(index, options)
-        return Column(leaf.path[0], (Part(leaf, form),)), field
+        leaf, leaf_type, field = tree.flat_column(index, options)
+        return Column(leaf.path[0], (Part(leaf, leaf_type),)), field
     node: Node | None = file.node(index, options)
     assert node is not None
     if paths:
@@ -115,9 +115,9 @@ def _column(
 
 
 def _part(root: Node, at: Node) -> Part:
-    assert at.leaf is not None and at.form is not None
-    ladder = rungs(root, at.leaf.index)
-    return Part(at.leaf, at.form, ladder[:-1] if at.optional else ladder)
+    assert at.leaf is not None and at.leaf_type is not None
+    nesting_levels = nesting_levels_of(root, at.leaf.index)
+    return Part(at.leaf, at.leaf_type, nesting_levels[:-1] if at.optional else nesting_levels)
 
 
 def _below(file: ParquetFile, root: Node, path: str | tuple[str, ...]) -> Node:
@@ -166,23 +166,23 @@ class Names:
     file: ParquetFile
     options: Options
 
-    def __call__(self, path: tuple[str, ...]) -> tuple[Leaf, Form]:
+    def __call__(self, path: tuple[str, ...]) -> tuple[Leaf, LeafType]:
         """The leaf that is tested for a path."""
         return tested(self.file, path, self.options)
 
-    def element(self, path: tuple[str, ...]) -> tuple[Leaf, Form]:
+    def element(self, path: tuple[str, ...]) -> tuple[Leaf, LeafType]:
         """The leaf of the elements at a path through lists."""
         return element(self.file, path, self.options)
 
     def whole(
         self, paths: list[tuple[str, ...]] | None
-    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, Form]], pa.Schema]:
+    ) -> tuple[tuple[Column, ...], list[tuple[Leaf, LeafType]], pa.Schema]:
         """The columns that these paths lie in (all, if None), as far as they are needed, and their leaves."""
         names: tuple[str, ...] | None = None
         if paths is not None:
             names = tuple(dict.fromkeys(self._column(path) for path in paths))
         columns, schema = output(self.file, names, self.options)
-        leaves = [(part.leaf, part.form) for column in columns for part in column.parts]
+        leaves = [(part.leaf, part.leaf_type) for column in columns for part in column.parts]
         return columns, leaves, schema
 
     def _column(self, path: tuple[str, ...]) -> str:
@@ -193,7 +193,7 @@ class Names:
         return name if plain and index is not None else path[0]
 
 
-def element(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, Form]:
+def element(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, LeafType]:
     """The only leaf at a path through structs and lists: of a list, that of its elements."""
     tree = file.schema_tree
     index = tree.path_index(path[0]) if len(path) == 1 else None
@@ -205,8 +205,8 @@ def element(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple
         for node in root.leaf_nodes()
         if node.leaf is not None and node.first_leaf in select(root, ".".join(path))
     ]
-    if len(found) == 1 and found[0].leaf is not None and found[0].form is not None:
-        return found[0].leaf, found[0].form
+    if len(found) == 1 and found[0].leaf is not None and found[0].leaf_type is not None:
+        return found[0].leaf, found[0].leaf_type
     name = ".".join(path)
     if not found:
         raise NoColumnError(f"{file.name}: {root.name!r} has nothing at the path {name!r}")
@@ -216,7 +216,7 @@ def element(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple
     )
 
 
-def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, Form]:
+def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, LeafType]:
     """The leaf at a path of a filter, through structs. Of a group, a leaf that tells whether it is null."""
     tree = file.schema_tree
     index = tree.path_index(path[0]) if len(path) == 1 else None
@@ -225,27 +225,27 @@ def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[
         index = tree.field_index(path[0])
     if len(path) == 1 and not dotted and tree.is_flat(index):
         leaf = tree.leaf(tree.first_leaf(index))
-        return leaf, tree.form(leaf, options)
+        return leaf, tree.leaf_type(leaf, options)
     root = file.node(index, options)
     node = _below(file, root, path[0][len(root.name) + 1 :] if dotted else path[1:])
     if node.leaf is not None:
-        assert node.form is not None
-        return node.leaf, node.form
+        assert node.leaf_type is not None
+        return node.leaf, node.leaf_type
     if node.first_leaf == node.stop_leaf:
         raise UnsupportedError(
             f"{file.name}: {'.'.join(path)!r} has no leaves, so nothing tells its nulls"
         )
     first = next(node.leaves())
-    rung = -1  # the last that may be null, down to the group itself
-    for i, (kind, level, _) in enumerate(rungs(root, first.index)):
+    nesting_level = -1  # the last that may be null, down to the group itself
+    for i, (kind, level, _) in enumerate(nesting_levels_of(root, first.index)):
         if level > node.def_level or kind == REPEATED:
             break
-        rung = i
+        nesting_level = i
     siblings = node.stop_leaf - node.first_leaf
-    return replace(first, rung=rung, group=True, siblings=siblings), PRESENCE
+    return replace(first, nesting_level=nesting_level, group=True, siblings=siblings), PRESENCE
 
 
-def teller(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collection[int]) -> Leaf:
+def presence_leaf(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collection[int]) -> Leaf:
     """What to read for a leaf of a filter: itself, or of a group the leaf with the fewest bytes in this row group.
 
     Any leaf below a group tells whether it is null. `payload`: of equal ones, leaves that are read anyway come first.
@@ -256,8 +256,8 @@ def teller(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collection[in
     below = range(leaf.index, leaf.index + leaf.siblings)
     for index in (
         leaf.index,
-        *islice((i for i in below if i in payload), MAX_TELLERS),
-        *below[1:MAX_TELLERS],
+        *islice((i for i in below if i in payload), MAX_PRESENCE_LEAVES),
+        *below[1:MAX_PRESENCE_LEAVES],
     ):
         try:
             chunk = file.chunk(row_group, file.schema_tree.leaf(index))
@@ -268,21 +268,23 @@ def teller(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collection[in
     best = min(costs, default=(0, False, leaf.index))[2]
     if best == leaf.index:
         return leaf
-    return replace(file.schema_tree.leaf(best), rung=leaf.rung, group=True)
+    return replace(file.schema_tree.leaf(best), nesting_level=leaf.nesting_level, group=True)
 
 
 def levels_of(file: ParquetFile, leaf: Leaf, options: Options) -> Part | None:
     """A leaf that stands for itself: is it null? Only its levels are read. None where it repeats, or never is null."""
     if leaf.group or leaf.max_rep or not leaf.max_def:
         return None
-    ladder = rungs(file.node(leaf.top, options), leaf.index)
-    return Part(replace(leaf, group=True, rung=len(ladder) - 1), PRESENCE, ladder)
+    nesting_levels = nesting_levels_of(file.node(leaf.top, options), leaf.index)
+    return Part(
+        replace(leaf, group=True, nesting_level=len(nesting_levels) - 1), PRESENCE, nesting_levels
+    )
 
 
-def part_of(file: ParquetFile, leaf: Leaf, form: Form, options: Options) -> Part:
+def part_of(file: ParquetFile, leaf: Leaf, leaf_type: LeafType, options: Options) -> Part:
     """How a leaf of a filter is decoded."""
     if leaf.flat and not leaf.group:
-        return Part(leaf, form)
+        return Part(leaf, leaf_type)
     root = file.node(leaf.top, options)
     at = next(node for node in root.leaf_nodes() if node.first_leaf == leaf.index)
-    return _part(root, at)._replace(leaf=leaf, form=form)
+    return _part(root, at)._replace(leaf=leaf, leaf_type=leaf_type)

@@ -38,7 +38,7 @@ _CHUNK = [
 FIGURES = 8 * (1 + len(_CHUNK))
 
 
-class DoubtError(Exception):
+class InvalidIndexError(Exception):
     """What was read contradicts the format, or itself: it proves nothing."""
 
 
@@ -130,17 +130,17 @@ def directory(file: FooterFile) -> Directory | None:
 def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = None) -> Directory:
     """The same by what stands under KEY in a file whose footer begins at `end`; of one `kind` of index only, if given."""
     if value is None or len(value) > LONGEST:
-        raise DoubtError(f"{KEY.decode()} has no value, or a very long one")
+        raise InvalidIndexError(f"{KEY.decode()} has no value, or a very long one")
     try:
         found = json.loads(str(value, "utf-8"))
         version, base, listed = found["version"], found["base"], found["indexes"]
         chunks = int(found["chunks"], 16) if "chunks" in found else None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DoubtError(f"{KEY.decode()} is damaged: {error}") from error
+        raise InvalidIndexError(f"{KEY.decode()} is damaged: {error}") from error
     if version != VERSION or type(version) is not int:
-        raise DoubtError(f"{KEY.decode()} is of version {version!r}, which is not known")
+        raise InvalidIndexError(f"{KEY.decode()} is of version {version!r}, which is not known")
     if type(base) is not int or not isinstance(listed, list):
-        raise DoubtError(f"{KEY.decode()} is damaged")
+        raise InvalidIndexError(f"{KEY.decode()} is damaged")
     orders = found.get("orders") is True
     if kind is not None:
         listed = [one for one in listed if isinstance(one, dict) and one.get("kind") == kind]
@@ -148,8 +148,8 @@ def directory_of(value: bytes | memoryview | None, end: int, kind: str | None = 
     for one in listed:  # an entry that makes no sense is of no use, nor does it spoil the others
         try:
             pointers.append(_pointer(one, end))
-        except DoubtError as doubt:
-            left_out.append((*_named(one), str(doubt)))
+        except InvalidIndexError as error:
+            left_out.append((*_named(one), str(error)))
     return Directory(base, tuple(pointers), orders, chunks, tuple(left_out))
 
 
@@ -182,21 +182,21 @@ def _pointer(one: Any, end: int) -> Pointer:
     try:
         kind, version, offset, length = one["kind"], one["version"], one["offset"], one["length"]
         if type(kind) is not str or not type(version) is type(offset) is type(length) is int:
-            raise DoubtError("its entry is damaged")
+            raise InvalidIndexError("its entry is damaged")
         if offset < 4 or not 0 < length <= end - offset:
-            raise DoubtError(
+            raise InvalidIndexError(
                 f"{length} bytes at byte {offset}, which do not lie before the footer: the file was written anew, or cut"
             )
         if "leaf" not in one:
             sums = one.get("sums", 0)
             if type(sums) not in (bool, int):
-                raise DoubtError("its entry is damaged")
+                raise InvalidIndexError("its entry is damaged")
             return Pointer(kind, version, offset, length, sums=sums)
         leaf, types = _names(one["leaf"]), (one["physical"], one["logical"])
         checksum, chunks = int(one["xxh64"], 16), int(one["chunks"], 16)
         return Pointer(kind, version, offset, length, leaf, *types, checksum, chunks)
     except (KeyError, TypeError, ValueError) as error:
-        raise DoubtError("its entry is damaged") from error
+        raise InvalidIndexError("its entry is damaged") from error
 
 
 def _names(path: Any) -> tuple[str, ...]:
@@ -304,14 +304,14 @@ def fingerprint(file: FooterFile, leaf: Leaf) -> int:
 
     Who writes a file anew, or puts several together, lays them elsewhere.
     """
-    table = int64s(file.stated_chunks(leaf)).reshape(-1, len(Chunk._fields))
+    table = int64s(file.declared_chunks(leaf)).reshape(-1, len(Chunk._fields))
     return xxh64(figures(file.group_rows, table))
 
 
 def fingerprint_of_all(file: FooterFile) -> int:
     """The same of the chunks of all columns."""
     tables = (
-        int64s(file.stated_chunks(leaf)).reshape(-1, len(Chunk._fields)) for leaf in file.leaves
+        int64s(file.declared_chunks(leaf)).reshape(-1, len(Chunk._fields)) for leaf in file.leaves
     )
     return xxh64(b"".join([figures(file.group_rows, table) for table in tables]))
 
@@ -322,7 +322,7 @@ def figures(counts: Sequence[int], table: npt.NDArray[np.int64]) -> bytes:
     return np.concatenate([rows, table[:, _CHUNK]], axis=1).astype("<i8").tobytes()
 
 
-def sealed(payload: bytes, chunks: int) -> bytes:
+def framed(payload: bytes, chunks: int) -> bytes:
     """The bytes of an index as they stand in the file."""
     return b"".join((MAGIC, bytes(4), chunks.to_bytes(8, "little"), payload))
 
@@ -330,11 +330,11 @@ def sealed(payload: bytes, chunks: int) -> bytes:
 def opened(pointer: Pointer, data: memoryview, chunks: int) -> memoryview:
     """The payload of an index. DoubtError where the bytes are others than were attached, or are not of these chunks."""
     if data.nbytes != pointer.length or data.nbytes < HEAD:
-        raise DoubtError(f"{data.nbytes} bytes where {pointer.length} are due")
+        raise InvalidIndexError(f"{data.nbytes} bytes where {pointer.length} are due")
     if xxh64(data) != pointer.checksum:
-        raise DoubtError("its bytes are not those that were attached: the checksum differs")
+        raise InvalidIndexError("its bytes are not those that were attached: the checksum differs")
     if data[:8] != MAGIC + bytes(4):
-        raise DoubtError("it does not begin as an index does")
+        raise InvalidIndexError("it does not begin as an index does")
     if pointer.chunks != chunks or int.from_bytes(data[8:HEAD], "little") != chunks:
-        raise DoubtError("it was built from other column chunks: the file was written anew")
+        raise InvalidIndexError("it was built from other column chunks: the file was written anew")
     return data[HEAD:]

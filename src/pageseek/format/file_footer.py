@@ -20,24 +20,24 @@ from pageseek._core import rows
 from pageseek.base.errors import CoreError, CorruptFileError, PageseekError, from_core, placed
 from pageseek.base.limits import DEFAULT
 from pageseek.base.report import Report
-from pageseek.format.bounds import Bounds, ChunkValues, believed, states_values
+from pageseek.format.bounds import Bounds, ChunkValues, declares_values, usable_statistics
 from pageseek.format.chunks import (
     CHUNK,
     Chunk,
     RowGroup,
     chunk_range,
+    declared_pages,
     records,
     refusal,
     single_pages,
     sound_chunks,
-    stated_pages,
 )
 from pageseek.format.footer import read_footer
 from pageseek.format.nesting import Node, build
 from pageseek.format.page_index import int64s
 from pageseek.format.schema import Leaf, Schema, lazy
-from pageseek.format.statistics import stated_bounds, zone_figures
-from pageseek.format.types import ABSENT, FLOAT_KINDS, Form, Options
+from pageseek.format.statistics import declared_bounds, zone_statistics
+from pageseek.format.types import ABSENT, FLOAT_KINDS, LeafType, Options
 from pageseek.format.writers import Writer, writer_of
 from pageseek.storage import RemoteStore, Source, Store
 
@@ -138,7 +138,7 @@ class FooterFile:
         return elements, bytes(self._footer[:names]), stored
 
     @lazy
-    def likeness(self) -> tuple[bytes, bytes, bytes, bytes | None]:
+    def schema_key(self) -> tuple[bytes, bytes, bytes, bytes | None]:
         """What files have in common whose columns, as Parquet has them, and writer are the same, for `core.footers`."""
         elements, names, _ = self.columns_key
         writer = None
@@ -304,14 +304,14 @@ class FooterFile:
             self._nodes[key] = found
         return found
 
-    def form(self, leaf: Leaf, options: Options) -> Form:
+    def leaf_type(self, leaf: Leaf, options: Options) -> LeafType:
         """How a leaf is decoded."""
         if leaf.flat:
-            return self.schema_tree.form(leaf, options)
+            return self.schema_tree.leaf_type(leaf, options)
         root = self.node(leaf.top, options)
         node = next(n for n in root.leaf_nodes() if n.first_leaf == leaf.index)
-        assert node.form is not None
-        return node.form
+        assert node.leaf_type is not None
+        return node.leaf_type
 
     @lazy
     def schema_metadata(self) -> dict[bytes, bytes]:
@@ -342,7 +342,7 @@ class FooterFile:
             found = self._chunk_tables[leaf.index] = self._read_chunks(at, leaf)
         return found
 
-    def stated_chunks(self, leaf: Leaf) -> bytes:
+    def declared_chunks(self, leaf: Leaf) -> bytes:
         """The same as the footer states them, even where that is known to be wrong."""
         try:
             return core.chunks(self._footer, bytes(self._chunk_at[leaf.index :: self.num_leaves]))
@@ -450,7 +450,7 @@ class FooterFile:
             chunk = self.chunk(row_group, leaf)
         except PageseekError:  # who reads it will hear of it
             return False
-        return stated_pages(chunk) == 1
+        return declared_pages(chunk) == 1
 
     def have_one_page(self, row_groups: Sequence[int], leaf: Leaf) -> bool:
         """The same of all chunks of a leaf in these row groups."""
@@ -471,16 +471,16 @@ class FooterFile:
     def _bounds_of_groups(self, leaf: Leaf, options: Options) -> Bounds | None:
         key = leaf.index, options
         if key not in self._group_bounds:
-            self._group_bounds[key] = self._make_bounds(leaf, self.form(leaf, options))
+            self._group_bounds[key] = self._make_bounds(leaf, self.leaf_type(leaf, options))
         return self._group_bounds[key]
 
-    def _make_bounds(self, leaf: Leaf, form: Form) -> Bounds | None:
-        bounds, counts = self.believed(leaf)
-        if not bounds or form.is_null:
+    def _make_bounds(self, leaf: Leaf, leaf_type: LeafType) -> Bounds | None:
+        bounds, counts = self.usable_statistics(leaf)
+        if not bounds or leaf_type.is_null:
             return None
         table, writer = self.chunk_table(leaf), self.writer
-        found = zone_figures(table, self._footer, leaf, form, self._orders, writer, counts)
-        return None if found is None else self._bounds(leaf, form, *found)
+        found = zone_statistics(table, self._footer, leaf, leaf_type, self._orders, writer, counts)
+        return None if found is None else self._bounds(leaf, leaf_type, *found)
 
     def chunk_values(
         self, row_group: int, leaf: Leaf | str, options: Options | None = None
@@ -489,10 +489,10 @@ class FooterFile:
         leaf, options = self._resolve(leaf), options or Options()
         chunk = self._chunk(row_group, leaf)
         found = self._bounds_of_groups(leaf, options)
-        form, total = self.form(leaf, options), chunk.num_values
+        leaf_type, total = self.leaf_type(leaf, options), chunk.num_values
         nulls = self.null_count(row_group, leaf)
         nans: int | None = 0
-        if form.kind in FLOAT_KINDS:
+        if leaf_type.kind in FLOAT_KINDS:
             nans = chunk.statistics_nan_count
             nans = nans if found is not None and 0 <= nans <= total else None
         pair = None if found is None else found.pair(row_group)
@@ -504,7 +504,7 @@ class FooterFile:
         if pair is None:
             return ChunkValues(null_count=nulls, nan_count=nans)
         lower, upper = pair
-        unsaid = ABSENT if states_values(leaf, form) else None
+        unsaid = ABSENT if declares_values(leaf, leaf_type) else None
         return ChunkValues(
             lower,
             upper,
@@ -520,7 +520,7 @@ class FooterFile:
             return 0
         chunk = self._chunk(row_group, leaf)
         count: int = chunk.statistics_null_count
-        told = chunk.statistics_present == 1 and self.believed(leaf)[1]
+        told = chunk.statistics_present == 1 and self.usable_statistics(leaf)[1]
         return count if told and 0 <= count <= chunk.num_values else None
 
     @lazy
@@ -528,39 +528,45 @@ class FooterFile:
         """Who wrote the file."""
         return writer_of(self.created_by)
 
-    def believed(self, leaf: Leaf) -> tuple[bool, bool]:
+    def usable_statistics(self, leaf: Leaf) -> tuple[bool, bool]:
         """Whether bounds, and counts of nulls, are those of the data (bounds.py)."""
         stored = self.schema_tree.stored_field(leaf.top) if self._arrow_version else None
-        return believed(leaf, self._arrow_version, stored)
+        return usable_statistics(leaf, self._arrow_version, stored)
 
     @property
     def _arrow_version(self) -> int | None:
         """The major version of Arrow C++, where that wrote the file."""
         return self.writer.arrow
 
-    def _chunk_bounds(self, leaf: Leaf, form: Form) -> tuple[bytes, bytes, bytes] | None:
+    def _chunk_bounds(self, leaf: Leaf, leaf_type: LeafType) -> tuple[bytes, bytes, bytes] | None:
         """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""
         table = self.chunk_table(leaf)
-        return stated_bounds(table, self._footer, leaf, form, self._orders, self.writer)
+        return declared_bounds(table, self._footer, leaf, leaf_type, self._orders, self.writer)
 
     def _bounds(
-        self, leaf: Leaf, form: Form, places: bytes, nulls: bytes | None, nans: bytes | None
+        self,
+        leaf: Leaf,
+        leaf_type: LeafType,
+        places: bytes,
+        nulls: bytes | None,
+        nans: bytes | None,
     ) -> Bounds:
         n = self.num_row_groups
         counts = struct.pack(f"{n}q", *self.group_rows)
         with placed(f"{self.name}: column {leaf.name!r}: statistics"):
-            return Bounds(form, self._footer, places, n, None, nulls, nans, counts, 0)
+            return Bounds(leaf_type, self._footer, places, n, None, nulls, nans, counts, 0)
 
     def statistics(self, leaf: Leaf | str) -> tuple[pa.Array, pa.Array]:
         """The least and greatest value of a column in each row group, as the Parquet schema types them;
         null where nothing can be trusted.
         """
         leaf = self._resolve(leaf)
-        form = self.schema_tree.parquet_form(leaf)
+        leaf_type = self.schema_tree.parquet_leaf_type(leaf)
         places = (
-            self._chunk_bounds(leaf, form) or (struct.pack("<q", ABSENT) * 4 * self.num_row_groups,)
+            self._chunk_bounds(leaf, leaf_type)
+            or (struct.pack("<q", ABSENT) * 4 * self.num_row_groups,)
         )[0]
-        found = self._bounds(leaf, form, places, None, None)
+        found = self._bounds(leaf, leaf_type, places, None, None)
         return found.lower, found.upper
 
     def _resolve(self, leaf: Leaf | str) -> Leaf:

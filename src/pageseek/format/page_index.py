@@ -16,7 +16,7 @@ from pageseek._core import metadata as core
 from pageseek._core import rows, search
 from pageseek.format.bounds import Bounds, trusted_order
 from pageseek.format.schema import Leaf
-from pageseek.format.types import Form
+from pageseek.format.types import LeafType
 
 Page = tuple[int, int, int, int, int]  # number, offset, compressed size, first row, rows
 
@@ -62,14 +62,16 @@ class OffsetIndex:
             start, stop = ranges.bounds
             return search.locate(start, stop, self.starts, self._offset, self._size)
         first_row = self.first_row
-        touched = np.flatnonzero(np.frombuffer(rows.pages_touched(ranges, self.starts), np.uint8))
-        first = first_row[touched]
+        required_leaves = np.flatnonzero(
+            np.frombuffer(rows.pages_touched(ranges, self.starts), np.uint8)
+        )
+        first = first_row[required_leaves]
         columns = (
-            touched,
-            self.offset[touched],
-            self.compressed_size[touched],
+            required_leaves,
+            self.offset[required_leaves],
+            self.compressed_size[required_leaves],
             first,
-            first_row[touched + 1] - first,
+            first_row[required_leaves + 1] - first,
         )
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -149,7 +151,7 @@ def parse_offset_indexes(
 def parse_column_index(
     data: memoryview,
     leaf: Leaf,
-    form: Form,
+    leaf_type: LeafType,
     orders: memoryview,
     offsets: OffsetIndex,
     max_bytes: int,
@@ -170,5 +172,7 @@ def parse_column_index(
     n = offsets.num_pages
     empty = null_pages if trust_counts else None
     counted = trust_counts and leaf.max_rep == 0  # in lists they count values, verdicts are on rows
-    bounds = Bounds(form, data, places, n, empty, nulls if counted else None, nans, counts, order)
+    bounds = Bounds(
+        leaf_type, data, places, n, empty, nulls if counted else None, nans, counts, order
+    )
     return ColumnIndex(n, null_pages, nulls, nans, bounds)

@@ -22,7 +22,7 @@ from pageseek.format.embedded import (
     KEY,
     PAGE_INDEX,
     Directory,
-    DoubtError,
+    InvalidIndexError,
     Pointer,
     directory,
     fingerprint_of_all,
@@ -35,7 +35,7 @@ from pageseek.format.page_index import (
     parse_offset_indexes,
 )
 from pageseek.format.schema import Leaf, lazy
-from pageseek.format.statistics import stated_bounds
+from pageseek.format.statistics import declared_bounds
 from pageseek.format.types import ABSENT, L_UNKNOWN, Options, logical_of
 from pageseek.format.value_list import KIND as LIST
 from pageseek.io.fetch import Fetcher
@@ -73,29 +73,29 @@ class ParquetFile(FooterFile):
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         self._dropped: dict[int, frozenset[int]] = {}  # by row group
         self.indexes: dict[Any, Any] = {}  # embedded ones, as their pruners know them
-        self._doubts: dict[tuple[int, int], tuple[str, ...]] = {}  # by row group and leaf
+        self._unconfirmed: dict[tuple[int, int], tuple[str, ...]] = {}  # by row group and leaf
 
-    def doubt(self, row_group: int, leaf: Leaf | None, text: str, report: Report) -> None:
+    def ignore_index(self, row_group: int, leaf: Leaf | None, text: str, report: Report) -> None:
         """Note why an index is not used, now and whenever another scan would use it (`remind`).
 
         `row_group` is WHOLE of an index of the whole file, `leaf` None of one that names no column.
         """
         report.note(text)
         key = row_group, WHOLE if leaf is None else leaf.index
-        known = self._doubts.get(key, ())
+        known = self._unconfirmed.get(key, ())
         if text not in known:
             self._parsed += len(text)
-            self._doubts[key] = (*known, text)
+            self._unconfirmed[key] = (*known, text)
 
-    def remind(self, row_group: int, leaf: Leaf | None, report: Report) -> None:
+    def note_ignored_indexes(self, row_group: int, leaf: Leaf | None, report: Report) -> None:
         """Note in a report what earlier scans have found wrong."""
-        for text in self._doubts.get((row_group, WHOLE if leaf is None else leaf.index), ()):
+        for text in self._unconfirmed.get((row_group, WHOLE if leaf is None else leaf.index), ()):
             report.note(text)
 
     @property
-    def is_doubtful(self) -> bool:
+    def has_ignored_indexes(self) -> bool:
         """Whether anything was."""
-        return bool(self._doubts)
+        return bool(self._unconfirmed)
 
     def keep_index(self, key: Any, found: Any, nbytes: int) -> None:
         """Keep what a pruner made of an embedded index, of so many bytes; None where it cannot be trusted."""
@@ -107,7 +107,7 @@ class ParquetFile(FooterFile):
         start: int = super()._index_start()
         try:
             found = directory(self)
-        except DoubtError:  # who asks for an index will say so
+        except InvalidIndexError:  # who asks for an index will say so
             return start
         lists = () if found is None else [one.offset for one in found.pointers if one.kind == LIST]
         return int(min((start, *lists)))
@@ -121,7 +121,7 @@ class ParquetFile(FooterFile):
             return None
         try:
             found = directory(self)
-        except DoubtError:  # who asks for the other indexes will say so
+        except InvalidIndexError:  # who asks for the other indexes will say so
             return None
         summed = [one for one in found.pointers if one.sums] if found is not None else []
         if found is None or not summed:
@@ -292,22 +292,22 @@ class ParquetFile(FooterFile):
     def _of_headers(
         self, leaf: Leaf, options: Options, offsets: OffsetIndex, data: memoryview, records: bytes
     ) -> ColumnIndex | None:
-        form = self.form(leaf, options)
-        bounds, counts = self.believed(leaf)
-        if not bounds or form.is_null or logical_of(leaf.element)[0] == L_UNKNOWN:
+        leaf_type = self.leaf_type(leaf, options)
+        bounds, counts = self.usable_statistics(leaf)
+        if not bounds or leaf_type.is_null or logical_of(leaf.element)[0] == L_UNKNOWN:
             return None
-        found = stated_bounds(records, data, leaf, form, self._orders, self.writer)
+        found = declared_bounds(records, data, leaf, leaf_type, self._orders, self.writer)
         if found is None:
             return None
         places, nulls, nans = found
         n, nulls_known = offsets.num_pages, nulls if counts else None
         rows_in = np.diff(offsets.first_row).tobytes()
-        made = Bounds(form, data, places, n, None, nulls_known, nans, rows_in, 0)
+        made = Bounds(leaf_type, data, places, n, None, nulls_known, nans, rows_in, 0)
         return ColumnIndex(n, bytes(n), nulls_known, nans, made)
 
     def _ignored(self, which: str, row_group: int, leaf: Leaf, why: str, report: Report) -> None:
         where = f"{self.name}: {leaf.name!r}, row group {row_group}"
-        self.doubt(row_group, leaf, f"{where}: {which} index ignored: {why}", report)
+        self.ignore_index(row_group, leaf, f"{where}: {which} index ignored: {why}", report)
 
     def load_column_index(
         self, row_group: int, leaf: Leaf, options: Options, data: memoryview | None, report: Report
@@ -318,7 +318,7 @@ class ParquetFile(FooterFile):
         """
         found = None
         offsets = self._offset_indexes.get((row_group, leaf.index))
-        bounds, counts = self.believed(leaf)
+        bounds, counts = self.usable_statistics(leaf)
         known = bounds and logical_of(leaf.element)[0] != L_UNKNOWN
         if data is not None and offsets is not None and known:
             self._parsed += 3 * data.nbytes  # it is kept, and what is made of it
@@ -330,7 +330,7 @@ class ParquetFile(FooterFile):
                     found = parse_column_index(
                         data,
                         leaf,
-                        self.form(leaf, options),
+                        self.leaf_type(leaf, options),
                         self._orders,
                         offsets,
                         self.max_metadata_bytes,

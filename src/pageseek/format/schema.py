@@ -30,10 +30,10 @@ from pageseek.format.types import (
     FIXED,
     L_DECIMAL,
     MAX_FIXED,
-    Form,
+    LeafType,
     Options,
     SchemaElement,
-    leaf_form,
+    leaf_type_of,
     logical_of,
     stored_metadata,
     stored_type,
@@ -79,7 +79,7 @@ class Leaf:
     max_rep: int
     top: int  # position of the top-level field that holds it
     group: bool = False  # it stands for a group above it: is that null?
-    rung: int = -1  # of its ladder, that tells this; -1: the group never is
+    nesting_level: int = -1  # of its ladder, that tells this; -1: the group never is
     siblings: int = 1  # leaves of that group, the first of which this is
     name: str = field(init=False, compare=False, repr=False)
     key: tuple[int, int] = field(init=False, compare=False, repr=False)  # its values, or a rung
@@ -88,7 +88,7 @@ class Leaf:
     def __post_init__(self) -> None:
         # asked for many times in a lookup, where a property would take longer than the work
         self.name = ".".join(self.path)
-        self.key = self.index, self.rung
+        self.key = self.index, self.nesting_level
         self.flat = len(self.path) == 1 and self.max_rep == 0
 
 
@@ -150,7 +150,7 @@ class Schema:
         self._footer = footer
         self._key_value = key_value
         self._source = source
-        self._forms: dict[tuple[int, Options], Form] = {}
+        self._leaf_types: dict[tuple[int, Options], LeafType] = {}
         self._flat: dict[int, Leaf] = {}  # of a schema without groups, those asked for
         self._found: dict[str, list[int]] = {}  # and the positions of names
         self._n = len(elements) // _ELEMENT.size - 1  # without the root
@@ -389,48 +389,56 @@ class Schema:
         if length > MAX_FIXED:
             raise LimitError(f"{where}: type_length {length} is above the limit of {MAX_FIXED}")
 
-    def parquet_form(self, leaf: Leaf) -> Form:
+    def parquet_leaf_type(self, leaf: Leaf) -> LeafType:
         """How the leaf's values are typed by the Parquet schema alone."""
         self._check_physical(leaf)
-        return leaf_form(leaf.element, Options())
+        return leaf_type_of(leaf.element, Options())
 
-    def form(self, leaf: Leaf, options: Options) -> Form:
+    def leaf_type(self, leaf: Leaf, options: Options) -> LeafType:
         """How a flat leaf is decoded."""
-        form = self._forms.get((leaf.index, options))
-        return self._make_form(leaf, options, self.stored_field(leaf.top)) if form is None else form
+        leaf_type = self._leaf_types.get((leaf.index, options))
+        return (
+            self._make_leaf_type(leaf, options, self.stored_field(leaf.top))
+            if leaf_type is None
+            else leaf_type
+        )
 
-    def _make_form(self, leaf: Leaf, options: Options, stored: pa.Field | None) -> Form:
+    def _make_leaf_type(self, leaf: Leaf, options: Options, stored: pa.Field | None) -> LeafType:
         self._check_physical(leaf)
         original = None
         if stored is not None:
             original = stored_type(stored) if stored.metadata else self._stored[leaf.top][2]
         dictionary = leaf.path[0] in options.dictionary_columns
-        made = leaf_form(leaf.element, options, original, dictionary)
-        self._forms[leaf.index, options] = made
+        made = leaf_type_of(leaf.element, options, original, dictionary)
+        self._leaf_types[leaf.index, options] = made
         return made
 
     def first_leaf(self, index: int) -> int:
         """The first leaf of a top-level field."""
         return index if self._all_flat else self.fields[index].first_leaf
 
-    def flat_column(self, index: int, options: Options) -> tuple[Leaf, Form, pa.Field]:
+    def flat_column(self, index: int, options: Options) -> tuple[Leaf, LeafType, pa.Field]:
         """A flat top-level field: its leaf, how that is decoded, and the field as Arrow has it, with its field id
         in the metadata, as pyarrow keeps it.
         """
         leaf = self.leaf(self.first_leaf(index))
         stored, element, name = self.stored_field(index), leaf.element, leaf.path[0]
-        form = self._make_form(leaf, options, stored)
-        nullable = element.repetition != 0 or form.is_null
+        leaf_type = self._make_leaf_type(leaf, options, stored)
+        nullable = element.repetition != 0 or leaf_type.is_null
         about = None if stored is None else stored.metadata
         if (
             stored is not None
             and not about
             and element.field_id == ABSENT
             and stored.nullable == nullable
-            and self._stored[index][2] == form.type
+            and self._stored[index][2] == leaf_type.type
         ):
-            return leaf, form, stored  # the same, and at hand
+            return leaf, leaf_type, stored  # the same, and at hand
         metadata = stored_metadata(stored) if about else {}
         if element.field_id != ABSENT:
             metadata[b"PARQUET:field_id"] = str(element.field_id).encode()
-        return leaf, form, pa.field(name, form.type, nullable=nullable, metadata=metadata or None)
+        return (
+            leaf,
+            leaf_type,
+            pa.field(name, leaf_type.type, nullable=nullable, metadata=metadata or None),
+        )

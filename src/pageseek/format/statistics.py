@@ -11,18 +11,23 @@ from pageseek._core import metadata as core
 from pageseek.format.bounds import has_order, signed_order, trusted_order
 from pageseek.format.page_index import int64s
 from pageseek.format.schema import Leaf
-from pageseek.format.types import ABSENT, BYTE_ARRAY, FIXED, Form
+from pageseek.format.types import ABSENT, BYTE_ARRAY, FIXED, LeafType
 from pageseek.format.writers import Writer
 
 
-def stated_bounds(
-    records: bytes, data: memoryview, leaf: Leaf, form: Form, orders: memoryview, writer: Writer
+def declared_bounds(
+    records: bytes,
+    data: memoryview,
+    leaf: Leaf,
+    leaf_type: LeafType,
+    orders: memoryview,
+    writer: Writer,
 ) -> tuple[bytes, bytes, bytes] | None:
     """The places in `data` of the trusted bounds, counts of nulls and of NaN; None without statistics.
 
     `records`: of CHUNK_FIELDS, of which only the statistics count. The answer is that of core.chunk_bounds.
     """
-    signed = signed_order(leaf, form)
+    signed = signed_order(leaf, leaf_type)
     strings = leaf.element.type in (BYTE_ARRAY, FIXED)
     ordered = trusted_order(leaf, orders) and not (strings and writer.garbles_bytes)
     found = core.chunk_bounds(records, ordered, signed)
@@ -38,17 +43,17 @@ def stated_bounds(
     return places, nulls, nans
 
 
-def zone_figures(
+def zone_statistics(
     records: bytes,
     data: memoryview,
     leaf: Leaf,
-    form: Form,
+    leaf_type: LeafType,
     orders: memoryview,
     writer: Writer,
     counts: bool,
 ) -> tuple[bytes, bytes | None, bytes] | None:
     """`stated_bounds` of row groups, with counts of nulls where these are of rows and are to be believed."""
-    found = stated_bounds(records, data, leaf, form, orders, writer)
+    found = declared_bounds(records, data, leaf, leaf_type, orders, writer)
     if found is None:
         return None
     places, nulls, nans = found

@@ -96,7 +96,7 @@ class Options(_Options):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class LeafType:
     """How a leaf is decoded: the kernel's form, the Arrow type of its buffers, and the type handed out."""
 
     # physical, type_length, kind, width, INT96 unit, check UTF-8, range (ps_leaf_spec of pageseek.h)
@@ -410,46 +410,46 @@ def takes_dictionary(element: SchemaElement) -> bool:
     return _natural(element, Options())[2] in _DICTIONARY_VALUES
 
 
-def leaf_form(
+def leaf_type_of(
     element: SchemaElement,
     options: Options,
     stored: pa.DataType | None = None,
     dictionary: bool = False,
-) -> Form:
+) -> LeafType:
     """How to decode a leaf of this element, and as what.
 
     `stored` is its type in the file's Arrow schema, if it has one. `dictionary`: it is to come out as one.
     """
     # what tells the type, and is the same for every column of it: neither its name, nulls nor children
     typed = element[:2] + _NO_PLACE + element[6:9] + element[10:]
-    natural, form = _natural_form(typed, options)
+    natural, leaf_type = _natural_leaf_type(typed, options)
     if dictionary and natural in _DICTIONARY_VALUES:
         stored = pa.dictionary(pa.int32(), natural)
     if stored is None or stored == natural:
-        return form
+        return leaf_type
     kind, storage, _, text = _natural(element, options)
-    return _form(element, options, *_with_stored(kind, storage, natural, stored), text)
+    return _leaf_type(element, options, *_with_stored(kind, storage, natural, stored), text)
 
 
 _NO_PLACE = (0, 0, 0, 0)  # repetition, name and number of children
 
 
 @functools.lru_cache(maxsize=256)
-def _natural_form(typed: tuple[int, ...], options: Options) -> tuple[pa.DataType, Form]:
+def _natural_leaf_type(typed: tuple[int, ...], options: Options) -> tuple[pa.DataType, LeafType]:
     """The type without regard to a stored Arrow schema, and how to decode it: made once for each type."""
     element = SchemaElement._make((*typed[:9], ABSENT, *typed[9:]))
     kind, storage, made, text = _natural(element, options)
-    return made, _form(element, options, kind, storage, made, text)
+    return made, _leaf_type(element, options, kind, storage, made, text)
 
 
-def _form(
+def _leaf_type(
     element: SchemaElement,
     options: Options,
     kind: int,
     storage: pa.DataType,
     made: pa.DataType,
     text: bool,
-) -> Form:
+) -> LeafType:
     if options.string_type == "large" and made in _LARGE:  # views and dictionaries stay as they are
         kind, storage, made = K_LARGE_BYTES, _LARGE[storage], _LARGE[made]
     elif options.string_type == "view" and made in _VIEW:
@@ -459,7 +459,7 @@ def _form(
     length = element.type_length if element.type == FIXED else 0
     unit = _INT96_UNITS[options.int96_unit] if element.type == INT96 else 0
     range_ = _range(element, kind, storage) if options.out_of_range == "error" else 0
-    return Form(
+    return LeafType(
         (element.type, length, kind, length if kind == K_FIXED else 0, unit, int(text), range_),
         storage,
         made,
@@ -467,13 +467,13 @@ def _form(
 
 
 def to_arrow(
-    form: Form, n: int, null_count: int, validity: Any, offsets: Any, values: Any
+    leaf_type: LeafType, n: int, null_count: int, validity: Any, offsets: Any, values: Any
 ) -> pa.Array:
     """An Arrow array of the form's storage type over buffers of the core."""
-    if form.is_null:
+    if leaf_type.is_null:
         return pa.nulls(n)
     buffers = [pa.py_buffer(validity) if validity is not None else None]
     if offsets is not None:
         buffers.append(pa.py_buffer(offsets))
     buffers.append(pa.py_buffer(values))
-    return pa.Array.from_buffers(form.storage, n, buffers, null_count)
+    return pa.Array.from_buffers(leaf_type.storage, n, buffers, null_count)

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from pageseek._core import convert
 from pageseek.base.records import dataclass
-from pageseek.format.embedded import DoubtError
-from pageseek.format.types import Form, to_arrow
+from pageseek.format.embedded import InvalidIndexError
+from pageseek.format.types import LeafType, to_arrow
 
 KIND, VERSION = "distinct", 1
 FIXED_LAYOUT, STRINGS = 0, 1  # how values lie
@@ -55,16 +55,16 @@ class Distinct:
     def of(cls, data: memoryview, row_groups: int) -> Distinct:
         """What a body says of a file with so many row groups. DoubtError where it contradicts itself."""
         if data.nbytes < _HEAD.size:
-            raise DoubtError("it is too short")
+            raise InvalidIndexError("it is too short")
         groups, n, layout, per_group, zero, width = _HEAD.unpack_from(data)
         if groups != row_groups or per_group > 1 or zero or layout not in (FIXED_LAYOUT, STRINGS):
-            raise DoubtError("its head makes no sense")
+            raise InvalidIndexError("its head makes no sense")
         at = _HEAD.size + groups
         row = (n + 7) // 8
         size = groups * row if per_group else 0
         ends_size = 4 * (n + 1) if layout == STRINGS else 0
         if at + size + ends_size > data.nbytes:
-            raise DoubtError("it is too short")
+            raise InvalidIndexError("it is too short")
         flags = np.frombuffer(data[_HEAD.size : at], np.uint8)
         has = None
         if per_group:
@@ -81,12 +81,12 @@ class Distinct:
             fits = not width and ends[0] == 0 and ends[-1] == values.nbytes
             fits = bool(fits and (np.diff(ends.astype(np.int64)) >= 0).all())
         if not fits or (flags > COMPLETE | NULLS | NANS).any():
-            raise DoubtError("its values do not fill it")
+            raise InvalidIndexError("its values do not fill it")
         if has is not None and n % 8 and (has[:, -1] >> n % 8).any():
-            raise DoubtError("it speaks of values that it has not")
+            raise InvalidIndexError("it speaks of values that it has not")
         return cls(n, width, values, ends, flags, has)
 
-    def array(self, form: Form) -> pa.Array:
+    def array(self, leaf_type: LeafType) -> pa.Array:
         """The values as a leaf of this form is decoded, to `storage`. DoubtError where one of them is no such value."""
         if self.ends is None:
             offsets = np.arange(self.n, dtype=np.int64) * self.width
@@ -96,8 +96,8 @@ class Distinct:
             lengths = self.ends[1:].astype(np.int64) - offsets
         places = np.concatenate([offsets, lengths, offsets, lengths]).tobytes()
         values, ends, _, _, known = convert.convert_bounds(
-            form.core, memoryview(self.values), places, self.n
+            leaf_type.core, memoryview(self.values), places, self.n
         )
         if not np.frombuffer(known, np.uint8).all():
-            raise DoubtError("not all of its values are such as the column has")
-        return to_arrow(form, self.n, 0, None, ends, values)
+            raise InvalidIndexError("not all of its values are such as the column has")
+        return to_arrow(leaf_type, self.n, 0, None, ends, values)

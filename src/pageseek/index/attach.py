@@ -26,15 +26,15 @@ from pageseek.format.embedded import (
     LONGEST,
     PAGE_INDEX,
     Directory,
-    DoubtError,
+    InvalidIndexError,
     Pointer,
     directory,
     fingerprint,
     fingerprint_of_all,
+    framed,
     merged,
     of_leaf,
     opened,
-    sealed,
     types_of,
 )
 from pageseek.format.parquet_file import ParquetFile
@@ -44,7 +44,7 @@ from pageseek.format.value_list import KIND as DISTINCT
 from pageseek.format.value_list import VERSION as DISTINCT_VERSION
 from pageseek.index import bloom_builder as bloom
 from pageseek.index import distinct_builder as distinct
-from pageseek.index.build import Built, Wish, build
+from pageseek.index.build import BuiltIndexes, IndexSpec, build
 from pageseek.index.chunk_walk import each_chunk
 from pageseek.index.distinct_builder import FileValues, GroupValues
 from pageseek.index.local_target import Target
@@ -171,17 +171,17 @@ def attach(
         if distinct_index is not None and not replace and _has_published(file):
             report.note(f"{file.name}: it has a list in the published form; say replace=True")
             distinct_index = None
-        wishes = _wishes(file, page_index, bloom, distinct, distinct_index, replace, before, report)
-        paged = any(wish.page_index for wish in wishes)  # only bounds of pages need an order
+        specs = _specs(file, page_index, bloom, distinct, distinct_index, replace, before, report)
+        paged = any(spec.page_index for spec in specs)  # only bounds of pages need an order
         order_given = paged and not file.has_orders and not _has_bounds(file)
-        if end.in_place and not wishes:  # it has everything
+        if end.in_place and not specs:  # it has everything
             return Attached(one.name, file.store.size, file.store.size, skipped=report.notes)
         with closing(end.target(file.store)) as target:
             made = _Writing(file, target, before, order_given, replace)
             near = target.copy(file.store, file.footer_start)
-            for chunk in _built(file, near, wishes, report, order_given, threads, progress):
+            for chunk in _built(file, near, specs, report, order_given, threads, progress):
                 made.take(chunk)
-            made.finish(wishes)
+            made.finish(specs)
             if made.result.added or not end.in_place:
                 target.commit(file.store.check)
                 end.done(target.size)
@@ -194,28 +194,28 @@ def attach(
 def _built(
     file: ParquetFile,
     store: Store,
-    wishes: Sequence[Wish],
+    specs: Sequence[IndexSpec],
     report: Report,
     order_given: bool,
     threads: int | None,
     progress: bool | Watch,
-) -> Iterable[Built]:
+) -> Iterable[BuiltIndexes]:
     """What is wanted of all chunks, in the order of the file."""
-    of = {wish.leaf.index: wish for wish in wishes}
+    of = {spec.leaf.index: spec for spec in specs}
     chunks = [
-        (group, wish.leaf)
+        (group, spec.leaf)
         for group in range(file.num_row_groups)
-        for wish in wishes
-        if wish.asks(group) and file.group_rows[group]
+        for spec in specs
+        if spec.asks(group) and file.group_rows[group]
     ]
 
-    def work(chunk: Chunk) -> Built:
+    def work(chunk: Chunk) -> BuiltIndexes:
         return build(file, chunk, of[chunk.leaf.index], order_given)
 
     def held(group: int, leaf: Leaf) -> int:
-        wish = of[leaf.index]
+        spec = of[leaf.index]
         return (
-            bloom.bytes_for(leaf, file.chunk(group, leaf), wish.rate) if group in wish.bloom else 0
+            bloom.bytes_for(leaf, file.chunk(group, leaf), spec.rate) if group in spec.bloom else 0
         )
 
     return each_chunk(file, chunks, work, report, threads, progress, store, held)
@@ -249,9 +249,11 @@ def directory_of(file: ParquetFile, report: Report) -> Directory | None:
     try:
         found = directory(file)
         if found is not None and found.chunks not in (None, fingerprint_of_all(file)):
-            raise DoubtError("they were built from other column chunks: the file was written anew")
-    except DoubtError as doubt:
-        report.note(f"{file.name}: the indexes that were attached before are given up: {doubt}")
+            raise InvalidIndexError(
+                "they were built from other column chunks: the file was written anew"
+            )
+    except InvalidIndexError as error:
+        report.note(f"{file.name}: the indexes that were attached before are given up: {error}")
         return None
     return found
 
@@ -260,7 +262,7 @@ def _has_published(file: ParquetFile) -> bool:
     """Whether there is a list in the published form, whoever wrote it."""
     try:
         return published.place(file) is not None
-    except DoubtError:
+    except InvalidIndexError:
         return False
 
 
@@ -272,9 +274,9 @@ def _has_list(file: ParquetFile, leaf: Leaf, before: Directory | None, report: R
             return False
         (data,) = file.store.read([(pointer.offset, pointer.length)])
         opened(pointer, memoryview(data), fingerprint(file, leaf))
-    except DoubtError as doubt:
+    except InvalidIndexError as error:
         report.note(
-            f"{file.name}: column {leaf.name!r}: its list of distinct values is given up: {doubt}"
+            f"{file.name}: column {leaf.name!r}: its list of distinct values is given up: {error}"
         )
         return False
     return True
@@ -291,7 +293,7 @@ def _has_any(file: ParquetFile, *fields: str) -> bool:
     return any((file.figures(leaf)[:, at] != ABSENT).any() for leaf in file.leaves)
 
 
-def _wishes(
+def _specs(
     file: ParquetFile,
     page_index: bool | Sequence[str],
     blooms: Sequence[str] | Mapping[str, float],
@@ -300,7 +302,7 @@ def _wishes(
     replace: bool,
     before: Directory | None,
     report: Report,
-) -> list[Wish]:
+) -> list[IndexSpec]:
     """What is wanted of each leaf, in their order."""
     rates = (
         dict(blooms)
@@ -323,7 +325,7 @@ def _wishes(
                 distinct.check(leaf)
     every = range(file.num_row_groups)
     indexed = {leaf.index for leaf in paged}
-    wishes = []
+    specs = []
     for leaf in file.leaves:
         of_leaf = file.chunks(leaf) if leaf.index in indexed or leaf.index in filtered else []
         pages = {
@@ -336,7 +338,7 @@ def _wishes(
         } if leaf.index in filtered else set()  # fmt: skip
         own = leaf.index in listed and (replace or not _has_list(file, leaf, before, report))
         values = set(every) if own or leaf.index == public else set()
-        wish = Wish(
+        spec = IndexSpec(
             leaf,
             frozenset(pages),
             frozenset(filters),
@@ -346,8 +348,8 @@ def _wishes(
             leaf.index == public,
         )
         if pages or filters or values:
-            wishes.append(wish)
-    return wishes
+            specs.append(spec)
+    return specs
 
 
 @contextmanager
@@ -390,7 +392,7 @@ class _Writing:
         self._published: int | None = None  # where the list in that form begins
         self.result = Attached(target.path, file.store.size, 0)
 
-    def take(self, made: Built) -> None:
+    def take(self, made: BuiltIndexes) -> None:
         group, leaf = made.row_group, made.leaf
         if made.bloom is not None:
             at = self._target.write(made.bloom)
@@ -457,7 +459,7 @@ class _Writing:
         at = (group * self._file.num_leaves + leaf) * core.PLACES + which
         self._places[at], self._places[at + 1] = offset, length
 
-    def finish(self, wishes: Sequence[Wish]) -> None:
+    def finish(self, specs: Sequence[IndexSpec]) -> None:
         """What is known only when all chunks are: the page index; lists of values, which come with the footer where few
         bytes are read to pass a file over; the footer.
         """
@@ -465,12 +467,12 @@ class _Writing:
             start = self._target.size - self._filters
             self._regions.append(Pointer(BLOOM, 1, start, self._filters, sums=PIECE))
         self._write_page_indexes()
-        for wish in wishes:
-            if wish.lists:
-                self._write_values(wish.leaf)
-            if wish.published:
-                self._write_published(wish.leaf)
-            self._values.pop(wish.leaf.index, None)
+        for spec in specs:
+            if spec.lists:
+                self._write_values(spec.leaf)
+            if spec.published:
+                self._write_published(spec.leaf)
+            self._values.pop(spec.leaf.index, None)
         file, before = self._file, self._before
         kept = () if before is None else before.pointers
         new = {(one.kind, one.leaf) for one in self._regions if one.kind == DISTINCT}
@@ -529,14 +531,14 @@ class _Writing:
             self._too_many("distinct values", leaf, why)
             return
         try:
-            made.array(file.schema_tree.parquet_form(leaf))
-        except (DoubtError, CoreError):
+            made.array(file.schema_tree.parquet_leaf_type(leaf))
+        except (InvalidIndexError, CoreError):
             self.result.skipped.append(
                 f"distinct values of {leaf.name!r}: some are none of its type"
             )
             return
         chunks = fingerprint(file, leaf)
-        body = sealed(made.to_bytes(), chunks)
+        body = framed(made.to_bytes(), chunks)
         at = self._target.write(body)
         self._regions.append(
             Pointer(DISTINCT, DISTINCT_VERSION, at, len(body), leaf.path, *types_of(leaf), xxh64(body), chunks)

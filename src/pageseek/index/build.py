@@ -17,7 +17,7 @@ Builder = PageIndexer | BloomBuilder | DistinctBuilder
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class IndexSpec:
     """What is wanted of the chunks of one leaf: of which row groups each kind, and the rate of Bloom filters."""
 
     leaf: Leaf
@@ -34,7 +34,7 @@ class Wish:
 
 
 @dataclass(slots=True)
-class Built:
+class BuiltIndexes:
     """What was made of one chunk."""
 
     row_group: int
@@ -45,7 +45,7 @@ class Built:
     distinct: GroupValues | None = None
 
 
-def build(file: ParquetFile, chunk: Chunk, wish: Wish, order_given: bool) -> Built:
+def build(file: ParquetFile, chunk: Chunk, spec: IndexSpec, order_given: bool) -> BuiltIndexes:
     """What is wanted of one chunk.
 
     Raises
@@ -56,10 +56,10 @@ def build(file: ParquetFile, chunk: Chunk, wish: Wish, order_given: bool) -> Bui
         Values are wanted of a chunk whose rows go on from page to page.
     """
     row_group = chunk.row_group
-    made = Built(row_group, wish.leaf)
-    indexer = PageIndexer(file, chunk, order_given) if row_group in wish.page_index else None
-    bloom = BloomBuilder(chunk, wish.rate) if row_group in wish.bloom else None
-    distinct = DistinctBuilder(chunk) if row_group in wish.distinct else None
+    made = BuiltIndexes(row_group, spec.leaf)
+    indexer = PageIndexer(file, chunk, order_given) if row_group in spec.page_index else None
+    bloom = BloomBuilder(chunk, spec.rate) if row_group in spec.bloom else None
+    distinct = DistinctBuilder(chunk) if row_group in spec.distinct else None
     builders: list[Builder] = [one for one in (indexer, bloom, distinct) if one is not None]
     values = bloom is not None or distinct is not None
     if indexer is not None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
-from pageseek.base.workers import Crew, Job, cores
+from pageseek.base.workers import Job, WorkerPool, cores
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
 from pageseek.index.page_budget import Room
@@ -69,5 +69,5 @@ def _worked(
             yield one(row_group, leaf)
         return
     jobs = (Job(partial(one, row_group, leaf), held(row_group, leaf)) for row_group, leaf in chunks)
-    with Crew(n, n + 1, AHEAD) as crew:
-        yield from crew.in_order(jobs)
+    with WorkerPool(n, n + 1, AHEAD) as pool:
+        yield from pool.in_order(jobs)

@@ -17,7 +17,7 @@ from pageseek.format.embedded import (
     KEY,
     PAGE_INDEX,
     Directory,
-    DoubtError,
+    InvalidIndexError,
     Pointer,
     merged,
     uncovered,
@@ -105,7 +105,7 @@ def _published_by_others(file: ParquetFile, found: Directory) -> list[Entry]:
             return []
         (head,) = file.store.read([(offset, published.HEAD)])
         size = published.HEAD + published.length_of(memoryview(head), file.footer_start - offset)
-    except DoubtError:  # it is of no use to anybody
+    except InvalidIndexError:  # it is of no use to anybody
         return []
     name = "" if leaf is None else leaf.name
     return [Entry(PUBLISHED, name, file.num_row_groups, size, False)]

@@ -38,15 +38,15 @@ class PageIndexer:
         if chunk.kind is not None:
             order = Order(leaf, chunk.kind, chunk.width)
             self._order = order if order.known else None
-        stated = TYPE_ORDER if order_given else None
+        declared = TYPE_ORDER if order_given else None
         if leaf.index < len(file.orders):
-            stated = file.orders[leaf.index]
+            declared = file.orders[leaf.index]
         if self._order is None:
             self._why_not.append("values of its type have no order")
-        elif stated != TYPE_ORDER and not (stated == IEEE754_ORDER and self._order.floats):
+        elif declared != TYPE_ORDER and not (declared == IEEE754_ORDER and self._order.floats):
             self._why_not.append(
                 "the footer does not say how its values are ordered, and has bounds that this would change"
-                if stated is None
+                if declared is None
                 else "the footer says that its values are ordered in a way that is not known"
             )
             self._order = None
@@ -120,7 +120,7 @@ class PageIndexer:
             data = written(order)
             try:
                 found = parse_column_index(
-                    memoryview(data), leaf, file.form(leaf, Options()), orders, offsets,
+                    memoryview(data), leaf, file.leaf_type(leaf, Options()), orders, offsets,
                     file.max_metadata_bytes,
                 )  # fmt: skip
             except CoreError:

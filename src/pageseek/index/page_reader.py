@@ -132,9 +132,9 @@ class Chunk:
         self.value_bytes = WIDTHS.get(
             self.kind or 0, self.width
         )  # of a value, 0 where they differ, or are bits
-        self._form = physical, length, self.kind or 0, self.width, 0, 0, 0
+        self._leaf_type = physical, length, self.kind or 0, self.width, 0, 0, 0
         if physical == INT96:  # only what is null is of interest
-            self._form = physical, 0, K_I64, 0, _MILLISECONDS, 0, 0
+            self._leaf_type = physical, 0, K_I64, 0, _MILLISECONDS, 0, 0
         self.tells_nulls = known  # where values are asked for
         self._at = 0  # of the page at hand, for errors
         self._room = Room() if room is None else room
@@ -166,15 +166,15 @@ class Chunk:
     def _decoder(self, levels_only: bool) -> Any:
         leaf, file = self.leaf, self._file
         codec, decompress = decompressor(self.metadata.codec)
-        ladder: tuple[Any, ...] = ()
+        nesting_levels: tuple[Any, ...] = ()
         if not leaf.flat:
-            ladder = part_of(file, leaf, PRESENCE, Options()).ladder
-        form = PRESENCE.core if levels_only else self._form
+            nesting_levels = part_of(file, leaf, PRESENCE, Options()).nesting_levels
+        leaf_type = PRESENCE.core if levels_only else self._leaf_type
         return core.LeafDecoder(
-            form,
+            leaf_type,
             leaf.max_def,
             leaf.max_rep,
-            rungs=ladder,
+            nesting_levels=nesting_levels,
             levels_only=levels_only,
             lsb_levels=file.lsb_levels,
             codec=codec,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pageseek.base.errors import CoreError, PageseekError
 from pageseek.format.embedded import (
     Directory,
-    DoubtError,
+    InvalidIndexError,
     Pointer,
     fingerprint,
     of_leaf,
@@ -60,9 +60,9 @@ class Lists:
                 continue
             try:
                 made = self._read(leaf, pointer)
-                made.array(file.schema_tree.parquet_form(leaf))
-            except (DoubtError, CoreError, PageseekError) as doubt:
-                wrong(DISTINCT, leaf.name, str(doubt))
+                made.array(file.schema_tree.parquet_leaf_type(leaf))
+            except (InvalidIndexError, CoreError, PageseekError) as error:
+                wrong(DISTINCT, leaf.name, str(error))
                 continue
             self._pointers[leaf.index] = pointer
             if held + pointer.length <= KEPT:
@@ -82,7 +82,7 @@ class Lists:
 
     def _read(self, leaf: Leaf, pointer: Pointer) -> Distinct:
         if pointer.length > LONGEST:
-            raise DoubtError(
+            raise InvalidIndexError(
                 f"its {pointer.length:,} bytes are more than the {LONGEST:,} that are held against data"
             )
         distinct.check(leaf)
@@ -109,8 +109,8 @@ def _published(file: ParquetFile, named: str | None, wrong: Wrong) -> tuple[int,
         (data,) = file.store.read([(offset + HEAD, length)])
         check_bytes(file, leaf, memoryview(head), memoryview(data))
         return leaf.index, Listed(memoryview(data))
-    except DoubtError as doubt:
-        wrong(PUBLISHED, named or ("" if leaf is None else leaf.name), str(doubt))
+    except InvalidIndexError as error:
+        wrong(PUBLISHED, named or ("" if leaf is None else leaf.name), str(error))
         return -1, None
 
 

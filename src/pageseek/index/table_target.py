@@ -48,7 +48,7 @@ class TableEnd(ABC):
         """The name of the new file beside `old`, as the table spells both; `place` is where the old one lies."""
         end = f"-{secrets.token_hex(6)}.parquet"
         to = place.path.removesuffix(".parquet") + end
-        self.to = Source(to, place.filesystem, patience=place.patience)
+        self.to = Source(to, place.filesystem, retry_policy=place.retry_policy)
         return old.removesuffix(".parquet") + end
 
     @property

@@ -28,7 +28,7 @@ from pageseek.format.embedded import (
     BLOOM,
     PAGE_INDEX,
     Directory,
-    DoubtError,
+    InvalidIndexError,
     directory,
     fingerprint_of_all,
 )
@@ -122,8 +122,8 @@ def verify(
         found: Directory | None = None
         try:
             found = directory(file)
-        except DoubtError as doubt:
-            result.findings.append(Finding("embedded", "", None, None, str(doubt)))
+        except InvalidIndexError as error:
+            result.findings.append(Finding("embedded", "", None, None, str(error)))
 
         def wrong(kind: str, column: str, what: str) -> None:
             result.findings.append(Finding(kind, column, None, None, what))
@@ -485,8 +485,8 @@ class _Checking:
             return
         try:
             piece = piece_of(entry, at, length, bits.nbytes)
-        except DoubtError as doubt:
-            self._wrong(BLOOM, None, str(doubt))
+        except InvalidIndexError as error:
+            self._wrong(BLOOM, None, str(error))
             return
         (sums,) = self._file.store.read([(at + length, sums_size(bits.nbytes, piece))])
         key = filter_key(header, chunk_range(self._metadata)[0])

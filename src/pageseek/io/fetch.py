@@ -10,9 +10,9 @@ from typing import Any
 from pageseek.base.errors import CorruptFileError
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.report import Report
-from pageseek.base.workers import Crew
+from pageseek.base.workers import WorkerPool
 from pageseek.io.coalesce import LEAST, PARALLEL, coalesced, pieces
-from pageseek.io.versions import Doubt
+from pageseek.io.version_checks import VersionCheck
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Retries
 from pageseek.storage.store import SLOW_STORE, Buffer, Store
@@ -62,17 +62,17 @@ class Fetcher:
 
     __slots__ = (
         "_counting",
-        "_doubt",
         "_far",
         "_store",
         "_tail",
         "_tail_start",
-        "crew",
+        "_version_check",
         "decoding",
         "gap",
         "kept",
         "latency",
         "limits",
+        "pool",
         "report",
         "threads",
     )
@@ -84,15 +84,15 @@ class Fetcher:
         tail: memoryview | None = None,
         limits: Limits = DEFAULT,
         kept: Kept | None = None,
-        crew: Crew | None = None,
-        doubt: Doubt | None = None,
+        pool: WorkerPool | None = None,
+        version_check: VersionCheck | None = None,
         threads: int = 1,
     ) -> None:
         self.limits = limits
         self.threads = threads
-        self._doubt = doubt
-        self.crew = crew
-        self._far = crew is not None and store.latency >= SLOW_STORE
+        self._version_check = version_check
+        self.pool = pool
+        self._far = pool is not None and store.latency >= SLOW_STORE
         self._counting = threading.Lock()  # leaves of a row group may be decoded side by side
         self.kept = Kept() if kept is None else kept
         self.decoding: dict[int, Any] = {}  # codec: how its pages are decoded (scan/leaf_reader.py)
@@ -139,8 +139,8 @@ class Fetcher:
                 report.waves += 1
                 report.bytes[kind] += sum(sizes)
             answers = self._answers([(start, length) for start, length, _ in requests], parts)
-            if self._doubt is not None:
-                self._doubt.settled = True
+            if self._version_check is not None:
+                self._version_check.settled = True
             served = iter(wanted)
             for (start, _, members), data in zip(requests, answers, strict=True):
                 view = memoryview(data).cast("B")
@@ -160,13 +160,13 @@ class Fetcher:
     def _answers(
         self, requests: Sequence[tuple[int, int]], parts: Sequence[int] | None
     ) -> list[Buffer]:
-        if self.crew is None:
+        if self.pool is None:
             return self._asked(requests, parts, None)
-        self.crew.go_on()
+        self.pool.go_on()
         if not self._far:
             return self._asked(requests, parts, None)
-        with self.crew.waiting():
-            return self._asked(requests, parts, self.crew.go_on)
+        with self.pool.waiting():
+            return self._asked(requests, parts, self.pool.go_on)
 
     def _asked(
         self,

@@ -28,7 +28,7 @@ _NOTHING_SEEN, _NOTHING_READ = np.zeros((2, 0, 3), np.int64)
 _NO_FEET = np.zeros((0, 2), "<u4")
 
 
-class End(NamedTuple):
+class Tail(NamedTuple):
     """The last bytes of a file. `seen`: what tells its version."""
 
     tail: bytes
@@ -45,7 +45,7 @@ class End(NamedTuple):
         return Known(self.version, self.tail)
 
 
-class Batch:
+class TailBatch:
     """The ends of several files, and what was made of them. A file has its place among them.
 
     Attributes
@@ -70,7 +70,7 @@ class Batch:
         The last bytes of the files, until they are forgotten; empty then.
     """
 
-    __slots__ = "_names", "_seen", "_spans", "at", "feet", "limit", "looked_at", "made", "paths", "places", "sizes", "tails"  # fmt: skip
+    __slots__ = "_names", "_seen", "_spans", "at", "footers", "limit", "looked_at", "made", "paths", "places", "sizes", "tails"  # fmt: skip
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Batch:
         self.places = np.flatnonzero(spans[:, FOOTER] >= 0)
         lengths = spans[self.places, FOOTER]
         ends = (spans[:, AT] + spans[:, LENGTH])[self.places]
-        self.feet = cut(tails, np.stack([ends - lengths - FOOT, lengths + FOOT], axis=1))
+        self.footers = cut(tails, np.stack([ends - lengths - FOOT, lengths + FOOT], axis=1))
         self.at = np.zeros((len(spans), 2), np.int64)
         self.at[self.places, 1] = lengths
         self.at[self.places, 0] = np.cumsum(lengths + FOOT) - (lengths + FOOT)
@@ -100,20 +100,20 @@ class Batch:
     def nbytes(self) -> int:
         """About the memory that it takes."""
         made: int = sum([one.nbytes for several in tuple(self.made.values()) for one in several])
-        return len(self.feet) + RECORD * self.looked_at + made
+        return len(self.footers) + RECORD * self.looked_at + made
 
     def seen(self, place: int) -> Seen:
         """What tells the version of a file."""
         node, size, time_ns = self._seen[place].tolist()
         return node, size, time_ns
 
-    def end(self, place: int) -> End:
+    def end(self, place: int) -> Tail:
         """The last bytes of a file; as many as were read, until they are forgotten."""
         if len(self.tails):
             at, length, _ = self._spans[place].tolist()
-            return End(bytes(self.tails[at : at + length]), self.seen(place))
+            return Tail(bytes(self.tails[at : at + length]), self.seen(place))
         start, length = self.at[place].tolist()
-        return End(self.feet[start : start + length + FOOT], self.seen(place))
+        return Tail(self.footers[start : start + length + FOOT], self.seen(place))
 
     def spans(self, members: Int64s) -> Int64s:
         """Where the last bytes of some files lie in `tails`, how many, the sizes of these files, and where in these their
@@ -143,7 +143,7 @@ class Batch:
         return np.array_equal(now[self.places], self._seen[self.places])
 
 
-class Reader:
+class TailReader:
     """Reads the ends of files, many after each other, and learns how many bytes a footer takes.
 
     Attributes
@@ -157,7 +157,7 @@ class Reader:
         self._length = 0  # bytes that are read of an end; nothing is known yet
         self.requests = self.bytes = 0
 
-    def read(self, paths: tuple[str, ...]) -> Batch:
+    def read(self, paths: tuple[str, ...]) -> TailBatch:
         """The ends of the first of some files, no more than are to be held at once."""
         now = time.time_ns()
         names = Names(paths[: HELD // TAIL])
@@ -176,7 +176,7 @@ class Reader:
         self._learn(spans[:n, FOOTER])
         if n < len(names.paths):  # the others are not asked for again
             names = Names(paths[:n])
-        return Batch(paths, names, memoryview(room), seen[:n], spans[:n], self._limit)
+        return TailBatch(paths, names, memoryview(room), seen[:n], spans[:n], self._limit)
 
     def _read_again(
         self,
@@ -189,8 +189,8 @@ class Reader:
         """Read the footers that are longer than what was read, as far as there is room. Returns how many files were looked
         at, and the room with what was read.
         """
-        feet = spans[:, FOOTER]
-        again = np.flatnonzero((feet >= 0) & (feet > spans[:, LENGTH] - FOOT))
+        footers = spans[:, FOOTER]
+        again = np.flatnonzero((footers >= 0) & (footers > spans[:, LENGTH] - FOOT))
         if not len(again):
             return len(spans), room
         lengths = _with_slack(spans[again, FOOTER])
@@ -207,10 +207,10 @@ class Reader:
         seen[again], spans[again] = told, more
         return n, np.concatenate([room, beside])
 
-    def _learn(self, feet: Int64s) -> None:
-        feet = np.sort(feet[feet >= 0])
-        if len(feet):
-            self._length = max(_with_slack(int(feet[int(USUAL * (len(feet) - 1))])), TAIL)
+    def _learn(self, footers: Int64s) -> None:
+        footers = np.sort(footers[footers >= 0])
+        if len(footers):
+            self._length = max(_with_slack(int(footers[int(USUAL * (len(footers) - 1))])), TAIL)
 
     def _read(
         self, names: Names, start: int, spans: Int64s, room: npt.NDArray[np.uint8], now: int

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.errors import PredicateError
 from pageseek.format.schema import Leaf
-from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, Form
+from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, LeafType
 from pageseek.predicate import column_pairs as sidebyside
 from pageseek.predicate import expression as ex
 from pageseek.predicate import like
@@ -33,7 +33,7 @@ from pageseek.predicate.bound import (
     BoundOr,
     BoundResidual,
 )
-from pageseek.predicate.constant_column import Fixed, decide
+from pageseek.predicate.constant_column import ConstantColumn, decide
 from pageseek.predicate.fold import fold
 from pageseek.predicate.in_arrays import FEW, Many, by_type, many
 from pageseek.predicate.in_literals import merged, pack_literals
@@ -50,7 +50,7 @@ OPS = {
     "always": rows.OP_ALWAYS,
     "never": rows.OP_NEVER,
 }
-Found = tuple[Leaf, Form]
+Found = tuple[Leaf, LeafType]
 
 
 class Names(Protocol):
@@ -81,7 +81,7 @@ class DatasetNames(Names, Protocol):
     ]:
         """As `whole`, with the schema of all files, and what makes columns of it from the values of this one."""
 
-    def target(self, path: tuple[str, ...], /) -> Form | None:
+    def target(self, path: tuple[str, ...], /) -> LeafType | None:
         """How values of a column are compared once they have the type of all files."""
 
     def as_float(self, path: tuple[str, ...], /) -> bool:
@@ -154,18 +154,18 @@ class _Binder:
             return None
         place = column.place
         try:
-            _, form = self._value(column)
+            _, leaf_type = self._value(column)
         except PredicateError:
             return place
         if isinstance(e, ex.CompareColumns):
             return e.other.place
         if isinstance(e, (ex.Like, ex.StartsWith)):
-            beside: Iterable[int] = place.values if form.kind in BYTES_KINDS else ()
+            beside: Iterable[int] = place.values if leaf_type.kind in BYTES_KINDS else ()
         elif isinstance(e, ex.IsIn):
             beside = (
                 at
                 for value, at in zip(e.values, place.values, strict=True)
-                if not _fits(value, form)
+                if not _fits(value, leaf_type)
             )
         elif isinstance(e, ex.Compare):
             beside = place.values[-1:] if e.op == "<=" else place.values  # BETWEEN has two
@@ -186,9 +186,9 @@ class _Binder:
         if isinstance(e, ex.IsNull):
             return self._is_null(e, negate)
         if isinstance(e, ex.IsNan):
-            leaf, form = self._value(e.column)
-            op = rows.OP_IS_NAN if form.kind in FLOAT_KINDS else rows.OP_NEVER
-            return BoundLeaf(leaf, form, op, (0, b"", None), negate, self._nan, e)
+            leaf, leaf_type = self._value(e.column)
+            op = rows.OP_IS_NAN if leaf_type.kind in FLOAT_KINDS else rows.OP_NEVER
+            return BoundLeaf(leaf, leaf_type, op, (0, b"", None), negate, self._nan, e)
         if isinstance(e, ex.StartsWith):
             return self._prefix(e, negate)
         if isinstance(e, ex.Like):
@@ -205,27 +205,33 @@ class _Binder:
         """A condition on columns of which one has the same value in all rows."""
         column: ex.Column | None = getattr(e, "column", None)
         if isinstance(e, ex.AnyElement):
-            one, form = self._many.element(e.element.path)
+            one, leaf_type = self._many.element(e.element.path)
         elif column is None:
             return None
         else:
-            one, form = self._find(column.path)
+            one, leaf_type = self._find(column.path)
         if isinstance(e, ex.CompareColumns):
             other, theirs = self._find(e.other.path)
-            if not isinstance(one, Fixed) and not isinstance(other, Fixed):
+            if not isinstance(one, ConstantColumn) and not isinstance(other, ConstantColumn):
                 return None
-            if any(isinstance(leaf, Fixed) and leaf.values is None for leaf in (one, other)):
+            if any(
+                isinstance(leaf, ConstantColumn) and leaf.values is None for leaf in (one, other)
+            ):
                 return BoundConst(False)
-            if not form.is_null and not theirs.is_null and not sidebyside.comparable(form, theirs):
-                raise _uncomparable(e, form, theirs)
-            if isinstance(other, Fixed):
+            if (
+                not leaf_type.is_null
+                and not theirs.is_null
+                and not sidebyside.comparable(leaf_type, theirs)
+            ):
+                raise _uncomparable(e, leaf_type, theirs)
+            if isinstance(other, ConstantColumn):
                 return self._bound(ex.Compare(e.column, e.op, other.scalar), negate)
-            assert isinstance(one, Fixed)
+            assert isinstance(one, ConstantColumn)
             return self._bound(ex.Compare(e.other, _TURNED[e.op], one.scalar), negate)
-        if not isinstance(one, Fixed):
+        if not isinstance(one, ConstantColumn):
             return None
         if one.values is not None:
-            alone = _Binder(lambda _path: (one, form), self._nan)._bound(e, negate)
+            alone = _Binder(lambda _path: (one, leaf_type), self._nan)._bound(e, negate)
             return BoundConst(decide(alone, one.values))
         if isinstance(e, ex.IsNull):
             return BoundConst(not negate)
@@ -246,79 +252,89 @@ class _Binder:
         return e
 
     def _is_null(self, e: ex.IsNull, negate: bool) -> Bound:
-        leaf, form = self._find(e.column.path)
-        if leaf.group and leaf.rung < 0:
+        leaf, leaf_type = self._find(e.column.path)
+        if leaf.group and leaf.nesting_level < 0:
             return BoundConst(negate)  # nothing on the way to this group can be null
-        return BoundLeaf(leaf, form, rows.OP_IS_NULL, (0, b"", None), negate, self._nan, e)
+        return BoundLeaf(leaf, leaf_type, rows.OP_IS_NULL, (0, b"", None), negate, self._nan, e)
 
-    def _value(self, column: ex.Column) -> tuple[Leaf, Form]:
+    def _value(self, column: ex.Column) -> tuple[Leaf, LeafType]:
         """A leaf whose values are compared."""
-        leaf, form = self._find(column.path)
+        leaf, leaf_type = self._find(column.path)
         if leaf.group:
             raise PredicateError(
                 f"{column!r} is nested: it can be tested for null; to compare, name one of its leaves, "
                 "and of a list write .any() for some of its elements"
             )
-        return leaf, form
+        return leaf, leaf_type
 
     def _compare(self, e: ex.Compare, negate: bool) -> Bound:
-        leaf, form = self._value(e.column)
-        value = exact(e.value, form, e.column)
+        leaf, leaf_type = self._value(e.column)
+        value = exact(e.value, leaf_type, e.column)
         if value is None:
             return BoundConst(False)  # NULL for every row, and so is its negation
-        op, fitted = fit(e.op, value, form, self._nan)
-        return BoundLeaf(leaf, form, OPS[op], pack_literals([fitted], form), negate, self._nan, e)
+        op, fitted = fit(e.op, value, leaf_type, self._nan)
+        return BoundLeaf(
+            leaf, leaf_type, OPS[op], pack_literals([fitted], leaf_type), negate, self._nan, e
+        )
 
     def _isin(self, e: ex.IsIn, negate: bool) -> Bound:
-        leaf, form = self._value(e.column)
+        leaf, leaf_type = self._value(e.column)
         if not len(e.values):
             return BoundConst(negate)  # no list holds anything, not even null
         if len(e.values) < FEW:
-            found = _singly(e.values, form, e.column)
+            found = _singly(e.values, leaf_type, e.column)
         else:
-            if form not in e.packed:  # of the files before, most have the same form
-                e.packed[form] = _at_once(e.values, form, e.column)
-            found = e.packed[form]
+            if leaf_type not in e.packed:  # of the files before, most have the same form
+                e.packed[leaf_type] = _at_once(e.values, leaf_type, e.column)
+            found = e.packed[leaf_type]
         if negate and found.has_null:
             return BoundConst(False)  # NOT IN (..., NULL) is never TRUE
         if not found.literals[0]:
-            return BoundLeaf(leaf, form, rows.OP_NEVER, (0, b"", None), negate, self._nan, e)
-        return BoundLeaf(leaf, form, rows.OP_IN, found.literals, negate, self._nan, e)
+            return BoundLeaf(leaf, leaf_type, rows.OP_NEVER, (0, b"", None), negate, self._nan, e)
+        return BoundLeaf(leaf, leaf_type, rows.OP_IN, found.literals, negate, self._nan, e)
 
     def _prefix(self, e: ex.StartsWith, negate: bool) -> Bound:
-        leaf, form = self._value(e.column)
-        if form.kind not in BYTES_KINDS:
-            raise PredicateError(f"{e!r}: column of type {form.type} has no prefix")
-        prefix = exact(e.prefix, form, e.column)
+        leaf, leaf_type = self._value(e.column)
+        if leaf_type.kind not in BYTES_KINDS:
+            raise PredicateError(f"{e!r}: column of type {leaf_type.type} has no prefix")
+        prefix = exact(e.prefix, leaf_type, e.column)
         return BoundLeaf(
-            leaf, form, rows.OP_PREFIX, pack_literals([prefix], form), negate, self._nan, e
+            leaf,
+            leaf_type,
+            rows.OP_PREFIX,
+            pack_literals([prefix], leaf_type),
+            negate,
+            self._nan,
+            e,
         )
 
     def _like(self, e: ex.Like, negate: bool) -> Bound:
-        leaf, form = self._value(e.column)
-        text = sidebyside.family(form)
-        if text not in ("text", "binary") or isinstance(form.type, pa.UuidType):
-            raise PredicateError(f"{e!r}: column of type {form.type} is no text; compare it with =")
+        leaf, leaf_type = self._value(e.column)
+        text = sidebyside.family(leaf_type)
+        if text not in ("text", "binary") or isinstance(leaf_type.type, pa.UuidType):
+            raise PredicateError(
+                f"{e!r}: column of type {leaf_type.type} is no text; compare it with ="
+            )
         if isinstance(e.pattern, str) != (text == "text"):
             raise PredicateError(f"{e!r}: give str for text and bytes for binary columns")
         pattern = like.compile_pattern(e.pattern, e.escape)
         if pattern.exact:
             plain = b"".join(part for part in pattern.parts if isinstance(part, bytes))
-            op, fitted = fit("=", plain, form, self._nan)
-            literals = pack_literals([fitted], form)
-            found: Bound = BoundLeaf(leaf, form, OPS[op], literals, negate, self._nan, e)
+            op, fitted = fit("=", plain, leaf_type, self._nan)
+            literals = pack_literals([fitted], leaf_type)
+            found: Bound = BoundLeaf(leaf, leaf_type, OPS[op], literals, negate, self._nan, e)
             return BoundConst(False) if OPS[op] == rows.OP_NEVER and not negate else found
-        wide = form.kind in BYTES_KINDS
+        wide = leaf_type.kind in BYTES_KINDS
         prefix = BoundLeaf(
-            leaf, form, rows.OP_PREFIX, (0, b"", None), False, self._nan,
+            leaf, leaf_type, rows.OP_PREFIX, (0, b"", None), False, self._nan,
             ex.StartsWith(e.column, _text(pattern.prefix, text == "text")),
         )  # fmt: skip
         if wide:
-            prefix = replace(prefix, literals=pack_literals([pattern.prefix], form))
+            prefix = replace(prefix, literals=pack_literals([pattern.prefix], leaf_type))
             if pattern.only_prefix:
                 return replace(prefix, negate=negate, source=e)
         evaluate = like.matcher(pattern, text == "text")
-        residual = BoundResidual((_input(leaf, form, e),), evaluate, negate, e)
+        residual = BoundResidual((_input(leaf, leaf_type, e),), evaluate, negate, e)
         if negate or not pattern.prefix or not wide:
             return residual
         return BoundAnd((prefix, residual))
@@ -336,15 +352,15 @@ class _Binder:
 
     def _any(self, e: ex.AnyElement, negate: bool) -> Bound:
         find = getattr(self._find, "element", self._find)
-        leaf, form = find(e.element.path)
+        leaf, leaf_type = find(e.element.path)
         if leaf.max_rep == 0:
             raise PredicateError(
-                f"{e!r}: column of type {form.type} is no list; compare it without any()"
+                f"{e!r}: column of type {leaf_type.type} is no list; compare it without any()"
             )
-        test = _Binder(lambda _path: (leaf, form), self._nan).bind(e.test, negate)
+        test = _Binder(lambda _path: (leaf, leaf_type), self._nan).bind(e.test, negate)
         if test == BoundConst(False) and not negate:
             return test
-        return BoundAny(_input(leaf, form, e), test, negate)
+        return BoundAny(_input(leaf, leaf_type, e), test, negate)
 
     def _arrow(self, e: ex.ArrowFilter, negate: bool) -> Bound:
         """By pyarrow, and before that, so that they prune, by the parts that are understood."""
@@ -355,7 +371,7 @@ class _Binder:
         if node is not None and not negate:
             for part in arrow.conjuncts(node):
                 try:
-                    made = arrow.translate(part, self._form_of)
+                    made = arrow.translate(part, self._leaf_type_of)
                     if made is None:
                         sure = False
                     else:
@@ -383,23 +399,23 @@ class _Binder:
             def evaluate(values: list[pa.ChunkedArray]) -> Any:
                 return judge(fill(values, len(values[0])))
 
-        inputs = tuple(_input(leaf, form, e) for leaf, form in leaves)
+        inputs = tuple(_input(leaf, leaf_type, e) for leaf, leaf_type in leaves)
         return _join([*known, BoundResidual(inputs, evaluate, negate, e, columns)], True)
 
-    def _form_of(self, path: tuple[str, ...]) -> Form | None:
+    def _leaf_type_of(self, path: tuple[str, ...]) -> LeafType | None:
         """Of a column that pyarrow would take for the same: a path of names that have no dots."""
         if any("." in name for name in path):
             return None
         if self._many is not None:
-            found: Form | None = self._many.target(path)
+            found: LeafType | None = self._many.target(path)
             return found
-        leaf, form = self._find(path)
-        return None if leaf.group else form
+        leaf, leaf_type = self._find(path)
+        return None if leaf.group else leaf_type
 
 
-def _fits(value: Any, form: Form) -> bool:
+def _fits(value: Any, leaf_type: LeafType) -> bool:
     try:
-        exact(value, form, None)
+        exact(value, leaf_type, None)
     except PredicateError:
         return False
     return True
@@ -410,8 +426,8 @@ def _anything(e: ex.Expression, negate: bool) -> BoundResidual:
     return BoundResidual((), lambda _: pa.nulls(0, pa.bool_()), negate, e)
 
 
-def _input(leaf: Leaf, form: Form, source: ex.Expression) -> BoundLeaf:
-    return BoundLeaf(leaf, form, INPUT, (0, b"", None), False, rows.NAN_IEEE, source)
+def _input(leaf: Leaf, leaf_type: LeafType, source: ex.Expression) -> BoundLeaf:
+    return BoundLeaf(leaf, leaf_type, INPUT, (0, b"", None), False, rows.NAN_IEEE, source)
 
 
 def _text(prefix: bytes, is_text: bool) -> str | bytes:
@@ -421,11 +437,11 @@ def _text(prefix: bytes, is_text: bool) -> str | bytes:
 _TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def _uncomparable(e: ex.CompareColumns, a: Form, b: Form) -> PredicateError:
+def _uncomparable(e: ex.CompareColumns, a: LeafType, b: LeafType) -> PredicateError:
     return PredicateError(f"{e!r}: {a.type} and {b.type} cannot be compared{_zones(a, b)}")
 
 
-def _zones(a: Form, b: Form) -> str:
+def _zones(a: LeafType, b: LeafType) -> str:
     if {sidebyside.family(a), sidebyside.family(b)} == {
         "timestamp with time zone",
         "date or timestamp",
@@ -440,39 +456,39 @@ def _not(bound: Bound) -> Bound:
     return bound.arg if isinstance(bound, BoundNot) else BoundNot(bound)
 
 
-def _at_once(values: tuple[Any, ...] | pa.Array, form: Form, column: ex.Column) -> Many:
+def _at_once(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType, column: ex.Column) -> Many:
     """The values of IN by whole arrays, of one type each, as far as they go."""
-    found = many(values, form)
+    found = many(values, leaf_type)
     if found is not None:
         return found
     groups = by_type(values) if isinstance(values, tuple) else [values]
     parts = [
-        (many(group, form) if len(groups) > 1 else None) or _singly(group, form, column)
+        (many(group, leaf_type) if len(groups) > 1 else None) or _singly(group, leaf_type, column)
         for group in groups
     ]
     literals = parts[0].literals
     if len(parts) > 1:
-        literals = merged([part.literals for part in parts if part.literals[0]], form)
+        literals = merged([part.literals for part in parts if part.literals[0]], leaf_type)
     return Many(literals, any(part.has_null for part in parts))
 
 
-def _singly(values: Iterable[Any], form: Form, column: ex.Column) -> Many:
-    values = [exact(v, form, column) for v in values]
+def _singly(values: Iterable[Any], leaf_type: LeafType, column: ex.Column) -> Many:
+    values = [exact(v, leaf_type, column) for v in values]
     present = [v for v in values if v is not None]
-    fitted = (fit("=", v, form, rows.NAN_IEEE) for v in present)  # a NaN equals no integer
-    literals = merged([pack_literals([v for op, v in fitted if op == "="], form)], form)
+    fitted = (fit("=", v, leaf_type, rows.NAN_IEEE) for v in present)  # a NaN equals no integer
+    literals = merged([pack_literals([v for op, v in fitted if op == "="], leaf_type)], leaf_type)
     return Many(literals, len(present) < len(values))
 
 
-def fit(op: str, value: Any, form: Form, nan: int) -> tuple[str, Any]:
+def fit(op: str, value: Any, leaf_type: LeafType, nan: int) -> tuple[str, Any]:
     """`x op value` as a comparison that values of the form can answer, or "always" or "never"."""
-    if form.kind in BYTES_KINDS or form.kind == K_BOOL:
+    if leaf_type.kind in BYTES_KINDS or leaf_type.kind == K_BOOL:
         return op, value
-    if form.kind == K_FIXED:
-        return fit_fixed(op, value, form.width)
-    if form.kind in FLOAT_KINDS:
-        return fit_float(op, value, form)
-    return fit_integer(op, value, form, nan == rows.NAN_SPARK)
+    if leaf_type.kind == K_FIXED:
+        return fit_fixed(op, value, leaf_type.width)
+    if leaf_type.kind in FLOAT_KINDS:
+        return fit_float(op, value, leaf_type)
+    return fit_integer(op, value, leaf_type, nan == rows.NAN_SPARK)
 
 
 def _join(args: list[Bound], is_and: bool) -> Bound:
@@ -505,16 +521,16 @@ def _gathered(
     is_and: bool,
 ) -> list[Bound]:
     """Tests of one leaf that one test can stand for, where they are many: in the place of the first."""
-    alike: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
+    by_leaf: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
     for part in parts:
         if isinstance(part, BoundLeaf) and belongs(part, is_and):
-            alike.setdefault((part.leaf.key, part.nan), []).append(part)
-    if all(len(same) < _FEW_ALIKE for same in alike.values()):
+            by_leaf.setdefault((part.leaf.key, part.nan), []).append(part)
+    if all(len(same) < _FEW_ALIKE for same in by_leaf.values()):
         return parts
     out: list[Bound] = []
     for part in parts:
         same = (
-            alike.get((part.leaf.key, part.nan), [])
+            by_leaf.get((part.leaf.key, part.nan), [])
             if isinstance(part, BoundLeaf) and belongs(part, is_and)
             else []
         )
@@ -527,7 +543,7 @@ def _gathered(
 
 def _is_point(test: BoundLeaf, negated: bool) -> bool:
     """Whether it is `= v` or `in`; `negated`: where that is FALSE."""
-    if test.form.kind == K_BOOL or test.form.is_null:
+    if test.leaf_type.kind == K_BOOL or test.leaf_type.is_null:
         return False
     if test.op in (rows.OP_EQ, rows.OP_IN):
         return test.negate == negated
@@ -537,9 +553,9 @@ def _is_point(test: BoundLeaf, negated: bool) -> bool:
 def _one_in(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
     """The points of several tests in one."""
     first = tests[0]
-    literals = merged([test.literals for test in tests], first.form)
+    literals = merged([test.literals for test in tests], first.leaf_type)
     source = ex.Or(tuple(test.source for test in tests))
-    return BoundLeaf(first.leaf, first.form, rows.OP_IN, literals, negate, first.nan, source)
+    return BoundLeaf(first.leaf, first.leaf_type, rows.OP_IN, literals, negate, first.nan, source)
 
 
 def _is_prefix(test: BoundLeaf, negated: bool) -> bool:
@@ -549,7 +565,7 @@ def _is_prefix(test: BoundLeaf, negated: bool) -> bool:
 def _one_prefix(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
     """The prefixes of several tests in one, without those that start with another."""
     first = tests[0]
-    width = np.int32 if first.form.kind == K_BYTES else np.int64
+    width = np.int32 if first.leaf_type.kind == K_BYTES else np.int64
     prefixes: list[bytes] = []
     for _, data, offsets in (test.literals for test in tests):
         ends = np.frombuffer(offsets or b"", width).tolist()
@@ -559,14 +575,16 @@ def _one_prefix(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
         if not kept or not prefix.startswith(kept[-1]):
             kept.append(prefix)
     source = ex.Or(tuple(test.source for test in tests))
-    return replace(first, literals=pack_literals(kept, first.form), negate=negate, source=source)
+    return replace(
+        first, literals=pack_literals(kept, first.leaf_type), negate=negate, source=source
+    )
 
 
 def _fold(parts: list[Bound]) -> list[Bound] | None:
     """Conjuncts with the tests of each leaf folded, in the order in which the leaves first come; None: never TRUE."""
     tests: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
     for part in parts:
-        if isinstance(part, BoundLeaf) and not part.form.is_null:
+        if isinstance(part, BoundLeaf) and not part.leaf_type.is_null:
             tests.setdefault((part.leaf.key, part.nan), []).append(part)
     if all(len(same) == 1 for same in tests.values()):
         return parts

@@ -12,7 +12,7 @@ from pageseek._core import rows
 from pageseek.base.arrays import booleans
 from pageseek.base.records import dataclass
 from pageseek.format.schema import Leaf
-from pageseek.format.types import Form
+from pageseek.format.types import LeafType
 from pageseek.predicate import expression as ex
 from pageseek.predicate.in_literals import Listed, Literals
 
@@ -24,7 +24,7 @@ class BoundLeaf:
     """One test of one leaf. With `negate` it asks where the test is FALSE."""
 
     leaf: Leaf
-    form: Form
+    leaf_type: LeafType
     op: int
     literals: Literals
     negate: bool
@@ -34,7 +34,7 @@ class BoundLeaf:
     def against(self, n: int) -> Literals | rows.Lookup:
         """What the kernels compare `n` more values with: a list of IN is checked once, however often it is asked."""
         if self.op == rows.OP_IN and isinstance(self.literals, Listed):
-            return self.literals.lookup(self.form.kind, self.form.width, n)
+            return self.literals.lookup(self.leaf_type.kind, self.leaf_type.width, n)
         return self.literals
 
     def __repr__(self) -> str:
@@ -147,7 +147,7 @@ def null_tests(bound: Bound) -> dict[tuple[int, int], BoundLeaf]:
     found = {
         test.leaf.key: test
         for test in tests_of(bound)
-        if test.op == rows.OP_IS_NULL and not test.form.is_null
+        if test.op == rows.OP_IS_NULL and not test.leaf_type.is_null
     }
     if found:
         for test in leaves_of(bound):

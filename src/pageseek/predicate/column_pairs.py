@@ -21,7 +21,7 @@ from pageseek.format.types import (
     K_D128,
     K_D256,
     K_FIXED,
-    Form,
+    LeafType,
 )
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -29,21 +29,21 @@ _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DECIMALS = (K_D128, K_D256)
 
 
-def comparable(a: Form, b: Form) -> bool:
+def comparable(a: LeafType, b: LeafType) -> bool:
     """Whether a comparison of the two has a meaning."""
     return family(a) == family(b)
 
 
-def family(form: Form) -> str:
+def family(leaf_type: LeafType) -> str:
     """Columns of one family can be compared with each other."""
-    t, made = pa.types, form.storage
-    if form.is_null:
+    t, made = pa.types, leaf_type.storage
+    if leaf_type.is_null:
         return "null"
-    if form.kind == K_BOOL:
+    if leaf_type.kind == K_BOOL:
         return "boolean"
-    if form.kind in BYTES_KINDS:
+    if leaf_type.kind in BYTES_KINDS:
         return "text" if t.is_string(made) or t.is_large_string(made) else "binary"
-    if form.kind == K_FIXED:
+    if leaf_type.kind == K_FIXED:
         return "binary"
     if t.is_timestamp(made):
         return "timestamp with time zone" if made.tz is not None else "date or timestamp"
@@ -54,7 +54,9 @@ def family(form: Form) -> str:
     return "duration" if t.is_duration(made) else "number"
 
 
-def comparison(a: Form, op: str, b: Form, spark: bool) -> Callable[[list[pa.ChunkedArray]], Any]:
+def comparison(
+    a: LeafType, op: str, b: LeafType, spark: bool
+) -> Callable[[list[pa.ChunkedArray]], Any]:
     """A function from the values of two comparable columns to booleans, null where either is."""
 
     def compare(values: list[pa.ChunkedArray]) -> Any:
@@ -118,9 +120,9 @@ def _numbers(values: pa.ChunkedArray) -> npt.NDArray[Any]:
     return np.asarray(made.to_numpy(zero_copy_only=False))
 
 
-def _unit(form: Form) -> int:
+def _unit(leaf_type: LeafType) -> int:
     """Ticks a second; negative: seconds a tick."""
-    t, made = pa.types, form.storage
+    t, made = pa.types, leaf_type.storage
     if t.is_date32(made):
         return -86400
     return _TICKS[made.unit] if hasattr(made, "unit") and t.is_temporal(made) else 1
@@ -204,18 +206,18 @@ def _decimals(
             less, equal = (_flags(f(a, b).fill_null(False)) for f in (pc.less, pc.equal))
             return less, equal, none
         except pa.ArrowException:  # more digits than there is room for
-            doubtful = np.flatnonzero(valid)
+            unusable = np.flatnonzero(valid)
             less, equal = none.copy(), none.copy()
     else:
         x, y = (_doubles(values) for values in (left, right))
         less, equal, unordered = _floats(x, y, spark)
         with np.errstate(over="ignore", invalid="ignore"):
             near = np.abs(x - y) <= 1e-14 * np.maximum(np.abs(x), np.abs(y))
-        doubtful = np.flatnonzero(valid & near & np.isfinite(x) & np.isfinite(y))
+        unusable = np.flatnonzero(valid & near & np.isfinite(x) & np.isfinite(y))
         none = unordered
-    picked = pa.array(doubtful)
+    picked = pa.array(unusable)
     for at, one, other in zip(
-        doubtful.tolist(), _plain(left.take(picked)), _plain(right.take(picked)), strict=True
+        unusable.tolist(), _plain(left.take(picked)), _plain(right.take(picked)), strict=True
     ):
         less[at], equal[at] = one < other, one == other
     return less, equal, none

@@ -36,7 +36,7 @@ from pageseek.format.types import (
     K_U16,
     K_U32,
     K_U64,
-    Form,
+    LeafType,
     SchemaElement,
 )
 from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, BoundResidual
@@ -44,7 +44,7 @@ from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, Bou
 _NO_ELEMENT = SchemaElement._make([ABSENT] * len(SchemaElement._fields))
 
 
-class Fixed(Leaf):
+class ConstantColumn(Leaf):
     """A column with one value in all rows of a file. `values` holds it; None: null, and of any type."""
 
     __slots__ = ("values",)
@@ -81,7 +81,7 @@ _KINDS: dict[pa.DataType, tuple[int, int]] = {
 }
 
 
-def form_of(kind: pa.DataType) -> Form | None:
+def constant_leaf_type(kind: pa.DataType) -> LeafType | None:
     """How values of an Arrow type are compared; None where no kernel does."""
     t, storage, width = pa.types, kind, 0
     while t.is_dictionary(storage) or isinstance(storage, pa.BaseExtensionType):
@@ -100,10 +100,10 @@ def form_of(kind: pa.DataType) -> Form | None:
     if found is None:
         return None
     physical, made = found
-    return Form((physical, width, made, width, 0, int(t.is_string(storage)), 0), storage, kind)
+    return LeafType((physical, width, made, width, 0, int(t.is_string(storage)), 0), storage, kind)
 
 
-NULL_FORM = Form((INT32, 0, K_I32, 0, 0, 0, 0), pa.int32(), pa.null())
+NULL_LEAF_TYPE = LeafType((INT32, 0, K_I32, 0, 0, 0, 0), pa.int32(), pa.null())
 
 
 def decide(bound: Bound, values: pa.Array) -> bool:
@@ -115,10 +115,10 @@ def decide(bound: Bound, values: pa.Array) -> bool:
     if isinstance(bound, BoundResidual):
         return bound.mask([pa.chunked_array([values])])[1] > 0
     assert isinstance(bound, BoundLeaf)
-    form, buffers = bound.form, values.buffers()
+    leaf_type, buffers = bound.leaf_type, values.buffers()
     mask, _ = rows.compare(
-        form.kind,
-        form.width,
+        leaf_type.kind,
+        leaf_type.width,
         1,
         buffers[0] if values.null_count else None,
         buffers[-1],

@@ -56,7 +56,7 @@ def _straight(test: BoundLeaf, sure: bool = False) -> BoundLeaf:
     """Without the negation where the comparison has an inverse; `sure`: order is total among the values."""
     if not test.negate or test.op not in _INVERSE:
         return test
-    exact = test.form.kind not in FLOAT_KINDS or test.nan == rows.NAN_SPARK
+    exact = test.leaf_type.kind not in FLOAT_KINDS or test.nan == rows.NAN_SPARK
     if not exact and test.op not in (rows.OP_EQ, rows.OP_NE) and (not sure or _is_nan(test)):
         return test  # NOT (x < 5) is TRUE where x is NaN, or 5 is; x >= 5 is not
     return replace(test, op=_INVERSE[test.op], negate=False)
@@ -77,10 +77,10 @@ def _has_no_nan(tests: Sequence[BoundLeaf]) -> bool:
 def _passes(test: BoundLeaf, literals: Literals) -> bytes:
     """For each literal one byte: 1 where a value like it passes the test."""
     n, values, offsets = literals
-    form = test.form
+    leaf_type = test.leaf_type
     mask, _ = rows.compare(
-        form.kind,
-        form.width,
+        leaf_type.kind,
+        leaf_type.width,
         n,
         None,
         values,
@@ -114,12 +114,12 @@ def _pick(test: BoundLeaf, places: np.ndarray) -> Literals:
     """Some of the literals of a test."""
     n, values, offsets = test.literals
     if offsets is not None:
-        width = np.int32 if test.form.kind in (K_BYTES, K_FIXED) else np.int64
+        width = np.int32 if test.leaf_type.kind in (K_BYTES, K_FIXED) else np.int64
         ends = np.frombuffer(offsets, width)
         parts = [values[ends[i] : ends[i + 1]] for i in places.tolist()]
         made = np.cumsum([0, *map(len, parts)], dtype=np.int64).astype(width)
         return len(parts), b"".join(parts), made.tobytes()
-    if test.form.kind == K_BOOL:
+    if test.leaf_type.kind == K_BOOL:
         bits = np.unpackbits(np.frombuffer(values, np.uint8), count=n, bitorder="little")
         return len(places), np.packbits(bits[places], bitorder="little").tobytes(), None
     items = np.frombuffer(values, np.uint8).reshape(n, -1)
@@ -173,7 +173,7 @@ def _empty(low: BoundLeaf, high: BoundLeaf) -> bool:
     strict = (low.op == rows.OP_GT) + (high.op == rows.OP_LT)
     if _all(low, rows.OP_EQ, high):
         return strict > 0
-    kind = low.form.kind
+    kind = low.leaf_type.kind
     if kind in BYTES_KINDS or kind in FLOAT_KINDS or kind in (K_BOOL, K_FIXED):
         return False
     signed = kind not in UNSIGNED

@@ -27,7 +27,7 @@ from pageseek.format.types import (
     K_F32,
     K_FIXED,
     K_U64,
-    Form,
+    LeafType,
 )
 from pageseek.predicate.in_literals import DTYPES, Listed, distinct
 
@@ -42,21 +42,23 @@ class Many(NamedTuple):
     has_null: bool
 
 
-def many(values: tuple[Any, ...] | pa.Array, form: Form) -> Many | None:
+def many(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType) -> Many | None:
     """The values as literals of the form; None where they have to be looked at one by one."""
-    array = values if isinstance(values, pa.Array) else _array(values, form)
-    if array is None or form.kind == K_BOOL:
+    array = values if isinstance(values, pa.Array) else _array(values, leaf_type)
+    if array is None or leaf_type.kind == K_BOOL:
         return None
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     has_null = array.null_count > 0
     if has_null:
         array = array.drop_null()
-    if form.kind in BYTES_KINDS:
-        return _bytes(array, form, has_null)
-    if form.kind in (K_FIXED, K_D128, K_D256):
+    if leaf_type.kind in BYTES_KINDS:
+        return _bytes(array, leaf_type, has_null)
+    if leaf_type.kind in (K_FIXED, K_D128, K_D256):
         return None
-    found = _floats(array, form) if form.kind in FLOAT_KINDS else _integers(array, form)
+    found = (
+        _floats(array, leaf_type) if leaf_type.kind in FLOAT_KINDS else _integers(array, leaf_type)
+    )
     if found is None:
         return None
     return Many(distinct(found), has_null)
@@ -71,7 +73,7 @@ def by_type(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     ]
 
 
-def _array(values: tuple[Any, ...], form: Form) -> pa.Array | None:
+def _array(values: tuple[Any, ...], leaf_type: LeafType) -> pa.Array | None:
     """A tuple of one type of Python's; None for others."""
     if len(values) < FEW:
         return None
@@ -104,8 +106,8 @@ _ARROW: dict[type, pa.DataType] = {
 }
 
 
-def _bytes(array: pa.Array, form: Form, has_null: bool) -> Many | None:
-    t, made = pa.types, form.storage
+def _bytes(array: pa.Array, leaf_type: LeafType, has_null: bool) -> Many | None:
+    t, made = pa.types, leaf_type.storage
     text = t.is_string(made) or t.is_large_string(made)
     if text:
         if not (
@@ -116,7 +118,7 @@ def _bytes(array: pa.Array, form: Form, has_null: bool) -> Many | None:
         t.is_binary(array.type) or t.is_large_binary(array.type) or t.is_binary_view(array.type)
     ):
         return None
-    wanted = pa.binary() if form.kind == K_BYTES else pa.large_binary()
+    wanted = pa.binary() if leaf_type.kind == K_BYTES else pa.large_binary()
     try:
         array = array.cast(wanted)
     except pa.ArrowException:  # more than 2 GiB
@@ -128,13 +130,13 @@ def _bytes(array: pa.Array, form: Form, has_null: bool) -> Many | None:
         new = pc.not_equal(array[1:], array[:-1])
         array = array.filter(pa.concat_arrays([pa.array([True]), new]))
     _, offsets, data = array.buffers()
-    width = 4 if form.kind == K_BYTES else 8
+    width = 4 if leaf_type.kind == K_BYTES else 8
     ends = b"\0" * width if offsets is None else offsets.to_pybytes()[: (len(array) + 1) * width]
     texts = b"" if data is None else data.to_pybytes()
     return Many(Listed((len(array), texts, ends)), has_null)
 
 
-def _floats(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:
+def _floats(array: pa.Array, leaf_type: LeafType) -> npt.NDArray[Any] | None:
     """Floats that are values of the column's width; NaN stays."""
     t = pa.types
     if t.is_integer(array.type):
@@ -148,18 +150,18 @@ def _floats(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:
         found = array.to_numpy(zero_copy_only=False).astype(np.float64)
     else:
         return None
-    if form.kind in (K_F16, K_F32):
+    if leaf_type.kind in (K_F16, K_F32):
         with np.errstate(over="ignore"):
-            narrow = found.astype(np.float32 if form.kind == K_F32 else np.float16)
+            narrow = found.astype(np.float32 if leaf_type.kind == K_F32 else np.float16)
         keep = (narrow.astype(np.float64) == found) | np.isnan(found)
         return np.asarray(narrow[keep])
     return found
 
 
-def _integers(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:
+def _integers(array: pa.Array, leaf_type: LeafType) -> npt.NDArray[Any] | None:
     """Integers, or times in the column's unit, that are values of its kind."""
-    t, made = pa.types, form.storage
-    dtype = DTYPES.get(form.kind)
+    t, made = pa.types, leaf_type.storage
+    dtype = DTYPES.get(leaf_type.kind)
     if dtype is None:
         return None
     if t.is_temporal(made):
@@ -173,7 +175,7 @@ def _integers(array: pa.Array, form: Form) -> npt.NDArray[Any] | None:
         inside = (floats >= -(2.0**63)) & (floats < 2.0**63)
         floats = floats[inside & (np.floor(floats) == floats)]
         found = floats.astype(np.int64)
-        if form.kind == K_U64:
+        if leaf_type.kind == K_U64:
             return None
     else:
         return None

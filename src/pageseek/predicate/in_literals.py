@@ -26,7 +26,7 @@ from pageseek.format.types import (
     K_U16,
     K_U32,
     K_U64,
-    Form,
+    LeafType,
 )
 from pageseek.predicate.literal import pack
 
@@ -68,43 +68,43 @@ class Listed(Literals):
             self._ready = ready = table, rows.Lookup(kind, width, self, table)
         return ready[1]
 
-    def hashes(self, form: Core) -> bytes | None:
+    def hashes(self, leaf_type: Core) -> bytes | None:
         """What Bloom filters are asked for; None where they cannot be."""
         known: dict[Core, bytes | None] = self.__dict__.setdefault("_hashes", {})
-        if form not in known:
+        if leaf_type not in known:
             try:
-                known[form] = bloom.hashes(form, self)
+                known[leaf_type] = bloom.hashes(leaf_type, self)
             except CoreError:  # NaN
-                known[form] = None
-        return known[form]
+                known[leaf_type] = None
+        return known[leaf_type]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Listed, (tuple(self),)
 
 
-def pack_literals(values: list[Any], form: Form) -> Literals:
+def pack_literals(values: list[Any], leaf_type: LeafType) -> Literals:
     """Values of the form's kind as the kernels take them."""
-    if form.kind in BYTES_KINDS:
+    if leaf_type.kind in BYTES_KINDS:
         ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
-        width = np.int32 if form.kind == K_BYTES else np.int64
+        width = np.int32 if leaf_type.kind == K_BYTES else np.int64
         if ends[-1] > np.iinfo(width).max:
             raise PredicateError("the literals of one condition hold more than 2 GiB")
         return len(values), b"".join(values), ends.astype(width).tobytes()
-    if form.kind == K_FIXED:
+    if leaf_type.kind == K_FIXED:
         return len(values), b"".join(values), None
-    if form.kind == K_BOOL:
+    if leaf_type.kind == K_BOOL:
         return (
             len(values),
             np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(),
             None,
         )
-    return len(values), b"".join(pack(v, form) for v in values), None
+    return len(values), b"".join(pack(v, leaf_type) for v in values), None
 
 
-def merged(parts: Sequence[Literals], form: Form) -> Listed:
+def merged(parts: Sequence[Literals], leaf_type: LeafType) -> Listed:
     """All that is in the parts: for IN."""
     n = sum(part[0] for part in parts)
-    kind = form.kind
+    kind = leaf_type.kind
     if n == 0:
         return Listed((0, b"", None))
     if kind == K_BOOL:
@@ -112,12 +112,12 @@ def merged(parts: Sequence[Literals], form: Form) -> Listed:
             np.unpackbits(np.frombuffer(d, np.uint8), count=m, bitorder="little")
             for m, d, _ in parts
         )
-        return Listed(pack_literals(np.unique(np.concatenate(list(bits))).tolist(), form))
+        return Listed(pack_literals(np.unique(np.concatenate(list(bits))).tolist(), leaf_type))
     if kind not in BYTES_KINDS:
         data = b"".join(part[1] for part in parts)
         if kind in DTYPES:
             return distinct(np.frombuffer(data, DTYPES[kind]))
-        order = np.frombuffer(rows.sort_literals(kind, form.width, n, data), np.int64)
+        order = np.frombuffer(rows.sort_literals(kind, leaf_type.width, n, data), np.int64)
         table = np.frombuffer(data, np.uint8).reshape(n, -1)
         return Listed((len(order), table[order].tobytes(), None))
     width = np.int32 if kind == K_BYTES else np.int64
@@ -125,7 +125,7 @@ def merged(parts: Sequence[Literals], form: Form) -> Listed:
     for _, data, offsets in parts:
         ends = np.frombuffer(offsets or b"", width).tolist()
         texts.update(data[a:b] for a, b in pairwise(ends))
-    return Listed(pack_literals(sorted(texts), form))
+    return Listed(pack_literals(sorted(texts), leaf_type))
 
 
 def distinct(values: np.ndarray) -> Listed:

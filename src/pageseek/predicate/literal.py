@@ -31,7 +31,7 @@ from pageseek.format.types import (
     K_I8,
     K_I64,
     K_U8,
-    Form,
+    LeafType,
 )
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.text import show
@@ -53,7 +53,7 @@ class Number(Decimal):
         return str(self)
 
 
-def exact(value: Any, form: Form, column: object) -> Exact | None:
+def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
     """The literal in the column's own unit: an integer or Fraction, an infinity or NaN, bytes, or a bool; None for null."""
     if isinstance(value, pa.Scalar):
         value = _plain(value)
@@ -61,17 +61,17 @@ def exact(value: Any, form: Form, column: object) -> Exact | None:
         return None
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.item()
-    made = _convert(_timed(value, form) if isinstance(value, str) else value, form)
+    made = _convert(_timed(value, leaf_type) if isinstance(value, str) else value, leaf_type)
     if made is None:
         raise PredicateError(
-            f"column {str(column)!r} of type {form.type} cannot be compared with {show(value)}{_remedy(value, form)}"
+            f"column {str(column)!r} of type {leaf_type.type} cannot be compared with {show(value)}{_remedy(value, leaf_type)}"
         )
     return made
 
 
-def _timed(text: str, form: Form) -> Any:
+def _timed(text: str, leaf_type: LeafType) -> Any:
     """A text of ISO 8601 for a column of times: what it says. Others stay text."""
-    t, made = pa.types, form.storage
+    t, made = pa.types, leaf_type.storage
     try:
         if t.is_date(made) or t.is_timestamp(made):
             return iso.timestamp(text)
@@ -103,10 +103,10 @@ def _plain(scalar: pa.Scalar) -> Any:
     return scalar.as_py()
 
 
-def _convert(value: Any, form: Form) -> Exact | None:
+def _convert(value: Any, leaf_type: LeafType) -> Exact | None:
     t = pa.types
-    made, kind = form.storage, form.kind
-    if isinstance(form.type, pa.BaseExtensionType) and isinstance(value, uuid.UUID):
+    made, kind = leaf_type.storage, leaf_type.kind
+    if isinstance(leaf_type.type, pa.BaseExtensionType) and isinstance(value, uuid.UUID):
         return value.bytes
     if kind == K_BOOL:
         return value if isinstance(value, bool) else None
@@ -240,10 +240,10 @@ def _timestamp(value: Any, made: pa.DataType) -> Fraction | None:
     return None
 
 
-def _remedy(value: Any, form: Form) -> str:
-    made = form.storage
-    if isinstance(value, str) and not isinstance(_timed(value, form), str):
-        value = _timed(value, form)
+def _remedy(value: Any, leaf_type: LeafType) -> str:
+    made = leaf_type.storage
+    if isinstance(value, str) and not isinstance(_timed(value, leaf_type), str):
+        value = _timed(value, leaf_type)
     if pa.types.is_timestamp(made) and isinstance(value, (dt.datetime, pa.TimestampScalar)):
         if made.tz is None:
             return ": the column has no time zone; give a value without one"
@@ -253,28 +253,30 @@ def _remedy(value: Any, form: Form) -> str:
             return ": give a timedelta, not a string"
         shown = iso.TIME_FORM if pa.types.is_time(made) else iso.STAMP_FORM
         return f": write it as {shown}"
-    if form.kind in (K_D128, K_D256) and isinstance(value, str):
+    if leaf_type.kind in (K_D128, K_D256) and isinstance(value, str):
         return ": give a Decimal; in SQL, write the number without quotes"
-    if isinstance(value, str) and form.kind not in BYTES_KINDS:
+    if isinstance(value, str) and leaf_type.kind not in BYTES_KINDS:
         return ": give a value of the column's type; in SQL, write it without quotes"
-    if form.kind in BYTES_KINDS and isinstance(value, (str, bytes)):
+    if leaf_type.kind in BYTES_KINDS and isinstance(value, (str, bytes)):
         return ": give str for text and bytes for binary columns"
     if isinstance(value, (list, tuple, set, frozenset, np.ndarray, pa.Array)):
         return ": give one value, or write isin for several"
     return ": give a value of the column's type"
 
 
-def integer_range(form: Form) -> tuple[int, int]:
+def integer_range(leaf_type: LeafType) -> tuple[int, int]:
     """Least and greatest integer of an integer kind."""
-    if form.kind in (K_D128, K_D256):
-        bits, signed = (128 if form.kind == K_D128 else 256), True
+    if leaf_type.kind in (K_D128, K_D256):
+        bits, signed = (128 if leaf_type.kind == K_D128 else 256), True
     else:
-        signed = form.kind <= K_I64
-        bits = 8 << (form.kind - (K_I8 if signed else K_U8))
+        signed = leaf_type.kind <= K_I64
+        bits = 8 << (leaf_type.kind - (K_I8 if signed else K_U8))
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
 
-def fit_integer(op: str, value: Fraction | float, form: Form, nan_largest: bool) -> tuple[str, int]:
+def fit_integer(
+    op: str, value: Fraction | float, leaf_type: LeafType, nan_largest: bool
+) -> tuple[str, int]:
     """`x op value` over integers as (op, integer), or ("always" | "never", 0) where every x answers alike."""
     if isinstance(value, float):
         if math.isnan(value) and not nan_largest:
@@ -283,7 +285,7 @@ def fit_integer(op: str, value: Fraction | float, form: Form, nan_largest: bool)
         return (
             "always" if op == "!=" or ((op in ("<", "<=")) == above and op != "=") else "never"
         ), 0
-    low, high = integer_range(form)
+    low, high = integer_range(leaf_type)
     floor, ceil = math.floor(value), math.ceil(value)
     if op in ("=", "!="):
         if floor == ceil and low <= floor <= high:
@@ -297,11 +299,11 @@ def fit_integer(op: str, value: Fraction | float, form: Form, nan_largest: bool)
     return op, edge
 
 
-def fit_float(op: str, value: Fraction | float, form: Form) -> tuple[str, float]:
+def fit_float(op: str, value: Fraction | float, leaf_type: LeafType) -> tuple[str, float]:
     """`x op value` over floats of the column's width; a value between two floats moves to a neighbour."""
     if isinstance(value, float):
         return op, value
-    nearest = _round_float(value, form.kind)
+    nearest = _round_float(value, leaf_type.kind)
     if math.isinf(nearest):
         below = nearest < 0
     elif Fraction(nearest) == value:
@@ -343,11 +345,11 @@ def fit_fixed(op: str, value: bytes, width: int) -> tuple[str, bytes]:
 _FLOAT_FORMAT = {K_F16: "<e", K_F32: "<f"}
 
 
-def pack(value: int | float, form: Form) -> bytes:
+def pack(value: int | float, leaf_type: LeafType) -> bytes:
     """A number as the bytes of one value of the kind."""
-    if form.kind in FLOAT_KINDS:
-        return struct.pack(_FLOAT_FORMAT.get(form.kind, "<d"), value)
-    if form.kind == K_BOOL:
+    if leaf_type.kind in FLOAT_KINDS:
+        return struct.pack(_FLOAT_FORMAT.get(leaf_type.kind, "<d"), value)
+    if leaf_type.kind == K_BOOL:
         return b"\1" if value else b"\0"
-    low, high = integer_range(form)
+    low, high = integer_range(leaf_type)
     return int(value).to_bytes(((high - low).bit_length() + 7) // 8, "little", signed=low < 0)

@@ -12,18 +12,18 @@ from pageseek._core import rows
 from pageseek._core.gather import gather
 from pageseek.format.nesting import Decoded
 from pageseek.format.schema import Leaf
-from pageseek.format.types import K_BOOL, Form, to_arrow
+from pageseek.format.types import K_BOOL, LeafType, to_arrow
 from pageseek.predicate.bound import BoundLeaf
 
 Bitmap: TypeAlias = npt.NDArray[np.uint8]  # least significant bit first, tail bits zero
 
 
-def compared(test: BoundLeaf, form: Form, array: pa.Array) -> tuple[Bitmap, int, int]:
+def compared(test: BoundLeaf, leaf_type: LeafType, array: pa.Array) -> tuple[Bitmap, int, int]:
     """Where an array passes a test, how often, of how many; the array begins at offset 0."""
     buffers = array.buffers()
     mask, count = rows.compare(
-        form.kind,
-        form.width,
+        leaf_type.kind,
+        leaf_type.width,
         len(array),
         buffers[0] if array.null_count else None,
         buffers[-1],
@@ -49,9 +49,11 @@ def constant(value: bool, n: int) -> tuple[Bitmap, int]:
     return mask, n if value else 0
 
 
-def picked(form: Form, arrays: list[pa.Array], mask: Bitmap, n: int, count: int) -> list[pa.Array]:
+def picked(
+    leaf_type: LeafType, arrays: list[pa.Array], mask: Bitmap, n: int, count: int
+) -> list[pa.Array]:
     """The `count` rows of a bitmap; the results begin at offset 0, as the kernels need it."""
-    if form.is_null:
+    if leaf_type.is_null:
         return [pa.nulls(count)]
     out, at = [], 0
     for array in arrays:
@@ -61,8 +63,8 @@ def picked(form: Form, arrays: list[pa.Array], mask: Bitmap, n: int, count: int)
             count = int(np.count_nonzero(places[at:]))
         buffers = array.buffers()
         made = gather(
-            form.kind,
-            form.width,
+            leaf_type.kind,
+            leaf_type.width,
             rows_in,
             buffers[0] if array.null_count else None,
             buffers[-1],
@@ -71,34 +73,34 @@ def picked(form: Form, arrays: list[pa.Array], mask: Bitmap, n: int, count: int)
             count,
             start=at,
         )
-        out.append(to_arrow(form, *made))
+        out.append(to_arrow(leaf_type, *made))
         at += rows_in
     return out
 
 
 def repeats(decoded: Decoded) -> bool:
-    return any(len(rung) == 2 for rung in decoded.ladder)
+    return any(len(nesting_level) == 2 for nesting_level in decoded.nesting_levels)
 
 
-def picked_ladder(decoded: Decoded, mask: Bitmap, count: int) -> Decoded:
+def picked_nesting(decoded: Decoded, mask: Bitmap, count: int) -> Decoded:
     """The `count` rows of a bitmap; without a list every rung has a slot a row."""
-    ladder: list[tuple[Any, ...]] = []
-    for slots, nulls, bits in decoded.ladder:
+    nesting_levels: list[tuple[Any, ...]] = []
+    for slots, nulls, bits in decoded.nesting_levels:
         if nulls:
             made = gather(K_BOOL, 0, slots, None, bits, None, mask, count, start=0)
             bits = pa.py_buffer(made[-1])
             nulls = count - pa.Array.from_buffers(pa.bool_(), count, [None, bits]).true_count
-        ladder.append((count, nulls, bits if nulls else None))
-    return Decoded(count, decoded.array, ladder)
+        nesting_levels.append((count, nulls, bits if nulls else None))
+    return Decoded(count, decoded.array, nesting_levels)
 
 
-def head_of_ladder(decoded: Decoded, n: int) -> Decoded:
-    return picked_ladder(decoded, first_bits(n, decoded.rows), n) if n < decoded.rows else decoded
+def head_of_nesting(decoded: Decoded, n: int) -> Decoded:
+    return picked_nesting(decoded, first_bits(n, decoded.rows), n) if n < decoded.rows else decoded
 
 
 def presence(decoded: Decoded, leaf: Leaf) -> pa.Array:
     """Of a leaf that stands for a group: TRUE, or null where the group is."""
-    n, nulls, bits = decoded.ladder[leaf.rung]
+    n, nulls, bits = decoded.nesting_levels[leaf.nesting_level]
     ones = pa.py_buffer(b"\xff" * ((n + 7) // 8))
     return pa.Array.from_buffers(pa.bool_(), n, [bits if nulls else None, ones], nulls)
 
@@ -111,10 +113,10 @@ def first_bits(n: int, total: int) -> Bitmap:
     return mask
 
 
-def head_of(form: Form, arrays: list[pa.Array], n: int) -> list[pa.Array]:
+def head_of(leaf_type: LeafType, arrays: list[pa.Array], n: int) -> list[pa.Array]:
     """The first n rows, in memory of their own size: a few rows do not keep many alive."""
     rows_in = sum(map(len, arrays))
     if n >= rows_in:
         return arrays
     mask = first_bits(n, rows_in)
-    return [array for array in picked(form, arrays, mask, rows_in, n) if len(array)]
+    return [array for array in picked(leaf_type, arrays, mask, rows_in, n) if len(array)]

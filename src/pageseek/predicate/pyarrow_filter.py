@@ -17,7 +17,16 @@ import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import dataclass
-from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_F16, K_F32, K_F64, K_U64, Form
+from pageseek.format.types import (
+    BYTES_KINDS,
+    FLOAT_KINDS,
+    K_BOOL,
+    K_F16,
+    K_F32,
+    K_F64,
+    K_U64,
+    LeafType,
+)
 from pageseek.predicate import expression as ex
 
 KNOWN_VERSIONS = range(19, 28)  # of pyarrow, whose serialized form is as below
@@ -43,7 +52,7 @@ class Literal:
 
 
 Node: TypeAlias = Call | Field | Literal
-FormOf: TypeAlias = Callable[[tuple[str, ...]], Form | None]
+LeafTypeOf: TypeAlias = Callable[[tuple[str, ...]], LeafType | None]
 _OPS = {
     "equal": "=",
     "not_equal": "!=",
@@ -176,72 +185,72 @@ def conjuncts(node: Node) -> Iterator[Node]:
 # -- translation ----------------------------------------------------------------------------------
 
 
-def translate(node: Node, form_of: FormOf) -> ex.Expression | None:
+def translate(node: Node, constant_leaf_type: LeafTypeOf) -> ex.Expression | None:
     """The same condition in our terms, by the rules of IEEE 754; None where it is not surely the same."""
     if isinstance(node, Literal):
         if pa.types.is_boolean(node.value.type) or pa.types.is_null(node.value.type):
             return ex.Constant(node.value.as_py())
         return None
     if isinstance(node, Field):
-        form = form_of(node.path)
-        return None if form is None or form.kind != K_BOOL else _column(node) == True  # noqa: E712
+        leaf_type = constant_leaf_type(node.path)
+        return None if leaf_type is None or leaf_type.kind != K_BOOL else _column(node) == True  # noqa: E712
     if node.name in ("and_kleene", "or_kleene"):
-        args = [translate(arg, form_of) for arg in node.args]
+        args = [translate(arg, constant_leaf_type) for arg in node.args]
         known = tuple(arg for arg in args if arg is not None)
         if len(known) < len(args):
             return None
         return ex.And(known) if node.name == "and_kleene" else ex.Or(known)
     if node.name == "invert":
-        inner = translate(node.args[0], form_of)
+        inner = translate(node.args[0], constant_leaf_type)
         return None if inner is None else ex.Not(inner)
     if node.name in _OPS:
-        return _comparison(node, form_of)
+        return _comparison(node, constant_leaf_type)
     if not isinstance(node.args[0], Field):
         return None
-    form = form_of(node.args[0].path)
-    if form is None or form.is_null:
+    leaf_type = constant_leaf_type(node.args[0].path)
+    if leaf_type is None or leaf_type.is_null:
         return None
     make = _TESTS.get(node.name)
-    return None if make is None else make(node.args[0], form, node.options or {})
+    return None if make is None else make(node.args[0], leaf_type, node.options or {})
 
 
 def _column(field: Field) -> ex.Column:
     return ex.Column(field.path)
 
 
-def _comparison(node: Call, form_of: FormOf) -> ex.Expression | None:
+def _comparison(node: Call, constant_leaf_type: LeafTypeOf) -> ex.Expression | None:
     left, right = node.args
     op = _OPS[node.name]
     if isinstance(left, Literal):
         left, op, right = right, ex.FLIPPED[op], left
     if not isinstance(left, Field) or not isinstance(right, Literal):
         return None
-    form = form_of(left.path)
-    if form is None or form.is_null or not _same(right.value, form):
+    leaf_type = constant_leaf_type(left.path)
+    if leaf_type is None or leaf_type.is_null or not _same(right.value, leaf_type):
         return None
     return ex.Compare(_column(left), op, right.value)
 
 
-def _same(value: pa.Scalar, form: Form) -> bool:
+def _same(value: pa.Scalar, leaf_type: LeafType) -> bool:
     """Whether pyarrow's casts of a comparison leave both sides what they are."""
-    t, made, kind = pa.types, form.storage, value.type
+    t, made, kind = pa.types, leaf_type.storage, value.type
     if not value.is_valid:
         return bool(kind == made)
-    if isinstance(form.type, pa.BaseExtensionType) or isinstance(kind, pa.BaseExtensionType):
+    if isinstance(leaf_type.type, pa.BaseExtensionType) or isinstance(kind, pa.BaseExtensionType):
         return False
     if t.is_integer(made) and (t.is_integer(kind) or t.is_floating(kind)):
         return True  # pyarrow's casts are checked: they change no value, or fail
-    if form.kind in FLOAT_KINDS:
+    if leaf_type.kind in FLOAT_KINDS:
         if not (t.is_integer(kind) or t.is_floating(kind)):
             return False
         number = value.as_py()
         if t.is_integer(kind):
-            return bool(abs(number) <= (2**53 if form.kind == K_F64 else 2**11))
-        wide = {K_F16: np.float16, K_F32: np.float32, K_F64: np.float64}[form.kind]
+            return bool(abs(number) <= (2**53 if leaf_type.kind == K_F64 else 2**11))
+        wide = {K_F16: np.float16, K_F32: np.float32, K_F64: np.float64}[leaf_type.kind]
         with np.errstate(over="ignore"):
             narrow: Any = wide(number)
             return bool(number != number or float(narrow) == number)
-    if form.kind in BYTES_KINDS:
+    if leaf_type.kind in BYTES_KINDS:
         text = t.is_string(made) or t.is_large_string(made)
         of_text = t.is_string(kind) or t.is_large_string(kind)
         of_bytes = t.is_binary(kind) or t.is_large_binary(kind)
@@ -253,20 +262,20 @@ def _same(value: pa.Scalar, form: Form) -> bool:
     return bool(kind == made)
 
 
-def _is_in(field: Field, form: Form, options: dict[str, Any]) -> ex.Expression | None:
+def _is_in(field: Field, leaf_type: LeafType, options: dict[str, Any]) -> ex.Expression | None:
     values = options["value_set"].values
     matching = options["null_matching_behavior"].as_py()
-    if form.kind in FLOAT_KINDS or values is None or matching not in range(4):
+    if leaf_type.kind in FLOAT_KINDS or values is None or matching not in range(4):
         return None  # pyarrow looks floats up by their bits
-    if values.type != form.storage and not (
+    if values.type != leaf_type.storage and not (
         pa.types.is_integer(values.type)
-        and pa.types.is_integer(form.storage)
-        and form.kind != K_U64
+        and pa.types.is_integer(leaf_type.storage)
+        and leaf_type.kind != K_U64
     ):
         return None
     column = _column(field)
     has_null, present = values.null_count > 0, values.drop_null()
-    if form.kind == K_U64 and values.type != form.storage:
+    if leaf_type.kind == K_U64 and values.type != leaf_type.storage:
         return None
     found: ex.Expression = ex.IsIn(column, present)
     if matching < 2:  # MATCH, SKIP: never NULL
@@ -279,36 +288,38 @@ def _is_in(field: Field, form: Form, options: dict[str, Any]) -> ex.Expression |
     return found
 
 
-def _is_null(field: Field, form: Form, options: dict[str, Any]) -> ex.Expression | None:
+def _is_null(field: Field, leaf_type: LeafType, options: dict[str, Any]) -> ex.Expression | None:
     column = _column(field)
     found: ex.Expression = ex.IsNull(column)
-    if options["nan_is_null"].as_py() and form.kind in FLOAT_KINDS:
+    if options["nan_is_null"].as_py() and leaf_type.kind in FLOAT_KINDS:
         return ex.Or((found, ex.IsTrue(ex.IsNan(column))))
     return found
 
 
-def _starts_with(field: Field, form: Form, options: dict[str, Any]) -> ex.Expression | None:
+def _starts_with(
+    field: Field, leaf_type: LeafType, options: dict[str, Any]
+) -> ex.Expression | None:
     pattern = options["pattern"].as_py()
-    if options["ignore_case"].as_py() or form.kind not in BYTES_KINDS:
+    if options["ignore_case"].as_py() or leaf_type.kind not in BYTES_KINDS:
         return None
-    text = pa.types.is_string(form.storage) or pa.types.is_large_string(form.storage)
+    text = pa.types.is_string(leaf_type.storage) or pa.types.is_large_string(leaf_type.storage)
     return ex.StartsWith(_column(field), pattern if text else pattern.encode())
 
 
-def _match_like(field: Field, form: Form, options: dict[str, Any]) -> ex.Expression | None:
+def _match_like(field: Field, leaf_type: LeafType, options: dict[str, Any]) -> ex.Expression | None:
     pattern = options["pattern"].as_py()
-    text = pa.types.is_string(form.storage) or pa.types.is_large_string(form.storage)
+    text = pa.types.is_string(leaf_type.storage) or pa.types.is_large_string(leaf_type.storage)
     if options["ignore_case"].as_py() or not text or "\\" in pattern or "\0" in pattern:
         return None
     return ex.Like(_column(field), pattern)
 
 
-_TESTS: dict[str, Callable[[Field, Form, dict[str, Any]], ex.Expression | None]] = {
+_TESTS: dict[str, Callable[[Field, LeafType, dict[str, Any]], ex.Expression | None]] = {
     "is_in": _is_in,
     "is_null": _is_null,
-    "is_valid": lambda field, _form, _options: ex.Not(ex.IsNull(_column(field))),
-    "is_nan": lambda field, form, _options: (
-        ex.IsNan(_column(field)) if form.kind in FLOAT_KINDS else None
+    "is_valid": lambda field, _leaf_type, _options: ex.Not(ex.IsNull(_column(field))),
+    "is_nan": lambda field, leaf_type, _options: (
+        ex.IsNan(_column(field)) if leaf_type.kind in FLOAT_KINDS else None
     ),
     "starts_with": _starts_with,
     "match_like": _match_like,

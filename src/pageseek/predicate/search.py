@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.base.errors import UnsupportedError
-from pageseek.format.types import BYTES_KINDS, K_BOOL, K_BYTES, Form
+from pageseek.format.types import BYTES_KINDS, K_BOOL, K_BYTES, LeafType
 from pageseek.predicate.bind import fit, pack_literals
 from pageseek.predicate.literal import exact
 
@@ -86,30 +86,37 @@ def _search(values: Sorted, value: Any, op: str) -> int:
         raise ValueError(
             f"{values.null_count} nulls among the values: they have no place in an order"
         )
-    form = _form_of(values.type)
-    wanted = exact(value, form, "values")
+    leaf_type = _leaf_type_of(values.type)
+    wanted = exact(value, leaf_type, "values")
     if wanted is None:
         raise ValueError("null has no place in an order")
     if isinstance(wanted, float) and wanted != wanted:
         return len(values)  # NaN is above every number
-    fitted, edge = fit(op, wanted, form, rows.NAN_IEEE)
+    fitted, edge = fit(op, wanted, leaf_type, rows.NAN_IEEE)
     if fitted in ("always", "never"):
         return 0 if fitted == "always" else len(values)
     find = rows.lower_bound if fitted == ">=" else rows.upper_bound
-    data, offsets = _buffers(values, form)
+    data, offsets = _buffers(values, leaf_type)
     try:
-        return find(form.kind, form.width, len(values), data, offsets, pack_literals([edge], form))
+        return find(
+            leaf_type.kind,
+            leaf_type.width,
+            len(values),
+            data,
+            offsets,
+            pack_literals([edge], leaf_type),
+        )
     except rows.CoreError as error:
         raise ValueError(f"values: {error}") from error
 
 
-def _buffers(values: pa.Array, form: Form) -> tuple[Any, Any]:
+def _buffers(values: pa.Array, leaf_type: LeafType) -> tuple[Any, Any]:
     """Values and offsets of an array, from its first value on."""
-    if form.kind == K_BOOL and values.offset:
+    if leaf_type.kind == K_BOOL and values.offset:
         values = pa.concat_arrays([values.slice(0, 0), values])  # bits cannot be pointed into
     buffers, start = values.buffers(), values.offset
-    if form.kind in BYTES_KINDS:
-        width = 4 if form.kind == K_BYTES else 8
+    if leaf_type.kind in BYTES_KINDS:
+        width = 4 if leaf_type.kind == K_BYTES else 8
         offsets = buffers[1] and buffers[1].slice(start * width)
         return buffers[2] or b"", offsets
     width = values.type.bit_width // 8
@@ -137,7 +144,7 @@ _KINDS = {
 }
 
 
-def _form_of(made: pa.DataType) -> Form:
+def _leaf_type_of(made: pa.DataType) -> LeafType:
     t = pa.types
     width = 0
     kind = _KINDS.get(made)
@@ -151,4 +158,4 @@ def _form_of(made: pa.DataType) -> Form:
         kind, width = rows.KIND_FIXED, made.byte_width
     if kind is None:
         raise UnsupportedError(f"values of type {made} cannot be searched")
-    return Form((0, 0, kind, width, 0, 0, 0), made, made)
+    return LeafType((0, 0, kind, width, 0, 0, 0), made, made)

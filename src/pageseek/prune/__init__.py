@@ -20,9 +20,9 @@ receives their bytes in order, and returns what it proved.
 
 from pageseek.io.range_requests import Wanted
 from pageseek.prune.column_index import load_indexes
-from pageseek.prune.driver import Left, Task
+from pageseek.prune.driver import Left, MechanismRun
 from pageseek.prune.footer_finality import Figures, final, may_be_final
-from pageseek.prune.protocol import Proof, Pruner, Site, passing
+from pageseek.prune.protocol import Proof, PruneContext, Pruner, passing
 from pageseek.prune.registry import (
     COLUMN_INDEX,
     DISTINCT,
@@ -45,10 +45,10 @@ __all__ = [
     "Figures",
     "GroupProof",
     "Left",
+    "MechanismRun",
     "Proof",
+    "PruneContext",
     "Pruner",
-    "Site",
-    "Task",
     "ValueLists",
     "Wanted",
     "final",

@@ -15,35 +15,35 @@ from pageseek.predicate.bound import (
     BoundOr,
     leaves_of,
 )
-from pageseek.prune.protocol import Proof, Site
+from pageseek.prune.protocol import Proof, PruneContext
 from pageseek.prune.row_groups import GroupProof
 
 _NONE = rows.RowRanges.empty()
 
 
-class Evidence:
+class ProofAccumulator:
     """Proofs of several mechanisms about the same tests, joined: a row may pass if none of them denies it.
 
     A filter can fall by two mechanisms where neither would do: of `a = 1 or b = 2` one may deny the first and
     another the second.
     """
 
-    __slots__ = ("_all", "_asked", "_bound", "_exact", "_proofs", "site", "sure")
+    __slots__ = ("_all", "_asked", "_bound", "_exact", "_proofs", "context", "sure")
 
-    def __init__(self, site: Site, bound: Bound, footer: GroupProof) -> None:
-        self.site = site
+    def __init__(self, context: PruneContext, bound: Bound, footer: GroupProof) -> None:
+        self.context = context
         self._bound = bound
-        self._asked = site.ranges
-        self._all = rows.RowRanges.all(site.file.group_rows[site.row_group])
+        self._asked = context.ranges
+        self._all = rows.RowRanges.all(context.file.group_rows[context.row_group])
         self._proofs: dict[int, Proof] = {}
         self._exact: set[int] = (
             set()
         )  # tests of which no more can be said of the row group as a whole
         self.sure = _NONE
         for test, (may, must) in footer.tests.items():
-            if not may[site.row_group]:
+            if not may[context.row_group]:
                 self._proofs[test] = Proof(_NONE, _NONE)
-            elif must[site.row_group]:
+            elif must[context.row_group]:
                 self._proofs[test] = Proof(self._all, self._all)
 
     def open(self, tests: Sequence[BoundLeaf], coarse: bool = False) -> list[BoundLeaf]:
@@ -59,7 +59,7 @@ class Evidence:
                 found.append(test)
         if not found or (len(self._proofs) == 0 and isinstance(self._bound, (BoundLeaf, BoundAnd))):
             return found
-        if self._left_without(found) < self.site.ranges.num_rows:
+        if self._left_without(found) < self.context.ranges.num_rows:
             return found
         # what this mechanism denies may matter together with what another one will
         others = [test for test in leaves_of(self._bound) if not any(test is one for one in found)]
@@ -68,7 +68,7 @@ class Evidence:
     def _left_without(self, denied: Sequence[BoundLeaf]) -> int:
         """How many rows would be left if no row passed these tests."""
         proofs = self._proofs | {id(test): Proof(_NONE, _NONE) for test in denied}
-        return int((self._may(self._bound, proofs) & self.site.ranges).num_rows)
+        return int((self._may(self._bound, proofs) & self.context.ranges).num_rows)
 
     def add(self, tests: Sequence[BoundLeaf], proofs: Sequence[Proof | None]) -> bool:
         """Take in what a mechanism proved; `site.ranges` and `sure` are then what the whole filter leaves. Whether any
@@ -88,8 +88,8 @@ class Evidence:
             self._proofs[id(test)] = joined
             closer |= self._open_rows(joined) < open_before
         if closer:
-            self.site.ranges = self._may(self._bound, self._proofs) & self._asked
-            self.sure = self._must(self._bound) & self.site.ranges
+            self.context.ranges = self._may(self._bound, self._proofs) & self._asked
+            self.sure = self._must(self._bound) & self.context.ranges
         return closer
 
     def _open_rows(self, proof: Proof | None) -> int:

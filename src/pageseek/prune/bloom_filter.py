@@ -26,8 +26,14 @@ from pageseek.format.types import ABSENT, K_I8, K_I16, K_U8, K_U16
 from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.predicate.in_literals import Listed
-from pageseek.prune.chunk_pruner import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored
-from pageseek.prune.protocol import Proof, Site
+from pageseek.prune.chunk_pruner import (
+    NONE_PASSES,
+    InvalidIndexError,
+    bytes_at_stake,
+    chunk_of,
+    ignored,
+)
+from pageseek.prune.protocol import Proof, PruneContext
 
 HEAD = 64  # bytes that a header is sure to lie in, unless it has fields that the format has not
 FEW = 16  # literals that no filter is too small for
@@ -60,9 +66,9 @@ class BloomPruner:
     name = "bloom_filter"
     cheap, whole, coarse = True, False, True
 
-    def cost(self, site: Site, test: BoundLeaf) -> int | None:
+    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
         """Bytes of the filter that would be read, or None where that proves nothing or is more than it can spare."""
-        found = _question(site, test)
+        found = _question(context, test)
         if found is None:
             return None
         place, hashes = found
@@ -76,100 +82,104 @@ class BloomPruner:
             cost = HEAD + n * int(core.BLOCK)
         else:
             cost = length
-        stake = at_stake(site, test.leaf)
+        stake = bytes_at_stake(context, test.leaf)
         if n >= FEW:  # that each of many is found absent is unlikely, even if they are
-            stake = int(stake * (1 - _rate(site, test.leaf, length)) ** n)
+            stake = int(stake * (1 - _rate(context, test.leaf, length)) ** n)
         return cost if cost < stake else None
 
     def judge(
-        self, site: Site, tests: Sequence[BoundLeaf]
+        self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Ask for the blocks of the literals, or the whole filter where it is small."""
-        return (yield from together([_judge(site, test) for test in tests]))
+        return (yield from together([_judge(context, test) for test in tests]))
 
 
-def _judge(site: Site, test: BoundLeaf) -> Generator[Wanted, list[memoryview], Proof | None]:
-    found = _question(site, test)
+def _judge(
+    context: PruneContext, test: BoundLeaf
+) -> Generator[Wanted, list[memoryview], Proof | None]:
+    found = _question(context, test)
     if found is None:
         return None
     place, hashes = found
     try:
         ask = _absent_for_sure if place.piece else _absent
-        absent = not hashes or (yield from ask(site, test, place, hashes))
-    except (CoreError, DoubtError) as doubt:
-        site.report.note(ignored(site.file, site.row_group, test.leaf, "Bloom filter", doubt))
+        absent = not hashes or (yield from ask(context, test, place, hashes))
+    except (CoreError, InvalidIndexError) as error:
+        context.report.note(
+            ignored(context.file, context.row_group, test.leaf, "Bloom filter", error)
+        )
         return None
     return NONE_PASSES if absent else None
 
 
-def _question(site: Site, test: BoundLeaf) -> tuple[Place, bytes] | None:
+def _question(context: PruneContext, test: BoundLeaf) -> tuple[Place, bytes] | None:
     """Where the filter lies, and the hashes to look for in it; None where it can prove nothing of the test."""
-    leaf, form = test.leaf, test.form
+    leaf, leaf_type = test.leaf, test.leaf_type
     asked = (rows.OP_NE,) if test.negate else (rows.OP_EQ, rows.OP_IN)  # NOT (x != 5) is x = 5
     if test.op not in asked or leaf.group or leaf.max_rep:
         return None
-    chunk = None if form.is_null else chunk_of(site, leaf)
-    if chunk is None or chunk.bloom_filter_offset == ABSENT or not core.hashable(form.core):
+    chunk = None if leaf_type.is_null else chunk_of(context, leaf)
+    if chunk is None or chunk.bloom_filter_offset == ABSENT or not core.hashable(leaf_type.core):
         return None
-    if site.file.writer.omits_from_filters and chunk.encodings & DICTIONARY_ENCODINGS:
+    if context.file.writer.omits_from_filters and chunk.encodings & DICTIONARY_ENCODINGS:
         return None
     hashes = _hashes(test)
     if hashes is None:
         return None
     try:
-        place = _place(site, chunk)
-    except DoubtError as doubt:
-        site.report.note(ignored(site.file, site.row_group, leaf, "Bloom filter", doubt))
+        place = _place(context, chunk)
+    except InvalidIndexError as error:
+        context.report.note(ignored(context.file, context.row_group, leaf, "Bloom filter", error))
         return None
-    if form.kind in _NARROW and not _in_range(site, leaf):
+    if leaf_type.kind in _NARROW and not _in_range(context, leaf):
         return None
     return place, hashes
 
 
-def _rate(site: Site, leaf: Leaf, length: int | None) -> float:
+def _rate(context: PruneContext, leaf: Leaf, length: int | None) -> float:
     """How often a filter is wrong about a value that is absent, by its size if all values of the chunk were different."""
     if length is None:
         return USUAL_RATE
-    values = max(site.file.chunk(site.row_group, leaf).num_values, 1)
+    values = max(context.file.chunk(context.row_group, leaf).num_values, 1)
     return min(float((1 - math.exp(-values / length)) ** 8), USUAL_RATE)
 
 
 def _hashes(test: BoundLeaf) -> bytes | None:
     """Of the literals; of a list once for all row groups."""
     if isinstance(test.literals, Listed):
-        return test.literals.hashes(test.form.core)
+        return test.literals.hashes(test.leaf_type.core)
     try:
-        return core.hashes(test.form.core, test.literals)
+        return core.hashes(test.leaf_type.core, test.literals)
     except CoreError:  # NaN
         return None
 
 
-def _in_range(site: Site, leaf: Leaf) -> bool:
+def _in_range(context: PruneContext, leaf: Leaf) -> bool:
     """Whether no value is greater than its type: that would be read as another one, and is hashed as it is."""
     try:
-        said = site.file.chunk_values(site.row_group, leaf, site.options)
+        said = context.file.chunk_values(context.row_group, leaf, context.options)
     except PageseekError:  # in the metadata of another row group
         return False
     return said.lower is not None
 
 
-def _place(site: Site, chunk: Any) -> Place:
+def _place(context: PruneContext, chunk: Any) -> Place:
     offset, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
     start, stop = chunk_range(chunk)
     least = core.BLOCK + 2 if length == ABSENT else length
-    if offset < 4 or least <= core.BLOCK or offset + least > site.file.footer_start:
-        raise DoubtError(f"{least} bytes at {offset} are no place for it")
+    if offset < 4 or least <= core.BLOCK or offset + least > context.file.footer_start:
+        raise InvalidIndexError(f"{least} bytes at {offset} are no place for it")
     if offset < stop and start < offset + least:
-        raise DoubtError(f"at byte {offset} lie the pages of the column")
+        raise InvalidIndexError(f"at byte {offset} lie the pages of the column")
     bits = None if length == ABSENT else _usual_bitset(length)
-    piece, entry = 0, site.file.attached_with_sums(BLOOM, offset)
+    piece, entry = 0, context.file.attached_with_sums(BLOOM, offset)
     if entry is not None:
         try:
             if bits is None:
-                raise DoubtError("its length is not one of a filter that was attached")
+                raise InvalidIndexError("its length is not one of a filter that was attached")
             piece = piece_of(entry, offset, length, bits)
-        except DoubtError:
-            if not site.file.has_copied_entries:
+        except InvalidIndexError:
+            if not context.file.has_copied_entries:
                 raise
     return Place(offset, None if length == ABSENT else length, bits, piece)
 
@@ -189,11 +199,11 @@ def _by_blocks(size: int, hashes: bytes) -> bool:
 
 
 def _absent(
-    site: Site, test: BoundLeaf, place: Place, hashes: bytes
+    context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
 ) -> Generator[Wanted, list[memoryview], bool]:
     """Whether none of the hashes was inserted; CoreError or DoubtError where the filter cannot be trusted."""
     offset, length, guess = place.offset, place.length, place.bits
-    end = site.file.footer_start
+    end = context.file.footer_start
     first = min(HEAD, end - offset) if length is None else length
     wanted: Wanted = []
     if length is not None and guess is not None and _by_blocks(guess, hashes):
@@ -201,20 +211,20 @@ def _absent(
         wanted = _blocks(offset + first, guess, hashes)
     head, *blocks = yield [(offset, first), *wanted]
     if not head.nbytes:
-        raise DoubtError("its bytes could not be read")
+        raise InvalidIndexError("its bytes could not be read")
     header, size = core.header(head)
     if length is not None and header + size != length:
-        raise DoubtError(f"{header + size} bytes by its header, {length} by the footer")
-    start, stop = chunk_range(site.file.chunk(site.row_group, test.leaf))
+        raise InvalidIndexError(f"{header + size} bytes by its header, {length} by the footer")
+    start, stop = chunk_range(context.file.chunk(context.row_group, test.leaf))
     if header + size > end - offset or (offset < stop and start < offset + header + size):
-        raise DoubtError(f"its {header + size} bytes at {offset} have no room")
-    _refuse_large(site, size)
+        raise InvalidIndexError(f"its {header + size} bytes at {offset} have no room")
+    _refuse_large(context, size)
     if _by_blocks(size, hashes):
         if not blocks or guess != size:
             blocks = yield _blocks(offset + header, size, hashes)
         at, kept = np.unique(_places(hashes, size), return_inverse=True)
         if any(block.nbytes != core.BLOCK for block in blocks) or len(blocks) != len(at):
-            raise DoubtError("its bytes could not be read")
+            raise InvalidIndexError("its bytes could not be read")
         found = core.check(b"".join(blocks), (kept * core.BLOCK).astype(np.uint64), hashes)
         return bool(found == 0)
     bitset = head[header:]
@@ -222,19 +232,19 @@ def _absent(
         (bitset,) = yield [(offset + header, size)]
     bitset = bitset[:size]
     if bitset.nbytes != size:
-        raise DoubtError("its bytes could not be read")
-    if not np.frombuffer(bitset, np.uint8).any() and _has_values(site, test):
-        raise DoubtError("it is empty, and the column is not")
+        raise InvalidIndexError("its bytes could not be read")
+    if not np.frombuffer(bitset, np.uint8).any() and _has_values(context, test):
+        raise InvalidIndexError("it is empty, and the column is not")
     return bool(core.check(bitset, core.places(hashes, size), hashes) == 0)
 
 
 def _absent_for_sure(
-    site: Site, test: BoundLeaf, place: Place, hashes: bytes
+    context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
 ) -> Generator[Wanted, list[memoryview], bool]:
     """The same of a filter with checksums, which are read with what they are of."""
     offset, length, size, piece = place.offset, place.length, place.bits, place.piece
     assert length is not None and size is not None
-    _refuse_large(site, size)
+    _refuse_large(context, size)
     head, at = length - size, _places(hashes, size)
     bits: bytes | memoryview
     sums: bytes | memoryview
@@ -251,23 +261,23 @@ def _absent_for_sure(
         (whole,) = yield [(offset, place.total)]
         header, bits, sums = whole[:head], whole[head:length], whole[length:]
     told = core.header(header)
-    start, _ = chunk_range(site.file.chunk(site.row_group, test.leaf))
+    start, _ = chunk_range(context.file.chunk(context.row_group, test.leaf))
     altered = of_pieces(bits, filter_key(header, start), piece) != sums
-    if altered and not site.file.has_copied_entries:
-        raise DoubtError(ALTERED)
+    if altered and not context.file.has_copied_entries:
+        raise InvalidIndexError(ALTERED)
     if told != (head, size):
-        raise DoubtError(f"{sum(told)} bytes by its header, {length} by the footer")
+        raise InvalidIndexError(f"{sum(told)} bytes by its header, {length} by the footer")
     return bool(core.check(bits, at, hashes) == 0)
 
 
-def _refuse_large(site: Site, size: int) -> None:
-    if size > site.file.max_metadata_bytes:
-        raise DoubtError(f"its {size} bytes are more than max_metadata_bytes")
+def _refuse_large(context: PruneContext, size: int) -> None:
+    if size > context.file.max_metadata_bytes:
+        raise InvalidIndexError(f"its {size} bytes are more than max_metadata_bytes")
 
 
-def _has_values(site: Site, test: BoundLeaf) -> bool:
-    nulls = site.file.null_count(site.row_group, test.leaf)
-    return nulls is None or nulls < site.file.group_rows[site.row_group]
+def _has_values(context: PruneContext, test: BoundLeaf) -> bool:
+    nulls = context.file.null_count(context.row_group, test.leaf)
+    return nulls is None or nulls < context.file.group_rows[context.row_group]
 
 
 def _places(hashes: bytes, size: int) -> Any:

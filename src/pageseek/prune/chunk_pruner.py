@@ -6,31 +6,31 @@ from typing import Any
 
 from pageseek._core import rows
 from pageseek.base.errors import PageseekError
-from pageseek.format.embedded import DoubtError
+from pageseek.format.embedded import InvalidIndexError
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
-from pageseek.prune.protocol import Proof, Site
+from pageseek.prune.protocol import Proof, PruneContext
 
-__all__ = ["NONE_PASSES", "DoubtError", "at_stake", "chunk_of", "ignored"]
+__all__ = ["NONE_PASSES", "InvalidIndexError", "bytes_at_stake", "chunk_of", "ignored"]
 
 NONE_PASSES = Proof(rows.RowRanges.empty(), rows.RowRanges.empty())
 
 
-def chunk_of(site: Site, leaf: Leaf) -> Any:
+def chunk_of(context: PruneContext, leaf: Leaf) -> Any:
     """The column chunk; None where it cannot be read, which the read itself will tell."""
     try:
-        return site.file.chunk(site.row_group, leaf)
+        return context.file.chunk(context.row_group, leaf)
     except PageseekError:
         return None
 
 
-def at_stake(site: Site, leaf: Leaf) -> int:
+def bytes_at_stake(context: PruneContext, leaf: Leaf) -> int:
     """Bytes of the pages of a leaf that hold the rows in question, as far as the page index is at hand."""
-    _, start, stop = site.file.placed_chunk(site.row_group, leaf)
-    offsets = site.file.cached_offset_index(site.row_group, leaf)[1]
+    _, start, stop = context.file.placed_chunk(context.row_group, leaf)
+    offsets = context.file.cached_offset_index(context.row_group, leaf)[1]
     if offsets is None:
-        return stop - start if site.ranges else 0
-    return sum([length for _, _, length, _, _ in offsets.pages_of(site.ranges)])
+        return stop - start if context.ranges else 0
+    return sum([length for _, _, length, _, _ in offsets.pages_of(context.ranges)])
 
 
 def ignored(file: ParquetFile, row_group: int, leaf: Leaf, what: str, why: object) -> str:

@@ -14,13 +14,13 @@ from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import Proof
 from pageseek.prune.row_groups import bit_of, surely
 
-Touched = Callable[[int], Sequence[Leaf]]  # by row group
+RequiredLeaves = Callable[[int], Sequence[Leaf]]  # by row group
 
 
 def load_indexes(
     file: ParquetFile,
     row_groups: Sequence[int],
-    touched: Touched,
+    required_leaves: RequiredLeaves,
     tested: Sequence[Leaf],
     options: Options,
     report: Report,
@@ -43,9 +43,9 @@ def load_indexes(
         return found
 
     for group in row_groups:
-        for leaf in (*touched(group), *tested) if file.is_doubtful else ():
-            file.remind(group, leaf, report)
-        pages = file.without_offset_index(group, touched(group))
+        for leaf in (*required_leaves(group), *tested) if file.has_ignored_indexes else ():
+            file.note_ignored_indexes(group, leaf, report)
+        pages = file.without_offset_index(group, required_leaves(group))
         values = [leaf for leaf in tested if not file.cached_column_index(group, leaf, options)[0]]
         if pages or values:
             file.load_chunks(group, pages)

@@ -12,7 +12,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTE_ARRAY
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune.chunk_pruner import NONE_PASSES, DoubtError
+from pageseek.prune.chunk_pruner import NONE_PASSES, InvalidIndexError
 from pageseek.prune.datafusion_list import (
     HEAD,
     MAGIC,
@@ -24,7 +24,7 @@ from pageseek.prune.datafusion_list import (
     length_of,
     place,
 )
-from pageseek.prune.protocol import Proof, Site
+from pageseek.prune.protocol import Proof, PruneContext
 
 FIRST = 4 << 10  # bytes read at first: most lists are short
 
@@ -35,40 +35,40 @@ class PublishedPruner:
     name = "distinct_index"
     cheap = whole = coarse = True
 
-    def cost(self, site: Site, test: BoundLeaf) -> int | None:
+    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
         """About the bytes of the list; None where the file has none of the column, or that says nothing of the test."""
         if test.op not in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX) or test.leaf.group:
             return None
         if test.leaf.element.type != BYTE_ARRAY:
             return None
-        found = _place(site)
+        found = _place(context)
         if found is None or found[1].index != test.leaf.index:
             return None
         key = self.name, found[1].index
-        known = site.file.indexes
+        known = context.file.indexes
         if key not in known:
             return FIRST
         if known[key] is not None:
             return 0
-        site.file.remind(WHOLE, found[1], site.report)
+        context.file.note_ignored_indexes(WHOLE, found[1], context.report)
         return None
 
     def judge(
-        self, site: Site, tests: Sequence[BoundLeaf]
+        self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Ask for the list, unless it is at hand."""
-        found = _place(site)
+        found = _place(context)
         if found is None:
             return [None] * len(tests)
         offset, leaf = found
-        file, key = site.file, (self.name, leaf.index)
+        file, key = context.file, (self.name, leaf.index)
         known: dict[Any, Any] = file.indexes
         if key not in known:
             try:
                 values = yield from _values(file, leaf, offset)
-            except (DoubtError, PageseekError) as doubt:
-                note = f"{file.name}: {leaf.name!r}: {MAGIC.decode()} index ignored: {doubt}"
-                file.doubt(WHOLE, leaf, note, site.report)
+            except (InvalidIndexError, PageseekError) as error:
+                note = f"{file.name}: {leaf.name!r}: {MAGIC.decode()} index ignored: {error}"
+                file.ignore_index(WHOLE, leaf, note, context.report)
                 values = None
             file.keep_index(key, values, 0 if values is None else values.nbytes)
         values = known[key]
@@ -90,32 +90,34 @@ def _values(
     if data.nbytes < length:
         (data,) = yield [(offset + HEAD, length)]
     if data.nbytes != length:
-        raise DoubtError("its bytes could not be read")
+        raise InvalidIndexError("its bytes could not be read")
     check_bytes(file, leaf, head, data)
     listed = Listed(data)
     check(file, leaf, listed)
     return listed
 
 
-def _place(site: Site) -> tuple[int, Leaf] | None:
+def _place(context: PruneContext) -> tuple[int, Leaf] | None:
     """Where the list lies, and the column whose values it has."""
-    file = site.file
-    key = "published", site.distinct_index
+    file = context.file
+    key = "published", context.distinct_index
     known: dict[Any, Any] = file.indexes
     if key not in known:
         found = None
         try:
             offset = place(file)
             if offset is not None:
-                leaf = column(file, site.distinct_index)
+                leaf = column(file, context.distinct_index)
                 if leaf is None:
-                    raise DoubtError("it does not say whose values it has: distinct_index= does")
+                    raise InvalidIndexError(
+                        "it does not say whose values it has: distinct_index= does"
+                    )
                 found = offset, leaf
-        except (DoubtError, PageseekError) as doubt:
-            note = f"{file.name}: {MAGIC.decode()} index ignored: {doubt}"
-            file.doubt(WHOLE, None, note, site.report)
+        except (InvalidIndexError, PageseekError) as error:
+            note = f"{file.name}: {MAGIC.decode()} index ignored: {error}"
+            file.ignore_index(WHOLE, None, note, context.report)
         file.keep_index(key, found, 0)
     made: tuple[int, Leaf] | None = known[key]
     if made is None:
-        file.remind(WHOLE, None, site.report)
+        file.note_ignored_indexes(WHOLE, None, context.report)
     return made

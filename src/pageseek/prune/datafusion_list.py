@@ -16,7 +16,7 @@ from pageseek._core import rows
 from pageseek._core.bloom import xxh64
 from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.format.chunks import chunk_range
-from pageseek.format.embedded import DoubtError, Pointer, directory, fingerprint, types_of
+from pageseek.format.embedded import InvalidIndexError, Pointer, directory, fingerprint, types_of
 from pageseek.format.file_footer import FooterFile
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTE_ARRAY, K_LARGE_BYTES, L_STRING, Options, logical_of
@@ -35,13 +35,13 @@ def place(file: FooterFile) -> int | None:
         return None
     value = file.key_value_metadata[KEY] or b""
     if not value.isdigit() or len(value) > 19:
-        raise DoubtError(f"{KEY.decode()} is {value[:40]!r}, not a number")
+        raise InvalidIndexError(f"{KEY.decode()} is {value[:40]!r}, not a number")
     offset = int(value)
     if not 4 <= offset <= file.footer_start - HEAD:
-        raise DoubtError(f"{KEY.decode()} is {offset}, where there is no room")
+        raise InvalidIndexError(f"{KEY.decode()} is {offset}, where there is no room")
     for leaf in file.leaves:
         if any(chunk_range(chunk)[1] > offset for chunk in file.chunks(leaf)):
-            raise DoubtError("pages lie behind it: they were added later")
+            raise InvalidIndexError("pages lie behind it: they were added later")
     return offset
 
 
@@ -49,7 +49,7 @@ def own(file: FooterFile) -> Pointer | None:
     """The entry of the list, where pageseek attached it: it names the column, and has a checksum."""
     try:
         found = directory(file)
-    except DoubtError:  # who asks for the other indexes will say so
+    except InvalidIndexError:  # who asks for the other indexes will say so
         return None
     at = file.key_value_metadata.get(KEY)
     for one in () if found is None else found.pointers:
@@ -68,10 +68,12 @@ def column(file: FooterFile, named: str | None) -> Leaf | None:
         assert entry.leaf is not None
         told = ".".join(entry.leaf)
         if leaf is not None and leaf.path != entry.leaf:
-            raise DoubtError(f"it was attached for {told!r}, not for {leaf.name!r}")
+            raise InvalidIndexError(f"it was attached for {told!r}, not for {leaf.name!r}")
         leaf = next((one for one in file.leaves if one.path == entry.leaf), None)
         if leaf is None or types_of(leaf) != (entry.physical, entry.logical):
-            raise DoubtError(f"it was built for {told!r} of {entry.physical} ({entry.logical})")
+            raise InvalidIndexError(
+                f"it was built for {told!r} of {entry.physical} ({entry.logical})"
+            )
     if leaf is not None:
         return leaf
     strings = [leaf for leaf in file.leaves if _is_text(leaf)]
@@ -85,12 +87,12 @@ def _is_text(leaf: Leaf) -> bool:
 def length_of(head: memoryview, room: int) -> int:
     """Bytes of the values, by the bytes before them. DoubtError: it is no such list, or has no room."""
     if head.nbytes < HEAD or head[: len(MAGIC)] != MAGIC:
-        raise DoubtError("it does not begin with IDX1")
+        raise InvalidIndexError("it does not begin with IDX1")
     length = int.from_bytes(head[len(MAGIC) : HEAD], "little")
     if not length:
-        raise DoubtError("it is empty, which may be a list of nothing or of an empty text")
+        raise InvalidIndexError("it is empty, which may be a list of nothing or of an empty text")
     if length > min(room - HEAD, LONGEST):
-        raise DoubtError(f"it claims {length} bytes, for which there is no room")
+        raise InvalidIndexError(f"it claims {length} bytes, for which there is no room")
     return length
 
 
@@ -101,9 +103,9 @@ def check_bytes(file: FooterFile, leaf: Leaf, head: memoryview, values: memoryvi
         return
     data = bytes(head[:HEAD]) + bytes(values)
     if len(data) != entry.length or xxh64(data) != entry.checksum:
-        raise DoubtError("its bytes are not those that were attached: the checksum differs")
+        raise InvalidIndexError("its bytes are not those that were attached: the checksum differs")
     if entry.chunks != fingerprint(file, leaf):
-        raise DoubtError("it was built from other column chunks: the file was written anew")
+        raise InvalidIndexError("it was built from other column chunks: the file was written anew")
 
 
 class Listed:
@@ -146,7 +148,7 @@ def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
         try:
             said = file.chunk_values(group, leaf, Options())
         except CorruptFileError as error:
-            raise DoubtError(str(error)) from error
+            raise InvalidIndexError(str(error)) from error
         for scalar in (said.min, said.max):
             text = None if scalar is None else scalar.as_buffer().to_pybytes()  # it may be no UTF-8
             if text is not None:
@@ -155,7 +157,7 @@ def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
     missing = listed.missing(lines)
     for line, (text, group) in lines.items():
         if line in missing:
-            raise DoubtError(f"{text[:40]!r} is in row group {group}, and not in the list")
+            raise InvalidIndexError(f"{text[:40]!r} is in row group {group}, and not in the list")
 
 
 def denies(test: BoundLeaf, listed: Listed) -> bool:
@@ -179,7 +181,7 @@ def _literals(test: BoundLeaf) -> list[bytes]:
     n, data, ends = test.literals
     if ends is None:
         return []
-    offsets = memoryview(ends).cast("q" if test.form.kind == K_LARGE_BYTES else "i")
+    offsets = memoryview(ends).cast("q" if test.leaf_type.kind == K_LARGE_BYTES else "i")
     return [data[offsets[i] : offsets[i + 1]] for i in range(n)]
 
 

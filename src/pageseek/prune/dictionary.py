@@ -17,11 +17,17 @@ from pageseek.base.errors import PageseekError
 from pageseek.format.chunks import page_header
 from pageseek.format.codecs import decompressor
 from pageseek.format.schema import Leaf
-from pageseek.format.types import Form
+from pageseek.format.types import LeafType
 from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune.chunk_pruner import NONE_PASSES, DoubtError, at_stake, chunk_of, ignored
-from pageseek.prune.protocol import Proof, Site
+from pageseek.prune.chunk_pruner import (
+    NONE_PASSES,
+    InvalidIndexError,
+    bytes_at_stake,
+    chunk_of,
+    ignored,
+)
+from pageseek.prune.protocol import Proof, PruneContext
 
 HEAD = 256  # bytes that a page header is likely to lie in
 LARGEST = 16 << 20  # bytes of a dictionary, decompressed, that is looked at
@@ -39,25 +45,25 @@ class DictionaryPruner:
     name = "dictionary"
     cheap, whole, coarse = False, False, True
 
-    def cost(self, site: Site, test: BoundLeaf) -> int | None:
+    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
         """Bytes of the dictionary page, or None where it proves nothing or is no less than what it can spare."""
-        place = _place(site, test)
+        place = _place(context, test)
         if place is None:
             return None
         cost = HEAD if place[1] is None else place[1]
-        doubt = 1 if _asks_for_few(test) else DOUBT
-        return cost if cost * doubt < at_stake(site, test.leaf) else None
+        error = 1 if _asks_for_few(test) else DOUBT
+        return cost if cost * error < bytes_at_stake(context, test.leaf) else None
 
     def judge(
-        self, site: Site, tests: Sequence[BoundLeaf]
+        self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Ask for the dictionary of each column that is tested, and put its entries to the tests."""
-        columns: dict[tuple[tuple[int, int], Form], list[int]] = {}
+        columns: dict[tuple[tuple[int, int], LeafType], list[int]] = {}
         for i, test in enumerate(tests):
-            if _place(site, test) is not None:
-                columns.setdefault((test.leaf.key, test.form), []).append(i)
+            if _place(context, test) is not None:
+                columns.setdefault((test.leaf.key, test.leaf_type), []).append(i)
         proofs: list[Proof | None] = [None] * len(tests)
-        asking = [_judge(site, [tests[i] for i in members]) for members in columns.values()]
+        asking = [_judge(context, [tests[i] for i in members]) for members in columns.values()]
         for members, found in zip(columns.values(), (yield from together(asking)), strict=True):
             for i, proof in zip(members, found, strict=True):
                 proofs[i] = proof
@@ -71,12 +77,12 @@ def _asks_for_few(test: BoundLeaf) -> bool:
     return test.op == (rows.OP_NE if test.negate else rows.OP_EQ)
 
 
-def _place(site: Site, test: BoundLeaf) -> tuple[int, int | None] | None:
+def _place(context: PruneContext, test: BoundLeaf) -> tuple[int, int | None] | None:
     """Where the dictionary page lies, and its length as far as it is known; None where it can prove nothing."""
     leaf = test.leaf
-    if test.op == rows.OP_IS_NULL or leaf.group or leaf.max_rep or test.form.is_null:
+    if test.op == rows.OP_IS_NULL or leaf.group or leaf.max_rep or test.leaf_type.is_null:
         return None
-    chunk = chunk_of(site, leaf)
+    chunk = chunk_of(context, leaf)
     if (
         chunk is None
         or chunk.encoding_stats != 1
@@ -85,8 +91,8 @@ def _place(site: Site, test: BoundLeaf) -> tuple[int, int | None] | None:
         or chunk.encodings & ~_OF_CODES
     ):
         return None
-    _, start, stop = site.file.placed_chunk(site.row_group, leaf)
-    offsets = site.file.cached_offset_index(site.row_group, leaf)[1]
+    _, start, stop = context.file.placed_chunk(context.row_group, leaf)
+    offsets = context.file.cached_offset_index(context.row_group, leaf)[1]
     if offsets is None:
         length = chunk.data_page_offset - start
     elif offsets.num_pages != chunk.dictionary_data_pages:
@@ -97,82 +103,86 @@ def _place(site: Site, test: BoundLeaf) -> tuple[int, int | None] | None:
 
 
 def _judge(
-    site: Site, tests: Sequence[BoundLeaf]
+    context: PruneContext, tests: Sequence[BoundLeaf]
 ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
     """The tests of one leaf, by its dictionary."""
     test = tests[0]
     try:
-        page = yield from _page(site, test)
+        page = yield from _page(context, test)
         if page is None:
             return [None] * len(tests)
-        entries = _entries(site, test, page)
-        proofs = [_proof(site, one, entries) for one in tests]
-        if site.kept is not None and not all(proof is NONE_PASSES for proof in proofs):
-            start = site.file.placed_chunk(site.row_group, test.leaf)[1]
-            site.kept.put(start, page)
+        entries = _entries(context, test, page)
+        proofs = [_proof(context, one, entries) for one in tests]
+        if context.kept is not None and not all(proof is NONE_PASSES for proof in proofs):
+            start = context.file.placed_chunk(context.row_group, test.leaf)[1]
+            context.kept.put(start, page)
         return proofs
-    except (PageseekError, DoubtError) as doubt:
-        site.report.note(ignored(site.file, site.row_group, test.leaf, "dictionary", doubt))
+    except (PageseekError, InvalidIndexError) as error:
+        context.report.note(
+            ignored(context.file, context.row_group, test.leaf, "dictionary", error)
+        )
         return [None] * len(tests)
 
 
-def _page(site: Site, test: BoundLeaf) -> Generator[Wanted, list[memoryview], memoryview | None]:
+def _page(
+    context: PruneContext, test: BoundLeaf
+) -> Generator[Wanted, list[memoryview], memoryview | None]:
     """The bytes of the dictionary page; None where it turns out to be no less than what it can spare."""
-    place = _place(site, test)
+    place = _place(context, test)
     assert place is not None
     start, length = place
     if length is None:
-        stop = site.file.placed_chunk(site.row_group, test.leaf)[2]
+        stop = context.file.placed_chunk(context.row_group, test.leaf)[2]
         (head,) = yield [(start, min(HEAD, stop - start))]
         found = page_header(head, 0, lambda: "dictionary", start)
         length = found.header_length + found.compressed_size
         if found.type != DICTIONARY_PAGE or length > stop - start:
-            raise DoubtError(f"no dictionary page at byte {start}")
-        if length >= at_stake(site, test.leaf):
+            raise InvalidIndexError(f"no dictionary page at byte {start}")
+        if length >= bytes_at_stake(context, test.leaf):
             return None
     (page,) = yield [(start, length)]
     if page.nbytes != length:
-        raise DoubtError("its bytes could not be read")
+        raise InvalidIndexError("its bytes could not be read")
     return page
 
 
-def _entries(site: Site, test: BoundLeaf, page: memoryview) -> tuple[int, Any, Any]:
+def _entries(context: PruneContext, test: BoundLeaf, page: memoryview) -> tuple[int, Any, Any]:
     """(number, values, offsets or None) of the entries."""
     leaf: Leaf = test.leaf
-    chunk = site.file.chunk(site.row_group, leaf)
+    chunk = context.file.chunk(context.row_group, leaf)
     codec, decompress = decompressor(chunk.codec)
     decoder = core.LeafDecoder(
-        test.form.core, 0, 0, codec=codec, decompress=decompress, max_page=LARGEST
+        test.leaf_type.core, 0, 0, codec=codec, decompress=decompress, max_page=LARGEST
     )
     decoder.head(page)
     if decoder.stop != page.nbytes:  # what is kept would hide it
-        raise DoubtError("more than it lies before the first page")
+        raise InvalidIndexError("more than it lies before the first page")
     n = decoder.num_values
     if n == 0:
-        nulls = site.file.null_count(site.row_group, leaf)
+        nulls = context.file.null_count(context.row_group, leaf)
         if nulls is not None and nulls < chunk.num_values:
-            raise DoubtError("it is empty, and the column is not")
+            raise InvalidIndexError("it is empty, and the column is not")
         return 0, b"", None
     if n > MOST:
-        raise DoubtError(f"its {n} entries are too many")
+        raise InvalidIndexError(f"its {n} entries are too many")
     made, _, _, offsets, values = decoder.entries()
     if made != n:
-        raise DoubtError(f"{made} of {n} entries")
+        raise InvalidIndexError(f"{made} of {n} entries")
     return n, values, offsets
 
 
-def _proof(site: Site, test: BoundLeaf, entries: tuple[int, Any, Any]) -> Proof | None:
+def _proof(context: PruneContext, test: BoundLeaf, entries: tuple[int, Any, Any]) -> Proof | None:
     n, values, offsets = entries
-    form = test.form
+    leaf_type = test.leaf_type
     passed = 0
     if n:
         _, passed = rows.compare(
-            form.kind, form.width, n, None, values, offsets,
+            leaf_type.kind, leaf_type.width, n, None, values, offsets,
             test.op, test.negate, test.against(n), test.nan,
         )  # fmt: skip
     if passed == 0:
         return NONE_PASSES
-    if passed == n and site.file.null_count(site.row_group, test.leaf) == 0:
-        every = rows.RowRanges.all(site.file.group_rows[site.row_group])
+    if passed == n and context.file.null_count(context.row_group, test.leaf) == 0:
+        every = rows.RowRanges.all(context.file.group_rows[context.row_group])
         return Proof(every, every)
     return None

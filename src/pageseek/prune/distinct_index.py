@@ -11,7 +11,7 @@ from pageseek._core import rows
 from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.report import Report
 from pageseek.format.embedded import (
-    DoubtError,
+    InvalidIndexError,
     Pointer,
     directory,
     fingerprint,
@@ -21,11 +21,11 @@ from pageseek.format.embedded import (
 )
 from pageseek.format.parquet_file import WHOLE, ParquetFile
 from pageseek.format.schema import Leaf
-from pageseek.format.types import Form
+from pageseek.format.types import LeafType
 from pageseek.format.value_list import KIND, VERSION
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune.protocol import Proof, Site
+from pageseek.prune.protocol import Proof, PruneContext
 from pageseek.prune.value_lists import ValueLists
 
 
@@ -35,31 +35,31 @@ class DistinctPruner:
     name = "distinct"
     cheap = whole = coarse = True
 
-    def cost(self, site: Site, test: BoundLeaf) -> int | None:
+    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
         """Bytes of the list, those that are not at hand; None where the file has none of the column."""
-        if test.leaf.group or test.leaf.max_rep or test.form.is_null:
+        if test.leaf.group or test.leaf.max_rep or test.leaf_type.is_null:
             return None
-        if (test.leaf.index, test.form) in site.file.indexes:
-            if site.file.indexes[test.leaf.index, test.form] is not None:
+        if (test.leaf.index, test.leaf_type) in context.file.indexes:
+            if context.file.indexes[test.leaf.index, test.leaf_type] is not None:
                 return 0
-            site.file.remind(WHOLE, test.leaf, site.report)
+            context.file.note_ignored_indexes(WHOLE, test.leaf, context.report)
             return None
-        pointer = _pointer(site.file, test.leaf, site.report)
+        pointer = _pointer(context.file, test.leaf, context.report)
         if pointer is None:
             return None
-        at_hand = site.file.store.size - site.file.tail.nbytes <= pointer.offset
+        at_hand = context.file.store.size - context.file.tail.nbytes <= pointer.offset
         return 0 if at_hand else pointer.length
 
     def judge(
-        self, site: Site, tests: Sequence[BoundLeaf]
+        self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Ask for the lists that are not at hand; what they say is then known of all row groups."""
-        file, known = site.file, site.file.indexes
-        missing: dict[tuple[int, Form], Pointer] = {}
+        file, known = context.file, context.file.indexes
+        missing: dict[tuple[int, LeafType], Pointer] = {}
         for test in tests:
-            key = test.leaf.index, test.form
+            key = test.leaf.index, test.leaf_type
             if key not in known:
-                pointer = _pointer(file, test.leaf, site.report)
+                pointer = _pointer(file, test.leaf, context.report)
                 if pointer is not None:
                     missing[key] = pointer
         if missing:
@@ -67,16 +67,16 @@ class DistinctPruner:
             leaves = {test.leaf.index: test.leaf for test in tests}
             for (key, pointer), data in zip(missing.items(), answers, strict=True):
                 if key not in known:  # a generator of another row group may have been first
-                    found = _listed(site, leaves[key[0]], key[1], pointer, data)
+                    found = _listed(context, leaves[key[0]], key[1], pointer, data)
                     file.keep_index(key, found, 4 * pointer.length)
-        return [self._proof(site, test) for test in tests]
+        return [self._proof(context, test) for test in tests]
 
-    def _proof(self, site: Site, test: BoundLeaf) -> Proof | None:
-        found: ValueLists | None = site.file.indexes.get((test.leaf.index, test.form))
+    def _proof(self, context: PruneContext, test: BoundLeaf) -> Proof | None:
+        found: ValueLists | None = context.file.indexes.get((test.leaf.index, test.leaf_type))
         if found is None:
             return None
-        answer, group = found.answer(test, site.report), site.row_group
-        every = rows.RowRanges.all(site.file.group_rows[group])
+        answer, group = found.answer(test, context.report), context.row_group
+        every = rows.RowRanges.all(context.file.group_rows[group])
         none = rows.RowRanges.empty()
         may, must = every if answer.may[group] else none, every if answer.must[group] else none
         return Proof(may, must, bool(found.exact[group]))
@@ -92,14 +92,16 @@ def _pointer(file: ParquetFile, leaf: Leaf, report: Report) -> Pointer | None:
             listed = directory(file)
             made = of_leaf(leaf, KIND, VERSION, listed)
             why = None if made is not None else why_none(leaf, KIND, VERSION, listed)
-        except DoubtError as doubt:
-            file.doubt(WHOLE, leaf, f"{file.name}: embedded indexes ignored: {doubt}", report)
+        except InvalidIndexError as error:
+            file.ignore_index(
+                WHOLE, leaf, f"{file.name}: embedded indexes ignored: {error}", report
+            )
         if why is not None:
-            file.doubt(WHOLE, leaf, _ignored(file, leaf, why), report)
+            file.ignore_index(WHOLE, leaf, _ignored(file, leaf, why), report)
         known[key] = made
     found: Pointer | None = known[key]
     if found is None:
-        file.remind(WHOLE, leaf, report)
+        file.note_ignored_indexes(WHOLE, leaf, report)
     return found
 
 
@@ -107,11 +109,13 @@ def _ignored(file: ParquetFile, leaf: Leaf, why: object) -> str:
     return f"{file.name}: {leaf.name!r}: list of distinct values ignored: {why}"
 
 
-def _listed(site: Site, leaf: Leaf, form: Form, pointer: Pointer, data: memoryview) -> Any:
-    file = site.file
+def _listed(
+    context: PruneContext, leaf: Leaf, leaf_type: LeafType, pointer: Pointer, data: memoryview
+) -> Any:
+    file = context.file
     try:
         payload = opened(pointer, data, fingerprint(file, leaf))
-        return ValueLists.of_file(payload, file.num_row_groups, form)
-    except (DoubtError, CoreError, PageseekError, pa.ArrowException) as doubt:
-        file.doubt(WHOLE, leaf, _ignored(file, leaf, doubt), site.report)
+        return ValueLists.of_file(payload, file.num_row_groups, leaf_type)
+    except (InvalidIndexError, CoreError, PageseekError, pa.ArrowException) as error:
+        file.ignore_index(WHOLE, leaf, _ignored(file, leaf, error), context.report)
         return None

@@ -26,9 +26,9 @@ from pageseek.format.types import Options
 from pageseek.io.fetch import Kept
 from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import Bound, BoundLeaf, tests_of
-from pageseek.prune.accumulator import Evidence
-from pageseek.prune.column_index import Touched, load_indexes, missing_bytes, page_proof
-from pageseek.prune.protocol import Proof, Pruner, Site
+from pageseek.prune.accumulator import ProofAccumulator
+from pageseek.prune.column_index import RequiredLeaves, load_indexes, missing_bytes, page_proof
+from pageseek.prune.protocol import Proof, PruneContext, Pruner
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, pruners
 from pageseek.prune.row_groups import GroupProof
 from pageseek.storage.store import SLOW_STORE
@@ -52,7 +52,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class MechanismRun:
     """One file to prune: what the footer said already, and which leaves will be read of a row group.
 
     `surely`: whether it is of use to know which rows pass without being looked at.
@@ -61,7 +61,7 @@ class Task:
     file: ParquetFile
     bound: Bound
     footer: GroupProof
-    touched: Touched
+    required_leaves: RequiredLeaves
     use: frozenset[str]
     options: Options
     report: Report
@@ -75,8 +75,10 @@ class Task:
         """Put the row groups, and the rows of each that are wanted, to all mechanisms."""
         report = self.report
         found = [
-            Evidence(
-                Site(self.file, group, asked, self.options, report, self.kept, self.distinct_index),
+            ProofAccumulator(
+                PruneContext(
+                    self.file, group, asked, self.options, report, self.kept, self.distinct_index
+                ),
                 self.bound,
                 self.footer,
             )
@@ -85,22 +87,22 @@ class Task:
         tests = tests_of(self.bound)
         by = dict.fromkeys(row_groups, "")
         for name, stage in self._stages(found, tests):
-            before = [evidence.site.ranges.num_rows for evidence in found]
+            before = [accumulator.context.ranges.num_rows for accumulator in found]
             yield from stage
-            for rows_in, evidence in zip(before, found, strict=True):
-                left = evidence.site.ranges.num_rows
+            for rows_in, accumulator in zip(before, found, strict=True):
+                left = accumulator.context.ranges.num_rows
                 if left < rows_in:
                     report.rows.prune(name, rows_in - left)
-                    by[evidence.site.row_group] = name
+                    by[accumulator.context.row_group] = name
                 if rows_in and not left:
                     report.row_groups.prune(name, 1)
         return {
-            group: Left(e.site.ranges, e.sure, by[group])
+            group: Left(e.context.ranges, e.sure, by[group])
             for group, e in zip(row_groups, found, strict=True)
         }
 
     def _stages(
-        self, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
+        self, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf]
     ) -> list[tuple[str, Generator[Wanted, list[memoryview], None]]]:
         """The mechanisms that can prove something, those that read least first."""
         stages: list[tuple[float, str, Generator[Wanted, list[memoryview], None]]] = []
@@ -111,7 +113,7 @@ class Task:
             if len(self.use) > 2:  # only then there is an order
                 cost = _priced(
                     found,
-                    lambda e: missing_bytes(self.file, e.site.row_group, leaves, self.options),
+                    lambda e: missing_bytes(self.file, e.context.row_group, leaves, self.options),
                 )
             stages.append((cost or 0, COLUMN_INDEX, self._pages(found, tests, leaves)))
         kinds = list({(test.leaf.key, test.op, test.negate): test for test in tests}.values())
@@ -127,9 +129,9 @@ class Task:
                 stages.append((cost, PAGE_HEADERS, self._walked(found, tests)))
         return [(name, stage) for _, name, stage in sorted(stages, key=lambda stage: stage[0])]
 
-    def _walking(self, leaves: Sequence[Leaf], evidence: Evidence) -> int | None:
-        site = evidence.site
-        group, part = site.row_group, self._part(site)
+    def _walking(self, leaves: Sequence[Leaf], accumulator: ProofAccumulator) -> int | None:
+        context = accumulator.context
+        group, part = context.row_group, self._part(context)
         sizes = [
             walking_bytes(self.file, group, leaf, part)
             if self.file.header_index(group, leaf, self.options) is None
@@ -139,109 +141,117 @@ class Task:
         return _sum(sizes)
 
     def _judged(
-        self, pruner: Pruner, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
+        self, pruner: Pruner, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], None]:
-        found = [evidence for evidence in found if evidence.site.ranges]
+        found = [accumulator for accumulator in found if accumulator.context.ranges]
         for some in [found] if pruner.cheap else _probed(found):
-            asked: list[tuple[Evidence, list[BoundLeaf]]] = []
-            for evidence in some:
-                costs = {id(test): pruner.cost(evidence.site, test) for test in tests}
+            asked: list[tuple[ProofAccumulator, list[BoundLeaf]]] = []
+            for accumulator in some:
+                costs = {id(test): pruner.cost(accumulator.context, test) for test in tests}
                 able = [test for test in tests if costs[id(test)] is not None]
-                wanted = evidence.open(able, pruner.coarse)
+                wanted = accumulator.open(able, pruner.coarse)
                 cost = sum(costs[id(test)] or 0 for test in wanted)
-                if wanted and self._pays(cost, evidence.site):
-                    asked.append((evidence, wanted))
-            proofs = yield from together([pruner.judge(e.site, wanted) for e, wanted in asked])
+                if wanted and self._pays(cost, accumulator.context):
+                    asked.append((accumulator, wanted))
+            proofs = yield from together([pruner.judge(e.context, wanted) for e, wanted in asked])
             gained = not asked
-            for (evidence, wanted), proof in zip(asked, proofs, strict=True):
-                gained |= evidence.add(wanted, proof)
+            for (accumulator, wanted), proof in zip(asked, proofs, strict=True):
+                gained |= accumulator.add(wanted, proof)
             if not gained:
                 break  # nor will it rule out much of the rest
 
-    def _pays(self, cost: int, site: Site) -> bool:
+    def _pays(self, cost: int, context: PruneContext) -> bool:
         """Whether what may be spared is worth the bytes that are read for it, and the wait."""
         file, store = self.file, self.file.store
         size: int = sum(
-            file.chunk(site.row_group, leaf).total_compressed_size
-            for leaf in self.touched(site.row_group)
+            file.chunk(context.row_group, leaf).total_compressed_size
+            for leaf in self.required_leaves(context.row_group)
         )
-        return bool(DOUBT * (cost + store.latency * store.bandwidth) < size * self._part(site))
+        return bool(DOUBT * (cost + store.latency * store.bandwidth) < size * self._part(context))
 
     def _pages(
-        self, found: Sequence[Evidence], tests: Sequence[BoundLeaf], leaves: Sequence[Leaf]
+        self, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf], leaves: Sequence[Leaf]
     ) -> Generator[Wanted, list[memoryview], None]:
-        found = [evidence for evidence in found if evidence.site.ranges]
+        found = [accumulator for accumulator in found if accumulator.context.ranges]
         near = self.file.store.latency < SLOW_STORE
         # a payload's offset index is of no use where no row is left: worth another wave, if that is cheap
         later = len(found) > 1 and near
         if not near:
-            yield from self._load(found, self.touched, leaves, tests)
-        asked: list[Evidence] = []
+            yield from self._load(found, self.required_leaves, leaves, tests)
+        asked: list[ProofAccumulator] = []
         for some in _probed(found) if near or len(tests) > MANY else [found]:
             asked += some
             if near:
-                touched: Touched = (lambda _: leaves) if later else self.touched
-                yield from self._load(some, touched, leaves, tests)
+                required_leaves: RequiredLeaves = (
+                    (lambda _: leaves) if later else self.required_leaves
+                )
+                yield from self._load(some, required_leaves, leaves, tests)
             gained = False
-            for evidence in some:
-                group = evidence.site.row_group
-                gained |= evidence.add(tests, [self._page_proof(group, test) for test in tests])
+            for accumulator in some:
+                group = accumulator.context.row_group
+                gained |= accumulator.add(tests, [self._page_proof(group, test) for test in tests])
             if not gained:
                 break  # the offset indexes of the rest are read where few rows are found to pass
         if later:
-            yield from self._load([e for e in asked if e.site.ranges], self.touched, (), tests)
+            yield from self._load(
+                [e for e in asked if e.context.ranges], self.required_leaves, (), tests
+            )
 
     def _walked(
-        self, found: Sequence[Evidence], tests: Sequence[BoundLeaf]
+        self, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], None]:
         """Find the pages where no index tells of them: those of the tested leaves, then of what is read of the rest."""
         tested = [test for test in tests if not test.leaf.group]
-        for some in _probed([evidence for evidence in found if evidence.site.ranges]):
+        for some in _probed([accumulator for accumulator in found if accumulator.context.ranges]):
             walks = []
-            for evidence in some:
-                leaves = {test.leaf.index: test.leaf for test in evidence.open(tested)}.values()
-                part = self._part(evidence.site)
-                walks += self._walks(evidence.site, [*leaves], part, tested=True)
+            for accumulator in some:
+                leaves = {test.leaf.index: test.leaf for test in accumulator.open(tested)}.values()
+                part = self._part(accumulator.context)
+                walks += self._walks(accumulator.context, [*leaves], part, tested=True)
             yield from together(walks)
             gained = False
-            for evidence in some:
-                group = evidence.site.row_group
+            for accumulator in some:
+                group = accumulator.context.row_group
                 proofs = [self._page_proof(group, test, headers=True) for test in tests]
-                gained |= evidence.add(tests, proofs)
+                gained |= accumulator.add(tests, proofs)
             if not gained:
                 break
         walks = []
-        for evidence in found:
-            site = evidence.site
-            part = self._part(site)
-            if site.ranges and part < 1:  # else all pages are wanted anyway
-                walks += self._walks(site, self.touched(site.row_group), 1 - part, tested=False)
+        for accumulator in found:
+            context = accumulator.context
+            part = self._part(context)
+            if context.ranges and part < 1:  # else all pages are wanted anyway
+                walks += self._walks(
+                    context, self.required_leaves(context.row_group), 1 - part, tested=False
+                )
         yield from together(walks)
 
     def _walks(
-        self, site: Site, leaves: Sequence[Leaf], part: float, tested: bool
+        self, context: PruneContext, leaves: Sequence[Leaf], part: float, tested: bool
     ) -> list[Generator[Wanted, list[memoryview], None]]:
-        file, group = site.file, site.row_group
+        file, group = context.file, context.row_group
         return [
             walk(file, group, leaf, tested)
             for leaf in leaves
             if walking_bytes(file, group, leaf, part) is not None
         ]
 
-    def _part(self, site: Site) -> float:
+    def _part(self, context: PruneContext) -> float:
         """The share of the rows of a row group that is left."""
-        return float(site.ranges.num_rows / max(self.file.group_rows[site.row_group], 1))
+        return float(context.ranges.num_rows / max(self.file.group_rows[context.row_group], 1))
 
     def _load(
         self,
-        found: Sequence[Evidence],
-        touched: Touched,
+        found: Sequence[ProofAccumulator],
+        required_leaves: RequiredLeaves,
         leaves: Sequence[Leaf],
         tests: Sequence[BoundLeaf],
     ) -> Generator[Wanted, list[memoryview], None]:
-        groups = [evidence.site.row_group for evidence in found]
+        groups = [accumulator.context.row_group for accumulator in found]
         needless = self._needless(tests)
-        return load_indexes(self.file, groups, touched, leaves, self.options, self.report, needless)
+        return load_indexes(
+            self.file, groups, required_leaves, leaves, self.options, self.report, needless
+        )
 
     def _needless(self, tests: Sequence[BoundLeaf]) -> Callable[[int, Leaf], bool]:
         """Of a chunk: whether its page index can say no more of the tests than the footer has."""
@@ -256,15 +266,17 @@ class Task:
 
         return needless
 
-    def _is_said(self, found: Sequence[Evidence], tests: Sequence[BoundLeaf]) -> bool:
+    def _is_said(self, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf]) -> bool:
         """Whether that holds of all chunks that are read: pages have nothing to add."""
         if not found or any(test.leaf.group for test in tests):
             return not found
-        groups = [evidence.site.row_group for evidence in found]
+        groups = [accumulator.context.row_group for accumulator in found]
         if not all(self._is_judged(group, test) for test in tests for group in groups):
             return False
         leaves = {test.leaf.index: test.leaf for test in tests}
-        leaves |= {leaf.index: leaf for leaf in self.touched(groups[0])}  # as of any of them
+        leaves |= {
+            leaf.index: leaf for leaf in self.required_leaves(groups[0])
+        }  # as of any of them
         return all(self.file.have_one_page(groups, leaf) for leaf in leaves.values())
 
     def _is_judged(self, group: int, test: BoundLeaf) -> bool:
@@ -295,8 +307,8 @@ def _sum(costs: Sequence[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _cost(pruner: Pruner, tests: Sequence[BoundLeaf], evidence: Evidence) -> int | None:
-    return _sum([pruner.cost(evidence.site, test) for test in tests])
+def _cost(pruner: Pruner, tests: Sequence[BoundLeaf], accumulator: ProofAccumulator) -> int | None:
+    return _sum([pruner.cost(accumulator.context, test) for test in tests])
 
 
 def _priced(items: Sequence[T], price: Callable[[T], int | None]) -> float | None:

@@ -19,7 +19,7 @@ from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.predicate.masks import compared
 
-__all__ = ["Proof", "Pruner", "Site", "passing"]
+__all__ = ["Proof", "PruneContext", "Pruner", "passing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Proof:
 
 
 @dataclass(slots=True)
-class Site:
+class PruneContext:
     """Where a pruner works: one row group, and the rows of it that are still in question. What is `kept` the scan
     need not read again.
     """
@@ -65,12 +65,12 @@ class Pruner(Protocol):
     whole: bool
     coarse: bool  # so that it says something of all rows of a row group, or nothing
 
-    def cost(self, site: Site, test: BoundLeaf) -> int | None:
+    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
         """About the bytes that it would read for this test; None where it can prove nothing."""
         ...
 
     def judge(
-        self, site: Site, tests: Sequence[BoundLeaf]
+        self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Yield the ranges that are wanted, receive their bytes in that order, return a proof for each test.
 
@@ -85,10 +85,10 @@ def passing(test: BoundLeaf, values: pa.Array) -> npt.NDArray[np.bool_]:
 
     `values`: of any type that casts to the column's.
     """
-    if test.form.is_null:  # of a column without values, which has no kernel
+    if test.leaf_type.is_null:  # of a column without values, which has no kernel
         return np.full(len(values), test.op == rows.OP_IS_NULL and not test.negate)
-    array = values.cast(test.form.storage)
+    array = values.cast(test.leaf_type.storage)
     if array.offset:
         array = pa.concat_arrays([array.slice(0, 0), array])  # bits cannot be pointed into
-    mask, _, n = compared(test, test.form, array)
+    mask, _, n = compared(test, test.leaf_type, array)
     return np.unpackbits(mask, count=n, bitorder="little").view(np.bool_)

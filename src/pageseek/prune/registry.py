@@ -16,7 +16,7 @@ from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.prune.datafusion_index import PublishedPruner
 from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.distinct_index import DistinctPruner
-from pageseek.prune.protocol import Proof, Pruner, Site
+from pageseek.prune.protocol import Proof, PruneContext, Pruner
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
@@ -135,45 +135,47 @@ class _Checked:
         self.whole = getattr(pruner, "whole", False) is True
         self.coarse = getattr(pruner, "coarse", False) is True
 
-    def cost(self, site: Site, test: BoundLeaf) -> int | None:
-        found = self._call(site, "cost", lambda: self.pruner.cost(replace(site), test))
+    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
+        found = self._call(context, "cost", lambda: self.pruner.cost(replace(context), test))
         if found is not None and (not isinstance(found, int) or found < 0):
-            raise self._error(site, f"cost() gave {found!r}, not a number of bytes or None")
+            raise self._error(context, f"cost() gave {found!r}, not a number of bytes or None")
         return found
 
     def judge(
-        self, site: Site, tests: Sequence[BoundLeaf]
+        self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
-        asking = self._call(site, "judge", lambda: self.pruner.judge(replace(site), tests))
+        asking = self._call(context, "judge", lambda: self.pruner.judge(replace(context), tests))
         if not isinstance(asking, Generator):
-            raise self._error(site, f"judge() gave {type(asking).__name__}, not a generator")
+            raise self._error(context, f"judge() gave {type(asking).__name__}, not a generator")
         given: list[memoryview] | None = None
         while True:
-            done, found = self._call(site, "judge", lambda: _resumed(asking, given))  # noqa: B023
+            done, found = self._call(context, "judge", lambda: _resumed(asking, given))  # noqa: B023
             if done:
-                return self._proofs(site, tests, found)
-            given = yield self._places(site, found)
+                return self._proofs(context, tests, found)
+            given = yield self._places(context, found)
 
-    def _places(self, site: Site, wanted: Any) -> Wanted:
+    def _places(self, context: PruneContext, wanted: Any) -> Wanted:
         try:
             places = [(int(offset), int(length)) for offset, length in wanted]
         except (TypeError, ValueError) as error:
             raise self._error(
-                site, f"judge() asked for {wanted!r}, not (offset, length)"
+                context, f"judge() asked for {wanted!r}, not (offset, length)"
             ) from error
         for offset, length in places:
-            if offset < 0 or length <= 0 or offset + length > site.file.store.size:
+            if offset < 0 or length <= 0 or offset + length > context.file.store.size:
                 raise self._error(
-                    site,
-                    f"judge() asked for {length} bytes at byte {offset} of a file of {site.file.store.size}",
+                    context,
+                    f"judge() asked for {length} bytes at byte {offset} of a file of {context.file.store.size}",
                 )
         return places
 
-    def _proofs(self, site: Site, tests: Sequence[BoundLeaf], found: Any) -> list[Proof | None]:
+    def _proofs(
+        self, context: PruneContext, tests: Sequence[BoundLeaf], found: Any
+    ) -> list[Proof | None]:
         if not isinstance(found, Sequence) or len(found) != len(tests):
             n = len(found) if isinstance(found, Sequence) else repr(found)
-            raise self._error(site, f"judge() gave {n}, not a list of {len(tests)} proofs")
-        num_rows = site.file.group_rows[site.row_group]
+            raise self._error(context, f"judge() gave {n}, not a list of {len(tests)} proofs")
+        num_rows = context.file.group_rows[context.row_group]
         for test, proof in zip(tests, found, strict=True):
             if proof is None:
                 continue
@@ -181,28 +183,30 @@ class _Checked:
                 isinstance(part, rows.RowRanges) for part in (proof.may, proof.must)
             )
             if not fits:
-                raise self._error(site, f"judge() gave {proof!r} for {test!r}, not a Proof")
+                raise self._error(context, f"judge() gave {proof!r} for {test!r}, not a Proof")
             for part in (proof.may, proof.must):
                 if part and part.bounds[1] > num_rows:
                     raise self._error(
-                        site,
+                        context,
                         f"judge() speaks of row {part.bounds[1] - 1} of {num_rows} for {test!r}",
                     )
             if proof.must - proof.may:
                 raise self._error(
-                    site, f"judge() gave rows for {test!r} that must pass and may not"
+                    context, f"judge() gave rows for {test!r} that must pass and may not"
                 )
         return list(found)
 
-    def _call(self, site: Site, method: str, call: Callable[[], T]) -> T:
+    def _call(self, context: PruneContext, method: str, call: Callable[[], T]) -> T:
         try:
             return call()
         except Exception as error:
-            raise self._error(site, f"{method}() raised {type(error).__name__}: {error}") from error
+            raise self._error(
+                context, f"{method}() raised {type(error).__name__}: {error}"
+            ) from error
 
-    def _error(self, site: Site, what: str) -> PrunerError:
+    def _error(self, context: PruneContext, what: str) -> PrunerError:
         return PrunerError(
-            f"{site.file.name}: row group {site.row_group}: pruner {self.name!r}: {what}; "
+            f"{context.file.name}: row group {context.row_group}: pruner {self.name!r}: {what}; "
             "without it (prune=[...]) the file can be read"
         )
 

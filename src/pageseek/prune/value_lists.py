@@ -10,8 +10,8 @@ import numpy.typing as npt
 from pageseek._core import convert, rows
 from pageseek._core.lists import Lists
 from pageseek.base.arrays import of_numpy
-from pageseek.format.embedded import DoubtError
-from pageseek.format.types import FLOAT_KINDS, Form, to_arrow
+from pageseek.format.embedded import InvalidIndexError
+from pageseek.format.types import FLOAT_KINDS, LeafType, to_arrow
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import passing
 
@@ -46,13 +46,13 @@ class ValueLists:
         Of each row group of these files: all its values are known, and no others.
     """
 
-    def __init__(self, data: bytes, places: npt.NDArray[np.int64], form: Form) -> None:
+    def __init__(self, data: bytes, places: npt.NDArray[np.int64], leaf_type: LeafType) -> None:
         self._lists = Lists(data, places.tobytes())
         counts = np.asarray(self._lists.counts)
         n, at = int(counts[counts > 0].sum()), self._lists.values()
-        values, ends, _, _, known = convert.convert_bounds(form.core, data, at + at, n)
-        self._values = to_arrow(form, n, 0, None, ends, values)
-        self._floats = form.kind in FLOAT_KINDS
+        values, ends, _, _, known = convert.convert_bounds(leaf_type.core, data, at + at, n)
+        self._values = to_arrow(leaf_type, n, 0, None, ends, values)
+        self._floats = leaf_type.kind in FLOAT_KINDS
         self._groups = places[:, 2]
         self.sound: npt.NDArray[np.bool_] = counts >= 0
         wrong = np.flatnonzero(np.frombuffer(known, np.uint8) == 0)
@@ -67,13 +67,15 @@ class ValueLists:
         self._asker, self._answers = 0, dict[int, Answer]()
 
     @classmethod
-    def of_file(cls, payload: bytes | memoryview, row_groups: int, form: Form) -> ValueLists:
+    def of_file(
+        cls, payload: bytes | memoryview, row_groups: int, leaf_type: LeafType
+    ) -> ValueLists:
         """That of one file. CoreError: it makes no sense; DoubtError: it has values that are none of the column's."""
         data = bytes(payload)
-        made = cls(data, np.array([[0, len(data), row_groups]], np.int64), form)
+        made = cls(data, np.array([[0, len(data), row_groups]], np.int64), leaf_type)
         if not made.sound[0]:
             made._lists.check(0)
-            raise DoubtError("not all of its values are such as the column has")
+            raise InvalidIndexError("not all of its values are such as the column has")
         return made
 
     def answer(self, test: BoundLeaf, asker: object) -> Answer:

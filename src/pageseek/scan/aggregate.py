@@ -25,17 +25,17 @@ from pageseek.base.errors import (
     UnsupportedError,
 )
 from pageseek.base.report import Report
-from pageseek.dataset.evolution import View
+from pageseek.dataset.evolution import SchemaMapping
 from pageseek.dataset.file_cache import cache
 from pageseek.format.bounds import ChunkValues
 from pageseek.format.columns import output, tested
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
-from pageseek.format.types import FLOAT_KINDS, Form, Options
+from pageseek.format.types import FLOAT_KINDS, LeafType, Options
 from pageseek.io.fetch import Fetcher
 from pageseek.io.range_requests import answered
-from pageseek.io.versions import Doubts, trusting
-from pageseek.predicate.constant_column import Fixed
+from pageseek.io.version_checks import UnconfirmedVersions, optimistically
+from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.predicate.expression import Column
 from pageseek.prune import COLUMN_INDEX, STATISTICS, load_indexes
 from pageseek.scan.condition_order import Learned
@@ -94,12 +94,12 @@ def aggregate(sources: Sequence[Source], request: Request, asked: Iterable[Any])
     """One row with the figures that are asked for, named `count` or `column_function`."""
     wanted = parse(asked)
 
-    def answer(doubts: Doubts | None) -> pa.Table:
-        work = _Work(sources, request, wanted, account=False, doubts=doubts)
+    def answer(unconfirmed: UnconfirmedVersions | None) -> pa.Table:
+        work = _Work(sources, request, wanted, account=False, unconfirmed=unconfirmed)
         work.run()
         return work.table()
 
-    return trusting(sources, answer)
+    return optimistically(sources, answer)
 
 
 def explain(
@@ -108,14 +108,14 @@ def explain(
     """What the figures take: what the metadata answer, what may have to be read; with `analyze`, what was."""
     wanted = parse(asked)
 
-    def analyzed(doubts: Doubts | None) -> Report:
-        work = _Work(sources, request, wanted, account=True, doubts=doubts)
+    def analyzed(unconfirmed: UnconfirmedVersions | None) -> Report:
+        work = _Work(sources, request, wanted, account=True, unconfirmed=unconfirmed)
         work.run()
         work.report.rows_out = 1
         return work.report
 
     if analyze:
-        return trusting(sources, analyzed).finish()
+        return optimistically(sources, analyzed).finish()
     work = _Work(sources, request, wanted, account=True, analyze=False)
     work.foresee()
     work.report.note_unknown()
@@ -161,19 +161,21 @@ def _place_of(
     path: tuple[str, ...],
     request: Request,
     report: Report,
-    doubts: Doubts | None,
+    unconfirmed: UnconfirmedVersions | None,
 ) -> tuple[str, tuple[str, ...]]:
     """The same in the first file that has such a column."""
-    shape = request.shape
-    if shape is None:
+    dataset_schema = request.dataset_schema
+    if dataset_schema is None:
         return _place(first, path, request)
-    if path[0] in shape.folders.names:
+    if path[0] in dataset_schema.folders.names:
         return path[0], ()
     missing: NoColumnError | None = None
     for i, source in enumerate(sources):
         file = first
         if i:
-            file = cache.open(source, report, request.limits.max_metadata_bytes, doubts=doubts)
+            file = cache.open(
+                source, report, request.limits.max_metadata_bytes, unconfirmed=unconfirmed
+            )
         try:
             return _place(file, path, request)
         except NoColumnError as error:
@@ -233,11 +235,11 @@ def _plain(values: Any) -> Any:
         return _plain(values.cast(kind.storage_type))
     if t.is_dictionary(kind):
         return _plain(values.cast(kind.value_type))
-    for view, large in (
+    for mapping, large in (
         (pa.string_view(), pa.large_string()),
         (pa.binary_view(), pa.large_binary()),
     ):
-        if kind == view:
+        if kind == mapping:
             return values.cast(large)
     if t.is_decimal32(kind) or t.is_decimal64(kind):
         return values.cast(pa.decimal128(kind.precision, kind.scale))
@@ -278,16 +280,16 @@ class _Work:
         wanted: Sequence[Wanted],
         account: bool,
         analyze: bool = True,
-        doubts: Doubts | None = None,
+        unconfirmed: UnconfirmedVersions | None = None,
     ) -> None:
         if not sources:
             raise UnsupportedError("aggregate: the table has no files")
         report = Report(nan=request.nan, chunks={} if account else None)
         with report.timed("open"):
             limit = request.limits.max_metadata_bytes
-            first = cache.open(sources[0], report, limit, doubts=doubts)
+            first = cache.open(sources[0], report, limit, unconfirmed=unconfirmed)
             places = {
-                one.path: _place_of(sources, first, one.path, request, report, doubts)
+                one.path: _place_of(sources, first, one.path, request, report, unconfirmed)
                 for one in wanted
                 if one.path
             }
@@ -308,15 +310,15 @@ class _Work:
             report=report,
             first=first,
             visit=self._ask,
-            doubts=doubts,
+            unconfirmed=unconfirmed,
         )
         self.report = report.to_execute() if account and analyze else report
         self.report.analyzed = analyze
         self.report.files = report.files.begun()  # what is read is counted when it is
         self.report.row_groups, self.report.rows = report.row_groups.begun(), report.rows.begun()
-        if doubts is not None:
-            doubts.report = self.report
-            doubts.ask_all_but([one.opened.file.store for one in self._left if one.opened])
+        if unconfirmed is not None:
+            unconfirmed.report = self.report
+            unconfirmed.ask_all_but([one.opened.file.store for one in self._left if one.opened])
 
     def run(self) -> None:
         """Take in what has to be read."""
@@ -392,9 +394,9 @@ class _Work:
             told = [group for group in file_plan.groups if group.row_group not in missing]
             report.row_groups.prune(ANSWERED, len(told))
             report.rows.prune(ANSWERED, sum(group.ranges.num_rows for group in told))
-            touched = opened.scope.touched(file)
+            required_leaves = opened.bound_request.required_leaves(file)
             for group in told if report.chunks else ():
-                names = [leaf.name for leaf in touched(group.row_group)]
+                names = [leaf.name for leaf in required_leaves(group.row_group)]
                 report.forget(file.name, group.row_group, names)
         if left:
             self._left.append(_Left(file_plan, left, opened if self._few else None))
@@ -403,10 +405,14 @@ class _Work:
 
     def _leaves(
         self, file: ParquetFile, source: Source
-    ) -> dict[tuple[str, ...], tuple[Leaf, Form]]:
+    ) -> dict[tuple[str, ...], tuple[Leaf, LeafType]]:
         """What a file has of the columns."""
-        shape, options = self._request.shape, self._request.options
-        find = None if shape is None else View(file, shape, options, source.partitions)
+        dataset_schema, options = self._request.dataset_schema, self._request.options
+        find = (
+            None
+            if dataset_schema is None
+            else SchemaMapping(file, dataset_schema, options, source.partitions)
+        )
         return {path: _leaf(file, path, self._request, find) for path in self._columns}
 
     def _narrowed(
@@ -427,22 +433,26 @@ class _Work:
 
     def _recount(self, opened: Opened, part: GroupPlan) -> int:
         """Count the pages of a row group of which fewer rows are read than were planned; the bytes to fetch."""
-        report, file, scope = self.report, opened.file, opened.scope
+        report, file, bound_request = self.report, opened.file, opened.bound_request
         if report.chunks is None:
             return 0
         keys = [
-            (file.name, part.row_group, leaf.name) for leaf in scope.touched(file)(part.row_group)
+            (file.name, part.row_group, leaf.name)
+            for leaf in bound_request.required_leaves(file)(part.row_group)
         ]
         before = [report.chunks[key] for key in keys]
         sure = part.ranges if part.proven else part.sure
         by = before[0].by if before else ""
-        total, held = account(file, scope, part.row_group, part.ranges, sure, by, report)
+        total, held = account(file, bound_request, part.row_group, part.ranges, sure, by, report)
         for key, old in zip(keys, before, strict=True):
             report.chunks[key].narrowed(old)
         return total - held
 
     def _told(
-        self, file: ParquetFile, group: GroupPlan, leaves: dict[tuple[str, ...], tuple[Leaf, Form]]
+        self,
+        file: ParquetFile,
+        group: GroupPlan,
+        leaves: dict[tuple[str, ...], tuple[Leaf, LeafType]],
     ) -> bool:
         """Whether the footer has all figures of a row group; they are then taken in."""
         num_rows = file.group_rows[group.row_group]
@@ -451,7 +461,7 @@ class _Work:
             return False
         options = self._request.options
         for leaf, _ in leaves.values():
-            if not isinstance(leaf, Fixed):
+            if not isinstance(leaf, ConstantColumn):
                 file.chunk(
                     group.row_group, leaf
                 )  # refused where it cannot be read, whatever is said
@@ -461,12 +471,12 @@ class _Work:
         for one in self._wanted:
             if not one.path:
                 continue
-            found, form = said[one.path], leaves[one.path][1]
+            found, leaf_type = said[one.path], leaves[one.path][1]
             if found.null_count is None:
                 return False
             if one.function == "count" or found.null_count == num_rows:
                 continue
-            nan = form.kind in FLOAT_KINDS and self._nan_largest and found.nan_count != 0
+            nan = leaf_type.kind in FLOAT_KINDS and self._nan_largest and found.nan_count != 0
             if nan and one.function == "max":
                 return False  # it may be NaN
             if (found.min if one.function == "min" else found.max) is None:
@@ -487,26 +497,26 @@ class _Work:
         self,
         file: ParquetFile,
         group: GroupPlan,
-        leaves: dict[tuple[str, ...], tuple[Leaf, Form]],
+        leaves: dict[tuple[str, ...], tuple[Leaf, LeafType]],
         fetcher: Fetcher,
     ) -> rows.RowRanges:
         """The rows of a row group whose pages may hold something less, or greater, than what is known."""
         options, found = self._request.options, rows.RowRanges.empty()
         for one in self._wanted:
-            leaf, form = leaves[one.path]
+            leaf, leaf_type = leaves[one.path]
             column, is_min = self._columns[one.path], one.function == "min"
-            if isinstance(leaf, Fixed) and leaf.values is None:
+            if isinstance(leaf, ConstantColumn) and leaf.values is None:
                 continue  # null in all rows
             said = _said(file, group.row_group, leaf, options)
-            if STATISTICS not in self._request.prune and not isinstance(leaf, Fixed):
+            if STATISTICS not in self._request.prune and not isinstance(leaf, ConstantColumn):
                 said = ChunkValues()
             bound, known = (said.lower, column.low) if is_min else (said.upper, column.high)
-            nan = form.kind in FLOAT_KINDS and self._nan_largest
+            nan = leaf_type.kind in FLOAT_KINDS and self._nan_largest
             if bound is not None and known is not None and not nan:
                 better = _less(_plain(bound), known) if is_min else _less(known, _plain(bound))
                 if not better:
                     continue
-            if isinstance(leaf, Fixed):  # some row has to pass, whichever
+            if isinstance(leaf, ConstantColumn):  # some row has to pass, whichever
                 return group.ranges
             found |= self._pages(file, group, leaf, known, is_min, nan, fetcher)
         return found
@@ -552,7 +562,7 @@ class _Work:
 
 def _said(file: ParquetFile, row_group: int, leaf: Leaf, options: Options) -> ChunkValues:
     """What is known of the values of a row group without reading them."""
-    if not isinstance(leaf, Fixed):
+    if not isinstance(leaf, ConstantColumn):
         return file.chunk_values(row_group, leaf, options)
     n = file.group_rows[row_group]
     if leaf.values is None or leaf.values.null_count:
@@ -565,15 +575,17 @@ def _said(file: ParquetFile, row_group: int, leaf: Leaf, options: Options) -> Ch
 
 
 def _leaf(
-    file: ParquetFile, path: tuple[str, ...], request: Request, find: View | None = None
-) -> tuple[Leaf, Form]:
-    leaf, form = tested(file, path, request.options) if find is None else find(path)
+    file: ParquetFile, path: tuple[str, ...], request: Request, find: SchemaMapping | None = None
+) -> tuple[Leaf, LeafType]:
+    leaf, leaf_type = tested(file, path, request.options) if find is None else find(path)
     if leaf.group or leaf.max_rep:
         raise UnsupportedError(
             f"{file.name}: {'.'.join(path)!r} is nested; aggregate one of its leaves that is in no list"
         )
-    if form.is_null:
-        return leaf, form
-    if pa.types.is_interval(form.type):
-        raise UnsupportedError(f"{file.name}: {'.'.join(path)!r} of type {form.type} has no order")
-    return leaf, form
+    if leaf_type.is_null:
+        return leaf, leaf_type
+    if pa.types.is_interval(leaf_type.type):
+        raise UnsupportedError(
+            f"{file.name}: {'.'.join(path)!r} of type {leaf_type.type} has no order"
+        )
+    return leaf, leaf_type

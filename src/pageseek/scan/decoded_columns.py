@@ -13,7 +13,7 @@ from pageseek.base.errors import CorruptFileError, LimitError, placed
 from pageseek.format.columns import PRESENCE, Column, Part
 from pageseek.format.nesting import Decoded, assemble
 from pageseek.format.schema import Leaf
-from pageseek.format.types import BYTES_KINDS, Form
+from pageseek.format.types import BYTES_KINDS, LeafType
 from pageseek.predicate.bound import (
     Bound,
     BoundAnd,
@@ -29,10 +29,10 @@ from pageseek.predicate.masks import (
     constant,
     first_bits,
     head_of,
-    head_of_ladder,
+    head_of_nesting,
     joined,
     picked,
-    picked_ladder,
+    picked_nesting,
     presence,
     repeats,
 )
@@ -43,7 +43,7 @@ Key = tuple[int, int]  # of a leaf: Leaf.key
 MOST_BYTES = 1 << 30  # of strings that are looked up at once
 
 
-class Leaves:
+class DecodedColumns:
     """Arrays of leaves, all of the same rows.
 
     Attributes
@@ -52,13 +52,13 @@ class Leaves:
         What is decoded of each leaf.
     """
 
-    __slots__ = "_entries", "_forms", "_ladders", "_name", "_row_group", "arrays"
+    __slots__ = "_entries", "_ladders", "_leaf_types", "_name", "_row_group", "arrays"
 
     def __init__(self, name: str, row_group: int) -> None:
         """`name`: of the file, for errors."""
         self._name, self._row_group = name, row_group
         self.arrays: dict[Key, list[pa.Array]] = {}
-        self._forms: dict[Key, Form] = {}
+        self._leaf_types: dict[Key, LeafType] = {}
         self._ladders: dict[Key, Decoded] = {}  # of nested ones
         self._entries: dict[Key, pa.Array] = {}  # of those held as codes: what these stand for
 
@@ -71,7 +71,7 @@ class Leaves:
     def put(
         self,
         leaf: Leaf,
-        form: Form,
+        leaf_type: LeafType,
         arrays: list[pa.Array],
         decoded: Decoded | None,
         entries: pa.Array | None,
@@ -81,9 +81,9 @@ class Leaves:
         ladder, too.
         """
         key = leaf.key
-        self._forms[key], self.arrays[key] = form, arrays
+        self._leaf_types[key], self.arrays[key] = leaf_type, arrays
         if entries is not None:
-            self._entries[key], self._forms[key] = entries, CODES
+            self._entries[key], self._leaf_types[key] = entries, CODES
         if decoded is None:
             return
         if decoded.rows != num_rows:
@@ -98,17 +98,17 @@ class Leaves:
     def put_nulls(self, part: Part, num_rows: int) -> None:
         """A leaf that is null in all rows."""
         key = part.leaf.key
-        self.arrays[key] = [pa.nulls(num_rows, part.form.storage)]
+        self.arrays[key] = [pa.nulls(num_rows, part.leaf_type.storage)]
         self._entries.pop(key, None)
 
     def share_presence(self, leaf: Leaf) -> None:
         """Of a leaf that stands for a group, and is held as payload: where the group is."""
         self.arrays[leaf.key] = [presence(self._ladders[leaf.index, -1], leaf)]
-        self._forms[leaf.key] = PRESENCE
+        self._leaf_types[leaf.key] = PRESENCE
 
     def tell_by(self, key: Key, other: Key) -> None:
         """One leaf tells what another would."""
-        self.arrays[key], self._forms[key] = self.arrays[other], PRESENCE
+        self.arrays[key], self._leaf_types[key] = self.arrays[other], PRESENCE
 
     def let_go(self, key: Key) -> None:
         self.arrays.pop(key, None)
@@ -123,27 +123,29 @@ class Leaves:
     def keep(self, mask: Bitmap, n: int, count: int) -> None:
         """The `count` of n rows that a bitmap picks."""
         for key, arrays in self.arrays.items():
-            ladder = self._ladders.get(key)
-            if ladder is not None and repeats(ladder):
-                self._ladders[key] = made = taken(ladder, mask)
+            nesting_levels = self._ladders.get(key)
+            if nesting_levels is not None and repeats(nesting_levels):
+                self._ladders[key] = made = taken(nesting_levels, mask)
                 self.arrays[key] = [made.array]
                 continue
-            self.arrays[key] = picked(self._forms[key], arrays, mask, n, count)
-            if ladder is not None:
-                self._ladders[key] = picked_ladder(ladder, mask, count)
+            self.arrays[key] = picked(self._leaf_types[key], arrays, mask, n, count)
+            if nesting_levels is not None:
+                self._ladders[key] = picked_nesting(nesting_levels, mask, count)
 
     def head(self, limit: int) -> None:
         """The first rows."""
         for key, arrays in self.arrays.items():
-            ladder = self._ladders.get(key)
-            if ladder is not None and repeats(ladder):
-                if limit < ladder.rows:
-                    self._ladders[key] = made = taken(ladder, first_bits(limit, ladder.rows))
+            nesting_levels = self._ladders.get(key)
+            if nesting_levels is not None and repeats(nesting_levels):
+                if limit < nesting_levels.rows:
+                    self._ladders[key] = made = taken(
+                        nesting_levels, first_bits(limit, nesting_levels.rows)
+                    )
                     self.arrays[key] = [made.array]
                 continue
-            self.arrays[key] = head_of(self._forms[key], arrays, limit)
-            if ladder is not None:
-                self._ladders[key] = head_of_ladder(ladder, limit)
+            self.arrays[key] = head_of(self._leaf_types[key], arrays, limit)
+            if nesting_levels is not None:
+                self._ladders[key] = head_of_nesting(nesting_levels, limit)
 
     # -- what is given out --------------------------------------------------------------------
 
@@ -153,29 +155,31 @@ class Leaves:
             (part,) = column.parts
             arrays = self.arrays[part.leaf.key]
             if part.leaf.key in self._entries:
-                arrays = self._looked_up(part.leaf.key, part.form)
-            form = part.form
-            if form.type is form.storage or form.type == form.storage:
+                arrays = self._looked_up(part.leaf.key, part.leaf_type)
+            leaf_type = part.leaf_type
+            if leaf_type.type is leaf_type.storage or leaf_type.type == leaf_type.storage:
                 return arrays
             with placed(f"{self.where()}, column {column.name!r}"):
-                return [form.finish(array) for array in arrays]
+                return [leaf_type.finish(array) for array in arrays]
         decoded, where = {}, self.where()
         for part in column.parts:
-            arrays, ladder = self.arrays[part.leaf.key], self._ladders.get(part.leaf.key)
+            arrays, nesting_levels = self.arrays[part.leaf.key], self._ladders.get(part.leaf.key)
             if len(arrays) > 1:
                 raise LimitError(
                     f"{where}: column {part.leaf.name!r}: byte strings of more than 2 GiB inside "
                     'a struct; use string_type="large"'
                 )
-            made = Decoded(len(arrays[0]), arrays[0], ()) if ladder is None else ladder
+            made = (
+                Decoded(len(arrays[0]), arrays[0], ()) if nesting_levels is None else nesting_levels
+            )
             decoded[part.leaf.index] = replace(made, array=arrays[0])
         with placed(f"{where}, column {column.name!r}"):
             return [assemble(column.node, decoded, where)]
 
-    def _looked_up(self, key: Key, form: Form) -> list[pa.Array]:
+    def _looked_up(self, key: Key, leaf_type: LeafType) -> list[pa.Array]:
         """The values of codes, in arrays of which each has offsets of 32 bits enough."""
         codes, entries = self.arrays[key], self._entries[key]
-        step, in_bytes = max([1, *map(len, codes)]), form.kind in BYTES_KINDS
+        step, in_bytes = max([1, *map(len, codes)]), leaf_type.kind in BYTES_KINDS
         if in_bytes and len(entries) and step * entries.buffers()[2].size > MOST_BYTES:
             longest = pc.max(pc.binary_length(entries)).as_py() or 0
             step = max(MOST_BYTES // max(longest, 1), 1)
@@ -225,24 +229,24 @@ class Leaves:
             return bound.mask([entries], pa.chunked_array(self.arrays[keys[0]]))
         else:
             made = [
-                self._looked_up(key, test.form) if key in self._entries else self.arrays[key]
+                self._looked_up(key, test.leaf_type) if key in self._entries else self.arrays[key]
                 for test, key in zip(bound.inputs, keys, strict=True)
             ]
         return bound.mask([pa.chunked_array(arrays) for arrays in made])
 
     def _test(self, test: BoundLeaf, n: int) -> tuple[Bitmap, int]:
         arrays = self.arrays[test.leaf.key]
-        if test.form.is_null:  # IS NULL is TRUE for every row, all else NULL
+        if test.leaf_type.is_null:  # IS NULL is TRUE for every row, all else NULL
             return constant(test.op == rows.OP_IS_NULL and not test.negate, n)
         if test.leaf.key in self._entries and test.op != rows.OP_IS_NULL:
             return self._test_codes(test, arrays)
-        form = self._forms.get(test.leaf.key, test.form)
-        return joined([compared(test, form, array) for array in arrays])
+        leaf_type = self._leaf_types.get(test.leaf.key, test.leaf_type)
+        return joined([compared(test, leaf_type, array) for array in arrays])
 
     def _test_codes(self, test: BoundLeaf, codes: list[pa.Array]) -> tuple[Bitmap, int]:
         """The dictionary is judged once, and the rows by their codes."""
         entries = self._entries[test.leaf.key]
-        bits = compared(test, test.form, entries)[0]
+        bits = compared(test, test.leaf_type, entries)[0]
         passes = np.unpackbits(bits, count=len(entries), bitorder="little").tobytes() + b"\0"
         masks = []
         for array in codes:

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from pageseek._core import decode as core
 from pageseek.base.errors import UNSUPPORTED
-from pageseek.format.types import INT32, K_I32, Form, to_arrow
+from pageseek.format.types import INT32, K_I32, LeafType, to_arrow
 
-CODES = Form((INT32, 0, K_I32, 0, 0, 0, 0), pa.int32(), pa.int32())
+CODES = LeafType((INT32, 0, K_I32, 0, 0, 0, 0), pa.int32(), pa.int32())
 
 
 class CodesDecoder:
@@ -21,14 +21,16 @@ class CodesDecoder:
     as it should be, a page that is not of codes among it: the strings themselves are then to be read.
     """
 
-    def __init__(self, form: Form, max_def: int, bare: bool = False, **how: Any) -> None:
+    def __init__(self, leaf_type: LeafType, max_def: int, bare: bool = False, **how: Any) -> None:
         """`bare`: the codes come out by themselves, and `entries` are what they stand for."""
-        self._form = form
+        self._leaf_type = leaf_type
         self.bare = bare
         self._decoder = core.LeafDecoder(CODES.core, max_def, 0, codes_only=True, **how)
-        self._texts = core.LeafDecoder(form.core, 0, 0, **how)
+        self._texts = core.LeafDecoder(leaf_type.core, 0, 0, **how)
         self._data: tuple[Any, int] = b"", 0
-        self.entries = pa.nulls(0, form.storage)  # pa.array would import pandas, where it is there
+        self.entries = pa.nulls(
+            0, leaf_type.storage
+        )  # pa.array would import pandas, where it is there
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._decoder, name)
@@ -41,7 +43,7 @@ class CodesDecoder:
         texts = self._texts
         texts.head(*self._data)
         n = texts.num_values
-        self.entries = to_arrow(self._form, *texts.entries())
+        self.entries = to_arrow(self._leaf_type, *texts.entries())
         if not self.bare and len(self.entries.unique()) < n:
             raise core.CoreError(UNSUPPORTED, None, "an entry of the dictionary is there twice")
         self._decoder.dictionary(np.arange(n, dtype=np.int32), n)

@@ -18,13 +18,13 @@ from pageseek.base.report import Report
 from pageseek.base.workers import cores
 from pageseek.dataset.file_cache import cache
 from pageseek.format.parquet_file import ParquetFile
-from pageseek.io.tails import Batch, Reader
+from pageseek.io.tails import TailBatch, TailReader
 from pageseek.predicate.bound import BoundConst
 from pageseek.prune import DISTINCT, STATISTICS
-from pageseek.scan.footer_table import Records
-from pageseek.scan.homogeneous_files import GONE, Alike
-from pageseek.scan.request import Request, Scope
-from pageseek.scan.schema_group import Kind
+from pageseek.scan.footer_table import FooterTable
+from pageseek.scan.homogeneous_files import GONE, HomogeneousFiles
+from pageseek.scan.request import BoundRequest, Request
+from pageseek.scan.schema_group import SchemaGroup
 from pageseek.storage import Known, Source, Sources, Version
 from pageseek.storage.local import version_of
 
@@ -37,18 +37,30 @@ NONE = np.zeros(0, np.int64)
 PATIENCE = 64  # files that are opened one by one after several that were all unlike those before
 
 
-class Brief:
+class BatchedFile:
     """One file: the rows of its row groups, and where these are among those alike."""
 
-    __slots__ = ("_batch", "_place", "alike", "counts", "first", "may", "must", "num_rows", "said")
+    __slots__ = (
+        "_batch",
+        "_place",
+        "counts",
+        "first",
+        "homogeneous",
+        "may",
+        "must",
+        "num_rows",
+        "said",
+    )
 
-    def __init__(self, alike: Alike, first: int, n: int, batch: Batch, place: int) -> None:
+    def __init__(
+        self, homogeneous: HomogeneousFiles, first: int, n: int, batch: TailBatch, place: int
+    ) -> None:
         stop = first + n
-        self.alike, self.first, self._batch, self._place = alike, first, batch, place
-        self.counts = alike.counts[first:stop]
+        self.homogeneous, self.first, self._batch, self._place = homogeneous, first, batch, place
+        self.counts = homogeneous.counts[first:stop]
         self.num_rows = sum(self.counts)
-        self.may, self.must = alike.may[first:stop], alike.must[first:stop]
-        self.said = alike.said[first:stop]
+        self.may, self.must = homogeneous.may[first:stop], homogeneous.must[first:stop]
+        self.said = homogeneous.said[first:stop]
 
     @property
     def version(self) -> Version:
@@ -61,7 +73,7 @@ class Brief:
         return self._batch.end(self._place).known
 
 
-class Gone(NamedTuple):
+class PrunedFiles(NamedTuple):
     """Files that follow each other of which nothing is left. `by`: of each mechanism that ruled out some, how many files,
     row groups and rows.
     """
@@ -73,7 +85,7 @@ class Gone(NamedTuple):
     by: dict[str, tuple[int, int, int]]
 
 
-class Briefs:
+class FooterBatches:
     """Of the files of a scan, in their order, those whose footers could be read together.
 
     Parameters
@@ -96,11 +108,11 @@ class Briefs:
         self._asked, self._folders = asked, folders
         self._account = report.chunks is not None
         self._plain = not sources.in_folders
-        self._kinds: dict[Hashable, list[Kind]] = {}
-        self._batch: Batch | None = None
+        self._schema_groups: dict[Hashable, list[SchemaGroup]] = {}
+        self._batch: TailBatch | None = None
         self._begin = self._stop = 0  # positions of the files that were looked at
         self._positions = NONE  # of the files of the batch
-        self._alike: list[Alike] = []
+        self._homogeneous: list[HomogeneousFiles] = []
         # of each of those that were looked at: its place in the batch; which of the alike it is among, the first of its
         # row groups there, and how many it has
         self._places, self._found = NONE, np.zeros((0, 3), np.int64)
@@ -109,14 +121,14 @@ class Briefs:
         self._next_left: npt.NDArray[np.int64] | None = None
         self._size = MOST if request.limit is None else FIRST_LIMITED
         self._threads = request.threads or cores()
-        self._reader = Reader(request.limits.max_metadata_bytes, self._threads)
+        self._reader = TailReader(request.limits.max_metadata_bytes, self._threads)
         self._pause, self._paused = 1, False
         self._idle = self._vain = (
             0  # files that are not learned from, now and after the next in vain
         )
         self._seen = self._matched = 0  # files of these
 
-    def of(self, at: int) -> Brief | None:
+    def of(self, at: int) -> BatchedFile | None:
         """What is known of the file at a position; None where it has to be opened."""
         self._look(at)
         if not self._begin <= at < self._stop or self._batch is None:
@@ -124,9 +136,11 @@ class Briefs:
         owner, first, n = self._found[at - self._begin].tolist()
         if owner < 0:
             return None
-        return Brief(self._alike[owner], first, n, self._batch, self._places.item(at - self._begin))
+        return BatchedFile(
+            self._homogeneous[owner], first, n, self._batch, self._places.item(at - self._begin)
+        )
 
-    def gone(self, at: int) -> Gone | None:
+    def gone(self, at: int) -> PrunedFiles | None:
         """The files from a position on of which nothing is left, if that is one of them."""
         self._look(at)
         if not self._begin <= at < self._stop or not self._gone[at - self._begin, 0]:
@@ -145,11 +159,13 @@ class Briefs:
             ),
             DISTINCT: (sums["listed_files"], sums["listed_groups"], sums["listed_rows"]),
         }
-        return Gone(stop - start, sums["bytes"], sums["groups"], sums["rows"], by)
+        return PrunedFiles(stop - start, sums["bytes"], sums["groups"], sums["rows"], by)
 
     def _look(self, at: int) -> None:
         # of the first nothing is known: where a limit may spare the others they are not looked at yet
-        if at >= self._stop and (self._kinds or (not self._stop and self._request.limit is None)):
+        if at >= self._stop and (
+            self._schema_groups or (not self._stop and self._request.limit is None)
+        ):
             self._next(at)
 
     def end(self, at: int) -> Known | None:
@@ -159,35 +175,37 @@ class Briefs:
         place = self._places.item(at - self._begin)
         return self._batch.end(place).known if place >= 0 else None
 
-    def learn(self, file: ParquetFile, scope: Scope, source: Source, at: int | None) -> None:
+    def learn(
+        self, file: ParquetFile, bound_request: BoundRequest, source: Source, at: int | None
+    ) -> None:
         """A file had to be opened, at this position: others may be of its kind."""
         if self._paused and at is not None and at + 1 < self._stop:
             return
         if self._idle:
             self._idle -= 1
             return
-        if not Kind.may_be_made(file, scope, self._account):
+        if not SchemaGroup.may_be_made(file, bound_request, self._account):
             return
-        like = file.likeness
+        like = file.schema_key
         folders = self._folders(source)
-        known = self._kinds.get(folders, [])
+        known = self._schema_groups.get(folders, [])
         stored = file.columns_key[2]
-        if any(kind.like == like and kind.stores(stored) for kind in known):
+        if any(schema_group.like == like and schema_group.stores(stored) for schema_group in known):
             return
-        if len(self._kinds) >= KINDS:  # files of one folder come one after the other
-            self._kinds.clear()
+        if len(self._schema_groups) >= KINDS:  # files of one folder come one after the other
+            self._schema_groups.clear()
         try:
-            kind = Kind(file, scope, self._account)
+            schema_group = SchemaGroup(file, bound_request, self._account)
         except PageseekError:  # of a column whose values cannot be: who needs them will say so
             return
-        self._kinds[folders] = [kind, *known[: KINDS - 1]]
+        self._schema_groups[folders] = [schema_group, *known[: KINDS - 1]]
         left = self._positions_of((self._places >= 0) & (self._found[:, 0] < 0))
         if not self._plain:
             left = left[[self._folders(self._sources[i]) == folders for i in left.tolist()]]
         if len(left):
             before = self._matched
             with self._report.timed("prune"):
-                self._judge(kind, left)
+                self._judge(schema_group, left)
             if self._matched > before + 1:  # more than the file itself
                 self._vain = 0
             else:  # where all are unlike, each would be held against all others
@@ -198,9 +216,9 @@ class Briefs:
 
     def close(self) -> None:
         """No more files: what is left to count is counted, and what need not be kept let go of."""
-        for alike in self._alike:
-            alike.fold(self._report)
-        self._alike = []
+        for homogeneous in self._homogeneous:
+            homogeneous.fold(self._report)
+        self._homogeneous = []
         if self._batch is not None:
             self._batch.forget_tails()
 
@@ -230,9 +248,9 @@ class Briefs:
         self._seen, self._matched = len(had), 0
         with self._report.timed("prune"):
             for folders, members in self._by_folders(had):
-                for kind in self._kinds.get(folders, ()):
+                for schema_group in self._schema_groups.get(folders, ()):
                     if len(members):
-                        members = self._judge(kind, members)
+                        members = self._judge(schema_group, members)
 
     def _by_folders(
         self, positions: npt.NDArray[np.int64]
@@ -241,13 +259,13 @@ class Briefs:
         if self._plain:
             yield self._folders(self._sources[self._begin]), positions
             return
-        alike: dict[Hashable, list[int]] = {}
+        homogeneous: dict[Hashable, list[int]] = {}
         for i in positions.tolist():
-            alike.setdefault(self._folders(self._sources[i]), []).append(i)
-        for folders, members in alike.items():
+            homogeneous.setdefault(self._folders(self._sources[i]), []).append(i)
+        for folders, members in homogeneous.items():
             yield folders, np.array(members, np.int64)
 
-    def _fetch(self, at: int) -> tuple[Batch, npt.NDArray[np.int64]]:
+    def _fetch(self, at: int) -> tuple[TailBatch, npt.NDArray[np.int64]]:
         """The ends of the next files, and the position of each."""
         sources, stop = self._sources, min(at + self._size, len(self._sources))
         asked = np.arange(at, stop)
@@ -280,43 +298,50 @@ class Briefs:
             self._stop = stop
         return batch, asked
 
-    def _judge(self, kind: Kind, members: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _judge(
+        self, schema_group: SchemaGroup, members: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
         """Of the files at some positions keep those of a kind; the others are returned."""
         assert self._batch is not None
         batch = self._batch
         places = self._places[members - self._begin]
         whole = len(members) == len(batch.places)
-        key = kind.like, kind.leaves.tobytes(), None if whole else places.tobytes()
-        made: list[Records] | None = batch.made.get(key)
+        key = schema_group.like, schema_group.leaves.tobytes(), None if whole else places.tobytes()
+        made: list[FooterTable] | None = batch.made.get(key)
         if made is None:
             limit = self._request.limits.max_metadata_bytes
-            made = Records.of(kind, batch, places, limit, self._threads)
+            made = FooterTable.of(schema_group, batch, places, limit, self._threads)
             cache.keep_made(batch, key, made)
         for records in made:
-            self._keep(kind, records)
+            self._keep(schema_group, records)
         cache.measure_batch(batch)
         unlike: npt.NDArray[np.bool_] = self._found[members - self._begin, 0] < 0
         return members[unlike]
 
-    def _keep(self, kind: Kind, records: Records) -> None:
+    def _keep(self, schema_group: SchemaGroup, records: FooterTable) -> None:
         """Judge the row groups of files of one kind."""
         assert self._batch is not None
         try:
-            alike = Alike(kind, records, self._batch, self._request.prune, self._report)
-            if (self._account or kind.may_be_final) and 1 in alike.may:
-                alike.look()
+            homogeneous = HomogeneousFiles(
+                schema_group, records, self._batch, self._request.prune, self._report
+            )
+            if (self._account or schema_group.may_be_final) and 1 in homogeneous.may:
+                homogeneous.look()
         except PageseekError:  # who opens the file will say so, and of which it is
             return
-        same = [stored == kind.stored or kind.stores(stored) for stored in records.schemas]
-        own = ~alike.alone & np.array(same, np.bool_)[records.schema_of]
+        same = [
+            stored == schema_group.stored or schema_group.stores(stored)
+            for stored in records.schemas
+        ]
+        own = ~homogeneous.alone & np.array(same, np.bool_)[records.schema_of]
         at = self._positions[records.members] - self._begin
         mine = at[own]
-        self._found[mine, 0] = len(self._alike)
+        self._found[mine, 0] = len(self._homogeneous)
         self._found[mine, 1], self._found[mine, 2] = records.first[own], records.n[own]
-        self._alike.append(alike)
+        self._homogeneous.append(homogeneous)
         self._matched += len(mine)
-        if not isinstance(kind.scope.bound, BoundConst):
-            self._gone[at] = alike.gone() * own[:, None]
+        if not isinstance(schema_group.bound_request.bound, BoundConst):
+            self._gone[at] = homogeneous.gone() * own[:, None]
             self._next_left = None
 
 

@@ -22,22 +22,22 @@ from pageseek.format.embedded import (
     FIGURES,
     HEAD,
     KEY,
-    DoubtError,
     EntryForm,
+    InvalidIndexError,
     Pointer,
     figures,
     opened,
 )
 from pageseek.format.page_index import int64s
 from pageseek.format.schema import Leaf
-from pageseek.format.statistics import zone_figures
-from pageseek.format.types import ABSENT, Form
+from pageseek.format.statistics import zone_statistics
+from pageseek.format.types import ABSENT, LeafType
 from pageseek.format.value_list import KIND as DISTINCT_KIND
 from pageseek.format.value_list import VERSION
-from pageseek.io.tails import Batch
+from pageseek.io.tails import TailBatch
 from pageseek.prune import ValueLists
 from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
-from pageseek.scan.schema_group import Kind
+from pageseek.scan.schema_group import SchemaGroup
 from pageseek.storage.local import read_part
 
 RECORDS = 1 << 14  # column chunks at a time
@@ -57,10 +57,10 @@ class Listed(NamedTuple):
 
     values: ValueLists | None
     groups: npt.NDArray[np.int64]
-    doubtful: Flags
+    unusable: Flags
 
 
-class Records:
+class FooterTable:
     """What the footers of files of one kind say of the leaves that are asked for.
 
     Attributes
@@ -133,30 +133,36 @@ class Records:
     @classmethod
     def of(
         cls,
-        kind: Kind,
-        batch: Batch,
+        schema_group: SchemaGroup,
+        batch: TailBatch,
         places: npt.NDArray[np.int64],
         limit: int,
         threads: int = 1,
-    ) -> list[Records]:
+    ) -> list[FooterTable]:
         """Those of the files at some places of a batch that are like a kind."""
         at = batch.at[places].astype(np.uint64)
-        leaves = len(kind.leaves)
+        leaves = len(schema_group.leaves)
         most = max(RECORDS // max(leaves, 1), 1)
 
         def footers(first: int, stop: int) -> Any:
             return core.footers(
-                batch.feet, at[first:stop], kind.like, kind.leaves, most, KEYS, max_arena=limit
+                batch.footers,
+                at[first:stop],
+                schema_group.like,
+                schema_group.leaves,
+                most,
+                KEYS,
+                max_arena=limit,
             )
 
-        def made(first: int, parts: Sequence[Any]) -> Records:
+        def made(first: int, parts: Sequence[Any]) -> FooterTable:
             groups, pairs, counts, chunks = (
                 memoryview(b"".join(some)) for some in zip(*parts, strict=True)
             )
             of_each = int64s(groups)
             members = places[first : first + len(of_each)]
             sizes = batch.sizes[members]
-            return cls(batch.feet, members, of_each, pairs, counts, chunks, leaves, sizes)
+            return cls(batch.footers, members, of_each, pairs, counts, chunks, leaves, sizes)
 
         n = len(places)
         parts = in_parts(footers, n, threads, SHARED)
@@ -181,55 +187,69 @@ class Records:
         sums = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
         return np.asarray(sums[self.first + self.n] - sums[self.first])
 
-    def zones(self, kind: Kind, leaf: Leaf) -> rows.Zones | None:
+    def zones(self, schema_group: SchemaGroup, leaf: Leaf) -> rows.Zones | None:
         """The statistics of a leaf as zones to probe, one a row group; None without any."""
-        key = leaf.index, kind.forms[leaf.index]
+        key = leaf.index, schema_group.leaf_types[leaf.index]
         if key not in self._zones:
-            self._zones[key] = self._make_zones(kind, leaf)
+            self._zones[key] = self._make_zones(schema_group, leaf)
         return self._zones[key]
 
-    def _make_zones(self, kind: Kind, leaf: Leaf) -> rows.Zones | None:
+    def _make_zones(self, schema_group: SchemaGroup, leaf: Leaf) -> rows.Zones | None:
         n = len(self.counts)
-        form, bounds, counts = kind.forms[leaf.index]
-        if not bounds or form.is_null:
+        leaf_type, bounds, counts = schema_group.leaf_types[leaf.index]
+        if not bounds or leaf_type.is_null:
             return None
-        table = self.table[:, kind.column[leaf.index]].tobytes()
-        found = zone_figures(table, self.data, leaf, form, kind.orders, kind.writer, counts)
+        table = self.table[:, schema_group.column[leaf.index]].tobytes()
+        found = zone_statistics(
+            table, self.data, leaf, leaf_type, schema_group.orders, schema_group.writer, counts
+        )
         if found is None:
             return None
         places, nulls, nans = found
         of_rows = struct.pack(f"{n}q", *self.counts)
         with placed(f"column {leaf.name!r}: statistics"):
-            return Bounds(form, self.data, places, n, None, nulls, nans, of_rows, 0).zones
+            return Bounds(leaf_type, self.data, places, n, None, nulls, nans, of_rows, 0).zones
 
-    def placed(self, kind: Kind) -> Sound:
+    def placed(self, schema_group: SchemaGroup) -> Sound:
         """Of the chunks of the leaves that are read, as (row group, leaf): whether each is sound, where it begins, its bytes."""
-        n = len(kind.read)
+        n = len(schema_group.read)
         if n not in self._placed:
             ends = np.repeat(self.sizes, self.n)[:, None]
             counts = self.rows[:, None]
-            types = np.array([leaf.element.type for leaf in kind.read], np.int64)
-            repeated = np.array([leaf.max_rep > 0 for leaf in kind.read], bool)
+            types = np.array([leaf.element.type for leaf in schema_group.read], np.int64)
+            repeated = np.array([leaf.max_rep > 0 for leaf in schema_group.read], bool)
             self._placed[n] = sound_chunks(self.table[:, :n], types, repeated, counts, ends)
         return self._placed[n]
 
-    def is_listed(self, leaf: Leaf, form: Form) -> bool:
+    def is_listed(self, leaf: Leaf, leaf_type: LeafType) -> bool:
         """Whether the lists of a column were looked at before."""
-        return (leaf.index, form) in self._listed
+        return (leaf.index, leaf_type) in self._listed
 
-    def listed(self, kind: Kind, leaf: Leaf, form: Form, batch: Batch, report: Report) -> Listed:
+    def listed(
+        self,
+        schema_group: SchemaGroup,
+        leaf: Leaf,
+        leaf_type: LeafType,
+        batch: TailBatch,
+        report: Report,
+    ) -> Listed:
         """The lists of values of a column, of all files that have one."""
-        key = leaf.index, form
+        key = leaf.index, leaf_type
         if key not in self._listed:
-            self._listed[key] = self._read_lists(kind, leaf, form, batch, report)
+            self._listed[key] = self._read_lists(schema_group, leaf, leaf_type, batch, report)
         return self._listed[key]
 
     def _read_lists(
-        self, kind: Kind, leaf: Leaf, form: Form, batch: Batch, report: Report
+        self,
+        schema_group: SchemaGroup,
+        leaf: Leaf,
+        leaf_type: LeafType,
+        batch: TailBatch,
+        report: Report,
     ) -> Listed:
-        found, data, sizes, doubtful = self._bodies(kind, leaf, batch, report)
+        found, data, sizes, unusable = self._bodies(schema_group, leaf, batch, report)
         if not len(found):
-            return Listed(None, np.zeros(0, np.int64), doubtful)
+            return Listed(None, np.zeros(0, np.int64), unusable)
         self._lists += len(data)
         places = np.stack([np.cumsum(sizes) - sizes, sizes, self.n[found]], axis=1)
         first, n = self.first[found], self.n[found]
@@ -237,30 +257,30 @@ class Records:
         # all row groups of the first of these files, of the second, and so on
         groups = np.arange(ends[-1]) + np.repeat(first - (ends - n), n)
         try:
-            values = ValueLists(data, places, form)
+            values = ValueLists(data, places, leaf_type)
         except (CoreError, PageseekError, pa.ArrowException):
-            doubtful[found] = True
-            return Listed(None, np.zeros(0, np.int64), doubtful)
-        doubtful[found] = ~values.sound
-        return Listed(values, groups, doubtful)
+            unusable[found] = True
+            return Listed(None, np.zeros(0, np.int64), unusable)
+        unusable[found] = ~values.sound
+        return Listed(values, groups, unusable)
 
     def _bodies(
-        self, kind: Kind, leaf: Leaf, batch: Batch, report: Report
+        self, schema_group: SchemaGroup, leaf: Leaf, batch: TailBatch, report: Report
     ) -> tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64], Flags]:
         """The files that have a list of a column, these one behind the other, and their sizes; and which files may have
         one that is not to be had.
         """
         have = np.flatnonzero(self.has(KEY))
         entry_form = EntryForm(leaf, DISTINCT_KIND, VERSION)
-        of_chunks = figures(self.counts, self.table[:, kind.column[leaf.index]])
+        of_chunks = figures(self.counts, self.table[:, schema_group.column[leaf.index]])
         pairs = self.pairs[have, KEYS.index(KEY)]
         places = batch.spans(self.members[have])
         spans = np.stack([self.first[have], self.n[have]], axis=1)
         files = np.concatenate([pairs, places, spans], axis=1)
         entries = entry_form.find(self.data, batch.tails, of_chunks, files)
         state = entries[:, 0]
-        doubtful = np.zeros(len(self.members), np.bool_)
-        doubtful[have[state == lists.DOUBTFUL]] = True
+        unusable = np.zeros(len(self.members), np.bool_)
+        unusable[have[state == lists.DOUBTFUL]] = True
         # where a body begins among the last bytes of all files
         starts = places[:, 0] + places[:, 1] - places[:, 2] + entries[:, 1]
         at_hand = state == lists.SOUND
@@ -283,21 +303,21 @@ class Records:
                 if body is None:
                     held += pointer.length
                     if held > LISTS:
-                        raise DoubtError("too many")
+                        raise InvalidIndexError("too many")
                     body = _read(batch, self.members.item(k), pointer, report)
                 first, n = FIGURES * int(self.first[k]), FIGURES * int(self.n[k])
                 more.append(opened(pointer, body, xxh64(of_chunks[first : first + n])))
                 others.append(k)
-            except (DoubtError, OSError):  # who opens the file will say what is wrong
-                doubtful[k] = True
+            except (InvalidIndexError, OSError):  # who opens the file will say what is wrong
+                unusable[k] = True
         if others:
             found = np.append(found, others)
             sizes = np.append(sizes, [body.nbytes for body in more])
             data = b"".join([data, *more])
-        return found, data, sizes, doubtful
+        return found, data, sizes, unusable
 
 
-def _read(batch: Batch, place: int, pointer: Pointer, report: Report) -> memoryview:
+def _read(batch: TailBatch, place: int, pointer: Pointer, report: Report) -> memoryview:
     """An index that does not lie in the end of its file."""
     data = read_part(batch.paths[place], batch.seen(place), pointer.offset, pointer.length)
     report.requests += 1

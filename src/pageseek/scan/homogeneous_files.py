@@ -17,12 +17,12 @@ from pageseek.base.report import ChunkReport, LeafReport, Report
 from pageseek.format.embedded import KEY
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
-from pageseek.io.tails import Batch
+from pageseek.io.tails import TailBatch
 from pageseek.predicate.bound import Bound, BoundLeaf
 from pageseek.prune import DISTINCT, PUBLISHED, STATISTICS, Figures, final, prune_groups
 from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
-from pageseek.scan.footer_table import AT, Flags, Records
-from pageseek.scan.schema_group import Kind
+from pageseek.scan.footer_table import AT, Flags, FooterTable
+from pageseek.scan.schema_group import SchemaGroup
 
 SHARE = 4  # one of so many files that have lists is enough to look at the lists of all
 # of a file of which nothing is left: 1, its bytes, row groups and rows; whether a list of values had a part in that, the
@@ -30,7 +30,7 @@ SHARE = 4  # one of so many files that have lists is enough to look at the lists
 GONE = "files", "bytes", "groups", "rows", "listed_files", "listed_groups", "listed_rows"
 
 
-class Alike:
+class HomogeneousFiles:
     """The row groups of several files of one kind, and what a request makes of them.
 
     Attributes
@@ -44,9 +44,14 @@ class Alike:
     """
 
     def __init__(
-        self, kind: Kind, records: Records, batch: Batch, use: frozenset[str], report: Report
+        self,
+        schema_group: SchemaGroup,
+        records: FooterTable,
+        batch: TailBatch,
+        use: frozenset[str],
+        report: Report,
     ) -> None:
-        self.kind, self.records, self.counts = kind, records, records.counts
+        self.schema_group, self.records, self.counts = schema_group, records, records.counts
         self.alone = records.huge.copy()
         self.final: list[bool] = [False] * len(self.counts)
         self.sound: list[bool] = []  # nothing is known before `look`
@@ -54,11 +59,11 @@ class Alike:
             int, Flags
         ] = {}  # by the id of a test: row groups whose values were asked
         self._taken: tuple[list[int], list[int]] = [], []  # to be counted: in doubt, and proven
-        bound = kind.scope.bound
+        bound = schema_group.bound_request.bound
         if bound is None:
             self.may = self.must = self.said = b"\1" * len(self.counts)
             return
-        options = kind.scope.request.options
+        options = schema_group.bound_request.request.options
         proof = prune_groups(self, bound, options, STATISTICS in use)
         self.may, self.must = proof.may, proof.must
         self.said = proof.may
@@ -73,7 +78,7 @@ class Alike:
 
     def group_zones(self, leaf: Leaf, options: Options) -> rows.Zones | None:
         """As that of a file."""
-        return self.records.zones(self.kind, leaf)
+        return self.records.zones(self.schema_group, leaf)
 
     def _open_files(self) -> Flags:
         """Files of which some row group may pass in part."""
@@ -85,29 +90,29 @@ class Alike:
         bound: Bound,
         options: Options,
         use: frozenset[str],
-        batch: Batch,
+        batch: TailBatch,
         report: Report,
     ) -> None:
         """Put the tests to the lists of values that the files have, where that is worth it."""
-        records, kind = self.records, self.kind
+        records, schema_group = self.records, self.schema_group
         have = records.has(KEY)
         if not have.any():
             return
-        doubt = self._open_files() & have
+        error = self._open_files() & have
         tests = [
             test
-            for test in kind.tests
-            if not (test.leaf.group or test.leaf.max_rep or test.form.is_null)
+            for test in schema_group.tests
+            if not (test.leaf.group or test.leaf.max_rep or test.leaf_type.is_null)
         ]
-        known = all(records.is_listed(test.leaf, test.form) for test in tests)
+        known = all(records.is_listed(test.leaf, test.leaf_type) for test in tests)
         # of a few they are read as these are opened
-        if not doubt.any() or (not known and SHARE * doubt.sum() < have.sum()):
-            self.alone |= doubt
+        if not error.any() or (not known and SHARE * error.sum() < have.sum()):
+            self.alone |= error
             return
         told: dict[int, tuple[bytes, bytes]] = {}
         for test in tests:
-            listed = records.listed(kind, test.leaf, test.form, batch, report)
-            self.alone |= listed.doubtful
+            listed = records.listed(schema_group, test.leaf, test.leaf_type, batch, report)
+            self.alone |= listed.unusable
             if listed.values is not None:
                 answer = listed.values.judge(test)
                 may, must = (
@@ -153,14 +158,14 @@ class Alike:
         Of each row group of which some row may pass is then known whether all chunks are `sound`, as
         FooterFile.placed_chunk has it, whether the footer has the last word (`final`), and its `cost`.
         """
-        kind, n = self.kind, len(self.counts)
+        schema_group, n = self.schema_group, len(self.counts)
         left = np.flatnonzero(np.frombuffer(self.may, np.bool_))  # as a rule few of very many
         table = self.records.table[left]
-        placed = self.records.placed(kind)
+        placed = self.records.placed(schema_group)
         sound, start, size = placed[0][left], placed[1][left], placed[2][left]
 
         def of(name: str) -> Figures:
-            return table[:, : len(kind.read), AT[name]]
+            return table[:, : len(schema_group.read), AT[name]]
 
         def of_all(some: npt.NDArray[Any]) -> npt.NDArray[Any]:
             made = np.zeros((n, *some.shape[1:]), some.dtype)
@@ -168,7 +173,7 @@ class Alike:
             return made
 
         def known(leaf: Leaf) -> Flags | None:
-            said = self.group_zones(leaf, kind.scope.request.options)
+            said = self.group_zones(leaf, schema_group.bound_request.request.options)
             return None if said is None else np.frombuffer(said.known, np.uint8)[left] != 0
 
         def exact(test: BoundLeaf) -> Flags | bool:
@@ -180,21 +185,21 @@ class Alike:
         every = sizes.sum(axis=1)
         pages = of("dictionary_data_pages") + of("other_data_pages")
         pages = np.where(of("encoding_stats") == 1, pages, -1)
-        if kind.may_be_final and self.may != self.must:
+        if schema_group.may_be_final and self.may != self.must:
             last = sounds & final(
-                kind.tests,
+                schema_group.tests,
                 np.where((pages == 1).all(axis=1), 1, -1),
                 every,
-                lambda leaf, name: table[:, kind.column[leaf.index], AT[name]],
-                lambda leaf: start[:, kind.column[leaf.index]],
+                lambda leaf, name: table[:, schema_group.column[leaf.index], AT[name]],
+                lambda leaf: start[:, schema_group.column[leaf.index]],
                 known,
-                lambda leaf: kind.forms[leaf.index][2],
+                lambda leaf: schema_group.leaf_types[leaf.index][2],
                 exact,
             )
             self.final = of_all(last).tolist()
         self.sound = of_all(sounds).tolist()
         self._sizes, self._pages = of_all(sizes), of_all(pages)
-        self._costs = of_all(np.stack([every, (sizes * kind.wanted).sum(axis=1)], axis=1))
+        self._costs = of_all(np.stack([every, (sizes * schema_group.wanted).sum(axis=1)], axis=1))
 
     def cost(self, place: int, proven: bool) -> int:
         """About the bytes that are read of a row group; of one that is `proven` no more than what is wanted of it."""
@@ -213,7 +218,7 @@ class Alike:
         assert report.chunks is not None
         sizes, pages = self._sizes[place].tolist(), self._pages[place].tolist()
         for leaf, read, size, known in zip(
-            self.kind.read, self._is_read(proven), sizes, pages, strict=True
+            self.schema_group.read, self._is_read(proven), sizes, pages, strict=True
         ):
             report.chunks[*key, leaf.name] = ChunkReport(
                 bytes=size if read else 0,
@@ -226,7 +231,7 @@ class Alike:
 
     def _is_read(self, proven: bool) -> list[bool]:
         """Of each leaf: one that is only tested is not read where all rows are known to pass."""
-        return self.kind.wanted.tolist() if proven else [True] * len(self.kind.read)
+        return self.schema_group.wanted.tolist() if proven else [True] * len(self.schema_group.read)
 
     def fold(self, report: Report) -> None:
         """Count the row groups that were taken, all at once."""
@@ -237,7 +242,7 @@ class Alike:
             sizes = self._sizes[taken].sum(axis=0).tolist()
             in_them = sum([self.counts[place] for place in taken])
             for leaf, read, size, known in zip(
-                self.kind.read, self._is_read(bool(proven)), sizes, pages, strict=True
+                self.schema_group.read, self._is_read(bool(proven)), sizes, pages, strict=True
             ):
                 sums = report.leaves.setdefault(leaf.name, LeafReport())
                 sums.pages_total += known

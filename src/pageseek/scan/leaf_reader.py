@@ -37,11 +37,11 @@ def _likely_rows(length: int) -> int:
     return (1 << 16) + (length << 10)
 
 
-def _manner(file: ParquetFile, fetcher: Fetcher, number: int) -> core.Manner:
+def _codec_settings(file: ParquetFile, fetcher: Fetcher, number: int) -> core.CodecSettings:
     """What the decoders of all chunks of a codec have in common, in one scan of one file."""
     codec, decompress = decompressor(number)
     prefix, step = prefix_of(codec)
-    made = fetcher.decoding[number] = core.Manner(
+    made = fetcher.decoding[number] = core.CodecSettings(
         codec,
         decompress,
         prefix,
@@ -104,10 +104,38 @@ class LeafReader:
     """
 
     __slots__ = (
-        "_at", "_base", "_believe_headers", "_buffers", "_chunk", "_codes", "_counts", "_decoder",
-        "_dictionary_at", "_dictionary_data", "_fetcher", "_file", "_ladder", "_levels", "_likely_rows",
-        "_made", "_manner", "_max_values", "_num_rows", "_offsets", "_page_number", "_pages", "_ranges",
-        "_report", "_row_group", "_skipped", "_start", "_stop", "decoded", "entries", "form", "leaf",
+        "_at",
+        "_base",
+        "_buffers",
+        "_chunk",
+        "_codec_settings",
+        "_codes",
+        "_counts",
+        "_decoder",
+        "_dictionary_at",
+        "_dictionary_data",
+        "_fetcher",
+        "_file",
+        "_levels",
+        "_likely_rows",
+        "_made",
+        "_max_values",
+        "_nesting_levels",
+        "_num_rows",
+        "_offsets",
+        "_page_number",
+        "_pages",
+        "_ranges",
+        "_report",
+        "_row_group",
+        "_skipped",
+        "_start",
+        "_stop",
+        "_trust_header_counts",
+        "decoded",
+        "entries",
+        "leaf",
+        "leaf_type",
     )  # fmt: skip
 
     def __init__(
@@ -126,12 +154,12 @@ class LeafReader:
         its pages were counted before. `levels`: of a leaf that stands for a group, nothing but levels is wanted.
         `tested`: codes will do, for which `entries` then has the values.
         """
-        leaf, form, ladder = part
+        leaf, leaf_type, nesting_levels = part
         self.leaf = leaf
-        self.form = form
+        self.leaf_type = leaf_type
         self.decoded: Decoded | None = None
         self.entries: pa.Array | None = None
-        self._ladder = ladder
+        self._nesting_levels = nesting_levels
         self._file = file
         self._row_group = row_group
         self._fetcher = fetcher
@@ -139,8 +167,8 @@ class LeafReader:
         self._chunk, self._start, self._stop = file.placed_chunk(row_group, leaf)
         self._num_rows = file.group_rows[row_group]
         # a run of a few bytes can stand for any number of levels; of a leaf that repeats nothing else bounds them
-        stated = leaf.max_rep and self._chunk.num_values >= 0
-        self._max_values = self._chunk.num_values if stated else 1 << 62
+        declared = leaf.max_rep and self._chunk.num_values >= 0
+        self._max_values = self._chunk.num_values if declared else 1 << 62
         self._levels = levels
         num_pages = None if offsets is None or again else offsets.num_pages
         self._report = fetcher.report.chunk(file.name, row_group, leaf.name, num_pages)
@@ -156,19 +184,29 @@ class LeafReader:
             0  # bytes of the chunk before those at hand: a dictionary without need, or by itself
         )
         self._page_number: int | None = None  # None: the dictionary page
-        self._believe_headers = True  # where they count rows
+        self._trust_header_counts = True  # where they count rows
         self._made: tuple[Any, ...] | int | None = None  # what `read_ahead` had of the decoder
         try:
             codec = self._chunk.codec
-            self._manner = fetcher.decoding.get(codec) or _manner(file, fetcher, codec)
+            self._codec_settings = fetcher.decoding.get(codec) or _codec_settings(
+                file, fetcher, codec
+            )
             self._likely_rows = _likely_rows(self._stop - self._start)
             self._decoder: Any = self._new_decoder()
             self._codes: CodesDecoder | None = None
-            kept = codes and form.type is not form.storage and pa.types.is_dictionary(form.type)
-            bare = tested and form.kind in CODED_KINDS and not leaf.group
-            if (kept or bare) and not ladder and self._dictionary_only():
+            kept = (
+                codes
+                and leaf_type.type is not leaf_type.storage
+                and pa.types.is_dictionary(leaf_type.type)
+            )
+            bare = tested and leaf_type.kind in CODED_KINDS and not leaf.group
+            if (kept or bare) and not nesting_levels and self._dictionary_only():
                 self._codes = CodesDecoder(
-                    form, leaf.max_def, bare, likely_rows=self._likely_rows, manner=self._manner
+                    leaf_type,
+                    leaf.max_def,
+                    bare,
+                    likely_rows=self._likely_rows,
+                    codec_settings=self._codec_settings,
                 )
         except core.CoreError as error:
             raise from_core(error, self._where()) from error
@@ -178,14 +216,14 @@ class LeafReader:
     def _new_decoder(self) -> core.LeafDecoder:
         leaf = self.leaf
         return core.LeafDecoder(
-            self.form.core,
+            self.leaf_type.core,
             leaf.max_def,
             leaf.max_rep,
-            rungs=self._ladder,
+            nesting_levels=self._nesting_levels,
             levels_only=leaf.group,
             likely_rows=self._likely_rows,
             max_values=self._max_values,
-            manner=self._manner,
+            codec_settings=self._codec_settings,
         )
 
     def _where(self) -> str:
@@ -253,7 +291,7 @@ class LeafReader:
         """Whether a single page is wanted, whose place the offset index tells, or the footer, and the core can read it by
         itself.
         """
-        if self._codes is not None or not self._manner.own:
+        if self._codes is not None or not self._codec_settings.own:
             return False
         if self._pages is not None:
             return len(self._pages) == 1
@@ -301,7 +339,7 @@ class LeafReader:
                 self._fetcher.report.note(
                     f"{self._where_page()}: row counts of headers ignored: {error}"
                 )
-                self._believe_headers, self._decoder = False, self._new_decoder()
+                self._trust_header_counts, self._decoder = False, self._new_decoder()
                 arrays = self._decode()
         except core.CoreError as error:
             raise self._placed(error) from error
@@ -339,7 +377,7 @@ class LeafReader:
         if isinstance(error, PageMismatch) or (indexed and isinstance(error, HeaderError)):
             message = f"page {self._page_number} at byte {self._at}: {error}"
             note = f"{self._where()}: offset index ignored: {message}"
-            self._file.doubt(self._row_group, self.leaf, note, self._fetcher.report)
+            self._file.ignore_index(self._row_group, self.leaf, note, self._fetcher.report)
             return IndexMismatch(self.leaf, message)
         if isinstance(error, HeaderError):
             base = None if error.offset is None else self._base
@@ -364,7 +402,7 @@ class LeafReader:
         if self.leaf.group:
             return pa.nulls(0)
         if self._codes is None:
-            return to_arrow(self.form, n, nulls, validity, offsets, values)
+            return to_arrow(self.leaf_type, n, nulls, validity, offsets, values)
         return self._codes.arrow(n, nulls, validity, values, whole=n == self._num_rows)
 
     def _decode(self) -> list[pa.Array]:
@@ -377,7 +415,7 @@ class LeafReader:
                 self._counts.pages_total += 1
             self._report.dictionary_pages += decoder.has_dictionary
             array = self._arrow(*made)
-            return self._finished([array]) if self._ladder else [array]
+            return self._finished([array]) if self._nesting_levels else [array]
         if self._pages is not None and len(self._pages) == 1:
             self._page_number, self._at = self._pages[0][:2]
             if made is None:
@@ -388,7 +426,7 @@ class LeafReader:
                 self._counts.pages_read += 1
                 if not isinstance(made, int):
                     array = self._arrow(*made)
-                    return self._finished([array]) if self._ladder else [array]
+                    return self._finished([array]) if self._nesting_levels else [array]
                 states = iter([made])
         if states is None:
             decoder.begin(ranges, hint=self._slots())
@@ -406,7 +444,7 @@ class LeafReader:
                 if state == core.TAKE_DONE:
                     break
             else:
-                if not self._ladder or decoder.end() != core.TAKE_DONE:
+                if not self._nesting_levels or decoder.end() != core.TAKE_DONE:
                     raise CorruptFileError(
                         f"{self._where()}: the chunk ends at row {decoder.row}, the row group has {self._num_rows} rows"
                     )
@@ -415,7 +453,7 @@ class LeafReader:
 
     def _page_arguments(self) -> tuple[Any, ...]:
         """What the decoder is told of the only page."""
-        hint, first, count = self._slots() if self._ladder else 0, 0, self._num_rows
+        hint, first, count = self._slots() if self._nesting_levels else 0, 0, self._num_rows
         if self._pages is not None:
             (_, _, _, first, count) = self._pages[0]
         return self._buffers[0], first, count, self._ranges.buffers, hint
@@ -432,27 +470,27 @@ class LeafReader:
 
     def _slots(self) -> int:
         """About how many values the rows of a nested leaf have: room is made for them at once."""
-        if not self._ladder:
+        if not self._nesting_levels:
             return 0
         chunk, chosen = self._chunk, self._ranges.num_rows
-        stated: int = min(chunk.num_values, 8 * chunk.total_uncompressed_size, MAX_SLOTS)
+        declared: int = min(chunk.num_values, 8 * chunk.total_uncompressed_size, MAX_SLOTS)
         if chosen < self._num_rows:
-            stated = stated * chosen * 9 // (self._num_rows * 8)
-        return max(stated, 0)
+            declared = declared * chosen * 9 // (self._num_rows * 8)
+        return max(declared, 0)
 
     def _finished(self, arrays: list[pa.Array]) -> list[pa.Array]:
-        if not self._ladder:
+        if not self._nesting_levels:
             return arrays
-        ladder: list[tuple[Any, ...]] = []
-        for rung, (slots, nulls, validity, offsets) in zip(
-            self._ladder, self._decoder.rungs(), strict=True
+        nesting_levels: list[tuple[Any, ...]] = []
+        for nesting_level, (slots, nulls, validity, offsets) in zip(
+            self._nesting_levels, self._decoder.nesting_levels(), strict=True
         ):
-            if rung[0] == REPEATED:
-                ladder.append((slots, pa.py_buffer(offsets)))
+            if nesting_level[0] == REPEATED:
+                nesting_levels.append((slots, pa.py_buffer(offsets)))
             else:
                 bits = None if validity is None else pa.py_buffer(validity)
-                ladder.append((slots, nulls, bits))
-        self.decoded = Decoded(self._decoder.rows, arrays[0], ladder)
+                nesting_levels.append((slots, nulls, bits))
+        self.decoded = Decoded(self._decoder.rows, arrays[0], nesting_levels)
         return arrays
 
     def _indexed(self, pages: list[Page]) -> Iterator[int]:
@@ -512,7 +550,7 @@ class LeafReader:
         at, row, page, values = 0, 0, 0, 0
         self._base = start = self._start + self._skipped
         told = (
-            self._believe_headers
+            self._trust_header_counts
             and self._ranges.num_rows < self._num_rows
             and self._headers_tell_rows(data)
         )

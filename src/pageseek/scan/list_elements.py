@@ -29,17 +29,17 @@ def passing(decoded: Decoded, mask: Bitmap, slots: int, every: bool) -> tuple[Bi
     """
     found = _flags(mask, slots)
     inside = False  # what a null above the innermost list hides
-    for rung in reversed(decoded.ladder):
-        if len(rung) == 2:
-            n, buffer = rung
+    for nesting_level in reversed(decoded.nesting_levels):
+        if len(nesting_level) == 2:
+            n, buffer = nesting_level
             offsets = np.frombuffer(buffer, np.int32, n + 1)
             wrong = ~found if every else found
             before = np.concatenate([[0], np.cumsum(wrong, dtype=np.int64)])
             some = before[offsets[1:]] > before[offsets[:-1]]
             found = ~some if every else some
             inside = True
-        elif inside and rung[1]:
-            found &= _flags(rung[2], rung[0])
+        elif inside and nesting_level[1]:
+            found &= _flags(nesting_level[2], nesting_level[0])
     return np.packbits(found, bitorder="little"), int(np.count_nonzero(found))
 
 
@@ -47,23 +47,23 @@ def taken(decoded: Decoded, mask: Bitmap) -> Decoded:
     """Some rows of a leaf with its ladder, by a bitmap."""
     places: npt.NDArray[np.int64] = np.flatnonzero(_flags(mask, decoded.rows))
     rows = len(places)
-    ladder: list[tuple[Any, ...]] = []
-    for rung in decoded.ladder:
-        if len(rung) == 2:
-            n, buffer = rung
+    nesting_levels: list[tuple[Any, ...]] = []
+    for nesting_level in decoded.nesting_levels:
+        if len(nesting_level) == 2:
+            n, buffer = nesting_level
             offsets = np.frombuffer(buffer, np.int32, n + 1).astype(np.int64)
             starts, sizes = offsets[places], (offsets[1:] - offsets[:-1])[places]
             ends = np.concatenate([[0], np.cumsum(sizes)])
-            ladder.append((len(places), pa.py_buffer(ends.astype(np.int32).tobytes())))
+            nesting_levels.append((len(places), pa.py_buffer(ends.astype(np.int32).tobytes())))
             places = np.repeat(starts - ends[:-1], sizes) + np.arange(ends[-1])
             continue
-        n, nulls, bits = rung
+        n, nulls, bits = nesting_level
         if nulls:
             kept = _flags(bits, n)[places]
             nulls = len(places) - int(np.count_nonzero(kept))
             bits = pa.py_buffer(np.packbits(kept, bitorder="little").tobytes())
-        ladder.append((len(places), nulls, bits if nulls else None))
-    return Decoded(rows, decoded.array.take(of_numpy(places)), ladder)
+        nesting_levels.append((len(places), nulls, bits if nulls else None))
+    return Decoded(rows, decoded.array.take(of_numpy(places)), nesting_levels)
 
 
 __all__ = ["passing", "taken"]

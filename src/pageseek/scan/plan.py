@@ -17,10 +17,10 @@ from pageseek.base.batches import batches_of, table_of
 from pageseek.base.errors import FileChangedError, PageseekError
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
-from pageseek.base.workers import Crew, Job, cores
+from pageseek.base.workers import Job, WorkerPool, cores
+from pageseek.dataset.dataset_schema import SchemaAdapter
 from pageseek.dataset.file_cache import cache
-from pageseek.dataset.shape import Filling
-from pageseek.format.chunks import stated_pages
+from pageseek.format.chunks import declared_pages
 from pageseek.format.schema import Leaf
 from pageseek.io.coalesce import PARALLEL, SENDING
 from pageseek.io.fetch import Fetcher
@@ -28,7 +28,15 @@ from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS
 from pageseek.scan.condition_order import Learned
 from pageseek.scan.leaf_reader import IndexMismatch, places_wanted
 from pageseek.scan.pruning import Steps, judge, last_proof, load_offsets
-from pageseek.scan.request import Early, FilePlan, GroupPlan, Opened, Request, Scope, Scopes
+from pageseek.scan.request import (
+    BoundRequest,
+    BoundRequests,
+    Early,
+    FilePlan,
+    GroupPlan,
+    Opened,
+    Request,
+)
 from pageseek.scan.row_group import GroupScan, Held
 from pageseek.storage import RemoteStore, Store
 from pageseek.storage.store import SLOW_STORE
@@ -111,15 +119,15 @@ class ScanPlan:
             report = Report(analyzed=True, chunks=None)
         elif not report.analyzed:
             self._begin(report)
-        crew = self._crew(opened)
-        if crew is None:
+        pool = self._pool(opened)
+        if pool is None:
             yield from self._one_by_one(report, opened, None)
             return
-        with crew:
+        with pool:
             beside = self.request.limit is None and sum(len(f.groups) for f in self.files) > 1
-            yield from (self._side_by_side if beside else self._one_by_one)(report, opened, crew)
+            yield from (self._side_by_side if beside else self._one_by_one)(report, opened, pool)
 
-    def _crew(self, opened: Sequence[Opened | None]) -> Crew | None:
+    def _pool(self, opened: Sequence[Opened | None]) -> WorkerPool | None:
         """Who works on it, where one thread by itself would take longer."""
         threads = self.request.threads or cores()
         if any(opened):
@@ -135,18 +143,18 @@ class ScanPlan:
         light = values < PIECE * pieces and size < HEAVY * pieces
         if not far and (threads == 1 or values < SMALL or light):
             return None
-        return Crew(threads, FAR_AHEAD if far else threads + 1, self.request.max_ahead_bytes)
+        return WorkerPool(threads, FAR_AHEAD if far else threads + 1, self.request.max_ahead_bytes)
 
     def _one_by_one(
-        self, report: Report, opened: Sequence[Opened | None], crew: Crew | None
+        self, report: Report, opened: Sequence[Opened | None], pool: WorkerPool | None
     ) -> Iterator[pa.Table]:
         left, learned, steps = self.request.limit, Learned(), Steps()
-        scopes = Scopes(self.request)
-        working = nullcontext if crew is None else crew.working
+        bound_requests = BoundRequests(self.request)
+        working = nullcontext if pool is None else pool.working
         for i, file_plan in enumerate(self.files):
             if left == 0:
                 return
-            reading = Reading(self, file_plan, learned, scopes, crew)
+            reading = Reading(self, file_plan, learned, bound_requests, pool)
             fetcher = reading.open(report, opened[i] if opened else None)
             waiting = file_plan.groups
             while waiting and left != 0:
@@ -166,19 +174,19 @@ class ScanPlan:
             reading.finish(report)
 
     def _side_by_side(
-        self, report: Report, opened: Sequence[Opened | None], crew: Crew
+        self, report: Report, opened: Sequence[Opened | None], pool: WorkerPool
     ) -> Iterator[pa.Table]:
         """Row groups on several cores, and in several waits, at once; the tables in their order all the same."""
-        learned, scopes = Learned(), Scopes(self.request)
+        learned, bound_requests = Learned(), BoundRequests(self.request)
 
         def jobs() -> Iterator[Job[tuple[list[pa.Table], Exception | None, Report, int]]]:
             for i, file_plan in enumerate(self.files):
-                reading = Reading(self, file_plan, learned, scopes, crew)
+                reading = Reading(self, file_plan, learned, bound_requests, pool)
                 given = opened[i] if opened else None
                 for number, weight in reading.jobs(given):
                     yield Job(partial(reading.beside, number, report, given), weight)
 
-        for tables, failed, part, lane in crew.in_order(jobs()):
+        for tables, failed, part, lane in pool.in_order(jobs()):
             report.join(part, lane)
             report.step()
             while tables:
@@ -200,7 +208,7 @@ class ScanPlan:
         report.file_bytes += sum(file.version.size for file in self.files)
 
     def open_file(
-        self, file_plan: FilePlan, report: Report, scopes: Scopes | None = None
+        self, file_plan: FilePlan, report: Report, bound_requests: BoundRequests | None = None
     ) -> Opened:
         """One of the files, of the version that was planned, and what is asked of it: as of others, if there are."""
         file = cache.open(file_plan.source, report, self.request.limits.max_metadata_bytes)
@@ -209,9 +217,9 @@ class ScanPlan:
                 f"{file.name}: the file changed after it was planned "
                 f"({file_plan.version.tag} -> {file.store.version.tag}); plan again"
             )
-        if scopes is None:
-            return Opened(file, Scope.of(file, self.request, file_plan.source))
-        return Opened(file, scopes.of(file, file_plan.source))
+        if bound_requests is None:
+            return Opened(file, BoundRequest.of(file, self.request, file_plan.source))
+        return Opened(file, bound_requests.of(file, file_plan.source))
 
 
 def checked(store: Store, report: Report) -> None:
@@ -227,7 +235,9 @@ def _places(opened: Opened, group: GroupPlan) -> dict[Leaf, list[tuple[int, int]
     """The (offset, length) of what is read of the leaves of a row group where nothing is tested."""
     file, number = opened.file, group.row_group
     leaves = {
-        part.leaf.index: part.leaf for column in opened.scope.columns for part in column.parts
+        part.leaf.index: part.leaf
+        for column in opened.bound_request.columns
+        for part in column.parts
     }
     return {
         leaf: places_wanted(file, number, leaf, group.ranges, False) for leaf in leaves.values()
@@ -245,16 +255,16 @@ class Reading:
         plan: ScanPlan,
         file_plan: FilePlan,
         learned: Learned,
-        scopes: Scopes | None = None,
-        crew: Crew | None = None,
+        bound_requests: BoundRequests | None = None,
+        pool: WorkerPool | None = None,
     ) -> None:
-        self._plan, self._file_plan, self._learned, self._crew = plan, file_plan, learned, crew
-        self._scopes = scopes
+        self._plan, self._file_plan, self._learned, self._pool = plan, file_plan, learned, pool
+        self._bound_requests = bound_requests
         self._opened: Opened | None = None
         self._opening, self._counting = threading.Lock(), threading.Lock()
         self._left = len(file_plan.groups)
         self._begun, self._unchecked = False, True
-        self._filling: Filling | None = None
+        self._adapter: SchemaAdapter | None = None
         self._planned_here = self._ready = False
         # pieces of work, as far as they are known, and those that follow
         self._runs: list[Run] = []
@@ -274,23 +284,34 @@ class Reading:
         """
         if self._opened is None:
             self._planned_here = opened is not None
-            far = self._crew if self._file_plan.source.far else None
+            far = self._pool if self._file_plan.source.far else None
             with nullcontext() if far is None else far.waiting():
-                self._opened = opened or self._plan.open_file(self._file_plan, report, self._scopes)
+                self._opened = opened or self._plan.open_file(
+                    self._file_plan, report, self._bound_requests
+                )
             self._before = dict(report.row_groups.pruned_by)
-            self._filling = self._opened.scope.filling(self._plan.schema, self._file_plan.source)
-        file, scope, _, doubt, _ = self._opened
+            self._adapter = self._opened.bound_request.adapter(
+                self._plan.schema, self._file_plan.source
+            )
+        file, bound_request, _, version_check, _ = self._opened
         limits = self._plan.request.limits
         threads = self._plan.request.threads or cores()
         return Fetcher(
-            file.store, report, file.tail, limits, scope.kept, self._crew, doubt, threads
+            file.store,
+            report,
+            file.tail,
+            limits,
+            bound_request.kept,
+            self._pool,
+            version_check,
+            threads,
         )
 
     def judged(self, groups: Sequence[GroupPlan], fetcher: Fetcher) -> Sequence[GroupPlan]:
         """The same row groups, those that only the footer has judged as far as other mechanisms leave them rows."""
-        file, scope, report = self.opened.file, self.opened.scope, fetcher.report
+        file, bound_request, report = self.opened.file, self.opened.bound_request, fetcher.report
         if not self._planned_here:
-            load_offsets(file, scope, [g for g in groups if g.judged], fetcher)
+            load_offsets(file, bound_request, [g for g in groups if g.judged], fetcher)
         if all(group.judged for group in groups):
             return groups
         with report.timed("prune"):
@@ -302,7 +323,10 @@ class Reading:
         """About the bytes of memory that a row group takes while it is read: what it has decompressed, and decoded."""
         file, number = found.file, group.row_group
         try:
-            chunks = [file.chunk(number, leaf) for leaf in found.scope.touched(file)(number)]
+            chunks = [
+                file.chunk(number, leaf)
+                for leaf in found.bound_request.required_leaves(file)(number)
+            ]
         except PageseekError:  # who reads it will say so, in its turn
             return UNKNOWN
         size: int = sum(max(chunk.total_uncompressed_size, 0) for chunk in chunks)
@@ -344,14 +368,14 @@ class Reading:
         as PARALLEL, so that each costs a part of a wait, and where one of them takes the whole line already, the bytes
         cost what they would cost it.
         """
-        groups, store, scope = self._file_plan.groups, found.file.store, found.scope
+        groups, store, bound_request = self._file_plan.groups, found.file.store, found.bound_request
         wait = int(store.latency * store.bandwidth) if store.latency >= SLOW_STORE else 0
         most = max(len(groups) // AT_ONCE, 1)
         run: list[GroupPlan] = []
         weight = start = stop = 0  # of the run
         for group in groups:
             heavy, places = self.weight(group, found), []
-            if wait and (scope.bound is None or group.proven):
+            if wait and (bound_request.bound is None or group.proven):
                 with suppress(PageseekError):  # who reads it will say so, in its turn
                     places = [at for ats in _places(found, group).values() for at in ats]
             first = min([at for at, _ in places], default=-1)
@@ -420,8 +444,8 @@ class Reading:
 
     def _open_once(self, part: Report, opened: Opened | None) -> None:
         """Open the file and load its indexes, unless another thread did so meanwhile."""
-        assert self._crew is not None
-        with self._crew.waiting():  # who opens it may wait for the store, and then for a core
+        assert self._pool is not None
+        with self._pool.waiting():  # who opens it may wait for the store, and then for a core
             self._opening.acquire()
         try:
             if not self._ready:
@@ -455,8 +479,8 @@ class Reading:
             return None
         report.rows_out += n
         schema = self._plan.schema
-        if self._filling is not None:  # what other files have, and folders say
-            arrays = self._filling(arrays, n)
+        if self._adapter is not None:  # what other files have, and folders say
+            arrays = self._adapter(arrays, n)
         if self._plan.request.row_number is not None:
             first = self._file_plan.first_row + file.first_row(group.row_group)
             arrays = [[of_numpy(found.rows() + first)], *arrays]
@@ -485,11 +509,11 @@ class Reading:
     ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
         early = self.opened.early.pop(group.row_group, None) if self.opened.early else None
         if early is not None:
-            with nullcontext() if self._crew is None else self._crew.waiting():
+            with nullcontext() if self._pool is None else self._pool.waiting():
                 done = early.result()
             fetcher.report.join(done.report, 0)
             return done.found, done.arrays
-        file, scope = self.opened.file, self.opened.scope
+        file, bound_request = self.opened.file, self.opened.bound_request
         request, report = self._plan.request, fetcher.report
         ranges, sure, without = group.ranges, group.sure, group.without
         while True:
@@ -506,7 +530,7 @@ class Reading:
             scan = GroupScan(
                 file,
                 group.row_group,
-                scope.columns,
+                bound_request.columns,
                 fetcher,
                 request.options,
                 self._learned,
@@ -515,11 +539,11 @@ class Reading:
                 held,
             )
             try:
-                found = scan.run(ranges, None if group.proven else scope.bound, left, sure)
+                found = scan.run(ranges, None if group.proven else bound_request.bound, left, sure)
             except IndexMismatch as mismatch:
                 file.drop_index(group.row_group, mismatch.leaf)
-                stated = stated_pages(file.chunk(group.row_group, mismatch.leaf))
-                report.restart(file.name, group.row_group, mismatch.leaf.name, stated, 0)
+                declared = declared_pages(file.chunk(group.row_group, mismatch.leaf))
+                report.restart(file.name, group.row_group, mismatch.leaf.name, declared, 0)
                 continue
             if file.dropped(group.row_group) - without:  # by another scan, meanwhile
                 continue
@@ -538,21 +562,21 @@ class Ahead:
     def __init__(self, request: Request) -> None:
         self._request, self._learned = request, Learned()
         self._left = request.max_ahead_bytes // AT_ONCE
-        self._crew: Crew | None = None  # as a rule there is nothing to be done
+        self._pool: WorkerPool | None = None  # as a rule there is nothing to be done
 
     def __enter__(self) -> Ahead:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._crew is not None:
-            self._crew.stop()
+        if self._pool is not None:
+            self._pool.stop()
 
     def begin(self, opened: Opened, file_plan: FilePlan, report: Report) -> Opened:
         """Begin with the row groups of a file, as long as there is room."""
-        plan = ScanPlan(self._request, opened.scope.schema, (file_plan,), report)
-        if self._crew is None:
-            self._crew = Crew(self._request.threads or cores(), FAR_AHEAD, self._left)
-        reading = Reading(plan, file_plan, self._learned, crew=self._crew)
+        plan = ScanPlan(self._request, opened.bound_request.schema, (file_plan,), report)
+        if self._pool is None:
+            self._pool = WorkerPool(self._request.threads or cores(), FAR_AHEAD, self._left)
+        reading = Reading(plan, file_plan, self._learned, pool=self._pool)
         reading.open(report, opened)
         early = {}
         for group in file_plan.groups:
@@ -561,5 +585,5 @@ class Ahead:
                 break
             self._left -= weight
             work = partial(reading.ahead, group, opened, report.part())
-            early[group.row_group] = self._crew.begin(work)
+            early[group.row_group] = self._pool.begin(work)
         return opened._replace(early=early)

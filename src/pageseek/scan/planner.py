@@ -11,20 +11,20 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.base.report import Report
-from pageseek.dataset.evolution import Folders, View
+from pageseek.dataset.dataset_schema import DatasetSchema, Union, depends_on_types, tested_paths
+from pageseek.dataset.evolution import Folders, SchemaMapping
 from pageseek.dataset.file_cache import cache
 from pageseek.dataset.opening import opened_in_order
-from pageseek.dataset.shape import Shape, Union, hangs_on_types, tested_paths
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.io.fetch import Fetcher
-from pageseek.io.versions import Doubts
+from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.expression import Expression
 from pageseek.prune import DISTINCT, STATISTICS, GroupProof, prune_groups
-from pageseek.scan.footer_batches import FEW, Brief, Briefs, Gone
+from pageseek.scan.footer_batches import FEW, BatchedFile, FooterBatches, PrunedFiles
 from pageseek.scan.plan import Ahead, ScanPlan, checked
 from pageseek.scan.pruning import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
-from pageseek.scan.request import FilePlan, GroupPlan, Opened, Request, Scope, Scopes
+from pageseek.scan.request import BoundRequest, BoundRequests, FilePlan, GroupPlan, Opened, Request
 from pageseek.storage import Known, Source, Sources
 
 FILTER, PARTITION = "filter", "partition"
@@ -50,7 +50,7 @@ def prepare(
     first: ParquetFile | None = None,
     visit: Visit | None = None,
     fold: bool = False,
-    doubts: Doubts | None = None,
+    unconfirmed: UnconfirmedVersions | None = None,
     ahead: Ahead | None = None,
 ) -> tuple[ScanPlan, list[Opened | None]]:
     """A plan, and of its files those that stay open, or nothing where none does: a single one, and distant ones, of
@@ -64,15 +64,15 @@ def prepare(
     """
     if report is None:
         report = Report(nan=request.nan, chunks={} if account else None)
-    if doubts is not None:
-        doubts.report = report
+    if unconfirmed is not None:
+        unconfirmed.report = report
     if account:
         report.source = sources[0].name if len(sources) == 1 else f"{len(sources):,} files"
         report.filter = "" if request.filter is None else repr(request.filter)
     files: list[FilePlan] = []
     opened: list[Opened | None] = []
     held = full = 0  # of these
-    survey = _Survey(sources, request, report, first, doubts)
+    survey = _Survey(sources, request, report, first, unconfirmed)
     if visit is None:
         survey.look_ahead(lazy)
     request = survey.request
@@ -97,26 +97,36 @@ def prepare(
             report.files.prune(PARTITION, 1)
             continue
         file = made = settled = None
-        brief = survey.brief(at)
-        if brief is None:
-            file, scope = survey.open(source, at)
+        batched_file = survey.batched_file(at)
+        if batched_file is None:
+            file, bound_request = survey.open(source, at)
             if left is None:  # it may have shown how to read the footers of others, and its own
-                brief = survey.brief(at, file)
-        if brief is not None:
-            settled = _settled(brief, source, request, left, report, lazy, first_row, may, fold)
-        if brief is not None and settled is not None:
+                batched_file = survey.batched_file(at, file)
+        if batched_file is not None:
+            settled = _settled(
+                batched_file, source, request, left, report, lazy, first_row, may, fold
+            )
+        if batched_file is not None and settled is not None:
             groups, proof = settled
-            version, num_rows = brief.version, brief.num_rows
+            version, num_rows = batched_file.version, batched_file.num_rows
         else:
             if file is None:
-                file, scope = survey.open(source, at, brief)
+                file, bound_request = survey.open(source, at, batched_file)
             version, num_rows = file.store.version, file.num_rows
             if not version.strong:
                 report.version = "weak"
             with report.timed("prune"):
                 before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
                 groups, made = _prune_file(
-                    file, scope, left, report, lazy, len(sources) == 1, first_row, may, doubts
+                    file,
+                    bound_request,
+                    left,
+                    report,
+                    lazy,
+                    len(sources) == 1,
+                    first_row,
+                    may,
+                    unconfirmed,
                 )
                 proof = "" if groups else last_proof(before, report)
             if (
@@ -133,19 +143,26 @@ def prepare(
                 visit(made, files[-1], report)
             keeps = made is not None and (
                 len(sources) == 1
-                or (source.far and held < HELD and (full < HELD_FULL or not made.scope.kept))
+                or (
+                    source.far and held < HELD and (full < HELD_FULL or not made.bound_request.kept)
+                )
             )
             # of a single file there is nothing to be opened meanwhile; a limit may spare what is ahead
             early = source.far and left is None and len(sources) > 1 and made is not None and keeps
-            if ahead is not None and made is not None and early and made.scope.bound is not None:
+            if (
+                ahead is not None
+                and made is not None
+                and early
+                and made.bound_request.bound is not None
+            ):
                 made = ahead.begin(made, files[-1], report)
             if made is not None and keeps:
-                held, full = held + 1, full + bool(made.scope.kept)
+                held, full = held + 1, full + bool(made.bound_request.kept)
             opened.append(made if keeps else None)
         else:
             report.files.prune(proof, 1)
-            if made is not None and doubts is not None:
-                doubts.ask(made.file.store)
+            if made is not None and unconfirmed is not None:
+                unconfirmed.ask(made.file.store)
         first_row += num_rows
         report.step()
     else:  # no limit was reached before the last of them
@@ -154,8 +171,8 @@ def prepare(
     survey.close()
     schema = survey.schema()
     report.columns = list(schema.names)
-    if doubts is not None:  # some were opened to know the types, and some will be again
-        doubts.ask_all_but([one.file.store for one in opened if one is not None])
+    if unconfirmed is not None:  # some were opened to know the types, and some will be again
+        unconfirmed.ask_all_but([one.file.store for one in opened if one is not None])
     return ScanPlan(request, schema, tuple(files), report), opened if held else []
 
 
@@ -168,40 +185,46 @@ class _Survey:
         request: Request,
         report: Report,
         first: ParquetFile | None,
-        doubts: Doubts | None = None,
+        unconfirmed: UnconfirmedVersions | None = None,
     ) -> None:
         self._sources, self._report, self._first = Sources.of(sources), report, first
-        self._doubts = doubts
+        self._unconfirmed = unconfirmed
         self._single: pa.Schema | None = None
         self._union: Union | None = None
         self._folders: Folders | None = None
         self._begun = 0  # files
         self._ahead: Iterator[ParquetFile] | None = None  # those that are opened before their turn
         self._waiting: deque[Source] = deque()
-        self._briefs: Briefs | None = None
+        self._footer_batches: FooterBatches | None = None
         self.request = request
-        self._scopes = Scopes(request)
-        shape = request.shape
-        if shape is None:
+        self._bound_requests = BoundRequests(request)
+        dataset_schema = request.dataset_schema
+        if dataset_schema is None:
             return
-        self._folders = Folders(shape, request.filter, request.nan)
-        if shape.given is None and request.filter is not None and hangs_on_types(request.filter):
-            tested = self._tested(request.filter, shape)
-            self.request = replace(request, shape=replace(shape, tested=tested))
-        elif shape.given is not None:
-            self.request = replace(request, shape=replace(shape, tested=shape.given))
-        self._union = Union(shape, request.columns)
-        self._scopes = Scopes(self.request)
+        self._folders = Folders(dataset_schema, request.filter, request.nan)
+        if (
+            dataset_schema.given is None
+            and request.filter is not None
+            and depends_on_types(request.filter)
+        ):
+            tested = self._tested(request.filter, dataset_schema)
+            self.request = replace(request, dataset_schema=replace(dataset_schema, tested=tested))
+        elif dataset_schema.given is not None:
+            self.request = replace(
+                request, dataset_schema=replace(dataset_schema, tested=dataset_schema.given)
+            )
+        self._union = Union(dataset_schema, request.columns)
+        self._bound_requests = BoundRequests(self.request)
 
-    def _tested(self, condition: Expression, shape: Shape) -> pa.Schema:
+    def _tested(self, condition: Expression, dataset_schema: DatasetSchema) -> pa.Schema:
         """The types among all files of the columns of a filter: it means something only once they are known."""
         paths, options = tested_paths(condition), self.request.options
-        union = Union(shape, None)
+        union = Union(dataset_schema, None)
         for source in self._sources:
             if self.may(source):
                 file = self._file(source)
-                view = View(file, shape, options, source.partitions)
-                union.add(view.whole(paths)[2], (), file.name)
+                mapping = SchemaMapping(file, dataset_schema, options, source.partitions)
+                union.add(mapping.whole(paths)[2], (), file.name)
         return union.schema()
 
     @property
@@ -224,14 +247,14 @@ class _Survey:
                     self._report,
                     self.request.limits.max_metadata_bytes,
                     self.request.limit is not None,
-                    self._doubts,
+                    self._unconfirmed,
                     self.request.max_ahead_bytes,
                 )
             if self._ahead is not None and self._waiting and self._waiting[0] is source:
                 self._waiting.popleft()
                 return next(self._ahead)
             most = self.request.limits.max_metadata_bytes
-            return cache.open(source, self._report, most, end, self._doubts)
+            return cache.open(source, self._report, most, end, self._unconfirmed)
 
     def _distant(self) -> Iterator[Source]:
         """The files that will be opened, in order, where they are far enough to be waited for side by side."""
@@ -255,54 +278,54 @@ class _Survey:
         many = n >= FEW and self._union is not None and self._first is None
         if many and not self._sources.far:
             counted = request.take is not None or request.row_number is not None
-            self._briefs = Briefs(
+            self._footer_batches = FooterBatches(
                 self._sources,
                 request,
                 self._report,
                 lambda source: counted or self.may(source),
-                self._scopes.said,
+                self._bound_requests.said,
             )
 
-    def brief(self, at: int, opened: ParquetFile | None = None) -> Brief | None:
+    def batched_file(self, at: int, opened: ParquetFile | None = None) -> BatchedFile | None:
         """What the footer of a file says, if it was read with others, and of the version that was opened."""
-        found = None if self._briefs is None else self._briefs.of(at)
+        found = None if self._footer_batches is None else self._footer_batches.of(at)
         if found is None or opened is None or found.version == opened.store.version:
             return found
         return None
 
-    def gone(self, at: int) -> Gone | None:
+    def gone(self, at: int) -> PrunedFiles | None:
         """The files from a position on of which nothing is left, if that is known of several at once."""
-        return None if self._briefs is None else self._briefs.gone(at)
+        return None if self._footer_batches is None else self._footer_batches.gone(at)
 
     def close(self) -> None:
         """No more files are planned."""
-        if self._briefs is not None:
-            self._briefs.close()
+        if self._footer_batches is not None:
+            self._footer_batches.close()
 
     def open(
-        self, source: Source, at: int | None = None, brief: Brief | None = None
-    ) -> tuple[ParquetFile, Scope]:
+        self, source: Source, at: int | None = None, batched_file: BatchedFile | None = None
+    ) -> tuple[ParquetFile, BoundRequest]:
         """A file, and what is asked of it. `at`: its position; `brief`: what is known of it."""
         end = None
-        if brief is not None:
-            end = brief.known
-        elif self._briefs is not None and at is not None:
-            end = self._briefs.end(at)
+        if batched_file is not None:
+            end = batched_file.known
+        elif self._footer_batches is not None and at is not None:
+            end = self._footer_batches.end(at)
         file = self._file(source, end)
         self._begun += 1
-        if brief is not None and brief.version == file.store.version:
-            kind = brief.alike.kind
-            file.adopt_columns(kind.tree)
-            return file, kind.scope.again()
+        if batched_file is not None and batched_file.version == file.store.version:
+            schema_group = batched_file.homogeneous.schema_group
+            file.adopt_columns(schema_group.tree)
+            return file, schema_group.bound_request.again()
         with self._report.timed("open"):
-            scope = self._scopes.of(file, source)
+            bound_request = self._bound_requests.of(file, source)
             if self._union is None:
-                self._single = scope.schema
+                self._single = bound_request.schema
             else:
-                self._union.add(scope.schema, scope.absent, file.name)
-        if self._briefs is not None:
-            self._briefs.learn(file, scope, source, at)
-        return file, scope
+                self._union.add(bound_request.schema, bound_request.absent, file.name)
+        if self._footer_batches is not None:
+            self._footer_batches.learn(file, bound_request, source, at)
+        return file, bound_request
 
     def schema(self) -> pa.Schema:
         """The schema of the answer.
@@ -319,7 +342,7 @@ class _Survey:
                     self.open(source)
         if self._union.unknown:  # the first file says what it has instead
             source = self._sources[0]
-            Scope.of(self._file(source), self.request, source, self._union.unknown)
+            BoundRequest.of(self._file(source), self.request, source, self._union.unknown)
         name = self._sources[0].name if self._sources else "the table"
         return self.request.numbered(self._union.schema(), name)
 
@@ -331,30 +354,32 @@ def _check_taken(take: rows.RowRanges, num_rows: int) -> None:
 
 def _prune_file(
     file: ParquetFile,
-    scope: Scope,
+    bound_request: BoundRequest,
     limit: int | None,
     report: Report,
     lazy: bool,
     alone: bool,
     first_row: int,
     may: bool = True,
-    doubts: Doubts | None = None,
+    unconfirmed: UnconfirmedVersions | None = None,
 ) -> tuple[tuple[GroupPlan, ...], Opened]:
-    counts, bound, request = file.group_rows, scope.bound, scope.request
+    counts, bound, request = file.group_rows, bound_request.bound, bound_request.request
     proof = GroupProof(b"", b"")
     may_pass = must = b"\1" * len(counts)
     if bound is not None:
         proof = prune_groups(file, bound, request.options, STATISTICS in request.prune)
         may_pass, must = proof.may, proof.must
-    ranges = _by_footer(counts, may_pass, must, scope, limit, report, first_row, may)
+    ranges = _by_footer(counts, may_pass, must, bound_request, limit, report, first_row, may)
     groups = [
         GroupPlan(i, found, bool(must[i]), 0, judged=bool(must[i])) for i, found in ranges.items()
     ]
-    doubt = None if doubts is None else doubts.of(file.store)
-    opened = Opened(file, scope, proof, doubt)
+    version_check = None if unconfirmed is None else unconfirmed.of(file.store)
+    opened = Opened(file, bound_request, proof, version_check)
     if not groups:
         return (), opened
-    fetcher = Fetcher(file.store, report, file.tail, request.limits, scope.kept, None, doubt)
+    fetcher = Fetcher(
+        file.store, report, file.tail, request.limits, bound_request.kept, None, version_check
+    )
     if lazy and limit is not None and not (alone and Steps.is_one(groups, limit)):
         sure = iter(judge(opened, [group for group in groups if group.judged], fetcher))
         plans = [next(sure) if group.judged else group for group in groups]
@@ -370,7 +395,7 @@ def _by_footer(
     counts: Sequence[int],
     may: bytes,
     must: bytes,
-    scope: Scope,
+    bound_request: BoundRequest,
     limit: int | None,
     report: Report,
     first_row: int,
@@ -385,7 +410,7 @@ def _by_footer(
     report.rows.total += sum(counts)
     denied, said = may.count(0), may if said is None else said
     if denied:
-        never = FILTER if isinstance(scope.bound, BoundConst) else STATISTICS
+        never = FILTER if isinstance(bound_request.bound, BoundConst) else STATISTICS
         never = never if by_folders else PARTITION
         by_footer = said.count(0)
         rows_left, rows_said = sum(compress(counts, may)), sum(compress(counts, said))
@@ -395,7 +420,7 @@ def _by_footer(
         report.rows.prune(DISTINCT, rows_said - rows_left)
     kept = [i for i in compress(range(len(counts)), may) if counts[i]]
     report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - denied)
-    request = scope.request
+    request = bound_request.request
     if request.take is None:
         ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
     else:
@@ -408,7 +433,7 @@ def _by_footer(
 
 
 def _settled(
-    brief: Brief,
+    batched_file: BatchedFile,
     source: Source,
     request: Request,
     limit: int | None,
@@ -421,42 +446,44 @@ def _settled(
     """The row groups to read of a file, and what ruled out the last where there are none; None where its footer does not
     say all that a plan needs.
     """
-    counts, passes, must = brief.counts, brief.may, brief.must
-    alike, first = brief.alike, brief.first
+    counts, passes, must = batched_file.counts, batched_file.may, batched_file.must
+    homogeneous, first = batched_file.homogeneous, batched_file.first
     account, stop = report.chunks is not None, first + len(counts)
     if 0 in counts:  # where there are no statistics either, what others have would tell them apart
         return None
     if request.take is not None:
-        if request.asked(first_row, brief.num_rows):
+        if request.asked(first_row, batched_file.num_rows):
             return None
     elif limit is not None:
         # what is in doubt is judged as it is reached; where the limit cuts, an index helps
         if (passes != must and (account or not lazy)) or sum(compress(counts, must)) > limit:
             return None
     elif passes != must:
-        doubt = [some and not every for some, every in zip(passes, must, strict=True)]
-        if not all(compress(alike.final[first:stop], doubt)):
+        version_check = [some and not every for some, every in zip(passes, must, strict=True)]
+        if not all(compress(homogeneous.final[first:stop], version_check)):
             return None
-    if account and not all(compress(alike.sound[first:stop], passes)):
+    if account and not all(compress(homogeneous.sound[first:stop], passes)):
         return None
     before = dict(report.row_groups.pruned_by)
-    scope = alike.kind.scope
-    ranges = _by_footer(counts, passes, must, scope, limit, report, first_row, may, brief.said)
+    bound_request = homogeneous.schema_group.bound_request
+    ranges = _by_footer(
+        counts, passes, must, bound_request, limit, report, first_row, may, batched_file.said
+    )
     if not ranges:
         return (), last_proof(before, report)
     made = []
     for i, found in ranges.items():
         cost, proven = 0, bool(must[i])
         if account:
-            cost = alike.cost(first + i, proven)
-            alike.take((source.name, i), first + i, proven, LIMIT, report, fold)
+            cost = homogeneous.cost(first + i, proven)
+            homogeneous.take((source.name, i), first + i, proven, LIMIT, report, fold)
         made.append(GroupPlan(i, found, proven, cost, judged=proven or limit is None))
         report.row_groups.read += 1
         report.rows.read += found.num_rows
     return tuple(made), ""
 
 
-def _count_gone(gone: Gone, report: Report) -> None:
+def _count_gone(gone: PrunedFiles, report: Report) -> None:
     """Count files of which nothing is left."""
     report.file_bytes += gone.bytes
     report.row_groups.total += gone.row_groups

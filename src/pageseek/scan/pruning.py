@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from pageseek._core import rows
 from pageseek.base.report import ChunkReport, Report
-from pageseek.format.chunks import chunk_range, stated_pages
+from pageseek.format.chunks import chunk_range, declared_pages
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.io.fetch import Fetcher
 from pageseek.io.range_requests import answered
 from pageseek.predicate.bound import Bound, BoundAnd, BoundNot, BoundOr
-from pageseek.prune import COLUMN_INDEX, Left, Task, load_indexes
-from pageseek.scan.request import GroupPlan, Opened, Scope
+from pageseek.prune import COLUMN_INDEX, Left, MechanismRun, load_indexes
+from pageseek.scan.request import BoundRequest, GroupPlan, Opened
 from pageseek.storage.store import SLOW_STORE
 
 LIMIT, TAKE, NO_ROWS = "limit", "take", "no_rows"
@@ -58,27 +58,27 @@ def judge(opened: Opened, groups: Sequence[GroupPlan], fetcher: Fetcher) -> list
 
     With a report of chunks, the pages and bytes that are left to read are counted.
     """
-    file, scope, report = opened.file, opened.scope, fetcher.report
-    request, bound = scope.request, scope.bound
-    surely = not scope.tests_payload
-    doubtful = {group.row_group: group.ranges for group in groups if not group.judged}
+    file, bound_request, report = opened.file, opened.bound_request, fetcher.report
+    request, bound = bound_request.request, bound_request.bound
+    surely = not bound_request.tests_payload
+    unusable = {group.row_group: group.ranges for group in groups if not group.judged}
     proved: dict[int, Left] = {}
-    without = {group: file.dropped(group) for group in doubtful}  # while it is judged, more may be
-    if doubtful:
+    without = {group: file.dropped(group) for group in unusable}  # while it is judged, more may be
+    if unusable:
         assert bound is not None
-        task = Task(
+        task = MechanismRun(
             file,
             bound,
             opened.proof(),
-            scope.touched(file),
+            bound_request.required_leaves(file),
             request.prune,
             request.options,
             report,
             surely or _has_not(bound),
-            scope.kept,
+            bound_request.kept,
             request.distinct_index,
         )
-        proved = answered(task.prune(doubtful), lambda wanted: fetcher.read(wanted, "index"))
+        proved = answered(task.prune(unusable), lambda wanted: fetcher.read(wanted, "index"))
     made = []
     for group in groups:
         left = proved.get(group.row_group)
@@ -91,7 +91,7 @@ def judge(opened: Opened, groups: Sequence[GroupPlan], fetcher: Fetcher) -> list
         made.append(group)
     found = [group for group in made if group.ranges]
     if request.limit is not None or request.take is not None:
-        load_offsets(file, scope, found, fetcher)
+        load_offsets(file, bound_request, found, fetcher)
     if report.chunks is None:
         return found
     costs = {}
@@ -100,7 +100,7 @@ def judge(opened: Opened, groups: Sequence[GroupPlan], fetcher: Fetcher) -> list
         left = proved.get(group.row_group)
         by = cut if left is None else left.by or cut
         sure = group.ranges if group.proven else group.sure
-        total, held = account(file, scope, group.row_group, group.ranges, sure, by, report)
+        total, held = account(file, bound_request, group.row_group, group.ranges, sure, by, report)
         costs[group.row_group] = total
         if not report.analyzed:  # else they are counted when they are read
             report.bytes["data"] += total - held
@@ -115,17 +115,24 @@ def _has_not(bound: Bound) -> bool:
 
 
 def load_offsets(
-    file: ParquetFile, scope: Scope, groups: Sequence[GroupPlan], fetcher: Fetcher
+    file: ParquetFile, bound_request: BoundRequest, groups: Sequence[GroupPlan], fetcher: Fetcher
 ) -> None:
     """The offset indexes of row groups of which not every page may be needed, where they are not at hand.
 
     They are when this process made the plan; they are not in another, or when the file was opened anew.
     """
-    if COLUMN_INDEX not in scope.request.prune:
+    if COLUMN_INDEX not in bound_request.request.prune:
         return
     parts = [g.row_group for g in groups if not g.proven or _is_part(file, g.row_group, g.ranges)]
     answered(
-        load_indexes(file, parts, scope.touched(file), (), scope.request.options, fetcher.report),
+        load_indexes(
+            file,
+            parts,
+            bound_request.required_leaves(file),
+            (),
+            bound_request.request.options,
+            fetcher.report,
+        ),
         lambda wanted: fetcher.read(wanted, "index"),
     )
 
@@ -136,7 +143,7 @@ def _is_part(file: ParquetFile, row_group: int, ranges: rows.RowRanges) -> bool:
 
 def account(
     file: ParquetFile,
-    scope: Scope,
+    bound_request: BoundRequest,
     group: int,
     found: rows.RowRanges,
     sure: rows.RowRanges,
@@ -151,8 +158,8 @@ def account(
     assert report.chunks is not None
     total = held = 0
     tail = file.store.size - file.tail.nbytes  # what lies behind it was read at open
-    payload = scope.payload
-    leaves = scope.touched(file)(group)
+    payload = bound_request.payload
+    leaves = bound_request.required_leaves(file)(group)
     file.load_chunks(group, leaves)
     for leaf in leaves:
         ranges = found if leaf.index in payload or not sure else found - sure
@@ -165,13 +172,13 @@ def account(
         if offsets is None:
             places = [(start, stop - start)] if ranges else []
             counts.kept = None if ranges else 0
-            counts.known = stated_pages(chunk)
+            counts.known = declared_pages(chunk)
         else:
-            touched = offsets.pages_of(ranges)
-            counts.known, counts.kept = offsets.num_pages, len(touched)
-            places = [(offset, length) for _, offset, length, _, _ in touched]
+            required_leaves = offsets.pages_of(ranges)
+            counts.known, counts.kept = offsets.num_pages, len(required_leaves)
+            places = [(offset, length) for _, offset, length, _, _ in required_leaves]
             # what lies before the first page is the dictionary, where there is one
-            if touched and not leaf.group:
+            if required_leaves and not leaf.group:
                 places.append((start, max(offsets.start - start, 0)))
         size = sum(length for _, length in places)
         counts.bytes = 0 if report.analyzed else size

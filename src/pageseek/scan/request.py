@@ -14,14 +14,14 @@ from pageseek.base.errors import PredicateError
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
-from pageseek.dataset.evolution import View
-from pageseek.dataset.shape import Filling, Path, Shape, tested_paths
-from pageseek.format.columns import Column, Names, output, teller
+from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, tested_paths
+from pageseek.dataset.evolution import SchemaMapping
+from pageseek.format.columns import Column, Names, output, presence_leaf
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf, Schema
 from pageseek.format.types import Options
 from pageseek.io.fetch import Kept
-from pageseek.io.versions import Doubt
+from pageseek.io.version_checks import VersionCheck
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import Bound, leaves_of
 from pageseek.predicate.expression import Expression
@@ -74,7 +74,9 @@ class Request:
     threads: int | None = None  # that may compute at a time; None: one for each core
     max_ahead_bytes: int = 256 << 20  # of row groups that are read before they are asked for
     distinct_index: str | None = None  # the column of lists in the published form
-    shape: Shape | None = None  # where files may differ, or have columns in the names of folders
+    dataset_schema: DatasetSchema | None = (
+        None  # where files may differ, or have columns in the names of folders
+    )
 
     def numbered(self, schema: pa.Schema, name: str) -> pa.Schema:
         """A schema with the column of row numbers, if there is to be one."""
@@ -94,7 +96,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class BoundRequest:
     """A request bound to one file: the columns to give, the filter, the leaves that either touches."""
 
     request: Request
@@ -112,10 +114,12 @@ class Scope:
         request: Request,
         source: Source | None = None,
         strict: Collection[Path] = (),
-    ) -> Scope:
+    ) -> BoundRequest:
         """`source`: as the dataset knows the file. Paths that are `strict` have to be in it."""
-        if request.shape is not None:
-            return cls._of_many(file, request, request.shape, source or file.source, strict)
+        if request.dataset_schema is not None:
+            return cls._of_many(
+                file, request, request.dataset_schema, source or file.source, strict
+            )
         file.schema_tree.check(request.options)
         columns, schema = output(file, request.columns, request.options)
 
@@ -128,30 +132,32 @@ class Scope:
         cls,
         file: ParquetFile,
         request: Request,
-        shape: Shape,
+        dataset_schema: DatasetSchema,
         source: Source,
         strict: Collection[Path],
-    ) -> Scope:
+    ) -> BoundRequest:
         """The columns and their schema are those that this file has of all."""
-        view = View(file, shape, request.options, source.partitions, strict)
-        view.check_dictionaries()
-        columns, schema = view.output(request.columns)
+        mapping = SchemaMapping(file, dataset_schema, request.options, source.partitions, strict)
+        mapping.check_dictionaries()
+        columns, schema = mapping.output(request.columns)
         try:
-            bound = bind(request.filter, view, request.nan) if request.filter is not None else None
+            bound = (
+                bind(request.filter, mapping, request.nan) if request.filter is not None else None
+            )
         except PredicateError as error:  # others may have the column in a type that fits
             if source.name in str(error):
                 raise
             said = type(error)(f"{source.name}: {error}")
             said.at = error.at
             raise said from None
-        return cls(request, columns, schema, bound, tuple(view.absent))
+        return cls(request, columns, schema, bound, tuple(mapping.absent))
 
-    def again(self) -> Scope:
+    def again(self) -> BoundRequest:
         """The same for another file whose columns are the same."""
         columns, schema, bound = self.columns, self.schema, self.bound
-        return Scope(self.request, columns, schema, bound, self.absent, made=self.made)
+        return BoundRequest(self.request, columns, schema, bound, self.absent, made=self.made)
 
-    def filling(self, schema: pa.Schema, source: Source) -> Filling | None:
+    def adapter(self, schema: pa.Schema, source: Source) -> SchemaAdapter | None:
         """What makes columns of a plan's schema from those of this file; None where they are these."""
         if schema is self.schema:  # as a rule it is the file's own
             return None
@@ -159,9 +165,9 @@ class Scope:
             return None
         first = int(self.request.row_number is not None)
         own = list(self.schema)
-        if self.request.shape is None:
+        if self.request.dataset_schema is None:
             own = own[first:]
-        made = Filling(list(schema)[first:], own, dict(source.partitions), source.name)
+        made = SchemaAdapter(list(schema)[first:], own, dict(source.partitions), source.name)
         if not made.none:
             return made
         if not source.partitions:
@@ -188,7 +194,7 @@ class Scope:
             self.made["tests_payload"] = found
         return found
 
-    def touched(self, file: ParquetFile) -> Callable[[int], list[Leaf]]:
+    def required_leaves(self, file: ParquetFile) -> Callable[[int], list[Leaf]]:
         """Of each row group, the leaves that are read; as one of a group only where no value is wanted of it."""
         payload = {p.leaf.index: p.leaf for column in self.columns for p in column.parts}
         tests = [] if self.bound is None else [test.leaf for test in leaves_of(self.bound)]
@@ -196,13 +202,13 @@ class Scope:
         groups = [leaf for leaf in tests if leaf.group]
 
         def of(row_group: int) -> list[Leaf]:
-            told = [teller(file, row_group, leaf, payload) for leaf in groups]
+            told = [presence_leaf(file, row_group, leaf, payload) for leaf in groups]
             return list(({leaf.index: leaf for leaf in told} | values).values())
 
         return of
 
 
-class Scopes:
+class BoundRequests:
     """What is asked of each file of a dataset: as a rule they have the same columns, to which a filter is bound once.
 
     Safe for threads.
@@ -210,7 +216,7 @@ class Scopes:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self._known: dict[Any, tuple[Schema, Scope]] = {}  # by columns, and what folders say
+        self._known: dict[Any, tuple[Schema, BoundRequest]] = {}  # by columns, and what folders say
         self._folders: set[str] | None = (
             set()
         )  # columns of folders that the filter tests; None: any
@@ -229,21 +235,21 @@ class Scopes:
             [one if one[0] in tested else (one[0], one[1].type) for one in source.partitions]
         )
 
-    def of(self, file: ParquetFile, source: Source) -> Scope:
+    def of(self, file: ParquetFile, source: Source) -> BoundRequest:
         """That of a file, which shares with others of the same columns what was made of these."""
-        if self.request.shape is None:
-            return Scope.of(file, self.request)
+        if self.request.dataset_schema is None:
+            return BoundRequest.of(file, self.request)
         key = file.columns_key, self.said(source)
         known = self._known.get(key)
         if known is None:
-            scope = Scope.of(file, self.request, source)
+            bound_request = BoundRequest.of(file, self.request, source)
             if len(self._known) >= KINDS:
                 self._known.clear()
-            self._known[key] = file.schema_tree, scope
-            return scope
-        tree, scope = known
+            self._known[key] = file.schema_tree, bound_request
+            return bound_request
+        tree, bound_request = known
         file.adopt_columns(tree)
-        return scope.again()
+        return bound_request.again()
 
 
 class Early(NamedTuple):
@@ -260,16 +266,16 @@ class Opened(NamedTuple):
     """
 
     file: ParquetFile
-    scope: Scope
+    bound_request: BoundRequest
     footer: GroupProof | None = None
-    doubt: Doubt | None = None
+    version_check: VersionCheck | None = None
     early: dict[int, Future[Early]] = {}  # noqa: RUF012 - empty, and replaced where there are some
 
     def proof(self) -> GroupProof:
         """What the footer proves of each row group."""
         if self.footer is not None:
             return self.footer
-        bound, request = self.scope.bound, self.scope.request
+        bound, request = self.bound_request.bound, self.bound_request.request
         if bound is None:
             return GroupProof(b"", b"")
         return prune_groups(self.file, bound, request.options, STATISTICS in request.prune)

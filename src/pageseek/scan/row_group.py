@@ -15,7 +15,7 @@ from pageseek._core import rows
 from pageseek._core.decode import PARALLEL
 from pageseek.base.errors import placed
 from pageseek.base.report import Report
-from pageseek.format.columns import Column, Part, levels_of, part_of, teller
+from pageseek.format.columns import Column, Part, levels_of, part_of, presence_leaf
 from pageseek.format.page_headers import walk, walking_bytes
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
@@ -32,7 +32,7 @@ from pageseek.predicate.bound import (
     null_tests,
 )
 from pageseek.scan.condition_order import Learned, blocks_of
-from pageseek.scan.decoded_columns import Key, Leaves
+from pageseek.scan.decoded_columns import DecodedColumns, Key
 from pageseek.scan.leaf_reader import LeafReader, places_wanted
 from pageseek.scan.page_batch import read_ahead
 from pageseek.storage.store import SLOW_STORE
@@ -76,7 +76,7 @@ class GroupScan:
         self._columns = columns
         self._fetcher = fetcher
         self._report: Report = fetcher.report
-        self._leaves = Leaves(file.name, row_group)
+        self._leaves = DecodedColumns(file.name, row_group)
         self._read_before: set[int] = set()  # leaves
         self._reuses = bool(held)  # bytes that were fetched before, or for a test
         # bytes of leaves that were tested and are payload, by their place
@@ -195,31 +195,33 @@ class GroupScan:
         coded = tested and ranges.num_rows >= CODED_ROWS
         readers = [self._reader(part, not tested, coded) for part in parts]
         size = self._fetch(readers, ranges)
-        crew = self._fetcher.crew
-        small = crew is None or size < SHARED
+        pool = self._fetcher.pool
+        small = pool is None or size < SHARED
         ready = [one for one in readers if one.one_page] if small or PARALLEL else []
         if ready:
             self._read_ahead(ready)
         if small or len(readers) <= len(ready) + 1:
             found = [reader.read() for reader in readers]
         else:
-            assert crew is not None
-            found = crew.each([reader.read for reader in readers])
+            assert pool is not None
+            found = pool.each([reader.read for reader in readers])
         n = ranges.num_rows
         for reader, arrays in zip(readers, found, strict=True):
-            self._leaves.put(reader.leaf, reader.form, arrays, reader.decoded, reader.entries, n)
+            self._leaves.put(
+                reader.leaf, reader.leaf_type, arrays, reader.decoded, reader.entries, n
+            )
 
     def _read_ahead(self, readers: Sequence[LeafReader]) -> None:
         """Decode what can be read in one go, with the help of other cores where it is worth that."""
-        crew = self._fetcher.crew
+        pool = self._fetcher.pool
         size = sum([reader.nbytes for reader in readers])
         helpers = min(size // SHARED, len(readers) - 1) if PARALLEL else 0
-        if crew is None:
+        if pool is None:
             threads = min(1 + helpers, self._fetcher.threads)
             read_ahead(readers, self._fetcher, threads, lambda: None)
             return
-        with crew.idle(helpers) as idle:
-            read_ahead(readers, self._fetcher, 1 + idle, crew.go_on)
+        with pool.idle(helpers) as idle:
+            read_ahead(readers, self._fetcher, 1 + idle, pool.go_on)
 
     def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> int:
         """Hand the readers their bytes: in one wave, those that are not at hand. Returns how many bytes they have."""
@@ -323,7 +325,7 @@ class GroupScan:
 
     def _row_bytes(self, bound: Bound) -> float:
         """Bytes of a row, decompressed, of the columns that a condition reads; more where Arrow evaluates it."""
-        leaves = [self._teller(t.leaf) for t in leaves_of(bound)]
+        leaves = [self._presence_leaf(t.leaf) for t in leaves_of(bound)]
         chunks = {leaf.index: self._file.chunk(self._row_group, leaf) for leaf in leaves}
         size = sum(c.total_uncompressed_size for c in chunks.values())
         weight = RESIDUAL_WEIGHT if has_residual(bound) else 1
@@ -419,17 +421,17 @@ class GroupScan:
                 told[test.leaf.key] = by_levels.leaf.key
                 parts[by_levels.leaf.key] = by_levels
                 continue
-            leaf = self._teller(test.leaf)
+            leaf = self._presence_leaf(test.leaf)
             told[test.leaf.key] = leaf.key
             payload = wanted.get((leaf.index, -1))
-            if leaf.group and leaf.max_rep == 0 and payload is not None and payload.ladder:
+            if leaf.group and leaf.max_rep == 0 and payload is not None and payload.nesting_levels:
                 shared.append(leaf)
                 parts[payload.leaf.key] = payload
             else:
-                parts[leaf.key] = part_of(self._file, leaf, test.form, self._options)
+                parts[leaf.key] = part_of(self._file, leaf, test.leaf_type, self._options)
         return parts, shared, told
 
-    def _teller(self, leaf: Leaf) -> Leaf:
+    def _presence_leaf(self, leaf: Leaf) -> Leaf:
         if not leaf.group:
             return leaf
-        return teller(self._file, self._row_group, leaf, self._payload())
+        return presence_leaf(self._file, self._row_group, leaf, self._payload())

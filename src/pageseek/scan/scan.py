@@ -16,7 +16,7 @@ from pageseek.base.batches import batches_of, table_of
 from pageseek.base.progress import Watch, watched
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
-from pageseek.io.versions import Doubts, trusting
+from pageseek.io.version_checks import UnconfirmedVersions, optimistically
 from pageseek.predicate.expression import And, flatten, to_expression
 from pageseek.scan.plan import Ahead, ScanPlan
 from pageseek.scan.planner import make_plan, prepare
@@ -111,7 +111,7 @@ class Scan:
         """The Arrow schema of the result."""
         request = replace(self._request, limit=None)
         if (
-            request.shape is None or not request.shape.folders.names
+            request.dataset_schema is None or not request.dataset_schema.folders.names
         ):  # else it says which files there are
             request = replace(request, filter=None)
         return make_plan(self._sources, request).schema
@@ -120,30 +120,30 @@ class Scan:
         """The rows as record batches, read as they are asked for."""
         if not self._sources.far:
             return self._batches()[1]
-        doubts = Doubts()
+        unconfirmed = UnconfirmedVersions()
         try:
-            plan, opened = self._prepared(self._request, doubts)
+            plan, opened = self._prepared(self._request, unconfirmed)
         except Exception as error:
-            if not doubts.may_explain(error):
+            if not unconfirmed.may_explain(error):
                 raise
         else:
-            return self._trusted(plan, opened, doubts)
+            return self._optimistic_batches(plan, opened, unconfirmed)
         return self._batches()[1]
 
-    def _trusted(
-        self, plan: ScanPlan, opened: Sequence[Opened | None], doubts: Doubts
+    def _optimistic_batches(
+        self, plan: ScanPlan, opened: Sequence[Opened | None], unconfirmed: UnconfirmedVersions
     ) -> Iterator[pa.RecordBatch]:
         """The batches of a plan of which versions are to be confirmed: all of them before a row is handed out."""
         report, again = plan.report, False
-        with watched(self._progress, report), doubts:
+        with watched(self._progress, report), unconfirmed:
             try:
                 # the others are confirmed while the first is read
-                doubts.ask_all_but([one.file.store for one in opened[:1] if one is not None])
+                unconfirmed.ask_all_but([one.file.store for one in opened[:1] if one is not None])
                 tables = plan.tables(report, opened)
                 ready = list(islice(tables, 1))
-                doubts.settle()
+                unconfirmed.settle()
             except Exception as error:
-                if not doubts.may_explain(error):
+                if not unconfirmed.may_explain(error):
                     raise
                 again = True
             while not again and ready:
@@ -168,7 +168,10 @@ class Scan:
             yield from plan.batches(opened, plan.report)
 
     def _prepared(
-        self, request: Request, doubts: Doubts | None = None, ahead: Ahead | None = None
+        self,
+        request: Request,
+        unconfirmed: UnconfirmedVersions | None = None,
+        ahead: Ahead | None = None,
     ) -> tuple[ScanPlan, list[Opened | None]]:
         """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress. `ahead`:
         where all of it will be asked for.
@@ -181,7 +184,7 @@ class Scan:
                 account=False,
                 lazy=True,
                 report=report,
-                doubts=doubts,
+                unconfirmed=unconfirmed,
                 ahead=ahead,
             )
         plan.report.analyzed = True
@@ -196,11 +199,11 @@ class Scan:
 
     def to_table(self) -> pa.Table:
         """The rows as a table."""
-        return trusting(self._sources, self._table)
+        return optimistically(self._sources, self._table)
 
-    def _table(self, doubts: Doubts | None) -> pa.Table:
+    def _table(self, unconfirmed: UnconfirmedVersions | None) -> pa.Table:
         with Ahead(self._request) as ahead:
-            plan, opened = self._prepared(self._request, doubts, ahead)
+            plan, opened = self._prepared(self._request, unconfirmed, ahead)
             with watched(self._progress, plan.report):
                 tables = list(plan.tables(plan.report, opened))
         if len(tables) == 1:
@@ -215,12 +218,12 @@ class Scan:
 
     def count_rows(self) -> int:
         """How many rows pass; without a filter the footers answer."""
-        return trusting(self._sources, self._count)
+        return optimistically(self._sources, self._count)
 
-    def _count(self, doubts: Doubts | None) -> int:
+    def _count(self, unconfirmed: UnconfirmedVersions | None) -> int:
         request = replace(self._request, columns=(), row_number=None)
         with Ahead(request) as ahead:
-            plan, opened = self._prepared(request, doubts, ahead)
+            plan, opened = self._prepared(request, unconfirmed, ahead)
             if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
                 n, limit = plan.num_rows, self._request.limit
                 return n if limit is None else min(n, limit)
@@ -270,13 +273,13 @@ class Scan:
             report = prepare(self._sources, self._request)[0].report
             report.note_unknown()
             return report
-        return trusting(self._sources, self._analyzed).finish()
+        return optimistically(self._sources, self._analyzed).finish()
 
-    def _analyzed(self, doubts: Doubts | None) -> Report:
-        plan, opened = prepare(self._sources, self._request, lazy=True, doubts=doubts)
+    def _analyzed(self, unconfirmed: UnconfirmedVersions | None) -> Report:
+        plan, opened = prepare(self._sources, self._request, lazy=True, unconfirmed=unconfirmed)
         report = plan.report.to_execute()
-        if doubts is not None:
-            doubts.report = report
+        if unconfirmed is not None:
+            unconfirmed.report = report
         with watched(self._progress, report):
             for _ in plan.tables(report, opened):
                 pass

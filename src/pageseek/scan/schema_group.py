@@ -6,54 +6,59 @@ import numpy as np
 
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
-from pageseek.format.types import Form
+from pageseek.format.types import LeafType
 from pageseek.predicate.bound import leaves_of, tests_of
 from pageseek.prune import may_be_final
-from pageseek.scan.request import Scope
+from pageseek.scan.request import BoundRequest
 
 WIDE = 16  # columns of a file beyond which they are not looked at without need
 SCHEMAS = 64  # stored by files of one kind
 
 
-class Kind:
+class SchemaGroup:
     """Files of which one was opened: they have its columns, its writer, and the same is asked of them."""
 
-    def __init__(self, file: ParquetFile, scope: Scope, account: bool) -> None:
-        self.like = file.likeness
+    def __init__(self, file: ParquetFile, bound_request: BoundRequest, account: bool) -> None:
+        self.like = file.schema_key
         self.stored = file.columns_key[2]
         # what others have stored, and whether that says the same
         self._stored: dict[bytes | None, bool] = {}
-        self.scope, self.tree = scope, file.schema_tree
+        self.bound_request, self.tree = bound_request, file.schema_tree
         self.orders, self.writer = file.orders, file.writer
-        bound, options = scope.bound, scope.request.options
+        bound, options = bound_request.bound, bound_request.request.options
         self.tests = [] if bound is None else tests_of(bound)
         tested = [test.leaf for test in self.tests if not test.leaf.group]
-        self.forms: dict[int, tuple[Form, bool, bool]] = {
-            leaf.index: (file.form(leaf, options), *file.believed(leaf)) for leaf in tested
+        self.leaf_types: dict[int, tuple[LeafType, bool, bool]] = {
+            leaf.index: (file.leaf_type(leaf, options), *file.usable_statistics(leaf))
+            for leaf in tested
         }
         # the leaves that are read, and those of which the statistics are asked, the first of which they are
         self.read: list[Leaf] = []
         if not any(test.leaf.group for test in ([] if bound is None else leaves_of(bound))):
-            self.read = scope.touched(file)(0) if account or bound is not None else []
+            self.read = (
+                bound_request.required_leaves(file)(0) if account or bound is not None else []
+            )
         if not account and len(self.read) > WIDE:
             self.read = []
-        self.may_be_final = bool(self.read) and may_be_final(self.tests, scope.request.prune)
+        self.may_be_final = bool(self.read) and may_be_final(
+            self.tests, bound_request.request.prune
+        )
         asked = {leaf.index: leaf for leaf in self.read}
         asked |= {leaf.index: leaf for leaf in tested}
         self.column = {index: i for i, index in enumerate(asked)}
         self.leaves = np.array(list(asked), np.uint64)
-        self.wanted = np.array([leaf.index in scope.payload for leaf in self.read], bool)
+        self.wanted = np.array([leaf.index in bound_request.payload for leaf in self.read], bool)
 
     @staticmethod
-    def may_be_made(file: ParquetFile, scope: Scope, account: bool) -> bool:
+    def may_be_made(file: ParquetFile, bound_request: BoundRequest, account: bool) -> bool:
         """Whether the footers of such files say all that there is to know."""
         if (
             file.is_encrypted
             or file.understates_chunks
-            or len(file.orders) * 8 != len(file.likeness[2])
+            or len(file.orders) * 8 != len(file.schema_key[2])
         ):
             return False
-        bound = scope.bound
+        bound = bound_request.bound
         # which leaf of a group is read hangs on its chunks
         return bound is None or not account or not any(t.leaf.group for t in leaves_of(bound))
 

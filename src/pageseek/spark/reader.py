@@ -12,7 +12,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
 from pageseek.base.version import __version__
 from pageseek.dataset.file_cache import cache
-from pageseek.scan.request import Scope
+from pageseek.scan.request import BoundRequest
 from pageseek.spark.packing import parallelism_of, task_count
 from pageseek.spark.task import ROWS, make_task, pack
 from pageseek.spark.types import spark_schema, wire_field, wire_schema
@@ -108,15 +108,15 @@ def _wire(plan: ScanPlan, sources: Sequence[Source]) -> pa.Schema:
     """The wire types of a plan's columns: of each by the first file that has it, where all have it alike."""
     found: dict[str, pa.Field] = {}
     left = set(plan.schema.names)
-    shape = plan.request.shape
-    if shape is not None:
-        left -= set(shape.folders.names)
+    dataset_schema = plan.request.dataset_schema
+    if dataset_schema is not None:
+        left -= set(dataset_schema.folders.names)
     for source in sources:
         if not left:
             break
         file = cache.open(source, Report(), plan.request.limits.max_metadata_bytes)
-        scope = Scope.of(file, plan.request, source)
-        own = zip(scope.columns, scope.schema, strict=True)
+        bound_request = BoundRequest.of(file, plan.request, source)
+        own = zip(bound_request.columns, bound_request.schema, strict=True)
         there = [(c, f) for c, f in own if f.name in left]
         left -= {f.name for _, f in there}
         same = [c for c, f in there if f.type == plan.schema.field(f.name).type]

@@ -85,7 +85,7 @@ def wire_schema(columns: Sequence[Column], source: str) -> pa.Schema:
     for column in columns:
         if column.node is None:
             (part,) = column.parts
-            wire = _leaf_wire(part.form.type, part.leaf, source)
+            wire = _leaf_wire(part.leaf_type.type, part.leaf, source)
         else:
             wire = _node_wire(column.node, source)
         fields.append(pa.field(column.name, wire))

@@ -22,14 +22,14 @@ from pageseek.storage.files import Begun
 from pageseek.storage.hive import Types, typed
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import Source, Sources, resolve
-from pageseek.storage.retry import Patience
+from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store, Version
 
 __all__ = [
     "Begun",
     "Known",
-    "Patience",
     "RemoteStore",
+    "RetryPolicy",
     "Source",
     "Sources",
     "Store",

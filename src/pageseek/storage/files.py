@@ -8,7 +8,7 @@ from typing import Protocol
 import pyarrow.fs as pafs
 
 from pageseek.storage.remote import RemoteStore
-from pageseek.storage.retry import Patience
+from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Buffer, Known, Store
 
 # how many of the last bytes of a file are needed, by some of them and its size
@@ -51,23 +51,23 @@ class Files:
         """A file there, as it may be shown."""
         raise NotImplementedError
 
-    def open(self, path: str, patience: Patience, known: Known | None = None) -> Store:
+    def open(self, path: str, retry_policy: RetryPolicy, known: Known | None = None) -> Store:
         """A file there."""
         raise NotImplementedError
 
     def begin(
-        self, path: str, patience: Patience, known: Known | None, needed: Needed
+        self, path: str, retry_policy: RetryPolicy, known: Known | None, needed: Needed
     ) -> Begun | None:
         """Ask for a file, with as many bytes of its end as are `needed`, and do not wait; None where that cannot be."""
         return None
 
-    def believed(self, path: str, patience: Patience, known: Known) -> RemoteStore | None:
+    def assumed(self, path: str, retry_policy: RetryPolicy, known: Known) -> RemoteStore | None:
         """A file there as it was known, for which nothing is asked: its first read says whether it is still that one.
         None where reads are not tied to a version.
         """
         return None
 
-    def find(self, prefix: str, patience: Patience) -> list[str]:
+    def find(self, prefix: str, retry_policy: RetryPolicy) -> list[str]:
         """The paths of all files below a folder."""
         raise NotImplementedError
 

@@ -37,7 +37,7 @@ class _Looking(RemoteStore):
             self._secrets = secrets_of(dict(self._files.options))
         elif isinstance(self._files, FsspecFiles):
             self._secrets = secrets_of(getattr(self._files.filesystem, "storage_options", {}))
-        super().__init__(place.name, place.path, _endpoint(place), place.patience)
+        super().__init__(place.name, place.path, _endpoint(place), place.retry_policy)
 
     def has(self, folder: str, ending: str) -> bool:
         return any(name.endswith(ending) for name in self._names(folder))

@@ -23,14 +23,14 @@ from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
 from pageseek.storage.retry import (
     Fault,
-    Patience,
     Retries,
+    RetryPolicy,
     of_status,
-    persist,
     says_busy,
     says_denied,
     says_missing,
     status_in,
+    with_retries,
 )
 from pageseek.storage.store import Known, Version
 
@@ -115,12 +115,12 @@ class FsspecFiles(Files):
             shown(path) if "://" in path else f"{self.protocol}://{path}"
         )  # over HTTP it is the URL
 
-    def open(self, path: str, patience: Patience, known: Known | None = None) -> FsspecStore:
-        return FsspecStore(self, path, patience, known)
+    def open(self, path: str, retry_policy: RetryPolicy, known: Known | None = None) -> FsspecStore:
+        return FsspecStore(self, path, retry_policy, known)
 
-    def find(self, prefix: str, patience: Patience) -> list[str]:
+    def find(self, prefix: str, retry_policy: RetryPolicy) -> list[str]:
         """The paths of all files below a folder."""
-        asked = _Listing(self, prefix, patience)
+        asked = _Listing(self, prefix, retry_policy)
         (found,) = issue(asked._endpoint, [asked._asked(asked.all, "what is in it")])
         return found
 
@@ -130,7 +130,7 @@ class FsspecFiles(Files):
 
 
 def of_url(
-    url: str, options: Mapping[str, Any], patience: Patience | None = None
+    url: str, options: Mapping[str, Any], retry_policy: RetryPolicy | None = None
 ) -> tuple[FsspecFiles, str]:
     """The filesystem of a URL, and the path there; UnsupportedError where fsspec has none, or not its parts. Some connect
     for that: where that fails it is tried again, and said as of any request.
@@ -138,7 +138,7 @@ def of_url(
     from fsspec import get_filesystem_class
     from fsspec.core import url_to_fs
 
-    scheme, patience = urlsplit(url).scheme, patience or Patience()
+    scheme, retry_policy = urlsplit(url).scheme, retry_policy or RetryPolicy()
     secrets = secrets_of(dict(options)) | secrets_in(url) | {url}
 
     def refused(error: Exception) -> UnsupportedError:
@@ -147,13 +147,13 @@ def of_url(
 
     try:
         get_filesystem_class(scheme)  # to import a library takes its time, which is no store's
-        how = {**options, **_limits(scheme, options, patience)}
+        how = {**options, **_limits(scheme, options, retry_policy)}
     except (ImportError, ValueError) as error:
         raise refused(error) from None
 
     def make() -> tuple[Any, str]:
         try:
-            found: tuple[Any, str] = within(partial(url_to_fs, url, **how), patience.timeout)
+            found: tuple[Any, str] = within(partial(url_to_fs, url, **how), retry_policy.timeout)
         except (ImportError, ValueError, TypeError) as error:
             raise refused(error) from None
         return found
@@ -161,23 +161,23 @@ def of_url(
     def fault(error: Exception) -> Fault:
         return fault_of(error, secrets)
 
-    filesystem, path = persist(
-        make, fault, shown(url), "to connect", patience, Retries(), threading.Event()
+    filesystem, path = with_retries(
+        make, fault, shown(url), "to connect", retry_policy, Retries(), threading.Event()
     )
     return FsspecFiles(filesystem), path
 
 
-def _limits(scheme: str, options: Mapping[str, Any], patience: Patience) -> dict[str, Any]:
+def _limits(scheme: str, options: Mapping[str, Any], retry_policy: RetryPolicy) -> dict[str, Any]:
     """The options by which a filesystem gives up a silent server by itself, unless some are given."""
     if scheme in ("ftp", "ftps"):
-        return {} if "timeout" in options else {"timeout": patience.timeout}
+        return {} if "timeout" in options else {"timeout": retry_policy.timeout}
     client = dict(options.get("client_kwargs") or {})
     if scheme not in ("http", "https") or "timeout" in client:
         return {}
     from aiohttp import ClientTimeout
 
-    connect = min(patience.timeout, CONNECT)
-    silent = ClientTimeout(total=None, sock_connect=connect, sock_read=patience.timeout)
+    connect = min(retry_policy.timeout, CONNECT)
+    silent = ClientTimeout(total=None, sock_connect=connect, sock_read=retry_policy.timeout)
     return {"client_kwargs": {**client, "timeout": silent}}
 
 
@@ -187,8 +187,8 @@ def is_filesystem(given: object) -> bool:
 
 
 class _Asked(RemoteStore):
-    def __init__(self, files: FsspecFiles, path: str, patience: Patience) -> None:
-        super().__init__(files.name(path), path, files.endpoint, patience)
+    def __init__(self, files: FsspecFiles, path: str, retry_policy: RetryPolicy) -> None:
+        super().__init__(files.name(path), path, files.endpoint, retry_policy)
         self._files, self._path = files, path
         self._secrets = secrets_of(getattr(files.filesystem, "storage_options", {}))
 
@@ -208,9 +208,9 @@ class FsspecStore(_Asked):
     """A file on a filesystem of fsspec."""
 
     def __init__(
-        self, files: FsspecFiles, path: str, patience: Patience, known: Known | None = None
+        self, files: FsspecFiles, path: str, retry_policy: RetryPolicy, known: Known | None = None
     ) -> None:
-        super().__init__(files, path, patience)
+        super().__init__(files, path, retry_policy)
         self.requests = 1
         try:
             (found,) = issue(self._endpoint, [self._asked(self._look, "its version")])

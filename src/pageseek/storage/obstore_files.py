@@ -27,7 +27,7 @@ from pageseek.storage.retry import (
     BUSY_FACTOR,
     FIRST_WAIT,
     LONGEST_BUSY,
-    Patience,
+    RetryPolicy,
 )
 from pageseek.storage.store import Known
 
@@ -163,40 +163,42 @@ class ObstoreFiles(Files):
         prefix = getattr(self.given, "prefix", None)
         return "/".join(part for part in (self.base.rstrip("/"), prefix, path) if part)
 
-    def open(self, path: str, patience: Patience, known: Known | None = None) -> ObstoreStore:
-        return Opening(ObstoreStore(self, path, patience), known, None)()
+    def open(
+        self, path: str, retry_policy: RetryPolicy, known: Known | None = None
+    ) -> ObstoreStore:
+        return Opening(ObstoreStore(self, path, retry_policy), known, None)()
 
     def begin(
-        self, path: str, patience: Patience, known: Known | None, needed: Needed
+        self, path: str, retry_policy: RetryPolicy, known: Known | None, needed: Needed
     ) -> Begun | None:
-        return Opening(ObstoreStore(self, path, patience), known, needed)
+        return Opening(ObstoreStore(self, path, retry_policy), known, needed)
 
-    def believed(self, path: str, patience: Patience, known: Known) -> ObstoreStore | None:
+    def assumed(self, path: str, retry_policy: RetryPolicy, known: Known) -> ObstoreStore | None:
         if not known.version.strong:
             return None
-        store = ObstoreStore(self, path, patience)
+        store = ObstoreStore(self, path, retry_policy)
         store.opened(known.version, known, None)
         return store
 
-    def store(self, patience: Patience, tries_again: bool = False) -> Any:
+    def store(self, retry_policy: RetryPolicy, tries_again: bool = False) -> Any:
         """The store of obstore, one for all files and scans with the same options, so that connections are kept.
         `tries_again`: it does that itself, for what is many requests.
         """
         _guard()
         if self.given is not None:
             return self.given
-        what = (self.url, _frozen(self.options), patience, tries_again)
+        what = (self.url, _frozen(self.options), retry_policy, tries_again)
         with _lock:
             found = _stores.pop(what, None)
         if found is None:
-            found = self._make(patience, patience.retries if tries_again else 0)
+            found = self._make(retry_policy, retry_policy.retries if tries_again else 0)
         with _lock:
             _stores[what] = found
             if len(_stores) > STORES:
                 _stores.popitem(last=False)
         return found
 
-    def _make(self, patience: Patience, retries: int) -> Any:
+    def _make(self, retry_policy: RetryPolicy, retries: int) -> Any:
         from obstore import store
         from obstore.exceptions import BaseError
 
@@ -220,16 +222,16 @@ class ObstoreFiles(Files):
         plain = any(end.startswith("http://") for end in ends)
         if parts.scheme == "http" or plain:
             client.setdefault("allow_http", True)
-        client.setdefault("read_timeout", timedelta(seconds=patience.timeout))
-        client.setdefault("connect_timeout", timedelta(seconds=min(patience.timeout, CONNECT)))
-        client.setdefault("timeout", max(LONGEST_BODY, timedelta(seconds=patience.timeout)))
+        client.setdefault("read_timeout", timedelta(seconds=retry_policy.timeout))
+        client.setdefault("connect_timeout", timedelta(seconds=min(retry_policy.timeout, CONNECT)))
+        client.setdefault("timeout", max(LONGEST_BODY, timedelta(seconds=retry_policy.timeout)))
         # no retries: one place tries again, ours; else the waits are those that a busy store is given
         waits = {
             "init_backoff": timedelta(seconds=FIRST_WAIT),
             "max_backoff": timedelta(seconds=LONGEST_BUSY),
             "base": BUSY_FACTOR,
         }
-        until = timedelta(seconds=patience.total)
+        until = timedelta(seconds=retry_policy.total)
         again = {"max_retries": retries, "backoff": waits, "retry_timeout": until}
         more.setdefault("retry_config", again if retries else {"max_retries": 0})
         try:
@@ -242,7 +244,7 @@ class ObstoreFiles(Files):
             said = cleaned(str(error), secrets_of(self.options))
             raise ValueError(f"{self.base}: storage_options: {said}") from None
 
-    def find(self, prefix: str, patience: Patience) -> list[str]:
+    def find(self, prefix: str, retry_policy: RetryPolicy) -> list[str]:
         """The paths of all objects below a folder."""
         if self.url.startswith(HTTP) or (
             self.given is not None and "HTTP" in type(self.given).__name__
@@ -250,7 +252,7 @@ class ObstoreFiles(Files):
             raise UnsupportedError(
                 f"{self.name(prefix)}: HTTP servers do not tell what is in a folder: give the files as a list"
             )
-        asked = Listing(self, prefix, patience)
+        asked = Listing(self, prefix, retry_policy)
         (found,) = issue(asked._endpoint, [asked._asked(asked.all, "what is in it")])
         return found
 

@@ -21,7 +21,7 @@ from pageseek.storage.retry import (
     NO_RANGES,
     Fault,
     OddAnswerError,
-    Patience,
+    RetryPolicy,
     code_in,
     of_status,
     status_in,
@@ -44,14 +44,14 @@ _asked_range = re.compile(r"Requested (\d+)\.\.(\d+), got (\d+)\.\.(\d+)")
 class ObstoreStore(RemoteStore):
     """An object, of one version. Where the store gives no ETag that may be asked for, the version is weak."""
 
-    def __init__(self, files: ObstoreFiles, path: str, patience: Patience) -> None:
-        super().__init__(files.name(path), path, files.endpoint, patience)
+    def __init__(self, files: ObstoreFiles, path: str, retry_policy: RetryPolicy) -> None:
+        super().__init__(files.name(path), path, files.endpoint, retry_policy)
         self._files, self._path = files, path
         self._secrets = secrets_of(dict(files.options)) | {
             part for part in (urlsplit(files.url).password, urlsplit(files.url).query) if part
         }
         self._match: str | None = None
-        files.store(patience)  # options that it does not take are no fault of a request
+        files.store(retry_policy)  # options that it does not take are no fault of a request
 
     # ---- opening
 
@@ -214,8 +214,8 @@ class Opening:
 class Listing(RemoteStore):
     """A folder that is asked for what it holds."""
 
-    def __init__(self, files: ObstoreFiles, prefix: str, patience: Patience) -> None:
-        super().__init__(files.name(prefix), prefix, files.endpoint, patience)
+    def __init__(self, files: ObstoreFiles, prefix: str, retry_policy: RetryPolicy) -> None:
+        super().__init__(files.name(prefix), prefix, files.endpoint, retry_policy)
         self._files, self._prefix = files, prefix
         self._secrets = secrets_of(dict(files.options))
 

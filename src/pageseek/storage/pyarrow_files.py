@@ -22,14 +22,14 @@ from pageseek.storage.remote import Answer, RemoteStore
 from pageseek.storage.requests import issue
 from pageseek.storage.retry import (
     Fault,
-    Patience,
     Retries,
+    RetryPolicy,
     of_status,
-    persist,
     says_busy,
     says_denied,
     says_missing,
     status_in,
+    with_retries,
 )
 from pageseek.storage.store import Buffer, Known, Version
 
@@ -66,11 +66,11 @@ class ArrowStore(RemoteStore):
         self,
         filesystem: pafs.FileSystem,
         path: str,
-        patience: Patience | None = None,
+        retry_policy: RetryPolicy | None = None,
         known: Known | None = None,
     ) -> None:
         super().__init__(
-            shown_path(path), path, endpoint_of(filesystem, path), patience or Patience()
+            shown_path(path), path, endpoint_of(filesystem, path), retry_policy or RetryPolicy()
         )
         self._filesystem = filesystem
         self._path = path
@@ -172,8 +172,8 @@ class ArrowStore(RemoteStore):
 class _Place(RemoteStore):
     """A path that is asked for what is there."""
 
-    def __init__(self, filesystem: pafs.FileSystem, path: str, patience: Patience) -> None:
-        super().__init__(shown_path(path), path, endpoint_of(filesystem, path), patience)
+    def __init__(self, filesystem: pafs.FileSystem, path: str, retry_policy: RetryPolicy) -> None:
+        super().__init__(shown_path(path), path, endpoint_of(filesystem, path), retry_policy)
         self._filesystem = filesystem
 
     def ask(self, what: Any, seconds: float, said: str) -> Any:
@@ -185,26 +185,28 @@ class _Place(RemoteStore):
         return fault_of(error)
 
 
-def info(filesystem: pafs.FileSystem, path: str, patience: Patience) -> pafs.FileInfo:
+def info(filesystem: pafs.FileSystem, path: str, retry_policy: RetryPolicy) -> pafs.FileInfo:
     """What is at a path: a file, a folder or nothing. Errors are those of any request to a store."""
     if is_local(filesystem):
         return filesystem.get_file_info(path)
-    place = _Place(filesystem, path, patience)
-    return place.ask(path, patience.timeout, "what it is")
+    place = _Place(filesystem, path, retry_policy)
+    return place.ask(path, retry_policy.timeout, "what it is")
 
 
-def infos(filesystem: pafs.FileSystem, path: str, patience: Patience) -> list[pafs.FileInfo]:
+def infos(filesystem: pafs.FileSystem, path: str, retry_policy: RetryPolicy) -> list[pafs.FileInfo]:
     """All that is below a folder, nothing where there is none. Errors are those of any request to a store."""
     wanted = pafs.FileSelector(path, allow_not_found=True, recursive=True)
     if is_local(filesystem):
         found = filesystem.get_file_info(wanted)
     else:
-        found = _Place(filesystem, path, patience).ask(wanted, patience.listing, "what is in it")
+        found = _Place(filesystem, path, retry_policy).ask(
+            wanted, retry_policy.listing, "what is in it"
+        )
     return list(found)
 
 
 def of_url(
-    url: str, scheme: str, options: Mapping[str, Any], patience: Patience
+    url: str, scheme: str, options: Mapping[str, Any], retry_policy: RetryPolicy
 ) -> tuple[pafs.FileSystem, str] | None:
     """A filesystem of pyarrow, and the path there; None where it was built without. Some ask for a region, or connect:
     where that fails it is tried again, and said as of any request.
@@ -214,7 +216,7 @@ def of_url(
 
     def make() -> tuple[pafs.FileSystem, str] | Exception | None:
         try:
-            return _made(plain, scheme, options, patience)
+            return _made(plain, scheme, options, retry_policy)
         except pa.ArrowNotImplementedError:
             return None
         except (pa.ArrowInvalid, TypeError) as error:  # what it says of the URL is right
@@ -227,9 +229,9 @@ def of_url(
         return Fault(found.kind, cleaned(found.why, secrets), found.after, found.advice)
 
     # S3FileSystem waits, as it is made, until no request of others is under way
-    attempt = partial(within, make, patience.total)
+    attempt = partial(within, make, retry_policy.total)
     stop = threading.Event()
-    found = persist(attempt, fault, shown(url), "to connect", patience, Retries(), stop)
+    found = with_retries(attempt, fault, shown(url), "to connect", retry_policy, Retries(), stop)
     if isinstance(found, Exception):
         said = cleaned(str(found).replace(url, f"{scheme}://"), secrets)
         raise ValueError(f"{scheme}://{urlsplit(url).hostname or ''}: {said}") from None
@@ -237,10 +239,10 @@ def of_url(
 
 
 def _made(
-    url: str, scheme: str, options: Mapping[str, Any], patience: Patience
+    url: str, scheme: str, options: Mapping[str, Any], retry_policy: RetryPolicy
 ) -> tuple[pafs.FileSystem, str] | None:
     kind = getattr(pafs, CLASSES.get(scheme, ""), None)
-    limits = {} if kind is None else _limits(scheme, patience)
+    limits = {} if kind is None else _limits(scheme, retry_policy)
     if options:
         return None if kind is None else (kind(**{**limits, **options}), url.partition("://")[2])
     filesystem, path = pafs.FileSystem.from_uri(url)
@@ -256,15 +258,15 @@ def _region(filesystem: pafs.FileSystem) -> dict[str, str]:
     return {"region": region} if region else {}
 
 
-def _limits(scheme: str, patience: Patience) -> dict[str, Any]:
+def _limits(scheme: str, retry_policy: RetryPolicy) -> dict[str, Any]:
     """The options by which a filesystem gives up a silent store, and leaves it to us to try again."""
     if scheme in ("gs", "gcs"):  # it has one limit, of all its tries together
-        return {"retry_time_limit": timedelta(seconds=patience.timeout)}
+        return {"retry_time_limit": timedelta(seconds=retry_policy.timeout)}
     if scheme not in ("s3", "s3a"):
         return {}
     return {
-        "request_timeout": patience.timeout,
-        "connect_timeout": min(patience.timeout, CONNECT),
+        "request_timeout": retry_policy.timeout,
+        "connect_timeout": min(retry_policy.timeout, CONNECT),
         "retry_strategy": pafs.AwsStandardS3RetryStrategy(max_attempts=1),
     }
 

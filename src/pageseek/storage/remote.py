@@ -19,9 +19,9 @@ from pageseek.storage.retry import (
     NO_RANGES,
     Fault,
     OddAnswerError,
-    Patience,
     Retries,
-    persist,
+    RetryPolicy,
+    with_retries,
 )
 from pageseek.storage.store import Buffer, Known, Version
 
@@ -67,10 +67,10 @@ class RemoteStore:
     size: int
     version: Version
 
-    def __init__(self, name: str, path: str, endpoint: Endpoint, patience: Patience) -> None:
+    def __init__(self, name: str, path: str, endpoint: Endpoint, retry_policy: RetryPolicy) -> None:
         self.name = name
         self._endpoint = endpoint
-        self._patience = patience
+        self._patience = retry_policy
         self._folder = posixpath.dirname(path)
         self.tail: memoryview | None = None
         self.renewed = False
@@ -180,7 +180,9 @@ class RemoteStore:
         self, attempt: Callable[[], T], what: str, retries: Retries | None = None
     ) -> Callable[[threading.Event], T]:
         told = self.retries if retries is None else retries
-        return partial(persist, attempt, self._fault_here, self.name, what, self._patience, told)
+        return partial(
+            with_retries, attempt, self._fault_here, self.name, what, self._patience, told
+        )
 
     def _read(
         self,

@@ -22,10 +22,10 @@ from pageseek.storage.local import LocalStore, version_at
 from pageseek.storage.memory import MemoryStore
 from pageseek.storage.redact import shown_path
 from pageseek.storage.remote import RemoteStore
-from pageseek.storage.retry import Patience
+from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store, Version
 
-PATIENCE = Patience()
+PATIENCE = RetryPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Source:
     partitions: Partitions = field(
         default=(), compare=False
     )  # columns that are the same in all its rows
-    patience: Patience = field(default=PATIENCE, compare=False)
+    retry_policy: RetryPolicy = field(default=PATIENCE, compare=False)
 
     def open(self, known: Known | None = None) -> Store:
         """The file. `known`: what there is of it from before, which a distant store can confirm in one request."""
@@ -50,24 +50,24 @@ class Source:
         if self.filesystem is None:
             return LocalStore(self.path)
         if isinstance(self.filesystem, Files):
-            return self.filesystem.open(self.path, self.patience, known)
+            return self.filesystem.open(self.path, self.retry_policy, known)
         from pageseek.storage.pyarrow_files import ArrowStore
 
-        return ArrowStore(self.filesystem, self.path, self.patience, known)
+        return ArrowStore(self.filesystem, self.path, self.retry_policy, known)
 
     def begin(self, known: Known | None, needed: Needed) -> Begun | None:
         """Ask for the file, with as many bytes of its end as are `needed`, and do not wait; None where that cannot be."""
         if self.data is not None or not isinstance(self.filesystem, Files):
             return None
-        return self.filesystem.begin(self.path, self.patience, known, needed)
+        return self.filesystem.begin(self.path, self.retry_policy, known, needed)
 
-    def believed(self, known: Known) -> RemoteStore | None:
+    def assumed(self, known: Known) -> RemoteStore | None:
         """The file as it was known, for which nothing is asked, where its first read tells whether it is still that
         one; else None.
         """
         if self.data is not None or not isinstance(self.filesystem, Files):
             return None
-        return self.filesystem.believed(self.path, self.patience, known)
+        return self.filesystem.assumed(self.path, self.retry_policy, known)
 
     def version(self) -> Version | None:
         """The version that lies there now, where asking costs less than to open it."""
@@ -145,7 +145,7 @@ class Sources(tuple[Source, ...]):
 def resolve(
     source: Any,
     storage_options: Mapping[str, Any] | None = None,
-    patience: Patience = PATIENCE,
+    retry_policy: RetryPolicy = PATIENCE,
 ) -> list[Source]:
     """The files of a source, directories and globs expanded, in the order of their names.
 
@@ -154,36 +154,40 @@ def resolve(
     called as the glob is written comes first. Links are followed. Below a directory, or below the part of a glob that
     has no magic, the names of folders such as `k=1` are partitions of the files in them.
     """
-    named = _named(source, storage_options, patience)
+    named = _named(source, storage_options, retry_policy)
     if named is not None:
         filesystem, path = named
-        return _local(path) if filesystem is None else _on_filesystem(filesystem, path, patience)
+        return (
+            _local(path) if filesystem is None else _on_filesystem(filesystem, path, retry_policy)
+        )
     if isinstance(source, Source):
         return [source]
     if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
         return [Source("<memory>", data=bytes(source))]
     if isinstance(source, Sequence):
-        return [one for item in source for one in resolve(item, storage_options, patience)]
+        return [one for item in source for one in resolve(item, storage_options, retry_policy)]
     raise TypeError(
         f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes"
     )
 
 
 def place(
-    target: Any, storage_options: Mapping[str, Any] | None = None, patience: Patience = PATIENCE
+    target: Any,
+    storage_options: Mapping[str, Any] | None = None,
+    retry_policy: RetryPolicy = PATIENCE,
 ) -> Source:
     """Where one file is to be written: a path, a URL or (filesystem, path). Nothing need be there, and nothing is asked."""
-    named = _named(target, storage_options, patience)
+    named = _named(target, storage_options, retry_policy)
     if named is None:
         raise TypeError(f"output {type(target).__name__}: a path, URL or (filesystem, path)")
     filesystem, path = named
     if filesystem is None:
         return Source(path)
-    return Source(path, filesystem, patience=patience)
+    return Source(path, filesystem, retry_policy=retry_policy)
 
 
 def _named(
-    source: Any, storage_options: Mapping[str, Any] | None, patience: Patience
+    source: Any, storage_options: Mapping[str, Any] | None, retry_policy: RetryPolicy
 ) -> tuple[pafs.FileSystem | Files | None, str] | None:
     """What opens the files of a path, a URL or a pair, None for this machine, and the path there; None of other things."""
     if isinstance(source, str):
@@ -198,7 +202,7 @@ def _named(
         ):
             from pageseek.storage.urls import from_url
 
-            return from_url(source, scheme, storage_options or {}, patience)
+            return from_url(source, scheme, storage_options or {}, retry_policy)
         return None, source
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
         files, path = source
@@ -219,34 +223,36 @@ def _local(path: str) -> list[Source]:
 
 
 def _on_filesystem(
-    filesystem: pafs.FileSystem | Files, path: str, patience: Patience
+    filesystem: pafs.FileSystem | Files, path: str, retry_policy: RetryPolicy
 ) -> list[Source]:
     if isinstance(filesystem, Files):
-        return _on_files(filesystem, path, patience)
+        return _on_files(filesystem, path, retry_policy)
     if is_local(filesystem):
-        return _on_local_filesystem(filesystem, path, patience)
+        return _on_local_filesystem(filesystem, path, retry_policy)
     from pageseek.storage import pyarrow_files as arrow
 
-    info = arrow.info(filesystem, path, patience)
+    info = arrow.info(filesystem, path, retry_policy)
     missing = info.type == pafs.FileType.NotFound
     if missing and not glob.has_magic(path):
         raise FileNotFoundError(f"{shown_path(path)}: no such file")
     if not missing and info.type != pafs.FileType.Directory:
-        return [Source(path, filesystem, patience=patience)]
+        return [Source(path, filesystem, retry_policy=retry_policy)]
 
     def find(root: str) -> Iterator[str]:
-        infos = arrow.infos(filesystem, root, patience)
+        infos = arrow.infos(filesystem, root, retry_policy)
         return (one.path for one in infos if one.type == pafs.FileType.File)
 
     plain = path if "://" in path or not path else posixpath.normpath(path)
     found = on_store(plain, find)
     if not found:
         raise FileNotFoundError(_nothing(path, shown_path(path)))
-    return [Source(one, filesystem, partitions=said, patience=patience) for one, said in found]
+    return [
+        Source(one, filesystem, partitions=said, retry_policy=retry_policy) for one, said in found
+    ]
 
 
 def _on_local_filesystem(
-    filesystem: pafs.FileSystem, path: str, patience: Patience
+    filesystem: pafs.FileSystem, path: str, retry_policy: RetryPolicy
 ) -> list[Source]:
     """Listed as this machine's disk is, which knows circles of links."""
     base, inner = "", filesystem
@@ -256,20 +262,20 @@ def _on_local_filesystem(
     made = []
     for one, said in on_disk(os.path.join(top, path.lstrip("/")) if top else path):
         inside = (os.path.relpath(one, top) if top else one).replace(os.sep, "/")
-        made.append(Source(inside, filesystem, partitions=said, patience=patience))
+        made.append(Source(inside, filesystem, partitions=said, retry_policy=retry_policy))
     return made
 
 
-def _on_files(files: Files, path: str, patience: Patience) -> list[Source]:
+def _on_files(files: Files, path: str, retry_policy: RetryPolicy) -> list[Source]:
     magic = glob.has_magic(path)
     if files.looks_like_file(path) or (is_data(path) and not magic):  # nothing is asked
-        return [Source(path, files, patience=patience)]
-    found = on_store(path, lambda root: files.find(root, patience))
+        return [Source(path, files, retry_policy=retry_policy)]
+    found = on_store(path, lambda root: files.find(root, retry_policy))
     if found is None and path and not path.endswith("/") and not magic:
-        return [Source(path, files, patience=patience)]
+        return [Source(path, files, retry_policy=retry_policy)]
     if not found:
         raise FileNotFoundError(_nothing(path, files.name(path)))
-    return [Source(one, files, partitions=said, patience=patience) for one, said in found]
+    return [Source(one, files, partitions=said, retry_policy=retry_policy) for one, said in found]
 
 
 def _nothing(path: str, name: str) -> str:

@@ -25,7 +25,7 @@ Kind = Literal["again", "busy", "odd", "missing", "denied", "changed", "final"]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long a store is tried: `retries` after the first attempt, each at most `timeout` seconds without a byte.
 
     Of calls of libraries that do not tell when bytes come, `reading` and `listing` say when they are given up.
@@ -148,12 +148,12 @@ def code_in(text: str) -> str:
     return f" ({found[1]})" if found else ""
 
 
-def persist(
+def with_retries(
     attempt: Callable[[], T],
     fault_of: Callable[[Exception], Fault],
     name: str,
     what: str,
-    patience: Patience,
+    retry_policy: RetryPolicy,
     retries: Retries,
     stop: threading.Event,
 ) -> T:
@@ -183,7 +183,7 @@ def persist(
             wait = random.uniform(0, min(FIRST_WAIT * 2 ** min(tries - 1, 16), LONGEST_WAIT))
         wait = max(wait, min(fault.after, LONGEST_ASKED))
         spent = time.monotonic() - begun
-        if not again or tries > patience.retries or spent + wait > patience.total:
+        if not again or tries > retry_policy.retries or spent + wait > retry_policy.total:
             raise failed(fault, name, what, tries, spent)
         if stop.wait(wait):
             raise StoreError(f"{name}: {what}: given up, nobody waits for it any more")

@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 from pageseek.base.errors import UnsupportedError
 from pageseek.storage import fsspec_files, obstore_files
 from pageseek.storage.files import Files
-from pageseek.storage.retry import Patience
+from pageseek.storage.retry import RetryPolicy
 
 # those that pyarrow.fs can know
 SCHEMES = frozenset({"abfs", "abfss", "file", "gcs", "gs", "hdfs", "mock", "s3", "s3a", "viewfs"})
@@ -29,7 +29,7 @@ def installed(name: str) -> bool:
 
 
 def from_url(
-    url: str, scheme: str, options: Mapping[str, Any], patience: Patience
+    url: str, scheme: str, options: Mapping[str, Any], retry_policy: RetryPolicy
 ) -> tuple[Files | pafs.FileSystem, str]:
     """What opens the files of a URL, and the path there. `patience`: with what is connected to for that."""
     if "://" not in url:  # a URL with one slash too few may hold a password
@@ -39,12 +39,12 @@ def from_url(
     if scheme in SCHEMES:
         from pageseek.storage import pyarrow_files as arrow
 
-        if (found := arrow.of_url(url, scheme, options, patience)) is not None:
+        if (found := arrow.of_url(url, scheme, options, retry_policy)) is not None:
             return found
     why = ""
     if installed("fsspec"):
         try:
-            return fsspec_files.of_url(url, options, patience)
+            return fsspec_files.of_url(url, options, retry_policy)
         except UnsupportedError as error:
             why = f" ({error})"
     extra = (

@@ -20,7 +20,7 @@ from pageseek.storage.redact import secrets_of
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.requests import issue
 from pageseek.storage.resolve import Source
-from pageseek.storage.retry import Fault, Patience
+from pageseek.storage.retry import Fault, RetryPolicy
 from pageseek.storage.store import Store
 
 ONE_PUT = 5000 << 20  # bytes: the least of what S3, GCS and Azure take in one request
@@ -98,7 +98,7 @@ class Writer(RemoteStore):
 def writer(to: Source) -> Writer:
     """What writes to a place on a store."""
     if isinstance(to.filesystem, ObstoreFiles):
-        return ObstoreWriter(to.filesystem, to.path, to.patience)
+        return ObstoreWriter(to.filesystem, to.path, to.retry_policy)
     assert to.filesystem is not None
     return FilesystemWriter(to)
 
@@ -108,13 +108,13 @@ class ObstoreWriter(Writer):
     no condition, and which it does not take back if one of them fails.
     """
 
-    def __init__(self, files: ObstoreFiles, path: str, patience: Patience) -> None:
-        super().__init__(files.name(path), path, files.endpoint, patience)
+    def __init__(self, files: ObstoreFiles, path: str, retry_policy: RetryPolicy) -> None:
+        super().__init__(files.name(path), path, files.endpoint, retry_policy)
         self._files, self._path = files, path
         self._secrets = secrets_of(dict(files.options)) | {
             part for part in (urlsplit(files.url).password, urlsplit(files.url).query) if part
         }
-        kind = type(files.store(patience)).__name__
+        kind = type(files.store(retry_policy)).__name__
         self.conditional = kind in ("S3Store", "GCSStore", "AzureStore", "MemoryStore")
 
     def _exists(self) -> bool:
@@ -152,12 +152,12 @@ class ObstoreWriter(Writer):
                 )
             how |= {"use_multipart": True, "chunk_size": max(PART, -(-body.nbytes // PARTS)), "max_concurrency": AT_ONCE}  # fmt: skip
             store = self._files.store(self._patience, tries_again=True)
-            self._patience = Patience(0, self._patience.timeout)
+            self._patience = RetryPolicy(0, self._patience.timeout)
             self._left = "; the parts that were sent may be left in the store until a rule of the bucket (AbortIncompleteMultipartUpload) removes them"
             return partial(self._put, store, body, how, [])
         # an answer begins only when all was sent
         longer = self._patience.timeout + _round(body.nbytes / SLOWEST)
-        store = self._files.store(Patience(self._patience.retries, longer))
+        store = self._files.store(RetryPolicy(self._patience.retries, longer))
         return partial(self._put, store, body, how, [])
 
     def _put(self, store: Any, body: memoryview, how: dict[str, Any], lost: list[bool]) -> Outcome:
@@ -251,7 +251,7 @@ class FilesystemWriter(Writer):
         else:
             assert to.filesystem is not None and not isinstance(to.filesystem, Files)
             self._on, end = _Arrow(to.filesystem), arrow.endpoint_of(to.filesystem, to.path)
-        super().__init__(to.name, to.path, end, to.patience)
+        super().__init__(to.name, to.path, end, to.retry_policy)
 
     def _exists(self) -> bool:
         return self._on.size(self._path) is not None

@@ -60,8 +60,8 @@ class Connection(socketserver.StreamRequestHandler):
             refusal = Answer.error(400, "BadRequest", str(error))
             self.connection.sendall(refusal.head(True) + refusal.content.read(0, refusal.stop))
             return False
-        wish = headers.get("connection", "").lower()
-        keep = "close" not in wish and (version != "HTTP/1.0" or "keep-alive" in wish)
+        spec = headers.get("connection", "").lower()
+        keep = "close" not in spec and (version != "HTTP/1.0" or "keep-alive" in spec)
         if path.startswith(control.prefix):
             reply = control.answer(self.owner, request)
             self._send(reply, None, method == "HEAD", keep, None)

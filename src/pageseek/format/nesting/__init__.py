@@ -6,7 +6,14 @@ of each that repeats. `assembly` hangs these into arrays, from the leaves up.
 """
 
 from pageseek.format.nesting.assembly import MAX_FILL, Decoded, assemble
-from pageseek.format.nesting.paths import OPTIONAL, REPEATED, Rung, project, rungs, select
+from pageseek.format.nesting.paths import (
+    OPTIONAL,
+    REPEATED,
+    NestingLevel,
+    nesting_levels_of,
+    project,
+    select,
+)
 from pageseek.format.nesting.tree import MAX_DEPTH, Kind, Node, build
 
 __all__ = [
@@ -16,11 +23,11 @@ __all__ = [
     "REPEATED",
     "Decoded",
     "Kind",
+    "NestingLevel",
     "Node",
-    "Rung",
     "assemble",
     "build",
+    "nesting_levels_of",
     "project",
-    "rungs",
     "select",
 ]

@@ -38,7 +38,7 @@ class Decoded:
 
     rows: int
     array: pa.Array
-    ladder: Sequence[tuple[Any, ...]]
+    nesting_levels: Sequence[tuple[Any, ...]]
 
 
 def assemble(node: Node, decoded: Mapping[int, Decoded], where: str = "") -> pa.Array:
@@ -88,7 +88,7 @@ class _Assembler:
             return self._finished(node, lead.array, slots)
         nulls, validity = 0, None
         if node.optional:
-            count, nulls, bitmap = lead.ladder[at]
+            count, nulls, bitmap = lead.nesting_levels[at]
             self._check(first, count, slots)
             validity = None if bitmap is None or not nulls else pa.py_buffer(bitmap)
             present = validity  # what is null above is null here
@@ -98,7 +98,7 @@ class _Assembler:
             self._agree(node, at)
             children = [self.array(child, at, slots, present) for child in node.children]
             return pa.Array.from_buffers(kind, slots, [validity], nulls, children=children)
-        count, buffer = lead.ladder[at]
+        count, buffer = lead.nesting_levels[at]
         self._check(first, count, slots)
         offsets = np.frombuffer(buffer, np.int32, slots + 1)
         self._agree(node, at + 1)
@@ -123,13 +123,13 @@ class _Assembler:
         return pa.Array.from_buffers(kind, slots, buffers, nulls, children=[items])
 
     def _finished(self, node: Node, array: pa.Array, slots: int) -> pa.Array:
-        leaf, form = node.leaf, node.form
-        assert leaf is not None and form is not None
+        leaf, leaf_type = node.leaf, node.leaf_type
+        assert leaf is not None and leaf_type is not None
         self._check(leaf, len(array), slots)
-        if form.is_null:
+        if leaf_type.is_null:
             return pa.nulls(slots)
-        made = form.finish(array)
-        return made if made.type == form.type else made.cast(form.type)
+        made = leaf_type.finish(array)
+        return made if made.type == leaf_type.type else made.cast(leaf_type.type)
 
     def _check(self, leaf: Leaf, count: int, slots: int) -> None:
         if count != slots:
@@ -151,8 +151,8 @@ class _Assembler:
                 continue
             said = self._decoded[other.index]
             if lead.rows == said.rows and all(
-                _same_rung(a, b)
-                for a, b in zip(lead.ladder[:stop], said.ladder[:stop], strict=True)
+                _same_level(a, b)
+                for a, b in zip(lead.nesting_levels[:stop], said.nesting_levels[:stop], strict=True)
             ):
                 continue
             raise CorruptFileError(
@@ -233,7 +233,7 @@ def _filler(kind: pa.DataType) -> int:
     return 1
 
 
-def _same_rung(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+def _same_level(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     if a[0] != b[0] or len(a) != len(b):
         return False
     if len(a) == 2:

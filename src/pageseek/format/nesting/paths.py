@@ -17,17 +17,17 @@ from pageseek.format.nesting.tree import Node, like_list
 from pageseek.format.schema import Leaf
 
 OPTIONAL, REPEATED = 0, 1  # kinds of rungs
-Rung: TypeAlias = tuple[int, int, int]
+NestingLevel: TypeAlias = tuple[int, int, int]
 
 
-def rungs(root: Node, leaf: int) -> tuple[Rung, ...]:
+def nesting_levels_of(root: Node, leaf: int) -> tuple[NestingLevel, ...]:
     """The ladder from a top-level field down to one of its leaves.
 
     A rung is (kind, definition level, repetition level). OPTIONAL: a node that may be null, and is there
     where the definition level is at least this. REPEATED: one more element is there where the definition
     level is at least this; it is a further one of the same list where the repetition level is this one.
     """
-    made: list[Rung] = []
+    made: list[NestingLevel] = []
     node = root
     while True:
         if node.optional:

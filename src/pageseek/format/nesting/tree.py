@@ -21,10 +21,10 @@ from pageseek.format.types import (
     ABSENT,
     L_LIST,
     L_MAP,
-    Form,
+    LeafType,
     Options,
     SchemaElement,
-    leaf_form,
+    leaf_type_of,
     stored_metadata,
     stored_type,
 )
@@ -68,7 +68,7 @@ class Node:
     stop_leaf: int
     children: tuple[Node, ...] = ()
     leaf: Leaf | None = None
-    form: Form | None = None
+    leaf_type: LeafType | None = None
 
     @property
     def name(self) -> str:
@@ -270,11 +270,11 @@ class _Builder:
     ) -> Node:
         leaf = self._schema.leaf(part.first_leaf)
         self._schema._check_physical(leaf)
-        form = leaf_form(leaf.element, self._options, _readable(stored))
+        leaf_type = leaf_type_of(leaf.element, self._options, _readable(stored))
         # pyarrow makes no field of type null that is not nullable, though its C++ does
-        made = self._field(part, form.type, part.optional or form.is_null, stored, own_id)
+        made = self._field(part, leaf_type.type, part.optional or leaf_type.is_null, stored, own_id)
         levels = (part.optional, d + part.optional, r)
-        return Node("leaf", made, *levels, part.first_leaf, part.stop_leaf, (), leaf, form)
+        return Node("leaf", made, *levels, part.first_leaf, part.stop_leaf, (), leaf, leaf_type)
 
     def _struct(self, part: _Part, d: int, r: int, stored: pa.Field | None) -> Node:
         """A group, or one that is an element: its own repetition adds a level only if it is OPTIONAL."""

@@ -19,7 +19,7 @@ from pageseek.storage.retry import Retries
 T = TypeVar("T")
 
 
-class Doubt:
+class VersionCheck:
     """One file of a scan; `settled` once a request of this scan has confirmed its version."""
 
     __slots__ = ("asked", "settled", "store")
@@ -30,12 +30,12 @@ class Doubt:
         self.asked: Wave[None] | None = None
 
 
-class Doubts:
+class UnconfirmedVersions:
     """The files of one scan that nobody has asked the store about yet."""
 
     def __init__(self) -> None:
         self.report = Report()  # that of the scan, once there is one
-        self._held: dict[int, Doubt] = {}  # by the store, which it keeps alive
+        self._held: dict[int, VersionCheck] = {}  # by the store, which it keeps alive
         self._retries = Retries()
         self._lock = threading.Lock()  # files are opened by several threads
         self._waves = 0  # of the report, when the first was asked about
@@ -44,25 +44,25 @@ class Doubts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for doubt in self._held.values():
-            if doubt.asked is not None:
-                doubt.asked.give_up()
-                self.report.requests += doubt.asked.begun
+        for version_check in self._held.values():
+            if version_check.asked is not None:
+                version_check.asked.give_up()
+                self.report.requests += version_check.asked.begun
         self.report.retried(*self._retries.take())
 
     def add(self, store: RemoteStore) -> None:
         """A file that is taken for what is known of it."""
         with self._lock:
-            self._held.setdefault(id(store), Doubt(store))
+            self._held.setdefault(id(store), VersionCheck(store))
 
-    def of(self, store: Store) -> Doubt | None:
+    def of(self, store: Store) -> VersionCheck | None:
         """What is to be told that a read has confirmed the version; None where it was asked for at once."""
         return self._held.get(id(store))
 
     @property
     def left(self) -> bool:
         """Whether some version is not confirmed."""
-        return any(not doubt.settled for doubt in self._held.values())
+        return any(not version_check.settled for version_check in self._held.values())
 
     def may_explain(self, error: Exception) -> bool:
         """Whether it may have failed for no reason but that a file is another one now."""
@@ -70,19 +70,19 @@ class Doubts:
 
     def ask(self, store: Store) -> None:
         """Ask about a file of which no more is read, and do not wait."""
-        doubt = self.of(store)
-        if doubt is None or doubt.settled or doubt.asked is not None:
+        version_check = self.of(store)
+        if version_check is None or version_check.settled or version_check.asked is not None:
             return
         if not any(other.asked for other in self._held.values()):
             self._waves = self.report.waves
-        doubt.asked = doubt.store.begin_to_confirm(self._retries)
+        version_check.asked = version_check.store.begin_to_confirm(self._retries)
 
     def ask_all_but(self, stores: Collection[Store]) -> None:
         """The same of all files but those that will be read in a moment."""
         spared = set(map(id, stores))
-        for key, doubt in list(self._held.items()):
+        for key, version_check in list(self._held.items()):
             if key not in spared:
-                self.ask(doubt.store)
+                self.ask(version_check.store)
 
     def settle(self) -> None:
         """Wait until every version is confirmed.
@@ -92,35 +92,39 @@ class Doubts:
         FileChangedError
             One of them is past.
         """
-        doubts = [doubt for doubt in self._held.values() if not doubt.settled]
-        asked = any(doubt.asked for doubt in doubts)
-        late = [doubt for doubt in doubts if doubt.asked is None]
-        for doubt in late:
-            self.ask(doubt.store)
-        for doubt in doubts:
-            assert doubt.asked is not None
-            doubt.asked.wait()
-            doubt.settled = True
+        unconfirmed = [
+            version_check for version_check in self._held.values() if not version_check.settled
+        ]
+        asked = any(version_check.asked for version_check in unconfirmed)
+        late = [version_check for version_check in unconfirmed if version_check.asked is None]
+        for version_check in late:
+            self.ask(version_check.store)
+        for version_check in unconfirmed:
+            assert version_check.asked is not None
+            version_check.asked.wait()
+            version_check.settled = True
         # what went on beside reads took no wait of its own
         self.report.waves += bool(late) or (asked and self.report.waves == self._waves)
 
 
-def trusting(sources: Sequence[Source], answer: Callable[[Doubts | None], T]) -> T:
+def optimistically(
+    sources: Sequence[Source], answer: Callable[[UnconfirmedVersions | None], T]
+) -> T:
     """What a scan answers by what is known of its files; anew, each asked for its version before (None), where one of
     them turns out to be another.
     """
     if not Sources.of(sources).far:
         return answer(None)
-    with Doubts() as doubts:
+    with UnconfirmedVersions() as unconfirmed:
         try:
-            found = answer(doubts)
-            doubts.settle()
+            found = answer(unconfirmed)
+            unconfirmed.settle()
         except Exception as error:
-            if not doubts.may_explain(error):
+            if not unconfirmed.may_explain(error):
                 raise
         else:
             return found
     found = answer(None)
     if isinstance(found, Report):
-        found.add_spent(doubts.report)
+        found.add_spent(unconfirmed.report)
     return found

@@ -23,7 +23,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class DatasetSchema:
     """What the files of a dataset are read as."""
 
     folders: pa.Schema = field(default_factory=lambda: pa.schema([]))  # columns of partitions
@@ -52,8 +52,8 @@ def top_of(path: Path, names: Iterable[str]) -> str | None:
 class Union:
     """The schema of all files, as they are opened one after the other."""
 
-    def __init__(self, shape: Shape, names: tuple[str, ...] | None) -> None:
-        self._shape, self._names = shape, names
+    def __init__(self, dataset_schema: DatasetSchema, names: tuple[str, ...] | None) -> None:
+        self._dataset_schema, self._names = dataset_schema, names
         self._fields: list[pa.Field] | None = None
         self._seen: pa.Schema | None = None  # the last one that was joined
         self._metadata: dict[bytes, bytes] | None = None
@@ -76,7 +76,7 @@ class Union:
         self._seen, theirs = schema, list(schema)
         if self._fields is None:
             self._fields, self._metadata = theirs, schema.metadata
-        if self._shape.given is not None:
+        if self._dataset_schema.given is not None:
             for ours in theirs:
                 given = self._given(ours.name)
                 if not holds(given.type, ours.type):
@@ -92,19 +92,19 @@ class Union:
             self._fields = joined
 
     def _given(self, name: str) -> pa.Field:
-        assert self._shape.given is not None
-        return self._shape.given.field(name)
+        assert self._dataset_schema.given is not None
+        return self._dataset_schema.given.field(name)
 
     def schema(self) -> pa.Schema:
         """The columns that were asked for, in that order; those of partitions last, where no order was asked for."""
-        shape, names = self._shape, self._names
-        folders = {f.name: f for f in shape.folders}
-        if shape.given is not None:
-            fields = [f.with_nullable(True) for f in shape.given]
+        dataset_schema, names = self._dataset_schema, self._names
+        folders = {f.name: f for f in dataset_schema.folders}
+        if dataset_schema.given is not None:
+            fields = [f.with_nullable(True) for f in dataset_schema.given]
         else:
             fields = [*(self._fields or ()), *folders.values()]
         if names is not None:
-            fields = _asked(fields, names, shape.given is not None)
+            fields = _asked(fields, names, dataset_schema.given is not None)
         return pa.schema(fields, self._metadata)
 
 
@@ -149,7 +149,7 @@ def too_narrow(name: str, given: pa.Field, kind: pa.DataType) -> UnsupportedErro
     )
 
 
-class Filling:
+class SchemaAdapter:
     """Makes the columns of a dataset from those of one of its files."""
 
     def __init__(
@@ -194,7 +194,7 @@ def _repeated(value: pa.Scalar, n: int, kind: pa.DataType) -> pa.Array:
     return widened(pa.repeat(value, n), kind)
 
 
-def hangs_on_types(condition: ex.Expression) -> bool:
+def depends_on_types(condition: ex.Expression) -> bool:
     """Whether a filter may answer differently for a value in a wider type: pyarrow's arithmetic does, and a number
     of SQL that is no double, and whose nearest double is an integer.
     """
@@ -247,11 +247,11 @@ def tested_paths(condition: ex.Expression) -> list[Path] | None:
 
 
 __all__ = [
-    "Filling",
+    "DatasetSchema",
     "Path",
-    "Shape",
+    "SchemaAdapter",
     "Union",
-    "hangs_on_types",
+    "depends_on_types",
     "tested_paths",
     "too_narrow",
     "top_of",
