@@ -12,7 +12,7 @@ export PAGESEEK_WERROR=1 # a warning in the C core stops the build here, not at 
 "$python" -m build --quiet --outdir "$out" .
 wheel=$(echo "$out"/*.whl)
 "$python" -m zipfile --list "$wheel"
-PAGESEEK_ARCHIVES=$out "$python" -m pytest -q -m slow tests/unit/test_house.py
+PAGESEEK_ARCHIVES=$out "$python" -m pytest -q -m slow tests/test_house.py
 "$python" -m twine check --strict "$out"/*
 "$python" -m abi3audit --strict --report "$wheel" > "$out/abi3audit.json"
 echo "abi3audit --strict: no symbol outside the limited API"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +13,7 @@ from hypothesis import strategies as st
 from pageseek._core import rows
 from pageseek._core.rows import CoreError, Zones
 
-sys.path.insert(0, str(Path(__file__).parent))
-from value_kinds import (
+from support.value_kinds import (
     KINDS,
     NANS,
     SIMPLE,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +12,7 @@ from hypothesis import strategies as st
 from pageseek._core import rows
 from pageseek._core.rows import CoreError
 
-sys.path.insert(0, str(Path(__file__).parent))
-from value_kinds import (
+from support.value_kinds import (
     KINDS,
     NANS,
     SIMPLE,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +11,7 @@ from hypothesis import strategies as st
 from pageseek._core import rows
 from pageseek._core.rows import CoreError
 
-sys.path.insert(0, str(Path(__file__).parent))
-from value_kinds import KINDS, Kind, encode, key
+from support.value_kinds import KINDS, Kind, encode, key
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=[k.name for k in KINDS])
 
