@@ -235,11 +235,11 @@ def _plain(values: Any) -> Any:
         return _plain(values.cast(kind.storage_type))
     if t.is_dictionary(kind):
         return _plain(values.cast(kind.value_type))
-    for mapping, large in (
+    for view, large in (
         (pa.string_view(), pa.large_string()),
         (pa.binary_view(), pa.large_binary()),
     ):
-        if kind == mapping:
+        if kind == view:
             return values.cast(large)
     if t.is_decimal32(kind) or t.is_decimal64(kind):
         return values.cast(pa.decimal128(kind.precision, kind.scale))
