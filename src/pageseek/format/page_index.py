@@ -62,16 +62,14 @@ class OffsetIndex:
             start, stop = ranges.bounds
             return search.locate(start, stop, self.starts, self._offset, self._size)
         first_row = self.first_row
-        required_leaves = np.flatnonzero(
-            np.frombuffer(rows.pages_touched(ranges, self.starts), np.uint8)
-        )
-        first = first_row[required_leaves]
+        pages = np.flatnonzero(np.frombuffer(rows.pages_touched(ranges, self.starts), np.uint8))
+        first = first_row[pages]
         columns = (
-            required_leaves,
-            self.offset[required_leaves],
-            self.compressed_size[required_leaves],
+            pages,
+            self.offset[pages],
+            self.compressed_size[pages],
             first,
-            first_row[required_leaves + 1] - first,
+            first_row[pages + 1] - first,
         )
         return list(zip(*(column.tolist() for column in columns), strict=True))
 

@@ -174,11 +174,11 @@ def account(
             counts.kept = None if ranges else 0
             counts.known = declared_pages(chunk)
         else:
-            required_leaves = offsets.pages_of(ranges)
-            counts.known, counts.kept = offsets.num_pages, len(required_leaves)
-            places = [(offset, length) for _, offset, length, _, _ in required_leaves]
+            pages = offsets.pages_of(ranges)
+            counts.known, counts.kept = offsets.num_pages, len(pages)
+            places = [(offset, length) for _, offset, length, _, _ in pages]
             # what lies before the first page is the dictionary, where there is one
-            if required_leaves and not leaf.group:
+            if pages and not leaf.group:
                 places.append((start, max(offsets.start - start, 0)))
         size = sum(length for _, length in places)
         counts.bytes = 0 if report.analyzed else size
