@@ -23,7 +23,9 @@ import pyarrow.parquet as pq
 from pageseek.bench import generate
 
 import pageseek as ps
+from pageseek.api import open_metadata
 from pageseek.base.report import format_size
+from pageseek.format.file_metadata import FileMetadata
 
 ROWS = 3_000_000
 
@@ -56,7 +58,7 @@ def _demo(options: argparse.Namespace) -> int:
     if path is None:
         print(f"Making a file of {options.rows:,} rows, sorted by the column 'key' ...", flush=True)
         path = generate.lookup_file(options.folder, options.rows, max(options.rows // 3, 1))
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         print(
             f"{path}: {file.num_rows:,} rows, {file.num_row_groups} row groups, {format_size(file.store.size)}"
         )
@@ -98,7 +100,7 @@ def _timed(call: Any) -> tuple[Any, float]:
     return made, time.perf_counter() - start
 
 
-def _column(file: ps.ParquetFile) -> str | None:
+def _column(file: FileMetadata) -> str | None:
     """The first flat column whose values can be looked up and whose footer statistics show some."""
     for leaf in file.leaves:
         if leaf.flat:

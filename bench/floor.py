@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pageseek.bench.peers import arrow_expression
 
-import pageseek as ps
+from pageseek.api import open_metadata
 from pageseek.format.chunks import CODECS, chunk_range, page_header
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class _Planner:
     def __init__(self, path: str, case: Case) -> None:
         self._path = path
         self._case = case
-        self._file = ps.open(path)
+        self._file = open_metadata(path)
         leaves = {leaf.name: leaf for leaf in self._file.leaves}
         self._leaves: dict[str, Leaf] = leaves
         self._payload = list(case.columns if case.columns is not None else leaves)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 import pageseek as ps
+from pageseek.api import open_metadata
 from pageseek.predicate.expression import OPERATORS
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Pageseek(Peer):
         return ps.read_table(self.path, columns, list(terms) or None, threads=1)
 
     def bounds(self, column: str) -> list[tuple[Any, Any]]:
-        with ps.open(self.path) as file:
+        with open_metadata(self.path) as file:
             lower, upper = file.statistics(column)
         return list(zip(lower.to_pylist(), upper.to_pylist(), strict=True))
 

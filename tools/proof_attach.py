@@ -34,6 +34,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pageseek as ps
+from pageseek.api import open_metadata
 from pageseek.format.embedded import KEY, directory
 from pageseek.index import bloom_builder as bloom
 from pageseek.index import distinct_builder as distinct
@@ -111,7 +112,7 @@ class Outcome:
 def accepted(path: Path) -> dict[str, Any]:
     """The indexes that this file can have by the types of its columns."""
     knobs: dict[str, Any] = {"bloom": [], "distinct": [], "distinct_index": None}
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         for leaf in file.leaves:
             for name, check in (
                 ("bloom", lambda one: bloom.check(one, bloom.RATE)),
@@ -221,7 +222,7 @@ def try_file(path: Path, folder: Path) -> Outcome:
     new = sorted(findings(after) - known)
     if new:
         made.wrong.append(f"verify: {new[:3]}")
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         end = file.footer_start
     whole = path.read_bytes()
     if after.read_bytes()[:end] != whole[:end]:
@@ -313,7 +314,7 @@ def crashes(path: Path) -> bool:
 def regions(path: Path) -> dict[str, list[tuple[int, int]]]:
     """Where what was attached lies: [start, stop) by kind, and `key`, what the footer says of it."""
     found: dict[str, list[tuple[int, int]]] = collections.defaultdict(list)
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         known = directory(file)
         assert known is not None
         for one in known.pointers:
@@ -352,7 +353,7 @@ def asked(path: Path, condition: ps.Expression, **options: Any) -> Any:
 
 def listed_columns(path: Path) -> list[str]:
     """Columns at the top that have a list of values."""
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         known = directory(file)
         pointers = () if known is None else known.pointers
         return [one.leaf[0] for one in pointers if one.leaf is not None and len(one.leaf) == 1]
@@ -434,7 +435,7 @@ def outcome_of(
 
 def tells(damaged: Path, kind: str, start: int, whole: Path) -> bool:
     """Whether `verify` names what was damaged: the column of a list, a chunk of the other kinds."""
-    with ps.open(whole) as file:
+    with open_metadata(whole) as file:
         known = directory(file)
     assert known is not None
     names = {".".join(one.leaf) for one in known.pointers if one.offset == start and one.leaf}

@@ -14,6 +14,7 @@ import pytest
 from pageseek._core import rows
 
 import pageseek as ps
+from pageseek.api import open_metadata
 from pageseek.base.report import Report
 from pageseek.format.columns import output
 from pageseek.format.types import Options
@@ -30,7 +31,7 @@ def decode_of() -> Callable[[bytes], Decode]:
     """Of a file of one column, what decodes selected rows of its first row group, by the page index."""
 
     def made(data: bytes) -> Decode:
-        file = ps.open(data)
+        file = open_metadata(data)
         columns, _ = output(file, None, Options())
         for leaf in file.leaves:
             file.offset_index(0, leaf)

@@ -10,7 +10,7 @@ import pytest
 from pageseek._core import metadata as core
 from pageseek.bench import generate
 
-import pageseek as ps
+from pageseek.api import open_metadata
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def lookup(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _index(path: Path, which: str, column: str) -> bytes:
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         at = file.index_range(which, 0, file.schema_tree.find(column))
     assert at is not None
     return path.read_bytes()[at[0] : sum(at)]
@@ -44,7 +44,7 @@ def test_footer(benchmark: Any, footer: bytes) -> None:
 
 def test_open_and_bounds(benchmark: Any, wide: Path) -> None:
     def bounds() -> Any:
-        with ps.open(wide) as file:
+        with open_metadata(wide) as file:
             return file.statistics("feature_00500")
 
     assert len(benchmark(bounds)[0]) == 10
@@ -67,7 +67,7 @@ def test_offset_index(benchmark: Any, lookup: Path) -> None:
 
 
 def test_page_header(benchmark: Any, lookup: Path) -> None:
-    with ps.open(lookup) as file:
+    with open_metadata(lookup) as file:
         offsets = file.offset_index(0, "note")
     assert offsets is not None
     start = int(offsets.offset[0])

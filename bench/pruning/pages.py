@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-import pageseek as ps
+from pageseek.api import open_metadata
 from pageseek.format.chunks import chunk_range, page_header
 
 __all__ = ["PageMap"]
@@ -35,7 +35,7 @@ class PageMap:
         """Walk a file."""
         data = np.memmap(path, np.uint8, "r")
         found: list[tuple[int, int, int, int, int, int]] = []
-        with ps.open(path) as file:
+        with open_metadata(path) as file:
             for leaf in file.leaves:
                 for group, chunk in enumerate(file.chunks(leaf)):
                     at, stop = chunk_range(chunk)

@@ -14,6 +14,7 @@ from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.progress import Progress
 from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.dataset.file_cache import CacheInfo, cache
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.types import Options
 from pageseek.predicate.expression import to_expression
@@ -267,11 +268,31 @@ def open_file(
     timeout: float | None = None,
 ) -> ParquetFile:
     """Open one file: its schema, row groups, statistics and page index. The options are those of `scan`."""
+    return ParquetFile(
+        open_metadata(
+            source,
+            max_metadata_bytes=max_metadata_bytes,
+            storage_options=storage_options,
+            retries=retries,
+            timeout=timeout,
+        )
+    )
+
+
+def open_metadata(
+    source: Any,
+    *,
+    max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    storage_options: Mapping[str, Any] | None = None,
+    retries: int | None = None,
+    timeout: float | None = None,
+) -> FileMetadata:
+    """The same as this package sees it."""
     limits = Limits(max_metadata_bytes=max_metadata_bytes)
     found = resolve(source, storage_options, retry_policy(retries, timeout))
     if len(found) != 1:
         raise ValueError(f"open takes one file, the source has {len(found)}")
-    return ParquetFile(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)
+    return FileMetadata(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)
 
 
 def clear_cache() -> None:

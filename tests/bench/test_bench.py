@@ -21,6 +21,7 @@ from pageseek.bench.run import Result, WrongAnswer, interleave, run_case, table
 import pageseek as ps
 from pageseek.base.workers import WorkerPool
 from pageseek.scan import plan
+from support.opened import open_metadata
 
 OURS: dict[str, type[Peer]] = {"pageseek": Pageseek, "pyarrow": PyArrow}
 PLAIN_CASES = [name for name in CASES if not name.startswith("lineitem")]
@@ -33,7 +34,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 def test_pages_of_the_lookup_file_do_not_line_up(tmp_path: Path) -> None:
     path = generate.lookup_file(tmp_path, 60_000, 60_000)
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         assert [leaf.name for leaf in file.leaves] == list(generate.LOOKUP_COLUMNS)
         starts: list[tuple[int, ...]] = []
         for name in ("key", "quantity", "note", "city", "amount"):
@@ -50,7 +51,7 @@ def test_pages_of_the_lookup_file_do_not_line_up(tmp_path: Path) -> None:
 def test_the_default_file_has_pages_of_20_000_rows_that_do_not_line_up(tmp_path: Path) -> None:
     path = generate.default_file(tmp_path, 300_000, 300_000)
     starts: dict[str, list[int]] = {}
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         for leaf in file.leaves:
             offsets = file.offset_index(0, leaf)
             assert offsets is not None

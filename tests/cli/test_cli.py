@@ -14,6 +14,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.cli import main, scan, text
+from support.opened import open_metadata
 
 N = 4_000
 
@@ -274,7 +275,7 @@ def test_a_wrong_index_is_an_exit_code(
 ) -> None:
     out = tmp_path / "out.parquet"
     ps.index.attach(path, bloom=["id"], output=out)
-    with ps.open(out) as file:
+    with open_metadata(out) as file:
         chunk = file.chunk(0, file.schema_tree.find("id"))
         at, size = chunk.bloom_filter_offset, chunk.bloom_filter_length
     data = bytearray(out.read_bytes())

@@ -21,6 +21,7 @@ from pageseek._core.status import PageMismatch
 
 import pageseek as ps
 from pageseek.base.errors import CoreError
+from support.opened import open_metadata
 from support.writer import FIXED, I32, I64, INT32, INT64, Column, decimal, timestamp, write
 
 CORE = (
@@ -88,7 +89,7 @@ def mutated(dice: random.Random, data: bytes) -> bytes:
 
 def inspect(data: bytes) -> None:
     """All that an opened file tells, each part on its own."""
-    with ps.open(data) as file:
+    with open_metadata(data) as file:
         ways: list[Callable[[], object]] = [lambda: file.schema, lambda: file.created_by]
         for leaf in file.leaves:
             ways.append(lambda leaf=leaf: file.statistics(leaf))  # type: ignore[misc]
@@ -150,7 +151,7 @@ def test_lengths_that_values_cannot_have_name_their_column(
     type_length: int | None, more: dict[str, Any], kind: type[ps.PageseekError]
 ) -> None:
     data = fixed(type_length, **more)
-    file = ps.open(data)
+    file = open_metadata(data)
     for way in (
         lambda: file.schema,
         lambda: file.statistics("x"),
@@ -166,7 +167,7 @@ def test_physical_types_that_are_none_name_their_column() -> None:
     x = Column("x", INT32, [1], edit_element=lambda made: made.update({1: I32(9)}))
     data = write([x, Column("row", INT32, [7])])
     with pytest.raises(ps.CorruptFileError, match="column 'x': there is no physical type 9"):
-        ps.open(data).statistics("x")
+        open_metadata(data).statistics("x")
     assert ps.read_table(data, columns=["row"]).to_pydict() == {"row": [7]}
 
 
@@ -186,7 +187,7 @@ def test_stored_schemas_whose_text_is_none_are_ignored(old: bytes, new: bytes) -
         [Column("took", INT64, [1]), Column("ts", INT64, [1], logical=timestamp("us", True))],
         key_values=stored_schema(schema, old, new),
     )
-    assert ps.open(data).schema.types == [pa.int64(), pa.timestamp("us", "UTC")]
+    assert open_metadata(data).schema.types == [pa.int64(), pa.timestamp("us", "UTC")]
     assert ps.read_table(data, filter=ps.col("took") == 1).num_rows == 1
 
 

@@ -18,9 +18,10 @@ import pageseek as ps
 from pageseek.base.errors import CoreError
 from pageseek.dataset.file_cache import cache
 from pageseek.format.chunks import chunk_range
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.scan import footer_table
 from pageseek.scan.footer_table import FooterTable
+from support.opened import open_metadata
 from support.writer import I32, I64, Struct, thrift
 
 ABSENT = metadata.ABSENT
@@ -32,7 +33,7 @@ def ints(data: Any) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def file() -> ParquetFile:
+def file() -> FileMetadata:
     random = np.random.default_rng(1)
     nulls = random.random(ROWS) < 0.3
     nulls[500:1_500] = True  # pages of nothing else
@@ -57,10 +58,10 @@ def file() -> ParquetFile:
         table, out, row_group_size=1_000, data_page_size=400, write_batch_size=50,
         write_page_index=True, use_dictionary=["text"],
     )  # fmt: skip
-    return ps.open(out.getvalue().to_pybytes())
+    return open_metadata(out.getvalue().to_pybytes())
 
 
-def index(file: ParquetFile, which: str, group: int, leaf: Any) -> bytes:
+def index(file: FileMetadata, which: str, group: int, leaf: Any) -> bytes:
     at = file.index_range(which, group, leaf)
     assert at is not None
     return bytes(file.store.read([at])[0])
@@ -83,7 +84,7 @@ def damaged(data: bytes, n: int, seed: int) -> list[bytes]:
 # ---- offset indexes ------------------------------------------------------------------------------
 
 
-def test_offset_indexes_equal_those_read_one_by_one(file: ParquetFile) -> None:
+def test_offset_indexes_equal_those_read_one_by_one(file: FileMetadata) -> None:
     for group in range(file.num_row_groups):
         num_rows = file.row_groups[group].num_rows
         asked = [
@@ -99,7 +100,7 @@ def test_offset_indexes_equal_those_read_one_by_one(file: ParquetFile) -> None:
     assert metadata.offset_indexes([], 5) == []
 
 
-def test_a_damaged_offset_index_is_its_own_error_and_nobody_elses(file: ParquetFile) -> None:
+def test_a_damaged_offset_index_is_its_own_error_and_nobody_elses(file: FileMetadata) -> None:
     leaf = file.leaves[0]
     data, (start, stop) = index(file, "offset", 0, leaf), chunk_range(file.chunk(0, leaf))
     bad = damaged(data, 1_000, 5)
@@ -124,7 +125,7 @@ def test_a_damaged_offset_index_is_its_own_error_and_nobody_elses(file: ParquetF
     assert failed > len(data)
 
 
-def test_offset_indexes_of_a_chunk_that_cannot_be_are_refused(file: ParquetFile) -> None:
+def test_offset_indexes_of_a_chunk_that_cannot_be_are_refused(file: FileMetadata) -> None:
     data = index(file, "offset", 0, file.leaves[0])
     for rows, start, stop in ((-1, 4, 9_000), (1_000, -4, 9_000), (1_000, 9, 8), (1_000, 4, 4)):
         (one,) = metadata.offset_indexes([(data, start, stop)], rows)
@@ -211,7 +212,7 @@ def page_bounds(data: bytes, first_row: list[int], required: bool, trusted: bool
 
 @pytest.mark.parametrize("required", [False, True])
 @pytest.mark.parametrize("trusted", [False, True])
-def test_page_bounds_equal_the_slow_ones(file: ParquetFile, required: bool, trusted: bool) -> None:
+def test_page_bounds_equal_the_slow_ones(file: FileMetadata, required: bool, trusted: bool) -> None:
     seen = 0
     for group in range(file.num_row_groups):
         for leaf in file.leaves:
@@ -231,7 +232,7 @@ def test_page_bounds_equal_the_slow_ones(file: ParquetFile, required: bool, trus
     assert seen > 10
 
 
-def test_damaged_column_indexes_give_bounds_inside_them_or_an_error(file: ParquetFile) -> None:
+def test_damaged_column_indexes_give_bounds_inside_them_or_an_error(file: FileMetadata) -> None:
     for leaf in file.leaves[1:3]:
         offsets = file.offset_index(0, leaf)
         assert offsets is not None
@@ -330,7 +331,7 @@ def test_convert_bounds_leaves_out_what_is_no_value() -> None:
         convert.convert_bounds(form, data, outside, 1)
 
 
-def test_offset_index_arrays_are_those_of_the_file(file: ParquetFile) -> None:
+def test_offset_index_arrays_are_those_of_the_file(file: FileMetadata) -> None:
     offsets = file.offset_index(0, "id")
     assert offsets is not None
     assert len(offsets.offset) == len(offsets.compressed_size) == offsets.num_pages

@@ -18,6 +18,7 @@ import pageseek as ps
 from pageseek.base.errors import CoreError, CorruptFileError
 from pageseek.format import codecs
 from pageseek.format.codecs import ZSTD_BLOCK, prefix_of
+from support.opened import open_metadata
 
 pytestmark = pytest.mark.skipif(prefix_of("zstd")[0] is None, reason="no context to stream with")
 ROWS = 60_000  # of 8 bytes: four blocks
@@ -135,7 +136,7 @@ def test_damage_in_a_prefix_is_told_as_damage_of_the_page(
     monkeypatch.setitem(codecs._PREFIX, "zstd", (broken, ZSTD_BLOCK))
     assert ps.read_table(data, filter=ps.col("key") == 3).equals(wanted)  # then all of it
     monkeypatch.undo()
-    file = ps.open(data)
+    file = open_metadata(data)
     offsets = file.offset_index(0, "price")
     assert offsets is not None
     at = data.index(zstandard.FRAME_HEADER, offsets.start) + 2

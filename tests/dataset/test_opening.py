@@ -15,6 +15,7 @@ import pytest
 import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.dataset.opening import FAR_AHEAD, LIMITED_AHEAD, opened_in_order
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.storage import Source, Sources
 from pageseek.storage.local import LocalStore
 
@@ -52,7 +53,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     ps.clear_cache()
 
 
-def names(files: Iterator[ps.ParquetFile]) -> list[str]:
+def names(files: Iterator[FileMetadata]) -> list[str]:
     return [Path(file.name).stem for file in files]
 
 

@@ -26,6 +26,7 @@ from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.prune.protocol import PruneContext
 from support.attaching import as_by_others, table, with_directory, written
 from support.bloom import xxh64
+from support.opened import open_metadata
 
 SEED = 20
 PARTS = "offset", "column"
@@ -42,7 +43,7 @@ class Place(NamedTuple):
 def places(path: Path, part: str) -> dict[tuple[str, int], Place]:
     """Of each column and row group: its "offset" or "column" index, or its "bloom" filter."""
     found = {}
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         for leaf in file.leaves:
             for group, chunk in enumerate(file.chunks(leaf)):
                 if part == "bloom":
@@ -60,7 +61,7 @@ def places(path: Path, part: str) -> dict[tuple[str, int], Place]:
 
 
 def entries(path: Path, kind: str) -> list[dict[str, Any]]:
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         said = json.loads(file.key_value_metadata[KEY] or b"")
     return [one for one in said["indexes"] if one["kind"] == kind]
 
@@ -246,7 +247,7 @@ def test_an_index_of_somebody_who_wrote_the_file_anew_is_used(tmp_path: Path) ->
     data = pa.table({"id": range(20_000), "text": [f"t{i % 7_000}" for i in range(20_000)]})
     pq.write_table(data, path, max_rows_per_page=500, use_dictionary=False)
     ps.index.attach(path, bloom=["text"], in_place=True)
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         said = json.loads(file.key_value_metadata[KEY] or b"")
     for one in said["indexes"]:
         one["offset"], one["length"] = 4, 60_000
@@ -259,7 +260,7 @@ def test_an_index_of_somebody_who_wrote_the_file_anew_is_used(tmp_path: Path) ->
         compression="none",
         **knobs,
     )
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         size = file.footer_start
     for one in said["indexes"]:
         one["length"] = size - 4
@@ -288,7 +289,7 @@ def test_offset_indexes_that_are_read_for_pages_are_checked(paged: Path) -> None
     data = bytearray(paged.read_bytes())
     place = places(paged, "offset")["mixed", 0]
     data[place.start + 5] ^= 1
-    with ps.open(bytes(data)) as file:
+    with open_metadata(bytes(data)) as file:
         assert file.offset_index(0, "mixed") is None and file.column_index(0, "mixed") is None
         assert file.offset_index(1, "mixed") is not None
     broken = bytes(data)
@@ -525,7 +526,7 @@ def test_all_that_was_attached_goes_again(tmp_path: Path) -> None:
     assert ps.index.verify(path).ok
     for kind in ("bloom", "page_index"):
         assert all(one.attached for one in ps.index.list(path) if one.kind == kind)
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         found = directory(file)
     assert found is not None
     assert [one.sums for one in found.pointers if one.kind == "bloom"] == [PIECE] * 3

@@ -18,6 +18,7 @@ from pageseek._core.decode import TAKE_DONE, LeafDecoder
 import pageseek as ps
 from pageseek.base.errors import CoreError
 from pageseek.format import codecs
+from support.opened import open_metadata
 
 pytestmark = pytest.mark.skipif(codecs.LIBZSTD is None, reason="this system has no libzstd")
 ROWS = 40_000
@@ -138,7 +139,7 @@ def _page(packed: bytes, size: int, n: int) -> bytes:
 
 def test_damage_is_told_alike() -> None:
     _, data = make(max_rows_per_page=5_000, write_page_index=True)
-    file = ps.open(data)
+    file = open_metadata(data)
     offsets = file.offset_index(0, "value")
     assert offsets is not None
     rng, told = random.Random(4), 0

@@ -18,6 +18,7 @@ import pytest
 import pageseek as ps
 from pageseek.base.limits import Limits
 from pageseek.scan import leaf_reader as decode
+from support.opened import open_metadata
 from support.writer import BYTE_ARRAY, I32, I64, INT64, Column, Struct, write
 
 CODECS = ("uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4_raw")
@@ -164,13 +165,13 @@ def test_metadata_beyond_the_limit_says_what_to_raise(tmp_path: Path) -> None:
     with pytest.raises(
         ps.LimitError, match=r"a.parquet: the footer has \d+ bytes.*max_metadata_bytes"
     ):
-        ps.open(path, max_metadata_bytes=1000)
+        open_metadata(path, max_metadata_bytes=1000)
     bare = tmp_path / "bare.parquet"
     schema = pa.schema({f"c{i}": pa.int64() for i in range(50)})
     pq.write_table(schema.empty_table(), bare, store_schema=False)
     size = int.from_bytes(bare.read_bytes()[-8:-4], "little")
     with pytest.raises(ps.LimitError, match=r"bare.parquet: footer.*more than.*max_metadata_bytes"):
-        ps.open(bare, max_metadata_bytes=size)
+        open_metadata(bare, max_metadata_bytes=size)
     for limit in (1000, 1 << 30, 1000):  # the cache does not get in the way
         if limit == 1000:
             with pytest.raises(ps.LimitError):

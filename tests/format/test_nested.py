@@ -14,6 +14,7 @@ import pageseek as ps
 from pageseek.format.columns import output
 from pageseek.format.nesting import OPTIONAL, REPEATED
 from pageseek.format.types import Options
+from support.opened import open_metadata
 
 ROWS: list[dict[str, Any]] = [
     {"l": [1, 2], "s": {"a": 1, "b": "x"}, "m": [("k", 1)], "d": [{"x": [1, 2], "y": "a"}, None]},
@@ -170,7 +171,7 @@ def test_batches_and_counts(data: bytes) -> None:
     check(pa.Table.from_batches(batches), TABLE)
     assert ps.scan(data).filter(ps.col("l").is_not_null()).count_rows() == 5
     check(ps.read_table(data, limit=3), TABLE.slice(0, 3))
-    assert ps.open(data).schema.equals(TABLE.schema)
+    assert open_metadata(data).schema.equals(TABLE.schema)
 
 
 def test_null_counts_of_dictionaries_inside_structs_are_not_believed() -> None:
@@ -253,7 +254,7 @@ def test_the_nulls_of_a_leaf_are_no_rung_of_its_ladder() -> None:
             ]
         )
         rows = {"s": [{"x": 1}], "n": [{"x": 2}], "l": [[3]]}
-        file = ps.open(written(pa.table(rows, schema=schema)))
+        file = open_metadata(written(pa.table(rows, schema=schema)))
         columns, _ = output(file, None, Options())
         nesting_levels_of_each = [
             part.nesting_levels for column in columns for part in column.parts
@@ -320,7 +321,7 @@ def test_lists_of_a_writer_that_understated_its_chunks() -> None:
     data = written(table, compression="none")
     name = f"parquet-cpp-arrow version {pa.__version__}".encode()
     old = data.replace(name, b"parquet-mr version 1.2.8".ljust(len(name)))
-    assert ps.open(old).understates_chunks
+    assert open_metadata(old).understates_chunks
     check(ps.read_table(old), table)
     check(ps.read_table(old, columns=["l"], limit=3), table.select(["l"]).slice(0, 3))
 

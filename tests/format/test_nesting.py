@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pageseek as ps
 from pageseek.base.errors import CorruptFileError, LimitError
 from pageseek.format.nesting import (
     Decoded,
@@ -44,6 +43,7 @@ from support.nesting import (
     nodes_of,
     shred,
 )
+from support.opened import open_metadata
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string(), ordered=True)
 
@@ -292,7 +292,7 @@ def test_the_corpus_comes_back_from_its_levels(conformance: Path) -> None:
             continue
         if not nested:
             continue
-        with ps.open(str(path)) as opened:
+        with open_metadata(str(path)) as opened:
             tree = opened.schema_tree
             for i in nested:
                 node = build(tree, i, Options(), tree.stored_field(i))

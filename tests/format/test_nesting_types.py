@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pageseek as ps
 from pageseek.base.errors import CorruptFileError, LimitError, UnsupportedError
 from pageseek.format.nesting import MAX_DEPTH, assemble, build
 from pageseek.format.types import Options
@@ -39,6 +38,7 @@ from support.nesting import (
     table_schema,
     written,
 )
+from support.opened import open_metadata
 
 
 def arrow_says(data: bytes) -> list[pa.Field]:
@@ -260,7 +260,7 @@ def test_the_corpus_has_pyarrows_types(conformance: Path) -> None:
             expected = [plain_field(f) for f in pq.ParquetFile(path).schema_arrow]
         except (pa.ArrowException, OSError):
             continue
-        with ps.open(str(path)) as opened:
+        with open_metadata(str(path)) as opened:
             tree = opened.schema_tree
             assert tree.num_fields == len(expected)
             for i, field in enumerate(expected):

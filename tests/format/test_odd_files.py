@@ -13,6 +13,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import pageseek as ps
+from support.opened import open_metadata
 from support.oracle import agree
 from support.writer import BYTE_ARRAY, I64, INT32, INT64, STRING, Column, Struct, write
 
@@ -214,7 +215,7 @@ def test_open_columns_of_a_partly_encrypted_file() -> None:
     data = encrypted(plaintext_footer=True)
     theirs = pq.ParquetFile(io.BytesIO(data)).read(columns=["open", "text"])
     assert ps.read_table(data, columns=["open", "text"]).equals(theirs)
-    assert ps.open(data).schema.names == ["open", "secret", "text"]
+    assert open_metadata(data).schema.names == ["open", "secret", "text"]
     found = ps.read_table(data, columns=["text"], filter=ps.col("open") == 50)
     assert found.to_pydict() == {"text": ["t50"]}
     for options in (

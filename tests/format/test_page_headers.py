@@ -18,6 +18,7 @@ from pageseek.format import page_headers as headers
 from pageseek.format.types import Options
 from pageseek.io.range_requests import answered
 from pageseek.prune import driver
+from support.opened import open_metadata
 from support.writer import BYTE_ARRAY, DOUBLE, I32, I64, INT64, STRING, Column, Struct, write
 
 N = 6_000
@@ -192,7 +193,7 @@ def test_headers_that_lie_are_no_worse_than_without_them(edit: Any) -> None:
 def test_the_walk_costs_nothing_on_far_stores() -> None:
     sink = io.BytesIO()
     pq.write_table(table(), sink, max_rows_per_page=100)
-    with ps.open(sink.getvalue()) as file:
+    with open_metadata(sink.getvalue()) as file:
         leaf = file.leaves[0]
         assert headers.walking_bytes(file, 0, leaf, 1.0) is not None
         file.store.latency = 0.02
@@ -203,7 +204,7 @@ def test_what_a_walk_finds_is_not_taken_after_the_headers_have_shown_to_lie(tmp_
     """Two scans of a file: one has dropped what headers say of a chunk while the other was still reading them."""
     path = str(tmp_path / "a.parquet")
     pq.write_table(table(), path, row_group_size=2_000, max_rows_per_page=100)
-    file = ps.open(path)
+    file = open_metadata(path)
     leaf = file.schema_tree.leaves[0]
     data = memoryview(Path(path).read_bytes())
     for drops in (False, True):

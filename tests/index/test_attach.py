@@ -20,6 +20,7 @@ import pageseek as ps
 from pageseek.format.embedded import KEY, directory
 from pageseek.index import Attached
 from support.attaching import end_of_data, same, table, written
+from support.opened import open_metadata
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_the_page_index_is_that_of_pyarrow(tmp_path: Path, version: str, nan: bo
         tmp_path / "theirs.parquet", data, data_page_version=version, write_page_index=True
     )
     ps.index.attach(ours, in_place=True)
-    with ps.open(ours) as mine, ps.open(theirs) as other:
+    with open_metadata(ours) as mine, open_metadata(theirs) as other:
         for leaf in other.leaves:
             for group in range(other.num_row_groups):
                 a, b = mine.offset_index(group, leaf), other.offset_index(group, leaf)
@@ -248,7 +249,7 @@ def test_a_stale_index_is_ignored(indexed: Path, tmp_path: Path) -> None:
     """A writer that keeps the key, as pyarrow does, lays the data elsewhere."""
     path = tmp_path / "x.parquet"
     data = pq.read_table(indexed)
-    with ps.open(indexed) as file:  # as pyarrow does for other keys
+    with open_metadata(indexed) as file:  # as pyarrow does for other keys
         data = data.replace_schema_metadata(dict(file.key_value_metadata))
     changed = data.set_column(
         data.schema.get_field_index("text"), "text", pa.array(["new"] * data.num_rows)
@@ -263,7 +264,7 @@ def test_a_stale_index_is_ignored(indexed: Path, tmp_path: Path) -> None:
 def test_damaged_bodies_are_ignored(indexed: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     whole = bytearray(indexed.read_bytes())
-    with ps.open(indexed) as file:
+    with open_metadata(indexed) as file:
         found = directory(file)
     assert found is not None
     wanted = ps.read_table(indexed, filter=ps.col("text") == "name-17", prune=False)
@@ -332,7 +333,7 @@ def test_a_chunk_with_nan_has_no_bounds_of_pages(tmp_path: Path) -> None:
     pq.write_table(pa.table({"f": values, "g": values}), path, row_group_size=2_000, data_page_size=1_000, write_batch_size=100, use_dictionary=False)  # fmt: skip
     made = ps.index.attach(path, in_place=True)
     assert sum("NaN" in why for why in made.skipped) == 2
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         for leaf in file.leaves:
             assert file.offset_index(0, leaf) is not None
             assert file.column_index(0, leaf) is None
@@ -349,7 +350,7 @@ def test_bloom_filters_have_both_zeros(tmp_path: Path, kind: str, sign: float) -
     pq.write_table(pa.table({"f": values}), path, use_dictionary=False)
     ps.index.attach(path, page_index=False, bloom={"f": 1e-6}, in_place=True)
     data = path.read_bytes()
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         (chunk,) = file.chunks(file.leaves[0])
         at = chunk.bloom_filter_offset
         start, size = core_bloom.header(memoryview(data)[at : at + chunk.bloom_filter_length])
@@ -383,7 +384,7 @@ def test_what_was_attached_to_another_file_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no index of kind"):
         ps.index.detach(path, ["distinct"], in_place=True)
     ps.index.detach(path, output=tmp_path / "b.parquet")
-    with ps.open(tmp_path / "b.parquet") as file:
+    with open_metadata(tmp_path / "b.parquet") as file:
         assert KEY not in file.key_value_metadata
         assert file.column_index(0, "c") is not None and len(file.orders) == 1
     made = ps.index.attach(path, distinct=["c"], in_place=True)

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import pageseek as ps
 from pageseek.index.page_budget import IN_FLIGHT, SMALL, Room
 from support.distress import measured
+from support.opened import open_metadata
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the peak of a process is read from /proc"
@@ -94,7 +94,7 @@ def test_pages_of_any_size_are_counted_in_bytes(tmp_path: Path, what: str) -> No
     how = json.dumps({"bloom": ["x"], "distinct": ["x"]})
     found = measured("support.attach_peak", str(path), str(out), how)
     assert found["groups"] == 3
-    with ps.open(out) as file:
+    with open_metadata(out) as file:
         offsets = file.offset_index(0, "x")
         assert offsets is not None and offsets.num_pages == 1
     most = IN_FLIGHT + MOST

@@ -16,6 +16,7 @@ import pageseek as ps
 from pageseek.format.embedded import FREE, KEY, directory
 from pageseek.index.attach import new_footer
 from support.attaching import as_by_others
+from support.opened import open_metadata
 
 BLOB = b"BLOB of another tool" * 9
 
@@ -41,7 +42,7 @@ def with_theirs(
 ) -> int:
     """A tool lays bytes of its own before the footer, and a key that tells where; `whole`: it leaves the old footer, too."""
     data = path.read_bytes()
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         places = struct.pack("<q", -(1 << 63)) * (
             file.num_row_groups * file.num_leaves * build.PLACES
         )
@@ -52,7 +53,7 @@ def with_theirs(
 
 
 def said(path: Path) -> dict[bytes, bytes]:
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         return dict(file.key_value_metadata)
 
 
@@ -73,7 +74,7 @@ def test_bytes_of_others_stay_where_they_are(
     assert KEY not in told and told[b"their.offset"] == b"%d" % at
     data = path.read_bytes()
     assert data[at : at + len(BLOB)] == BLOB
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         assert file.footer_start == at + len(BLOB)  # what was attached behind it is gone
         assert file.offset_index(0, "id") is None
     assert not ps.index.list(path)
@@ -89,7 +90,7 @@ def test_indexes_of_others_stay(path: Path, plain: Path) -> None:
     ps.index.attach(path, page_index=False, distinct=["text"], in_place=True)
     ps.index.attach(path, page_index=["id"], in_place=True)
     whole = said(path)[KEY]
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         found = directory(file)
         assert found is not None
         (ours,) = [one for one in found.pointers if one.kind == "distinct"]
@@ -134,7 +135,7 @@ def test_one_after_the_other_leaves_nothing(path: Path, plain: Path, order: list
     for kind in order:
         assert not ps.index.detach(path, [kind], in_place=True).skipped
         if kind != order[-1]:
-            with ps.open(path) as file:
+            with open_metadata(path) as file:
                 found = directory(file)
                 assert found is not None and FREE in {one.kind for one in found.pointers}
             assert kind not in {one.kind for one in ps.index.list(path)}
@@ -202,7 +203,7 @@ def test_a_list_that_is_built_anew_stands_for_the_old_one(path: Path) -> None:
 
 def test_a_list_that_is_damaged_is_built_anew(path: Path) -> None:
     ps.index.attach(path, page_index=False, distinct=["text"], in_place=True)
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         found = directory(file)
         assert found is not None
         (pointer,) = found.pointers

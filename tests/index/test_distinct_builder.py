@@ -15,6 +15,7 @@ import pageseek as ps
 from pageseek.index import distinct_builder as distinct
 from pageseek.index.distinct_builder import DistinctBuilder, FileValues, GroupValues
 from pageseek.index.page_reader import Chunk
+from support.opened import open_metadata
 
 ROWS = 20_000
 
@@ -22,7 +23,7 @@ ROWS = 20_000
 def gathered(path: Path, **limits: int) -> dict[str, GroupValues]:
     """Of the first row group, by column."""
     found = {}
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
 
         def read(offset: int, length: int) -> memoryview:
             return memoryview(file.store.read([(offset, length)])[0])
@@ -112,7 +113,7 @@ def put_together(
 ) -> tuple[FileValues, list[int]]:
     """Those of row groups of a file of one column of numbers, with what was held after each."""
     pq.write_table(pa.table({"n": pa.array([], pa.int64())}), path)
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         made, held = FileValues(file.leaves[0], len(groups), **limits), []
     for i, values in enumerate(groups):
         made.take(

@@ -32,11 +32,12 @@ from pageseek.format.embedded import (
     opened,
     types_of,
 )
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import ABSENT
 from pageseek.format.value_list import Distinct
 from pageseek.index.attach import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
 from support.attaching import as_by_others
+from support.opened import open_metadata
 
 ROWS, GROUP = 6_000, 1
 
@@ -68,7 +69,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def with_bodies(path: Path, bodies: dict[tuple[str, int], bytes | None]) -> None:
     """Give chunks of one row group other indexes: by column and place, the bytes; None takes one away."""
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         places = array("q", [ABSENT]) * (file.num_row_groups * file.num_leaves * build.PLACES)
         data = bytearray(path.read_bytes()[: file.footer_start])
         for (column, place), body in bodies.items():
@@ -82,7 +83,7 @@ def with_bodies(path: Path, bodies: dict[tuple[str, int], bytes | None]) -> None
 
 def raw(path: Path, column: str, what: str) -> bytes:
     """The bytes of an index of a chunk."""
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         chunk: Any = file.chunk(GROUP, file.schema_tree.find(column))
         at, size = getattr(chunk, f"{what}_offset"), getattr(chunk, f"{what}_length")
         return path.read_bytes()[at : at + size]
@@ -174,7 +175,7 @@ def nan_bound(bounds: Bounds) -> None:
 
 def offset_lie(column: str, change: Callable[[Any, Any, Any], None]) -> Callable[[Path], None]:
     def plant(path: Path) -> None:
-        with ps.open(path) as file:
+        with open_metadata(path) as file:
             found = file.offset_index(GROUP, column)
             assert found is not None
             offset, size, rows = (
@@ -235,7 +236,7 @@ def list_lie(change: Callable[[Distinct], Distinct]) -> Callable[[Path], None]:
     """A list that says something else, and is otherwise in order."""
 
     def plant(path: Path) -> None:
-        with ps.open(path) as file:
+        with open_metadata(path) as file:
             leaf = file.schema_tree.find("kind")
             found = directory(file)
             assert found is not None
@@ -250,16 +251,16 @@ def list_lie(change: Callable[[Distinct], Distinct]) -> Callable[[Path], None]:
     return plant
 
 
-def put(path: Path, file: ParquetFile, data: bytes, found: Directory) -> None:
+def put(path: Path, file: FileMetadata, data: bytes, found: Directory) -> None:
     write(path, file, data, found.to_value())
 
 
-def rewrite(path: Path, file: ParquetFile, told: bytes) -> None:
+def rewrite(path: Path, file: FileMetadata, told: bytes) -> None:
     """Another value under the key."""
     write(path, file, path.read_bytes()[: file.footer_start], told)
 
 
-def write(path: Path, file: ParquetFile, data: bytes, told: bytes) -> None:
+def write(path: Path, file: FileMetadata, data: bytes, told: bytes) -> None:
     places = array("q", [ABSENT]) * (file.num_row_groups * file.num_leaves * build.PLACES)
     footer = new_footer(file, places, [KEY], [(KEY, told)])
     path.write_bytes(data + footer + struct.pack("<I", len(footer)) + b"PAR1")
@@ -292,7 +293,7 @@ def without_nulls(found: Distinct) -> Distinct:
 
 
 def other_checksum(path: Path) -> None:
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         found = directory(file)
         assert found is not None
         pointers = tuple(replace(one, checksum=one.checksum ^ 1) for one in found.pointers)
@@ -355,7 +356,7 @@ def test_statistics_of_chunks_are_checked(whole: Path, tmp_path: Path) -> None:
 
 def test_a_page_that_cannot_be_read_is_a_finding(whole: Path, tmp_path: Path) -> None:
     data = bytearray(whole.read_bytes())
-    with ps.open(whole) as file:
+    with open_metadata(whole) as file:
         offsets = file.offset_index(0, "text")
         assert offsets is not None
         at = int(offsets.offset[1])
@@ -402,7 +403,7 @@ def test_a_list_of_a_column_that_has_none(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     data = pa.table({"when": pa.array([1, 2, 3], pa.timestamp("ns")), "id": [1, 2, 3]})
     pq.write_table(data, path, use_deprecated_int96_timestamps=True)
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         leaf = file.schema_tree.find("when")
         chunks = fingerprint(file, leaf)
         values = b"".join(struct.pack("<qi", i, 2_440_588) for i in (1, 2, 3))
@@ -428,7 +429,7 @@ def test_a_zero_that_a_filter_has_not_is_found(tmp_path: Path, kind: str) -> Non
         ps.index.attach(path, bloom=["f"], page_index=False, in_place=True)
         assert ps.index.verify(path).ok
         as_by_others(path)  # whose filters have no checksum that would tell
-        with ps.open(path) as file:
+        with open_metadata(path) as file:
             chunk = file.chunk(0, file.leaves[0])
             filters.append((chunk.bloom_filter_offset, chunk.bloom_filter_length))
     (at, size), (other, other_size) = filters
@@ -466,7 +467,7 @@ def test_values_of_large_pages_are_looked_for_in_pieces(
             pq.write_table(table, path, use_dictionary=False, compression="none")
             ps.index.attach(path, page_index=False, bloom={"number": 1e-9}, in_place=True)
             as_by_others(path)
-            with ps.open(path) as file:
+            with open_metadata(path) as file:
                 (chunk,) = file.chunks(file.leaves[0])
             at, size = chunk.bloom_filter_offset, chunk.bloom_filter_length
             places.append((path.read_bytes(), at, size))
@@ -494,7 +495,7 @@ def test_a_list_that_is_far_too_short(
     whole = path.read_bytes()
     for flags, said_ in ((1, ["it has many more values than the 1 listed"]), (0, [])):
         path.write_bytes(whole)
-        with ps.open(path) as file:
+        with open_metadata(path) as file:
             leaf = file.schema_tree.find("x")
             chunks = fingerprint(file, leaf)
             one, ends = (
@@ -523,7 +524,7 @@ def test_lists_that_are_not_held_are_read_anew(
     ps.index.attach(path, distinct=["a", "b"], in_place=True)
     room = sys.modules["pageseek.index.stored_lists"]
     monkeypatch.setattr(room, "KEPT", 150)
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         found = directory(file)
         assert found is not None
         sizes = [one.length for one in found.pointers if one.kind == "distinct"]
@@ -578,7 +579,7 @@ def test_entries_that_are_of_no_use_are_findings(
 ) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(whole.read_bytes())
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         told = json.loads(file.key_value_metadata[KEY] or b"")
         entry = next(one for one in told["indexes"] if "leaf" in one)
         column = ".".join(change.get("leaf", entry["leaf"]))
@@ -591,7 +592,7 @@ def test_entries_that_are_of_no_use_are_findings(
 def test_a_directory_of_another_file_is_a_finding(whole: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(whole.read_bytes())
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         told = json.loads(file.key_value_metadata[KEY] or b"")
         rewrite(path, file, json.dumps(told | {"chunks": "5"}).encode())
     (wrong,) = ps.index.verify(path).findings

@@ -20,6 +20,7 @@ from pageseek.format.types import ABSENT
 from pageseek.index.attach import COLUMN_PLACE, new_footer
 from pageseek.index.page_reader import Chunk, SpansError
 from support.nested_pages import Layout, file_of
+from support.opened import open_metadata
 from support.writer import BYTE_ARRAY, DOUBLE, FIXED, I32, I64, INT32, INT96, Column, Struct, write
 
 NAN = float("nan")
@@ -154,7 +155,7 @@ def test_null_pages_of_values_that_have_no_order_are_checked(
 
     def written(null_pages: list[int], nulls: list[int]) -> None:
         path.write_bytes(write([Column("x", INT96, DAYS, [3, 3])]))
-        with ps.open(path) as file:
+        with open_metadata(path) as file:
             places = array("q", [ABSENT]) * build.PLACES
             bounds = [b"" if null else bytes(12) for null in null_pages]
             body = build.column_index(bytes(null_pages), bounds, bounds, 0, array("q", nulls), None)
@@ -209,7 +210,7 @@ def test_nulls_of_nested_leaves_without_an_order_are_counted(
         data, path, use_deprecated_int96_timestamps=True, max_rows_per_page=90, data_page_version=version,
     )  # fmt: skip
     ps.index.attach(path, in_place=True)
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         offsets = file.offset_index(0, file.leaves[0])
         assert offsets is not None and offsets.num_pages == 10
         starts = offsets.first_row.tolist()
@@ -219,7 +220,7 @@ def test_nulls_of_nested_leaves_without_an_order_are_counted(
         nulls[4] -= lie == "null page"
         marked = bytes([0] * 4 + [lie == "null page"] + [0] * 5)
         bounds = [b"" if one else DAYS[0] for one in marked]
-        with ps.open(path) as file:
+        with open_metadata(path) as file:
             at = file.footer_start
             body = build.column_index(marked, bounds, bounds, 0, array("q", nulls), None)
             places = array("q", [ABSENT]) * build.PLACES
@@ -281,7 +282,7 @@ def test_chunks_whose_rows_go_on_from_page_to_page_are_checked(
     layout = Layout((1, 2, 8), encodings=(encoding,), offset_index=False)  # entries, not rows
     data = file_of(schema, {"c": rows}, [layout])
     path.write_bytes(data)
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         pages = Chunk(file, 0, file.leaves[0], lambda *at: memoryview(file.store.read([at])[0]))
         with pytest.raises(SpansError):
             list(pages.pages(values=True))

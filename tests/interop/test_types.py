@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import Options
+from support.opened import open_metadata
 
 # pyarrow reads these INT96 timestamps, which 64 bits of nanoseconds cannot hold, as others
 BEYOND_64_BITS = {
@@ -26,7 +28,7 @@ OUT_OF_RANGE = {
 NULL_AND_REQUIRED = {("drill__interval_dictionary.parquet", "_INTERVAL_fixed_len_byte_array_12")}
 
 
-def flat_columns(file: ps.ParquetFile) -> list[tuple[int, str]]:
+def flat_columns(file: FileMetadata) -> list[tuple[int, str]]:
     fields = [(i, file.schema_tree.field(i)) for i in range(file.schema_tree.num_fields)]
     names = [field.name for _, field in fields]
     return [
@@ -54,7 +56,7 @@ def differences(path: Path) -> list[Any]:
         schema = theirs.schema_arrow
     except (OSError, pa.ArrowException):
         return found
-    file = ps.open(path)
+    file = open_metadata(path)
     for index, name in flat_columns(file):
         where = path.name, name
         ours, wanted = file.schema_tree.flat_column(index, Options())[2], schema.field(index)

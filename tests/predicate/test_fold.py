@@ -19,6 +19,7 @@ from pageseek.format.types import Options
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, leaves_of
+from support.opened import open_metadata
 
 NAN = math.nan
 INTS = [None, 1, 2, 3, 4]
@@ -147,7 +148,7 @@ class Bench:
 
     def __init__(self, name: str) -> None:
         kind, values, _ = DOMAINS[name]
-        self.file = ps.open(memory_file(kind, values))
+        self.file = open_metadata(memory_file(kind, values))
         tree = self.file.schema_tree
         self.leaf_type = tree.leaf_type(tree.find("x"), Options())
         self.array = ps.read_table(memory_file(kind, values))["x"].chunk(0)

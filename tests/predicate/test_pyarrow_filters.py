@@ -21,6 +21,7 @@ from pageseek.format.types import Options
 from pageseek.predicate import expression as ex
 from pageseek.predicate import pyarrow_filter as arrow
 from pageseek.predicate.bound import has_residual
+from support.opened import open_metadata
 
 binder = importlib.import_module("pageseek.predicate.bind")
 NAN = float("nan")
@@ -71,7 +72,7 @@ def wanted(condition: Any) -> list[int]:
 
 
 def bound(condition: Any) -> Any:
-    file = ps.open(DATA)
+    file = open_metadata(DATA)
     return binder.bind(ex.ArrowFilter(condition), Names(file, Options()))
 
 

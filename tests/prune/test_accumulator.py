@@ -17,6 +17,7 @@ from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import tests_of as judged_of
 from pageseek.prune import GroupProof, Proof, PruneContext
 from pageseek.prune.accumulator import ProofAccumulator
+from support.opened import open_metadata
 
 N = 100
 
@@ -24,7 +25,7 @@ N = 100
 def accumulator(condition: Any) -> tuple[ProofAccumulator, list[Any]]:
     sink = io.BytesIO()
     pq.write_table(pa.table({"a": range(N), "b": range(N)}), sink)
-    file, options = ps.open(sink.getvalue()), Options()
+    file, options = open_metadata(sink.getvalue()), Options()
     bound = bind(condition, lambda path: leaf_at(file, path, options))
     site = PruneContext(file, 0, RowRanges.all(N), options, Report())
     return ProofAccumulator(site, bound, GroupProof(b"\1", b"\0")), judged_of(bound)

@@ -21,6 +21,7 @@ from pageseek.index.attach import new_footer
 from pageseek.prune import driver
 from pageseek.prune.datafusion_list import KEY as PUBLISHED
 from support.distress import measured
+from support.opened import open_metadata
 
 VALUES = ["foo", "bar", "baz"]
 
@@ -46,11 +47,11 @@ def others(
     pq.write_table(table, plain, row_group_size=40, write_statistics=knobs.get("statistics", False))
     whole = plain.read_bytes()
     body = knobs.get("body", "\n".join(given).encode())
-    with ps.open(plain) as file:
+    with open_metadata(plain) as file:
         end = file.footer_start
     index = knobs.get("magic", b"IDX1") + struct.pack("<Q", knobs.get("length", len(body))) + body
     # the writer lays the list between the pages and the footer, which tells where
-    with ps.open(plain) as file:
+    with open_metadata(plain) as file:
         n = file.num_row_groups * file.num_leaves * build.PLACES
         places = struct.pack(f"<{n}q", *[-(1 << 63)] * n)
         offset = knobs.get("offset", end)
@@ -224,7 +225,7 @@ def test_attached_and_taken_out(tmp_path: Path) -> None:
     before = path.read_bytes()
     done = ps.index.attach(path, page_index=False, distinct_index="k", in_place=True)
     assert done.added == {("distinct_index", "k"): 5}
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         offset = int(file.key_value_metadata[b"distinct_index_offset"] or b"")
     body = path.read_bytes()[offset:]
     assert body[:4] == b"IDX1"
@@ -320,7 +321,7 @@ def test_the_published_example_with_offsets_that_dangle(tmp_path: Path, moved: b
 
 def with_entry(path: Path, **other: Any) -> None:
     """The list has an entry of its own, as of those that were attached: its column, a checksum. `other`: what it says else."""
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         column = file.schema_tree.find("category")
         at = int(file.key_value_metadata[PUBLISHED] or b"")
         data = path.read_bytes()[: file.footer_start]
@@ -373,7 +374,7 @@ def test_a_list_with_an_entry_that_was_altered_is_ignored(tmp_path: Path) -> Non
     path = others(tmp_path / "x.parquet")
     with_entry(path)
     whole = path.read_bytes()
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         begin, end = int(file.key_value_metadata[PUBLISHED] or b""), file.footer_start
     assert end - begin > 20
     for at in range(begin, end):

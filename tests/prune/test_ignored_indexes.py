@@ -20,6 +20,7 @@ from pageseek.format.types import ABSENT
 from pageseek.index.attach import COLUMN_PLACE, OFFSET_PLACE, new_footer
 from pageseek.prune.datafusion_list import KEY as PUBLISHED
 from support.attaching import as_by_others
+from support.opened import open_metadata
 
 ROWS = 40_000
 ABSENT_VALUE = ps.col("kind") == "k50x"  # between the bounds, so that statistics say nothing
@@ -59,7 +60,7 @@ def with_footer(
     value: bytes = b"",
 ) -> None:
     """Other places of the page index of `number`, another value of a key."""
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         n = file.num_row_groups * file.num_leaves * build.PLACES
         made = array("q", [ABSENT]) * n
         at = file.schema_tree.find("number").index * build.PLACES
@@ -72,7 +73,7 @@ def with_footer(
 
 def entry_lie(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
     def plant(path: Path) -> None:
-        with ps.open(path) as file:
+        with open_metadata(path) as file:
             said = json.loads(file.key_value_metadata[KEY] or b"")
         change(next(one for one in said["indexes"] if "leaf" in one))
         with_footer(path, key=KEY, value=json.dumps(said).encode())
@@ -81,7 +82,7 @@ def entry_lie(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]
 
 
 def altered(path: Path) -> None:
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         said = json.loads(file.key_value_metadata[KEY] or b"")
     at = next(one["offset"] for one in said["indexes"] if "leaf" in one) + 20
     data = bytearray(path.read_bytes())
@@ -91,7 +92,7 @@ def altered(path: Path) -> None:
 
 def written_anew(path: Path) -> None:
     """By a writer that copies the pairs of the footer: nothing lies where they point."""
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         kept = {KEY: file.key_value_metadata[KEY]}
     data = pq.read_table(path).replace_schema_metadata(kept)
     pq.write_table(data, path, compression="zstd")
@@ -132,7 +133,7 @@ def test_why_a_published_list_is_not_used_is_said_by_every_scan(
 def test_why_the_bytes_of_a_published_list_are_not_used_is_said_by_every_scan(
     indexed: Path,
 ) -> None:
-    with ps.open(indexed) as file:
+    with open_metadata(indexed) as file:
         at = int(file.key_value_metadata[PUBLISHED] or b"")
     with_footer(indexed, key=PUBLISHED, value=b"%d" % (at + 1))
     (note,) = notes(indexed, ABSENT_VALUE, ["distinct_index"])

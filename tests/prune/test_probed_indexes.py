@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pageseek as ps
+from support.opened import open_metadata
 from support.store_log import Log
 
 GROUPS, ROWS = 64, 2_000
@@ -34,7 +35,7 @@ def made(path: Path, rows_per_page: int) -> tuple[str, pa.Table]:
 
 def index_places(path: str, leaf: str) -> list[tuple[int, int]]:
     """Of the column and the offset indexes of a leaf, in every row group, where they lie."""
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         place = next(one for one in file.leaves if one.name == leaf)
         return [
             at

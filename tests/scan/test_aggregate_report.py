@@ -12,7 +12,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.dataset.file_cache import FileCache
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from support.store_log import Log
 
 GROUPS, IN_GROUP = 10, 5_000
@@ -124,7 +124,7 @@ def test_files_are_opened_once_and_again_only_to_be_read(
     opened: list[str] = []
     real = FileCache.open
 
-    def counted(self: FileCache, source: Any, *rest: Any, **options: Any) -> ParquetFile:
+    def counted(self: FileCache, source: Any, *rest: Any, **options: Any) -> FileMetadata:
         opened.append(source.path)
         return real(self, source, *rest, **options)
 
@@ -143,13 +143,13 @@ def test_files_are_opened_once_and_again_only_to_be_read(
 
 def test_bytes_in_memory_are_parsed_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    real = ParquetFile.__init__
+    real = FileMetadata.__init__
 
-    def counted(self: ParquetFile, *rest: Any, **options: Any) -> None:
+    def counted(self: FileMetadata, *rest: Any, **options: Any) -> None:
         made.append(self)
         real(self, *rest, **options)
 
-    monkeypatch.setattr(ParquetFile, "__init__", counted)
+    monkeypatch.setattr(FileMetadata, "__init__", counted)
     data = Path(path).read_bytes()
     for figures in (["count"], [("s", "max"), ("v", "min")], [("s", "count")]):
         made.clear()

@@ -24,6 +24,7 @@ from pageseek._core.memory import trim
 import pageseek as ps
 from pageseek.base.errors import CoreError
 from pageseek.format import codecs
+from support.opened import open_metadata
 from support.page_truth import Reader
 
 ROWS = 50_000
@@ -69,7 +70,7 @@ def written(codec: str, dictionary: bool, checksum: bool = False) -> tuple[pa.Ta
 
 def first_page(data: bytes, column: str) -> tuple[int, int]:
     """Where the body of the first page of a column lies, be it a dictionary or not."""
-    file = ps.open(data)
+    file = open_metadata(data)
     leaf = next(leaf for leaf in file.leaves if leaf.name == column)
     start = file.placed_chunk(0, leaf)[1]
     header = Reader(data)

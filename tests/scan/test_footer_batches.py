@@ -22,6 +22,7 @@ from pageseek.scan import footer_table
 from support.bloom import bitset, bloomed, header
 from support.both_ways import check, one_by_one, opened, outcome, planned
 from support.bounds import NAN, exact, i32, stats
+from support.opened import open_metadata
 from support.writer import BYTE_ARRAY, DOUBLE, I32, I64, INT32, Column, Struct, write
 
 N = 40  # files, unless there have to be many
@@ -672,7 +673,7 @@ def test_what_may_be_held_of_metadata_is_bounded(tmp_path: Path) -> None:
 
 def test_footers_read_together_are_those_read_by_themselves(tmp_path: Path) -> None:
     simple(tmp_path, 5)
-    files = [ps.open(str(path)) for path in sorted(tmp_path.iterdir())]
+    files = [open_metadata(str(path)) for path in sorted(tmp_path.iterdir())]
     ends = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
     footers = [data[-8 - int.from_bytes(data[-8:-4], "little") : -8] for data in ends]
     starts = itertools.accumulate(map(len, footers), initial=0)

@@ -18,11 +18,12 @@ from pageseek._core.memory import trim
 import pageseek as ps
 from pageseek.base.workers import WorkerPool
 from pageseek.format import codecs
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.fetch import Fetcher
 from pageseek.scan import page_batch as ahead
 from pageseek.scan import row_group as execute
 from pageseek.scan.leaf_reader import LeafReader
+from support.opened import open_metadata
 
 ROWS = 6_000
 
@@ -71,7 +72,7 @@ def test_rows_are_the_same_ahead_or_not(
 @pytest.mark.parametrize("column", ["value", "text", "city", "inside.a", "list.list.element"])
 def test_damage_is_told_with_its_place(column: str) -> None:
     _, data = make("zstd", "1.0")
-    offsets = ps.open(data).offset_index(0, column)
+    offsets = open_metadata(data).offset_index(0, column)
     assert offsets is not None
     at = int(offsets.offset[4]) + int(offsets.compressed_size[4]) - 5
     bad = data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :]
@@ -82,7 +83,7 @@ def test_damage_is_told_with_its_place(column: str) -> None:
 
 def test_damage_of_a_dictionary_is_told_as_that() -> None:
     _, data = make("zstd", "1.0")
-    offsets = ps.open(data).offset_index(0, "city")
+    offsets = open_metadata(data).offset_index(0, "city")
     assert offsets is not None
     at = offsets.start - 5
     bad = data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :]
@@ -92,14 +93,14 @@ def test_damage_of_a_dictionary_is_told_as_that() -> None:
 
 def test_of_a_page_of_codes_without_its_dictionary_nothing_is_given() -> None:
     table, data = make("none", "1.0")
-    offsets = ps.open(data).offset_index(0, "city")
+    offsets = open_metadata(data).offset_index(0, "city")
     assert offsets is not None
     at, size = int(offsets.offset[2]), int(offsets.compressed_size[2])
     page, ranges = data[at : at + size], np.array([1_000, 1_001], np.int64).tobytes()
     first = data.index(b"PAR1") + 4
     start = next(
-        ps.open(data).chunk(0, leaf).dictionary_page_offset
-        for leaf in ps.open(data).leaves
+        open_metadata(data).chunk(0, leaf).dictionary_page_offset
+        for leaf in open_metadata(data).leaves
         if leaf.name == "city"
     )
     assert start >= first
@@ -132,7 +133,7 @@ def test_chunks_of_one_page(
 ) -> None:
     table, data = make(compression, version, ROWS if told else 900)
     if not told:  # the footer lies
-        monkeypatch.setattr(ParquetFile, "has_one_page", lambda *_: True)
+        monkeypatch.setattr(FileMetadata, "has_one_page", lambda *_: True)
     conditions = [None, ps.col("city") == "city 7", ps.col("inside.a") > 3_000, ps.col("key") < 0]
     for condition in conditions:
         found = ps.read_table(data, filter=condition)
@@ -199,7 +200,7 @@ def test_no_room_is_made_for_values_that_a_row_group_cannot_have(index: bool) ->
         write_statistics=index,
     )  # fmt: skip
     data = bytes(sink.getvalue().to_pybytes())
-    file = ps.open(data)
+    file = open_metadata(data)
     _, start, stop = file.placed_chunk(0, file.leaves[0])
     most = (1 << 31) - 1
     levels = number(most)[1:] + b"\0"
@@ -220,7 +221,7 @@ def test_no_room_is_made_for_values_that_a_row_group_cannot_have(index: bool) ->
 
 def test_a_decoder_lets_go_of_the_dictionary_that_it_had() -> None:
     _, data = make("none", "1.0")
-    offsets = ps.open(data).offset_index(0, "city")
+    offsets = open_metadata(data).offset_index(0, "city")
     assert offsets is not None
     at, size = int(offsets.offset[2]), int(offsets.compressed_size[2])
     ranges = np.array([1_000, 1_001], np.int64).tobytes()
@@ -241,7 +242,7 @@ def test_what_fails_leaves_no_memory_behind() -> None:
     pq.write_table(table, sink, compression="zstd", use_dictionary=False, data_page_size=1 << 30,
                    max_rows_per_page=n, write_statistics=False)  # fmt: skip
     data = bytes(sink.getvalue().to_pybytes())
-    file = ps.open(data)
+    file = open_metadata(data)
     ranges = np.array([0, n], np.int64).tobytes()
     tasks = []
     for leaf in file.leaves:
@@ -290,7 +291,7 @@ def test_dictionaries_that_pages_ask_for_come_in_one_wave(monkeypatch: pytest.Mo
         dictionary_pagesize_limit=100_000, write_batch_size=100,
     )  # fmt: skip
     data = bytes(out.getvalue().to_pybytes())
-    with ps.open(data) as file:
+    with open_metadata(data) as file:
         for leaf in file.leaves:  # of codes until the dictionary is given up, then of values
             chunk = file.chunk(0, leaf)
             assert chunk.dictionary_data_pages > 0
@@ -326,7 +327,7 @@ def test_dictionaries_that_turn_out_to_be_needed_come_in_waves_of_a_size(
         max_rows_per_page=500, write_page_index=True,
     )  # fmt: skip
     data = bytes(sink.getvalue().to_pybytes())
-    file = ps.open(data)
+    file = open_metadata(data)
     offsets = file.offset_index(0, "c0")
     assert offsets is not None
     leaf = next(leaf for leaf in file.leaves if leaf.name == "c0")

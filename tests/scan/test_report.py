@@ -13,6 +13,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.scan import leaf_reader as decode
+from support.opened import open_metadata
 from support.store_log import Log
 from support.writer import INT32, INT64, Column, write
 
@@ -143,7 +144,7 @@ def test_files_count_under_what_ruled_out_their_last_row_group(tmp_path: Path, l
             write_batch_size=100,
             use_dictionary=False,
         )
-    index = ps.open(str(tmp_path / "a.parquet")).column_index(1, "k")
+    index = open_metadata(str(tmp_path / "a.parquet")).column_index(1, "k")
     assert index is not None
     absent = index.upper[3].as_py() + 1
     report = analyze(ps.scan(tmp_path, filter=ps.col("k") == absent), log)

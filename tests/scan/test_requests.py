@@ -19,6 +19,7 @@ from pageseek._core import metadata as core
 
 import pageseek as ps
 from pageseek.format import footer
+from support.opened import open_metadata
 from support.store_log import Log
 from support.writer import BYTE_ARRAY, INT32, INT64, STRING, Column, write
 
@@ -288,7 +289,7 @@ def test_the_report_counts_what_the_store_saw(big: File, log: Log) -> None:
 
 def test_contradictions_ask_for_nothing(big: File, log: Log) -> None:
     ps.clear_cache()
-    ps.open(big.path)
+    open_metadata(big.path)
     c = ps.col("id")
     ps.scan(big.path, filter=c == -1).to_table()
     for condition in (c.between(10**9, -5), (c < 5) & (c > 390_000), c.isin([]), c == None):  # noqa: E711

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import pageseek as ps
 from pageseek.format.types import LeafType, Options
 from pageseek.predicate import masks
+from support.opened import open_metadata
 from support.writer import BOOLEAN, BYTE_ARRAY, DOUBLE, FIXED, INT32, INT64, STRING, Column, write
 
 VALUES = {
@@ -28,7 +28,7 @@ def constant_leaf_type(name: str) -> LeafType:
     knobs = {"logical": STRING} if name == "string" else {}
     if name == "fixed":
         knobs = {"type_length": 3}
-    tree = ps.open(write([Column("x", physical, values, **knobs)])).schema_tree
+    tree = open_metadata(write([Column("x", physical, values, **knobs)])).schema_tree
     return tree.leaf_type(tree.leaf(0), Options())
 
 

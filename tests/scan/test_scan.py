@@ -16,6 +16,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.dataset.file_cache import cache
+from support.opened import open_metadata
 from support.writer import BYTE_ARRAY, INT32, STRING, Column, write
 
 GROUP, GROUPS = 8, 5
@@ -222,7 +223,7 @@ def test_count_rows_without_filter_reads_no_data(path: str) -> None:
 
 def test_schemas_are_those_of_pyarrow(path: str) -> None:
     assert ps.scan(path).schema == pq.read_schema(path)
-    assert ps.open(path).schema.equals(pq.read_schema(path), check_metadata=True)
+    assert open_metadata(path).schema.equals(pq.read_schema(path), check_metadata=True)
     assert ps.read_table(path, filter=ps.col("a") > 99).schema == pq.read_schema(path)
     large = ps.read_table(path, string_type="large")
     assert large.schema.field("b").type == pa.large_string()
@@ -544,7 +545,7 @@ def test_reprs_and_texts_are_for_people(path: str) -> None:
     assert "would be read" in text
     assert "row groups" in text
     assert "was read" in str(scan.explain(analyze=True))
-    assert "40 rows, 5 row groups, 3 leaves" in repr(ps.open(path))
+    assert "40 rows, 5 row groups, 3 leaves" in repr(open_metadata(path))
 
 
 def test_errors_of_the_package_share_a_base() -> None:

@@ -10,6 +10,7 @@ import pytest
 from pageseek._core import search
 
 import pageseek as ps
+from support.opened import open_metadata
 from support.writer import DOUBLE, INT32, INT64, Column, write
 
 N = 4_000
@@ -41,7 +42,7 @@ def make(values: list[Any], physical: int, cut: bool, **knobs: Any) -> bytes:
     made = [Column("x", physical, values, [len(values)], **knobs)]
     data = bytearray(write([*made, Column("row", INT64, list(range(len(values))))]))
     if cut:
-        places = ps.open(bytes(data)).offset_index(0, "x")
+        places = open_metadata(bytes(data)).offset_index(0, "x")
         assert places is not None
         stop = int(places.offset[0] + places.compressed_size[0])
         data[stop - 40 : stop] = b"\xff" * 40

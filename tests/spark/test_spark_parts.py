@@ -21,6 +21,7 @@ from pageseek.spark import reader
 from pageseek.spark.packing import TASKS_PER_CORE, task_count, work
 from pageseek.spark.task import make_task, pack, run
 from pageseek.spark.types import to_wire, wire_schema, wire_type
+from support.opened import open_metadata
 
 CONVERSIONS = [
     (pa.uint8(), pa.int16(), [0, 255], [0, 255]),
@@ -92,7 +93,7 @@ def test_a_value_beyond_sparks_range_names_file_and_column():
 def test_a_decimal_beyond_38_digits_names_file_column_and_remedy(tmp_path: Path):
     path = tmp_path / "wide.parquet"
     pq.write_table(pa.table({"n": [1], "wide": pa.array([1], pa.decimal256(39, 0))}), path)
-    file = ps.open(path)
+    file = open_metadata(path)
     with pytest.raises(
         ps.UnsupportedError, match=r"wide\.parquet: column 'wide'.*38 digits.*name the columns"
     ):

@@ -27,6 +27,7 @@ from support.object_server.faults import Chooser, Fault, Rule
 from support.object_server.log import Record
 from support.object_server.messages import Request
 from support.object_server.server import ObjectServer
+from support.opened import open_metadata
 
 LARGE, OTHER = "bucket/large.parquet", "bucket/other.parquet"
 LARGE_GROUPS, LARGE_ROWS = 32, 30_000
@@ -39,7 +40,7 @@ url, how = sys.argv[1:]
 print("ready", flush=True)
 try:
     if how == "open":
-        ps.open(url)
+        open_metadata(url)
     elif how == "table":
         ps.read_table(url)
     else:
@@ -158,7 +159,7 @@ def test_many_processes_end_cleanly_while_bodies_flow(server: ObjectServer) -> N
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_an_interrupted_scan_holds_up_no_other(server: ObjectServer) -> None:
     server.faults = Rule(Fault("stall"), skip=2, method="GET")
-    ps.open(server.url(LARGE))
+    open_metadata(server.url(LARGE))
     for _ in range(3):
         timer = threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()

@@ -24,6 +24,7 @@ from pageseek.storage import Source, resolve
 from pageseek.storage.redact import shown
 from support.distant import PATH, content, over_http
 from support.object_server.server import ObjectServer
+from support.opened import open_metadata
 
 ROWS = 40_000
 SECRET = "not-to-be-seen"
@@ -239,7 +240,7 @@ SAID: dict[str, Callable[[Any, Path], Any]] = {
     "sources": lambda given, _: ps.scan(given).sources,
     "plan": lambda given, _: ps.scan(given, filter="id = 3").plan(),
     "explain": lambda given, _: str(ps.scan(given, filter="id = 3").explain(analyze=True)),
-    "open": lambda given, _: ps.open(given),
+    "open": lambda given, _: open_metadata(given),
     "no column": lambda given, _: ps.scan(given, columns=["none"]).to_table(),
     "a number twice": lambda given, _: ps.scan([given, given]).with_row_number("id").to_table(),
     "folders": lambda given, folder: ps.scan([given, str(folder)]).to_table(),

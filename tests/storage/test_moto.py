@@ -10,6 +10,7 @@ import pytest
 
 import pageseek as ps
 from support.distant import GROUPS, ROWS, content, table
+from support.opened import open_metadata
 from support.others_s3 import Bucket, moto
 
 pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
@@ -78,7 +79,7 @@ def test_an_object_that_was_replaced_is_refused_by_if_match(bucket: Bucket) -> N
 def test_if_match_is_what_does_it(bucket: Bucket) -> None:
     from obstore.exceptions import PreconditionError
 
-    opened = ps.open(**bucket.over_obstore(KEY))
+    opened = open_metadata(**bucket.over_obstore(KEY))
     bucket.put(content(1), KEY)
     store: Any = opened.store
     with pytest.raises(PreconditionError):

@@ -22,6 +22,7 @@ from pageseek._core import files
 import pageseek as ps
 from pageseek.storage import local
 from pageseek.storage.local import LocalStore, Names, read_ends, read_part, seen_now
+from support.opened import open_metadata
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="has no such files")
 SECONDS = 20.0
@@ -88,8 +89,8 @@ def test_they_are_refused_by_every_name(kind: str, tmp_path: Path) -> None:
     KINDS[kind](path)
     disk = pafs.LocalFileSystem()
     ways: list[Callable[[], Any]] = [
-        lambda: ps.open(path),
-        lambda: ps.open((disk, str(path))),
+        lambda: open_metadata(path),
+        lambda: open_metadata((disk, str(path))),
         lambda: ps.read_table(path),
         lambda: ps.read_table(f"file://{path}"),
         lambda: ps.read_table((disk, str(path))),
@@ -234,5 +235,5 @@ def test_nobody_waits_for_ever_for_a_lease(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(local, "LEASE", 0.1)
     monkeypatch.setattr(os, "open", busy)
     with pytest.raises(BlockingIOError, match="busy"):
-        ps.open(path)
+        open_metadata(path)
     assert asked > 2

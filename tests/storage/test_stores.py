@@ -30,6 +30,7 @@ from support.distant import (
     table,
 )
 from support.object_server.server import ObjectServer
+from support.opened import open_metadata
 
 POINT = ps.col("id") == 12_345
 RANGE = ps.col("id").between(7_000, 7_900)
@@ -421,5 +422,5 @@ def test_files_of_one_server_share_what_is_measured(measured_server: ObjectServe
     for _ in range(6):
         read(given, filter=POINT)
     server.put("bucket/other/b.parquet", content())
-    file = ps.open(server.url("bucket/other/b.parquet"))
+    file = open_metadata(server.url("bucket/other/b.parquet"))
     assert 0.04 < file.store.latency < 0.2

@@ -11,13 +11,14 @@ import sys
 import pyarrow as pa
 
 import pageseek as ps
+from support.opened import open_metadata
 from support.peak import CLEAR, of
 
 
 def main() -> None:
     """What has to be imported is, before it is measured."""
     pa.array([1])  # imports pandas where it is installed
-    with ps.open(sys.argv[1]) as file:
+    with open_metadata(sys.argv[1]) as file:
         groups = file.num_row_groups
     before = of("VmRSS")
     CLEAR.write_text("5")

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pageseek._core import build
 
-import pageseek as ps
 from pageseek.format.embedded import KEY
 from pageseek.format.types import ABSENT
 from pageseek.index.attach import new_footer
+from support.opened import open_metadata
 
 ROWS = 12_000
 
@@ -82,7 +82,7 @@ def as_by_others(path: Path) -> None:
 
 def with_directory(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     """Each entry of the directory is changed."""
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         said = json.loads(file.key_value_metadata[KEY] or b"")
     for one in said["indexes"]:
         change(one)
@@ -90,7 +90,7 @@ def with_directory(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 
 
 def _with_value(path: Path, value: bytes | None) -> None:
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         places = array("q", [ABSENT]) * (file.num_row_groups * file.num_leaves * build.PLACES)
         footer = new_footer(file, places, [KEY], [] if value is None else [(KEY, value)])
         data = path.read_bytes()[: file.footer_start]
@@ -98,5 +98,5 @@ def _with_value(path: Path, value: bytes | None) -> None:
 
 
 def end_of_data(path: Path) -> int:
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         return int(file.footer_start)

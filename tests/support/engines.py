@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from support.opened import open_metadata
 
 N = 60_000
 Asked = Sequence[tuple[str, Any]]  # rows where one of these columns equals the value beside it
@@ -155,7 +156,7 @@ class Pair:
 
     def check_bytes(self) -> None:
         """The data is where it was."""
-        with ps.open(self.before) as file:
+        with open_metadata(self.before) as file:
             end = file.footer_start
         old, new = self.before.read_bytes(), self.after.read_bytes()
         assert new[:end] == old[:end]

@@ -16,6 +16,7 @@ from pageseek.io.range_requests import answered
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import leaves_of
 from pageseek.prune.protocol import Proof, PruneContext, Pruner
+from support.opened import open_metadata
 
 
 @dataclass
@@ -54,7 +55,7 @@ def judged(
 ) -> Judged:
     """Put a condition to a pruner. `answer` may spoil what it reads; `index`: with the offset index at hand."""
     made, chosen = Judged(), Options(**options)
-    file = ps.open(data)
+    file = open_metadata(data)
     bound = bind(condition, lambda path: tested(file, path, chosen), nan)
     tests = leaves_of(bound)
 
@@ -83,7 +84,7 @@ def holds(
     made = judged(data, pruner, condition, nan, **options)
     table = ps.read_table(data, columns=["row"], filter=condition, prune=False, nan=nan, **options)
     found, first = set(table["row"].to_pylist()), 0
-    for count, (proof,) in zip(ps.open(data).group_rows, made.proofs, strict=True):
+    for count, (proof,) in zip(open_metadata(data).group_rows, made.proofs, strict=True):
         for row in range(count):
             if proof is not None and row not in proof.may:
                 assert first + row not in found, condition

@@ -16,6 +16,7 @@ from pageseek._core import build
 
 import pageseek as ps
 from pageseek.index.attach import new_footer
+from support.opened import open_metadata
 from support.peak import CLEAR, of
 
 LINES, ROWS = 4_000_000, 1_000_000
@@ -28,7 +29,7 @@ def main() -> None:
     pq.write_table(pa.table({"t": texts}), path, use_dictionary=False)
     del texts
     body = b"\n".join(b"%07d" % i for i in range(LINES))
-    with ps.open(path) as file:
+    with open_metadata(path) as file:
         places = struct.pack("<q", -(1 << 63)) * (file.num_row_groups * build.PLACES)
         at = file.footer_start
         footer = new_footer(file, places, [], [(b"distinct_index_offset", b"%d" % at)])

@@ -19,6 +19,7 @@ from pageseek._core import bloom as core
 import pageseek as ps
 from pageseek.prune.bloom_filter import WORTH, BloomPruner
 from support.bloom import bitset, bloomed, header, xxh64
+from support.opened import open_metadata
 from support.pruners import Judged, holds, judged
 from support.writer import (
     BYTE_ARRAY,
@@ -382,7 +383,7 @@ def test_67_93_a_place_where_no_filter_is(offset: int, length: int | None) -> No
 
 def test_93_a_filter_inside_the_footer_or_cut_by_it() -> None:
     plain = with_filter()
-    footer = ps.open(plain).footer_start
+    footer = open_metadata(plain).footer_start
     for offset in range(footer - 60, len(plain), 7):
         for length in (-1, None):
             assert not any(judged(with_filter(offset=offset, length=length), BLOOM, X == 2).denied)
@@ -574,7 +575,7 @@ def test_67_filters_of_other_writers_deny_no_value(conformance: Path, name: str)
     if not path.exists():
         pytest.skip(f"the corpus has no {name}")
     data, tried = path.read_bytes(), 0
-    file = ps.open(data)
+    file = open_metadata(data)
     for leaf in file.leaves:
         if not any(chunk.bloom_filter_offset >= 0 for chunk in file.chunks(leaf)) or leaf.max_rep:
             continue

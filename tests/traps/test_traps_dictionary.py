@@ -20,6 +20,7 @@ from pageseek.format.chunks import page_header
 from pageseek.io.fetch import Kept
 from pageseek.prune.dictionary import DictionaryPruner
 from support.bloom import bitset, bloomed, header
+from support.opened import open_metadata
 from support.oracle import agree
 from support.pruners import Judged, holds, judged
 from support.writer import (
@@ -521,7 +522,7 @@ def test_dictionaries_of_other_writers_deny_no_value(conformance: Path) -> None:
     tried = 0
     for path in sorted((conformance / "corpus" / "valid").glob("*dict*.parquet")):
         data = path.read_bytes()
-        file = ps.open(data)
+        file = open_metadata(data)
         for leaf in file.leaves:
             if leaf.max_rep or file.num_rows > 50_000:
                 continue
@@ -550,7 +551,7 @@ def test_54_a_malformed_dictionary_of_another_writer(conformance: Path) -> None:
     if not path.exists():
         pytest.skip(f"the corpus has no {path.name}")
     data = path.read_bytes()
-    for leaf in ps.open(data).leaves:
+    for leaf in open_metadata(data).leaves:
         judged(data, DICTIONARY, ~ps.col(leaf.name).isin([]) | (ps.col(leaf.name).is_not_null()))
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from support.opened import open_metadata
 from support.oracle import Predicate, agree, build, pages_read, truth
 from support.writer import BYTE_ARRAY, DOUBLE, INT32, STRING, Column, Struct, write
 
@@ -127,7 +128,7 @@ def test_4_null_tests_of_the_one_column_without_statistics(index: bool) -> None:
         write_page_index=index,
         row_group_size=2,
     )
-    assert ps.open(data).chunk_values(0, "x").null_count is None
+    assert open_metadata(data).chunk_values(0, "x").null_count is None
     assert rows(data, X.is_null()) == [1, 3]
     assert rows(data, X.is_not_null()) == [0, 2]
     assert rows(data, X.is_null() & (ps.col("row") > 1)) == [3]

@@ -12,6 +12,7 @@ import pytest
 
 import pageseek as ps
 from support.bounds import BARE, NAN, exact, groups_read, i32, one, stats, twos
+from support.opened import open_metadata
 from support.oracle import agree
 from support.writer import (
     BYTE_ARRAY,
@@ -168,7 +169,7 @@ def test_one_row_group_without_statistics() -> None:
 
 
 def said(data: bytes, group: int = 0) -> tuple[Any, Any, int | None, int | None]:
-    made = ps.open(data).chunk_values(group, "x")
+    made = open_metadata(data).chunk_values(group, "x")
     low, high = (None if v is None else v.as_py() for v in (made.min, made.max))
     return low, high, made.null_count, made.nan_count
 
@@ -182,7 +183,7 @@ def test_66_values_of_a_chunk_are_exact_or_none() -> None:
     assert said(one(FIXED, [twos(5, 4)], type_length=4, **decimal(9, 0)))[0] == Decimal(5)
     assert said(one(INT32, [1], statistics=False)) == (None, None, 0, 0)
     assert said(one(INT32, [1], optional=True, statistics=False)) == (None, None, None, 0)
-    bounds = ps.open(one(BYTE_ARRAY, [b"a", b"b"])).chunk_values(0, "x")
+    bounds = open_metadata(one(BYTE_ARRAY, [b"a", b"b"])).chunk_values(0, "x")
     assert (bounds.lower.as_py(), bounds.upper.as_py()) == (b"a", b"b")
 
 

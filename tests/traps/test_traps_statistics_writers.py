@@ -11,6 +11,7 @@ import pytest
 
 import pageseek as ps
 from support.bounds import BARE, groups_read, one, stats
+from support.opened import open_metadata
 from support.oracle import agree
 from support.writer import (
     BYTE_ARRAY,
@@ -132,7 +133,7 @@ def test_31_66_truncated_bounds_of_another_writer(conformance: Path) -> None:
     path = conformance / "corpus" / "valid" / "pqtest__binary_truncated_min_max.parquet"
     if not path.exists():
         pytest.skip(f"the corpus has no {path.name}")
-    file = ps.open(path)
+    file = open_metadata(path)
     for leaf in file.leaves:
         made = file.chunk_values(0, leaf)
         values = ps.read_table(path, columns=[leaf.name])[leaf.name].drop_null().to_pylist()
@@ -235,7 +236,7 @@ def test_40_50_63_statistics_of_other_writers_deny_no_value(conformance: Path, n
     if not path.exists():
         pytest.skip(f"the corpus has no {path.name}")
     tried = 0
-    for leaf in ps.open(path).leaves:
+    for leaf in open_metadata(path).leaves:
         if len(leaf.path) > 1 or leaf.max_rep:
             continue
         options: dict[str, Any] = {"columns": [leaf.name], "int96_unit": "us"}

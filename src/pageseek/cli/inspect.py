@@ -9,26 +9,10 @@ from typing import Any
 from pageseek.api import open_file
 from pageseek.base.errors import CorruptFileError
 from pageseek.cli import text
-from pageseek.format.chunks import CODECS
-from pageseek.format.parquet_file import ParquetFile
-from pageseek.format.schema import Leaf
-from pageseek.format.types import ABSENT, Options
+from pageseek.format.parquet_file import LeafColumn, ParquetFile
 
-ENCODINGS = {
-    0: "PLAIN",
-    2: "PLAIN_DICTIONARY",
-    3: "RLE",
-    4: "BIT_PACKED",
-    5: "DELTA_BINARY_PACKED",
-    6: "DELTA_LENGTH_BYTE_ARRAY",
-    7: "DELTA_BYTE_ARRAY",
-    8: "RLE_DICTIONARY",
-    9: "BYTE_STREAM_SPLIT",
-}
-LEVELS_ONLY = (
-    3,
-    4,
-)  # listed for the levels by nearly every writer: shown only where nothing else is
+# nearly every writer lists these for its levels: they are shown only where nothing else is
+LEVELS_ONLY = ("RLE", "BIT_PACKED")
 MOST_CHUNKS = 400  # lines of the table of chunks before it is cut short
 
 
@@ -54,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     with open_file(options.file) as file:
         leaves = file.leaves
         if options.column:
-            leaves = [file.schema_tree.find(name) for name in options.column]
+            leaves = [file.leaf(name) for name in options.column]
         pages = bool(options.pages or options.column)
         found = describe(file, leaves, pages)
         if options.json:
@@ -67,21 +51,16 @@ def run(options: argparse.Namespace) -> int:
 # -- facts ------------------------------------------------------------------------------------
 
 
-def describe(file: ParquetFile, leaves: Sequence[Leaf], pages: bool) -> dict[str, Any]:
+def describe(file: ParquetFile, leaves: Sequence[LeafColumn], pages: bool) -> dict[str, Any]:
     """The file as plain data."""
     columns = [_column(file, leaf, pages) for leaf in leaves]
     chunks = [chunk for column in columns for chunk in column["chunks"]]
     return {
         "file": file.name,
-        "bytes": file.store.size,
+        "bytes": file.size,
         "rows": file.num_rows,
         "row_groups": [
-            {
-                "rows": group.num_rows,
-                "bytes": None
-                if group.total_compressed_size == ABSENT
-                else group.total_compressed_size,
-            }
+            {"rows": group.num_rows, "bytes": group.total_compressed_size}
             for group in file.row_groups
         ],
         "created_by": file.created_by,
@@ -97,54 +76,45 @@ def describe(file: ParquetFile, leaves: Sequence[Leaf], pages: bool) -> dict[str
     }
 
 
-def _type(file: ParquetFile, leaf: Leaf) -> str:
-    return str(file.leaf_type(leaf, Options()).type)
-
-
-def _column(file: ParquetFile, leaf: Leaf, pages: bool) -> dict[str, Any]:
+def _column(file: ParquetFile, leaf: LeafColumn, pages: bool) -> dict[str, Any]:
     lower, upper = file.statistics(leaf)
     chunks = []
     for group, chunk in enumerate(file.chunks(leaf)):
         offsets = _offset_index(file, group, leaf)
         made: dict[str, Any] = {
             "row_group": group,
-            "codec": CODECS[chunk.codec] if 0 <= chunk.codec < len(CODECS) else str(chunk.codec),
-            "encodings": _encodings(chunk.encodings),
-            "bytes": chunk.total_compressed_size,
-            "uncompressed": chunk.total_uncompressed_size,
-            "nulls": None if chunk.statistics_null_count == ABSENT else chunk.statistics_null_count,
+            "codec": chunk.codec,
+            "encodings": [e for e in chunk.encodings if e not in LEVELS_ONLY]
+            or list(chunk.encodings),
+            "bytes": chunk.compressed_size,
+            "uncompressed": chunk.uncompressed_size,
+            "nulls": chunk.null_count,
             "min": lower[group].as_py(),
             "max": upper[group].as_py(),
-            "statistics": chunk.statistics_present == 1,
-            "column_index": file.index_range("column", group, leaf) is not None,
+            "statistics": chunk.has_statistics,
+            "column_index": chunk.column_index is not None,
             "offset_index": offsets is not None,
-            "bloom_filter": chunk.bloom_filter_offset != ABSENT,
+            "bloom_filter": chunk.bloom_filter_offset is not None,
             "page_count": None if offsets is None else offsets.num_pages,
         }
         if pages:
             made["pages"] = _pages(file, group, leaf)
         chunks.append(made)
-    return {"name": leaf.name, "type": _type(file, leaf), "chunks": chunks}
+    return {"name": leaf.name, "type": str(leaf.type), "chunks": chunks}
 
 
-def _encodings(bits: int) -> list[str]:
-    listed = [e for e in range(62) if bits >= 0 and bits >> e & 1]
-    chosen = [e for e in listed if e not in LEVELS_ONLY] or listed
-    return [ENCODINGS.get(e, str(e)) for e in chosen]
-
-
-def _offset_index(file: ParquetFile, group: int, leaf: Leaf) -> Any:
+def _offset_index(file: ParquetFile, group: int, leaf: LeafColumn) -> Any:
     try:
         return file.offset_index(group, leaf)
     except CorruptFileError:
         return None
 
 
-def _pages(file: ParquetFile, group: int, leaf: Leaf) -> list[dict[str, Any]]:
+def _pages(file: ParquetFile, group: int, leaf: LeafColumn) -> list[dict[str, Any]]:
     offsets = _offset_index(file, group, leaf)
     if offsets is None:
         return []
-    index = file.column_index(group, leaf) if leaf.max_rep == 0 else None
+    index = file.column_index(group, leaf) if leaf.max_repetition_level == 0 else None
     made = []
     for page in range(offsets.num_pages):
         first = int(offsets.first_row[page])
@@ -170,7 +140,7 @@ def _pages(file: ParquetFile, group: int, leaf: Leaf) -> list[dict[str, Any]]:
 
 
 def draw(
-    file: ParquetFile, leaves: Sequence[Leaf], found: dict[str, Any], pages: bool
+    file: ParquetFile, leaves: Sequence[LeafColumn], found: dict[str, Any], pages: bool
 ) -> Iterator[str]:
     """The lines that the command prints."""
     yield found["file"]
@@ -243,7 +213,7 @@ def _draw_chunks(groups: Sequence[Any], columns: Sequence[dict[str, Any]]) -> It
         yield f"... and {left:,} more chunks; --column NAME shows one column, --json all"
 
 
-def _draw_pages(file: ParquetFile, leaf: Leaf, column: dict[str, Any]) -> Iterator[str]:
+def _draw_pages(file: ParquetFile, leaf: LeafColumn, column: dict[str, Any]) -> Iterator[str]:
     yield f"pages of {column['name']} ({column['type']})"
     if not any(chunk["pages"] for chunk in column["chunks"]):
         yield "  not known: the file has no offset index"
@@ -276,13 +246,13 @@ def _draw_pages(file: ParquetFile, leaf: Leaf, column: dict[str, Any]) -> Iterat
 
 
 def _places(
-    file: ParquetFile, leaf: Leaf
+    file: ParquetFile, leaf: LeafColumn
 ) -> dict[tuple[int, int], tuple[float | None, float | None]]:
     """(row group, page) -> where its bounds lie on a line of numbers."""
     found: dict[tuple[int, int], tuple[float | None, float | None]] = {}
     for group in range(file.num_row_groups):
         offsets = _offset_index(file, group, leaf)
-        index = file.column_index(group, leaf) if leaf.max_rep == 0 else None
+        index = file.column_index(group, leaf) if leaf.max_repetition_level == 0 else None
         for page in range(0 if offsets is None else offsets.num_pages):
             if index is None:
                 found[group, page] = None, None

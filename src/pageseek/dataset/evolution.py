@@ -15,7 +15,7 @@ from pageseek.base.errors import NoColumnError, PredicateError, UnsupportedError
 from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
 from pageseek.dataset.widening import holds, widened
 from pageseek.format.columns import Column, Names, output
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import FLOAT_KINDS, LeafType, Options
 from pageseek.predicate import expression as ex
@@ -33,7 +33,7 @@ class SchemaMapping:
 
     def __init__(
         self,
-        file: ParquetFile,
+        file: FileMetadata,
         dataset_schema: DatasetSchema,
         options: Options,
         partitions: Partitions,
@@ -298,7 +298,7 @@ def _type_at(dataset_schema: DatasetSchema, path: Path) -> pa.DataType | None:
     return None
 
 
-def _by_ids(file: ParquetFile, dataset_schema: DatasetSchema) -> dict[str, str | None]:
+def _by_ids(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str, str | None]:
     """Names of the dataset -> those of this file, None where it has no such field.
 
     Raises

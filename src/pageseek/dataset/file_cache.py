@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeGuard
 
 from pageseek.base.limits import DEFAULT
 from pageseek.base.report import Report
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.footer import needed
-from pageseek.format.parquet_file import ParquetFile
 from pageseek.io.tails import TailBatch
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.storage import Begun, Known, RemoteStore, Source, Store, Version
@@ -62,8 +62,8 @@ class CacheInfo:
 
 
 def _is(
-    known: ParquetFile | None, source: Source, version: Version, limit: int
-) -> TypeGuard[ParquetFile]:
+    known: FileMetadata | None, source: Source, version: Version, limit: int
+) -> TypeGuard[FileMetadata]:
     # two file systems of one type may each have a file of this name, size and time
     return (
         known is not None
@@ -91,7 +91,7 @@ class FileCache:
     """
 
     def __init__(self, capacity: int = 256, max_bytes: int = MAX_BYTES) -> None:
-        self._files: OrderedDict[str, ParquetFile] = OrderedDict()
+        self._files: OrderedDict[str, FileMetadata] = OrderedDict()
         self._sizes: dict[str, int] = {}  # of these, as last taken
         self._ends: OrderedDict[str, _Kept] = OrderedDict()
         self._batches: OrderedDict[tuple[str, ...], TailBatch] = OrderedDict()
@@ -118,7 +118,7 @@ class FileCache:
         end: Known | None = None,
         unconfirmed: UnconfirmedVersions | None = None,
         begun: Begun | None = None,
-    ) -> ParquetFile:
+    ) -> FileMetadata:
         """The file, with what was already parsed of it if its version is the same.
 
         A version without a date does not tell that: such a file is read anew each time. `limit`: bytes that
@@ -127,7 +127,7 @@ class FileCache:
         `begun`: the file, if it was asked for before.
         """
         if source.data is not None:
-            return ParquetFile(source, source.open(), report, limit)
+            return FileMetadata(source, source.open(), report, limit)
         if unconfirmed is not None and source.far:
             assumed = self._assumed(source, report, limit)
             if assumed is not None:
@@ -148,7 +148,7 @@ class FileCache:
                     return known
         store = self._open(source, self._known(source, held)) if begun is None else begun()
         if not store.version.dated:
-            return ParquetFile(source, store, report, limit)
+            return FileMetadata(source, store, report, limit)
         with self._lock:
             known = self._files.get(key)
             if _is(known, source, store.version, limit):
@@ -161,7 +161,7 @@ class FileCache:
                 return known
         renewed = isinstance(store, RemoteStore) and store.renewed
         tail = end.tail if end is not None and end.version == store.version else None
-        file = ParquetFile(source, store, report, limit, tail)
+        file = FileMetadata(source, store, report, limit, tail)
         self._add(key, file, renewed)
         return file
 
@@ -183,7 +183,7 @@ class FileCache:
             return _tied(held.store) and _is(held, source, held.store.version, limit)
         return end is not None and end.version.strong
 
-    def _assumed(self, source: Source, report: Report, limit: int) -> ParquetFile | None:
+    def _assumed(self, source: Source, report: Report, limit: int) -> FileMetadata | None:
         """What there is of a file whose reads tell when it is another one."""
         key = source.key
         with self._lock:
@@ -196,11 +196,11 @@ class FileCache:
         store = None if end is None else source.assumed(end)
         if store is None:
             return None
-        file = ParquetFile(source, store, report, limit)
+        file = FileMetadata(source, store, report, limit)
         self._add(key, file, True)
         return file
 
-    def _add(self, key: str, file: ParquetFile, hit: bool) -> None:
+    def _add(self, key: str, file: FileMetadata, hit: bool) -> None:
         with self._lock:
             self._hits += hit
             self._misses += not hit
@@ -287,7 +287,7 @@ class FileCache:
         """In a forked process: the lock may have been held by a thread that is not there."""
         self._lock = threading.Lock()
 
-    def _known(self, source: Source, held: ParquetFile | None) -> Known | None:
+    def _known(self, source: Source, held: FileMetadata | None) -> Known | None:
         if not source.far:
             return None
         if held is not None:
@@ -330,7 +330,7 @@ class FileCache:
         self._bytes += size - self._sizes.get(key, 0)
         self._sizes[key] = size
 
-    def _forget(self, key: str) -> ParquetFile | None:
+    def _forget(self, key: str) -> FileMetadata | None:
         """Let go of what is held under a name."""
         if (end := self._ends.pop(key, None)) is not None:
             self._bytes -= RECORD + len(end.known.tail)
@@ -403,7 +403,7 @@ def _tied(store: Store) -> bool:
     return isinstance(store, RemoteStore) and store.version.strong
 
 
-def _lasts(file: ParquetFile) -> bool:
+def _lasts(file: FileMetadata) -> bool:
     """Whether the end of a file is worth keeping: to read it again takes a request, and not to another version."""
     source, store = file.source, file.store
     return (

@@ -12,7 +12,7 @@ from itertools import compress
 from pageseek.base.report import Report
 from pageseek.base.workers import Job, WorkerPool
 from pageseek.dataset.file_cache import cache
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.storage import Begun, Source
 from pageseek.storage.endpoint import IN_FLIGHT
@@ -73,7 +73,7 @@ def opened_in_order(
     limited: bool = False,
     unconfirmed: UnconfirmedVersions | None = None,
     max_ahead_bytes: int = ENDS,
-) -> Iterator[ParquetFile]:
+) -> Iterator[FileMetadata]:
     """The files, each opened or found in the cache; closing the iterator leaves the rest. `limited`: the caller may
     end early. `doubts`: as `cache.open` has them. `max_ahead_bytes`: that what is read ahead may take; the ends of files
     take no more than that, and than the cache may hold.
@@ -100,10 +100,10 @@ def opened_in_order(
 
 def _waited_for(
     sources: Sequence[Source], report: Report, max_metadata_bytes: int, ahead: int, room: _Room
-) -> Generator[ParquetFile, None, None]:
+) -> Generator[FileMetadata, None, None]:
     """The same of distant files, `ahead` at a time, and as many as there is room for."""
 
-    def open_one(source: Source, asked: Begun | None = None) -> tuple[ParquetFile, Report]:
+    def open_one(source: Source, asked: Begun | None = None) -> tuple[FileMetadata, Report]:
         part = report.part()
         return cache.open(source, part, max_metadata_bytes, begun=asked), part
 

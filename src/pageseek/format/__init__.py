@@ -7,7 +7,8 @@
 | `nesting/` | definition and repetition levels of nested fields | README.md, Nested Encoding |
 | `footer` | finds the footer at the end of a file | README.md, File format |
 | `file_footer` | what the footer says: row groups, column chunks, key-value metadata | parquet.thrift, FileMetaData |
-| `parquet_file` | one file with its page index: what `pageseek.open` gives | PageIndex.md |
+| `file_metadata` | one file with its page index, as the package uses it | PageIndex.md |
+| `parquet_file` | the same as `pageseek.open` shows it to users | |
 | `chunks` | the records of column chunks and pages that the core decodes | parquet.thrift, ColumnMetaData |
 | `writers` | which writers left wrong statistics | |
 | `statistics`, `bounds` | least and greatest values, and whether they can be used | parquet.thrift, Statistics |

@@ -15,8 +15,8 @@ import pyarrow as pa
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.format.codecs import decompressor
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import REPEATED, NestingLevel, Node, nesting_levels_of, project, select
-from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BOOLEAN, K_BOOL, LeafType, Options
 
@@ -50,7 +50,7 @@ PRESENCE = LeafType((BOOLEAN, 0, K_BOOL, 0, 0, 0, 0), pa.bool_(), pa.bool_())
 
 
 def output(
-    file: ParquetFile, names: tuple[str, ...] | None, options: Options
+    file: FileMetadata, names: tuple[str, ...] | None, options: Options
 ) -> tuple[tuple[Column, ...], pa.Schema]:
     """The columns of these names (all, if None), and their Arrow schema; kept for the next scan."""
     key = names, options
@@ -69,7 +69,7 @@ def output(
 
 
 def _wanted(
-    file: ParquetFile, names: tuple[str, ...] | None, options: Options
+    file: FileMetadata, names: tuple[str, ...] | None, options: Options
 ) -> list[tuple[int, list[str]]]:
     """(top-level field, paths into it; none: all of it) for each column, in the order of first mention."""
     tree = file.schema_tree
@@ -94,7 +94,7 @@ def _wanted(
 
 
 def _column(
-    file: ParquetFile, index: int, paths: Sequence[str], options: Options
+    file: FileMetadata, index: int, paths: Sequence[str], options: Options
 ) -> tuple[Column, pa.Field]:
     tree = file.schema_tree
     if tree.is_flat(index):
@@ -120,7 +120,7 @@ def _part(root: Node, at: Node) -> Part:
     return Part(at.leaf, at.leaf_type, nesting_levels[:-1] if at.optional else nesting_levels)
 
 
-def _below(file: ParquetFile, root: Node, path: str | tuple[str, ...]) -> Node:
+def _below(file: FileMetadata, root: Node, path: str | tuple[str, ...]) -> Node:
     """The node at a path below a field, through structs: of names, or dotted, whose names may have dots, too."""
     if path == ():
         return root
@@ -163,7 +163,7 @@ def _below(file: ParquetFile, root: Node, path: str | tuple[str, ...]) -> Node:
 class Names:
     """What the names of a filter stand for in a file."""
 
-    file: ParquetFile
+    file: FileMetadata
     options: Options
 
     def __call__(self, path: tuple[str, ...]) -> tuple[Leaf, LeafType]:
@@ -193,7 +193,7 @@ class Names:
         return name if plain and index is not None else path[0]
 
 
-def element(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, LeafType]:
+def element(file: FileMetadata, path: tuple[str, ...], options: Options) -> tuple[Leaf, LeafType]:
     """The only leaf at a path through structs and lists: of a list, that of its elements."""
     tree = file.schema_tree
     index = tree.path_index(path[0]) if len(path) == 1 else None
@@ -216,7 +216,7 @@ def element(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple
     )
 
 
-def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[Leaf, LeafType]:
+def tested(file: FileMetadata, path: tuple[str, ...], options: Options) -> tuple[Leaf, LeafType]:
     """The leaf at a path of a filter, through structs. Of a group, a leaf that tells whether it is null."""
     tree = file.schema_tree
     index = tree.path_index(path[0]) if len(path) == 1 else None
@@ -245,7 +245,7 @@ def tested(file: ParquetFile, path: tuple[str, ...], options: Options) -> tuple[
     return replace(first, nesting_level=nesting_level, group=True, siblings=siblings), PRESENCE
 
 
-def presence_leaf(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collection[int]) -> Leaf:
+def presence_leaf(file: FileMetadata, row_group: int, leaf: Leaf, payload: Collection[int]) -> Leaf:
     """What to read for a leaf of a filter: itself, or of a group the leaf with the fewest bytes in this row group.
 
     Any leaf below a group tells whether it is null. `payload`: of equal ones, leaves that are read anyway come first.
@@ -271,7 +271,7 @@ def presence_leaf(file: ParquetFile, row_group: int, leaf: Leaf, payload: Collec
     return replace(file.schema_tree.leaf(best), nesting_level=leaf.nesting_level, group=True)
 
 
-def levels_of(file: ParquetFile, leaf: Leaf, options: Options) -> Part | None:
+def levels_of(file: FileMetadata, leaf: Leaf, options: Options) -> Part | None:
     """A leaf that stands for itself: is it null? Only its levels are read. None where it repeats, or never is null."""
     if leaf.group or leaf.max_rep or not leaf.max_def:
         return None
@@ -281,7 +281,7 @@ def levels_of(file: ParquetFile, leaf: Leaf, options: Options) -> Part | None:
     )
 
 
-def part_of(file: ParquetFile, leaf: Leaf, leaf_type: LeafType, options: Options) -> Part:
+def part_of(file: FileMetadata, leaf: Leaf, leaf_type: LeafType, options: Options) -> Part:
     """How a leaf of a filter is decoded."""
     if leaf.flat and not leaf.group:
         return Part(leaf, leaf_type)

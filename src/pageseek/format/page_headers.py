@@ -16,8 +16,8 @@ import numpy as np
 from pageseek._core import metadata as core
 from pageseek.base.errors import CoreError, CorruptFileError, PageseekError
 from pageseek.format.chunks import Chunk, PageHeader, page_header
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex
-from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
 from pageseek.io.range_requests import Wanted
@@ -41,7 +41,7 @@ _SAID = [
 _PLACES = [PageHeader._fields.index(f"statistics_{name}_offset") for name in ("max", "min", "max_value", "min_value")]  # fmt: skip
 
 
-def walking_bytes(file: ParquetFile, row_group: int, leaf: Leaf, part: float) -> int | None:
+def walking_bytes(file: FileMetadata, row_group: int, leaf: Leaf, part: float) -> int | None:
     """About the bytes read to find the pages of a chunk; None where that is not likely to spare more than it costs.
 
     `part`: the share of its rows that may be spared.
@@ -70,7 +70,7 @@ def likely_pages(chunk: Any) -> float:
 
 
 def walk(
-    file: ParquetFile,
+    file: FileMetadata,
     row_group: int,
     leaf: Leaf,
     tested: bool,
@@ -85,7 +85,7 @@ def walk(
 
 
 def _found(
-    file: ParquetFile, row_group: int, leaf: Leaf, tested: bool
+    file: FileMetadata, row_group: int, leaf: Leaf, tested: bool
 ) -> Generator[Wanted, list[memoryview], tuple[OffsetIndex, memoryview, bytes] | None]:
     chunk, start, stop = file.placed_chunk(row_group, leaf)
     most = 2 * likely_pages(chunk) + 16

@@ -1,392 +1,306 @@
-"""One file: what its footer says, and its page index, parsed as it is touched and kept.
-
-Sources: parquet.thrift (ColumnIndex, OffsetIndex), PageIndex.md.
-"""
+"""What `pageseek.open` gives: one file, its row groups, column chunks and pages, as a user looks at them."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
-import numpy as np
+import pyarrow as pa
 
-from pageseek._core import metadata as core
-from pageseek.base.errors import CoreError, PageseekError
-from pageseek.base.limits import DEFAULT
-from pageseek.base.report import Report
-from pageseek.format.bounds import Bounds
-from pageseek.format.checksums import ALTERED, GONE
-from pageseek.format.chunks import chunk_range, may_have_dictionary
-from pageseek.format.embedded import (
-    KEY,
-    PAGE_INDEX,
-    Directory,
-    InvalidIndexError,
-    Pointer,
-    directory,
-    fingerprint_of_all,
-)
-from pageseek.format.file_footer import FooterFile
-from pageseek.format.page_index import (
-    ColumnIndex,
-    OffsetIndex,
-    parse_column_index,
-    parse_offset_indexes,
-)
-from pageseek.format.schema import Leaf, lazy
-from pageseek.format.statistics import declared_bounds
-from pageseek.format.types import ABSENT, L_UNKNOWN, Options, logical_of
-from pageseek.format.value_list import KIND as LIST
-from pageseek.io.fetch import Fetcher
-from pageseek.storage import Source, Store
+from pageseek._core.decode import LeafDecoder
+from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import dataclass
+from pageseek.format.bounds import ChunkValues
+from pageseek.format.chunks import CODECS
+from pageseek.format.codecs import decompressor
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.page_index import ColumnIndex, OffsetIndex
+from pageseek.format.schema import Leaf
+from pageseek.format.types import ABSENT, PHYSICAL_NAMES, Options, logical_name, to_arrow
 
-WHOLE = -1  # in the place of a row group, or of a column: all
-ENTRY = 256  # bytes, about, of an entry of the directory that is kept
+ENCODINGS = {
+    0: "PLAIN",
+    2: "PLAIN_DICTIONARY",
+    3: "RLE",
+    4: "BIT_PACKED",
+    5: "DELTA_BINARY_PACKED",
+    6: "DELTA_LENGTH_BYTE_ARRAY",
+    7: "DELTA_BYTE_ARRAY",
+    8: "RLE_DICTIONARY",
+    9: "BYTE_STREAM_SPLIT",
+}  # parquet.thrift, Encoding
 
 
-def _offset(one: Pointer) -> int:
-    return one.offset
+@dataclass(frozen=True, slots=True)
+class LeafColumn:
+    """A leaf of the schema: a column that has values of its own (parquet.thrift, SchemaElement).
 
-
-class ParquetFile(FooterFile):
-    """One file of one version: its metadata, parsed as it is touched.
-
-    Attributes: `schema` (pyarrow.Schema), `num_rows`, `num_row_groups`, `row_groups`, `leaves`,
-    `created_by`, `key_value_metadata`; `column_index(row_group, leaf)` and `offset_index(row_group, leaf)`
-    give the page index. Safe to share between threads.
+    Attributes
+    ----------
+    index : int
+        Its position among the leaves, from 0.
+    name : str
+        Its path with dots, as filters take it.
+    physical_type, logical_type : str
+        The types of the format; "NONE" where there is no logical type.
+    type : pyarrow.DataType
+        The type in which its values come out.
+    max_definition_level, max_repetition_level : int
+        Both are 0 for a required column outside of lists.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        store: Store,
-        report: Report | None = None,
-        max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
-        tail: bytes | memoryview | None = None,
-    ) -> None:
-        """`tail`: the last bytes of this version, where they are at hand."""
-        super().__init__(source, store, report, max_metadata_bytes, tail)
-        self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
-        self._walked: dict[tuple[int, int], tuple[OffsetIndex, memoryview, bytes] | None] = {}
-        self._header_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
-        self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
-        self._dropped: dict[int, frozenset[int]] = {}  # by row group
-        self.indexes: dict[Any, Any] = {}  # embedded ones, as their pruners know them
-        self._unconfirmed: dict[tuple[int, int], tuple[str, ...]] = {}  # by row group and leaf
+    index: int
+    name: str
+    path: tuple[str, ...]
+    physical_type: str
+    logical_type: str
+    type: pa.DataType
+    max_definition_level: int
+    max_repetition_level: int
 
-    def ignore_index(self, row_group: int, leaf: Leaf | None, text: str, report: Report) -> None:
-        """Note why an index is not used, now and whenever another scan would use it (`remind`).
 
-        `row_group` is WHOLE of an index of the whole file, `leaf` None of one that names no column.
-        """
-        report.note(text)
-        key = row_group, WHOLE if leaf is None else leaf.index
-        known = self._unconfirmed.get(key, ())
-        if text not in known:
-            self._parsed += len(text)
-            self._unconfirmed[key] = (*known, text)
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group (parquet.thrift, RowGroup). Sizes are bytes; None where the footer does not say."""
 
-    def note_ignored_indexes(self, row_group: int, leaf: Leaf | None, report: Report) -> None:
-        """Note in a report what earlier scans have found wrong."""
-        for text in self._unconfirmed.get((row_group, WHOLE if leaf is None else leaf.index), ()):
-            report.note(text)
+    index: int
+    first_row: int
+    num_rows: int
+    total_byte_size: int | None
+    total_compressed_size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChunk:
+    """A column chunk (parquet.thrift, ColumnMetaData). None where the footer does not say.
+
+    Attributes
+    ----------
+    codec, encodings : str, tuple of str
+        "zstd", ("PLAIN", "RLE_DICTIONARY"); a number where the format knows no name.
+    num_values : int
+        Nulls and the slots of empty lists included.
+    compressed_size, uncompressed_size : int
+        Bytes, page headers included.
+    data_page_offset, dictionary_page_offset : int
+        Bytes from the start of the file.
+    null_count : int or None
+        As the statistics say it, whether it can be used or not.
+    column_index, offset_index : (int, int) or None
+        Offset and length in bytes.
+    bloom_filter_offset : int or None
+    """
+
+    row_group: int
+    column: str
+    codec: str
+    encodings: tuple[str, ...]
+    num_values: int
+    compressed_size: int
+    uncompressed_size: int
+    data_page_offset: int
+    dictionary_page_offset: int | None
+    has_statistics: bool
+    null_count: int | None
+    column_index: tuple[int, int] | None
+    offset_index: tuple[int, int] | None
+    bloom_filter_offset: int | None
+
+
+class ParquetFile:
+    """One version of one file: schema, row groups, statistics and page index, parsed as they are touched.
+
+    A column is given by its name, by a dotted path, or as a `LeafColumn`. Safe to share between threads. Use it in a
+    `with` block, or call `close`.
+
+    Attributes
+    ----------
+    name : str
+    size : int
+        Bytes.
+    num_rows, num_row_groups, num_leaves : int
+    """
+
+    __slots__ = ("_metadata", "name", "num_leaves", "num_row_groups", "num_rows", "size")
+
+    def __init__(self, metadata: FileMetadata) -> None:
+        self._metadata = metadata
+        self.name: str = metadata.name
+        self.size: int = metadata.store.size
+        self.num_rows: int = metadata.num_rows
+        self.num_row_groups: int = metadata.num_row_groups
+        self.num_leaves: int = metadata.num_leaves
 
     @property
-    def has_ignored_indexes(self) -> bool:
-        """Whether anything was."""
-        return bool(self._unconfirmed)
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the file, as `read_table` gives it with default options."""
+        return self._metadata.schema
 
-    def keep_index(self, key: Any, found: Any, nbytes: int) -> None:
-        """Keep what a pruner made of an embedded index, of so many bytes; None where it cannot be trusted."""
-        self._parsed += nbytes
-        self.indexes[key] = found
+    @property
+    def created_by(self) -> str | None:
+        """The writer's name for itself."""
+        return self._metadata.created_by
 
-    def _index_start(self) -> int:
-        """Lists of values lie before the footer, too."""
-        start: int = super()._index_start()
-        try:
-            found = directory(self)
-        except InvalidIndexError:  # who asks for an index will say so
-            return start
-        lists = () if found is None else [one.offset for one in found.pointers if one.kind == LIST]
-        return int(min((start, *lists)))
+    @property
+    def key_value_metadata(self) -> Mapping[bytes, bytes | None]:
+        """The footer's key-value pairs; of equal keys the first."""
+        return self._metadata.key_value_metadata
 
-    # -- checksums of what was attached ---------------------------------------------------------
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether some columns are encrypted. They cannot be read; the others can."""
+        return bool(self._metadata.is_encrypted)
 
-    @lazy
-    def _summed(self) -> Directory | None:
-        """What was attached with checksums, by its place; None where nothing was, or nobody can tell."""
-        if KEY not in self.key_value_metadata:
-            return None
-        try:
-            found = directory(self)
-        except InvalidIndexError:  # who asks for the other indexes will say so
-            return None
-        summed = [one for one in found.pointers if one.sums] if found is not None else []
-        if found is None or not summed:
-            return None
-        self._parsed += ENTRY * len(summed)
-        return Directory(0, tuple(sorted(summed, key=_offset)), chunks=found.chunks)
+    @property
+    def footer_offset(self) -> int:
+        """The byte at which the footer begins."""
+        return self._metadata.footer_start
 
-    @lazy
-    def has_copied_entries(self) -> bool:
-        """Whether entries with checksums are of another file: somebody wrote this one anew, and copied the pair."""
-        if self._summed is None:
-            return False
-        try:
-            return self._summed.chunks not in (None, fingerprint_of_all(self))
-        except PageseekError:
-            return False
+    @property
+    def leaves(self) -> list[LeafColumn]:
+        """The leaves of the schema, in file order."""
+        return [self._shown(leaf) for leaf in self._metadata.leaves]
 
-    def attached_with_sums(self, kind: str, offset: int) -> Pointer | None:
-        """The entry that says that what lies at some byte was attached with checksums; None where none does."""
-        if self._summed is None:
-            return None
-        entries = self._summed.pointers
-        at = bisect_right(entries, offset, key=_offset) - 1  # none reaches into the next
-        one = entries[at] if at >= 0 else None
-        return one if one is not None and one.kind == kind and one.holds(offset) else None
+    def leaf(self, column: str | LeafColumn) -> LeafColumn:
+        """One leaf, by its name. PredicateError where there is none, or several of this name."""
+        return self._shown(self._leaf(column))
 
-    def why_altered(self, state: int, offset: int) -> str | None:
-        """Why the bytes of a page index at `offset` are not those that were attached; None where they are, or were not
-        attached with a checksum. `state`: of `core.sums`.
+    @property
+    def row_groups(self) -> list[RowGroup]:
+        """The row groups, in file order."""
+        file = self._metadata
+        return [
+            RowGroup(
+                i,
+                file.first_row(i),
+                file.group_rows[i],
+                _known(group.total_byte_size),
+                _known(group.total_compressed_size),
+            )
+            for i, group in enumerate(file.row_groups)
+        ]
+
+    def chunk(self, row_group: int, column: str | LeafColumn) -> ColumnChunk:
+        """One column chunk. IndexError: no such row group; CorruptFileError: the footer describes none that can be."""
+        return self.chunks(column)[self._row_group(row_group)]
+
+    def chunks(self, column: str | LeafColumn) -> list[ColumnChunk]:
+        """The chunks of a column, one a row group."""
+        file, leaf = self._metadata, self._leaf(column)
+        made = []
+        for i, chunk in enumerate(file.chunks(leaf)):
+            codec = CODECS[chunk.codec] if 0 <= chunk.codec < len(CODECS) else str(chunk.codec)
+            made.append(
+                ColumnChunk(
+                    i,
+                    leaf.name,
+                    codec,
+                    _encodings(chunk.encodings),
+                    chunk.num_values,
+                    chunk.total_compressed_size,
+                    chunk.total_uncompressed_size,
+                    chunk.data_page_offset,
+                    _known(chunk.dictionary_page_offset),
+                    chunk.statistics_present == 1,
+                    _known(chunk.statistics_null_count),
+                    file.index_range("column", i, leaf),
+                    file.index_range("offset", i, leaf),
+                    _known(chunk.bloom_filter_offset),
+                )
+            )
+        return made
+
+    def chunk_values(self, row_group: int, column: str | LeafColumn) -> ChunkValues:
+        """What the statistics of a column chunk say of its values, as far as they can be used."""
+        return self._metadata.chunk_values(self._row_group(row_group), self._leaf(column))
+
+    def statistics(self, column: str | LeafColumn) -> tuple[pa.Array, pa.Array]:
+        """The least and greatest value of a column in each row group; null where the file has none that can be used."""
+        return self._metadata.statistics(self._leaf(column))
+
+    def offset_index(self, row_group: int, column: str | LeafColumn) -> OffsetIndex | None:
+        """Where the data pages of a column chunk are; None without one (parquet.thrift, OffsetIndex)."""
+        return self._metadata.offset_index(self._row_group(row_group), self._leaf(column))
+
+    def column_index(self, row_group: int, column: str | LeafColumn) -> ColumnIndex | None:
+        """Bounds and null counts of the pages of a column chunk; None without one (parquet.thrift, ColumnIndex)."""
+        return self._metadata.column_index(self._row_group(row_group), self._leaf(column))
+
+    def decoder(self, row_group: int, column: str | LeafColumn) -> LeafDecoder:
+        """A decoder for the pages of a column chunk that the caller fetches (docs/pages.md).
+
+        Raises
+        ------
+        UnsupportedError
+            A column inside of structs or lists: its pages make arrays only together with others.
         """
-        if state == core.SUM_FITS:
-            return None
-        if state == core.SUM_DIFFERS:
-            return ALTERED
-        if self.attached_with_sums(PAGE_INDEX, offset) is None or self.has_copied_entries:
-            return None
-        return GONE
+        file, leaf = self._metadata, self._leaf(column)
+        if not leaf.flat:
+            raise UnsupportedError(
+                f"{self.name}: column {leaf.name!r} is nested; a decoder by hand takes top-level columns"
+            )
+        chunk = file.chunk(self._row_group(row_group), leaf)
+        codec, decompress = decompressor(chunk.codec)
+        return LeafDecoder(
+            file.leaf_type(leaf, Options()).core,
+            leaf.max_def,
+            0,
+            codec=codec,
+            decompress=decompress,
+            lsb_levels=file.lsb_levels,
+            always_compressed=file.always_compressed,
+        )
 
-    # -- page index -----------------------------------------------------------------------------
+    def to_array(self, column: str | LeafColumn, decoded: tuple[Any, ...]) -> pa.Array:
+        """What `LeafDecoder.finish` gave, as an Arrow array over the same memory."""
+        leaf_type = self._metadata.leaf_type(self._leaf(column), Options())
+        made = to_arrow(leaf_type, *decoded)
+        if isinstance(leaf_type.type, pa.BaseExtensionType):
+            return pa.ExtensionArray.from_storage(leaf_type.type, made)
+        return made
 
-    def index_range(
-        self, which: str, row_group: int, leaf: Leaf, report: Report | None = None
-    ) -> tuple[int, int] | None:
-        """Where the "column" or "offset" index of a chunk lies; None where the file has none, or not there where it says,
-        which is noted in the `report`.
-        """
-        chunk = self._chunk(row_group, leaf)
-        if chunk.crypto != ABSENT:
-            return None
-        if which == "column":
-            offset, length = chunk.column_index_offset, chunk.column_index_length
-        else:
-            offset, length = chunk.offset_index_offset, chunk.offset_index_length
-        if offset in (ABSENT, 0) or length in (ABSENT, 0):  # some writers have zeros for none
-            return None
-        if (
-            offset < 4
-            or length < 0
-            or length > self.max_metadata_bytes
-            or offset + length > self.store.size - 8
-        ):
-            if report is not None:
-                why = f"{length} bytes at byte {offset} have no room in the file"
-                if length > self.max_metadata_bytes:
-                    why = f"its {length} bytes are more than max_metadata_bytes"
-                self._ignored(which, row_group, leaf, why, report)
-            return None
-        return offset, length
+    def close(self) -> None:
+        """Close the file."""
+        self._metadata.close()
 
-    def cached_offset_index(self, row_group: int, leaf: Leaf) -> tuple[bool, OffsetIndex | None]:
-        key = row_group, leaf.index
-        return key in self._offset_indexes, self._offset_indexes.get(key)
+    def __enter__(self) -> Self:
+        return self
 
-    def without_offset_index(self, row_group: int, leaves: Sequence[Leaf]) -> list[Leaf]:
-        """Those whose offset index was not looked for yet."""
-        known = self._offset_indexes
-        return [leaf for leaf in leaves if (row_group, leaf.index) not in known]
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-    def cached_column_index(
-        self, row_group: int, leaf: Leaf, options: Options
-    ) -> tuple[bool, ColumnIndex | None]:
-        key = row_group, leaf.index, options
-        return key in self._column_indexes, self._column_indexes.get(key)
+    def __repr__(self) -> str:
+        return f"<ParquetFile {self.name}: {self.num_rows:,} rows, {self.num_row_groups} row groups, {self.num_leaves} leaves>"
 
-    def drop_index(self, row_group: int, leaf: Leaf) -> None:
-        """Forget the page index of a chunk for good: its pages have shown it to be wrong."""
-        self._offset_indexes[row_group, leaf.index] = None
-        if self.was_walked(row_group, leaf):
-            self._walked[row_group, leaf.index] = None
-        for key in [k for k in list(self._column_indexes) if k[:2] == (row_group, leaf.index)]:
-            self._column_indexes[key] = None
-        self._dropped[row_group] = self.dropped(row_group) | {leaf.index}
+    def _leaf(self, column: str | LeafColumn) -> Leaf:
+        if isinstance(column, LeafColumn):
+            return self._metadata.schema_tree.leaf(column.index)
+        return self._metadata.schema_tree.find(column)
 
-    def dropped(self, row_group: int) -> frozenset[int]:
-        """The leaves of a row group whose page index was dropped."""
-        return self._dropped.get(row_group, frozenset())
-
-    def load_offset_indexes(
-        self,
-        row_group: int,
-        leaves: Sequence[Leaf],
-        data: Sequence[memoryview | None],
-        report: Report,
-    ) -> None:
-        """Parse, check and keep offset indexes; None, with a note, where one cannot be trusted."""
-        known, size = self._offset_indexes, self.store.size
-        wanted: list[tuple[memoryview, int, int]] = []
-        places: list[tuple[Leaf, Any]] = []
-        for leaf, part in zip(leaves, data, strict=True):
-            if part is None:
-                known.setdefault((row_group, leaf.index))  # the headers of its pages may have told
-                continue
-            chunk = self._chunk(row_group, leaf)
-            start, stop = chunk_range(chunk)
-            if 0 <= start <= stop <= size:
-                wanted.append((part, start, stop))
-                places.append((leaf, chunk))
-            else:
-                known[row_group, leaf.index] = None
-                self._ignored("offset", row_group, leaf, "its chunk lies outside the file", report)
-        self._parsed += sum([2 * part.nbytes for part, _, _ in wanted])
-        states = core.sums(wanted)
-        made = parse_offset_indexes(wanted, self.group_rows[row_group], self.max_metadata_bytes)
-        for (leaf, chunk), (_, start, _), state, found in zip(
-            places, wanted, states, made, strict=True
-        ):
-            why = None
-            if state != core.SUM_FITS:
-                why = self.why_altered(state, chunk.offset_index_offset)
-            if isinstance(found, CoreError):
-                why, found = why or found.message, None
-            elif found is not None and found.start > start and not may_have_dictionary(chunk):
-                why = why or "its first page is not the first of the chunk"
-            if why is not None:
-                self._ignored("offset", row_group, leaf, why, report)
-                found = None
-            known[row_group, leaf.index] = found
-
-    def adopt_pages(
-        self, row_group: int, leaf: Leaf, found: tuple[OffsetIndex, memoryview, bytes] | None
-    ) -> None:
-        """Keep what the headers of all pages of a chunk say, in the place of the page index that it has not; None
-        where they were looked at in vain.
-
-        `found`: where the pages are, bytes, and records as in `stated_bounds`, one a page, whose bounds lie there.
-        """
-        if leaf.index in self.dropped(row_group):  # another scan has seen that the headers lie
-            found = None
-        self._walked[row_group, leaf.index] = found
-        if found is not None:
-            self._parsed += found[1].nbytes + len(found[2])
-            self._offset_indexes[row_group, leaf.index] = found[0]
-
-    def was_walked(self, row_group: int, leaf: Leaf) -> bool:
-        """Whether the page headers of a chunk were looked at."""
-        return (row_group, leaf.index) in self._walked
-
-    def header_index(self, row_group: int, leaf: Leaf, options: Options) -> ColumnIndex | None:
-        """What is known of the values of each page of a chunk by their headers, if these were looked at."""
-        walked = self._walked.get((row_group, leaf.index))
-        if walked is None:
-            return None
-        key = row_group, leaf.index, options
-        if key not in self._header_indexes:
-            self._header_indexes[key] = self._of_headers(leaf, options, *walked)
-        return self._header_indexes[key]
-
-    def _of_headers(
-        self, leaf: Leaf, options: Options, offsets: OffsetIndex, data: memoryview, records: bytes
-    ) -> ColumnIndex | None:
-        leaf_type = self.leaf_type(leaf, options)
-        bounds, counts = self.usable_statistics(leaf)
-        if not bounds or leaf_type.is_null or logical_of(leaf.element)[0] == L_UNKNOWN:
-            return None
-        found = declared_bounds(records, data, leaf, leaf_type, self._orders, self.writer)
-        if found is None:
-            return None
-        places, nulls, nans = found
-        n, nulls_known = offsets.num_pages, nulls if counts else None
-        rows_in = np.diff(offsets.first_row).tobytes()
-        made = Bounds(leaf_type, data, places, n, None, nulls_known, nans, rows_in, 0)
-        return ColumnIndex(n, bytes(n), nulls_known, nans, made)
-
-    def _ignored(self, which: str, row_group: int, leaf: Leaf, why: str, report: Report) -> None:
-        where = f"{self.name}: {leaf.name!r}, row group {row_group}"
-        self.ignore_index(row_group, leaf, f"{where}: {which} index ignored: {why}", report)
-
-    def load_column_index(
-        self, row_group: int, leaf: Leaf, options: Options, data: memoryview | None, report: Report
-    ) -> ColumnIndex | None:
-        """Parse, check and keep a column index; None, with a note, where it cannot be trusted.
-
-        The offset index of the chunk must have been loaded: a column index without one proves nothing.
-        """
-        found = None
-        offsets = self._offset_indexes.get((row_group, leaf.index))
-        bounds, counts = self.usable_statistics(leaf)
-        known = bounds and logical_of(leaf.element)[0] != L_UNKNOWN
-        if data is not None and offsets is not None and known:
-            self._parsed += 3 * data.nbytes  # it is kept, and what is made of it
-            chunk = self._chunk(row_group, leaf)
-            (state,) = core.sums([(data, *chunk_range(chunk))])
-            why = self.why_altered(state, chunk.column_index_offset)
-            try:
-                if why is None:
-                    found = parse_column_index(
-                        data,
-                        leaf,
-                        self.leaf_type(leaf, options),
-                        self._orders,
-                        offsets,
-                        self.max_metadata_bytes,
-                        counts,
-                    )
-            except CoreError as error:
-                why = error.message
-            if found is not None:
-                why = self._contradicted(row_group, leaf, options, found, counts)
-                if why is not None:
-                    found = None
-            if why is not None:
-                self._ignored("column", row_group, leaf, why, report)
-        self._column_indexes[row_group, leaf.index, options] = found
-        return found
-
-    def _contradicted(
-        self, row_group: int, leaf: Leaf, options: Options, index: ColumnIndex, counts: bool
-    ) -> str | None:
-        """What tells that an index is that of another chunk, or of an earlier version of this one: the chunk's statistics
-        say otherwise.
-        """
-        pages = index.null_counts if counts and leaf.max_def and not leaf.max_rep else None
-        told = None if pages is None else self.null_count(row_group, leaf)
-        if pages is not None and told is not None and (counted := int(pages.sum())) != told:
-            return f"its pages have {counted} nulls, and by its statistics the chunk has {told}"
-        zones = self.group_zones(leaf, options)
-        page = None if zones is None else index.zones.astray(zones, row_group)
-        if page is None:
-            return None
-        return f"the bounds of page {page} lie outside of those that the chunk's statistics have"
-
-    def offset_index(self, row_group: int, leaf: Leaf | str) -> OffsetIndex | None:
-        """Where the pages of a column chunk are, or None (parquet.thrift, OffsetIndex). IndexError: no such chunk."""
+    def _row_group(self, row_group: int) -> int:
         if not 0 <= row_group < self.num_row_groups:
             raise IndexError(
                 f"{self.name}: no row group {row_group}; there are {self.num_row_groups}"
             )
-        leaf = self._resolve(leaf)
-        have, found = self.cached_offset_index(row_group, leaf)
-        if have:
-            return found
-        report = Report()
-        at = self.index_range("offset", row_group, leaf)
-        data = Fetcher(self.store, report, self._tail).read([at], "index")[0] if at else None
-        self.load_offset_indexes(row_group, [leaf], [data], report)
-        return self._offset_indexes[row_group, leaf.index]
+        return row_group
 
-    def column_index(self, row_group: int, leaf: Leaf | str) -> ColumnIndex | None:
-        """Bounds and null counts of the pages of a chunk, or None (parquet.thrift, ColumnIndex). IndexError: no such chunk."""
-        leaf, options = self._resolve(leaf), Options()
-        have, found = self.cached_column_index(row_group, leaf, options)
-        if have:
-            return found
-        self.offset_index(row_group, leaf)
-        report = Report()
-        at = self.index_range("column", row_group, leaf)
-        data = Fetcher(self.store, report, self._tail).read([at], "index")[0] if at else None
-        return self.load_column_index(row_group, leaf, options, data, report)
+    def _shown(self, leaf: Leaf) -> LeafColumn:
+        physical = leaf.element.type
+        return LeafColumn(
+            leaf.index,
+            leaf.name,
+            leaf.path,
+            PHYSICAL_NAMES[physical] if 0 <= physical < len(PHYSICAL_NAMES) else str(physical),
+            logical_name(leaf.element),
+            self._metadata.leaf_type(leaf, Options()).type,
+            leaf.max_def,
+            leaf.max_rep,
+        )
+
+
+def _known(value: int) -> int | None:
+    return None if value == ABSENT else value
+
+
+def _encodings(bits: int) -> tuple[str, ...]:
+    return tuple(ENCODINGS.get(e, str(e)) for e in range(62) if bits >= 0 and bits >> e & 1)

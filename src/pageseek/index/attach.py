@@ -37,7 +37,7 @@ from pageseek.format.embedded import (
     opened,
     types_of,
 )
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
 from pageseek.format.value_list import KIND as DISTINCT
@@ -165,7 +165,7 @@ def attach(
         raise TypeError(f"distinct_index={distinct_index!r}: the name of one column")
     one, end = ends(source, output, in_place, overwrite, storage_options, table)
     report = Report()
-    with closing(ParquetFile(one, one.open(), report)) as file:
+    with closing(FileMetadata(one, one.open(), report)) as file:
         _refuse(file)
         before = directory_of(file, report)
         if distinct_index is not None and not replace and _has_published(file):
@@ -192,7 +192,7 @@ def attach(
 
 
 def _built(
-    file: ParquetFile,
+    file: FileMetadata,
     store: Store,
     specs: Sequence[IndexSpec],
     report: Report,
@@ -221,7 +221,7 @@ def _built(
     return each_chunk(file, chunks, work, report, threads, progress, store, held)
 
 
-def refuse_encrypted(file: ParquetFile) -> None:
+def refuse_encrypted(file: FileMetadata) -> None:
     """Raise UnsupportedError where a footer is signed, or columns are secret."""
     if file.is_encrypted or _has_any(file, "crypto"):
         raise UnsupportedError(
@@ -229,7 +229,7 @@ def refuse_encrypted(file: ParquetFile) -> None:
         )
 
 
-def _refuse(file: ParquetFile) -> None:
+def _refuse(file: FileMetadata) -> None:
     refuse_encrypted(file)
     for leaf in file.leaves:
         if file.lie_before(leaf, file.footer_start):
@@ -245,7 +245,7 @@ def _refuse(file: ParquetFile) -> None:
                 )
 
 
-def directory_of(file: ParquetFile, report: Report) -> Directory | None:
+def directory_of(file: FileMetadata, report: Report) -> Directory | None:
     try:
         found = directory(file)
         if found is not None and found.chunks not in (None, fingerprint_of_all(file)):
@@ -258,7 +258,7 @@ def directory_of(file: ParquetFile, report: Report) -> Directory | None:
     return found
 
 
-def _has_published(file: ParquetFile) -> bool:
+def _has_published(file: FileMetadata) -> bool:
     """Whether there is a list in the published form, whoever wrote it."""
     try:
         return published.place(file) is not None
@@ -266,7 +266,7 @@ def _has_published(file: ParquetFile) -> bool:
         return False
 
 
-def _has_list(file: ParquetFile, leaf: Leaf, before: Directory | None, report: Report) -> bool:
+def _has_list(file: FileMetadata, leaf: Leaf, before: Directory | None, report: Report) -> bool:
     """Whether a column has a list of its values that readers use; one that they would not is built anew."""
     try:
         pointer = of_leaf(leaf, DISTINCT, DISTINCT_VERSION, before)
@@ -282,19 +282,19 @@ def _has_list(file: ParquetFile, leaf: Leaf, before: Directory | None, report: R
     return True
 
 
-def _has_bounds(file: ParquetFile) -> bool:
+def _has_bounds(file: FileMetadata) -> bool:
     """Whether some chunk has min_value or max_value, which mean something only by column_orders."""
     return _has_any(file, "statistics_min_value_offset", "statistics_max_value_offset")
 
 
-def _has_any(file: ParquetFile, *fields: str) -> bool:
+def _has_any(file: FileMetadata, *fields: str) -> bool:
     """Whether the record of some chunk has one of these fields."""
     at = [Record._fields.index(field) for field in fields]
     return any((file.figures(leaf)[:, at] != ABSENT).any() for leaf in file.leaves)
 
 
 def _specs(
-    file: ParquetFile,
+    file: FileMetadata,
     page_index: bool | Sequence[str],
     blooms: Sequence[str] | Mapping[str, float],
     lists: Sequence[str],
@@ -353,7 +353,7 @@ def _specs(
 
 
 @contextmanager
-def _named(file: ParquetFile) -> Iterator[None]:
+def _named(file: FileMetadata) -> Iterator[None]:
     """What columns cannot have is said with the name of their file."""
     try:
         yield
@@ -372,7 +372,7 @@ class _Writing:
 
     def __init__(
         self,
-        file: ParquetFile,
+        file: FileMetadata,
         target: Target,
         before: Directory | None,
         order_given: bool,
@@ -577,7 +577,7 @@ class _Writing:
 
 
 def new_footer(
-    file: ParquetFile,
+    file: FileMetadata,
     places: Any,
     dropped: list[bytes],
     added: list[tuple[bytes, bytes]],

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.index.bloom_builder import BloomBuilder
 from pageseek.index.distinct_builder import DistinctBuilder, GroupValues
@@ -45,7 +45,7 @@ class BuiltIndexes:
     distinct: GroupValues | None = None
 
 
-def build(file: ParquetFile, chunk: Chunk, spec: IndexSpec, order_given: bool) -> BuiltIndexes:
+def build(file: FileMetadata, chunk: Chunk, spec: IndexSpec, order_given: bool) -> BuiltIndexes:
     """What is wanted of one chunk.
 
     Raises

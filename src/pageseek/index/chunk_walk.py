@@ -10,7 +10,7 @@ from typing import TypeVar
 from pageseek.base.progress import Watch, counted
 from pageseek.base.report import Report
 from pageseek.base.workers import Job, WorkerPool, cores
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.index.page_budget import Room
 from pageseek.index.page_reader import Chunk
@@ -22,7 +22,7 @@ AHEAD = 512 << 20  # bytes that what is made of chunks may take together, beside
 
 
 def each_chunk(
-    file: ParquetFile,
+    file: FileMetadata,
     chunks: Sequence[tuple[int, Leaf]],
     work: Callable[[Chunk], T],
     report: Report,
@@ -43,7 +43,7 @@ def each_chunk(
 
 
 def _worked(
-    file: ParquetFile,
+    file: FileMetadata,
     chunks: Sequence[tuple[int, Leaf]],
     work: Callable[[Chunk], T],
     report: Report,

@@ -22,7 +22,7 @@ from pageseek.format.embedded import (
     merged,
     uncovered,
 )
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import ABSENT
 from pageseek.index.attach import (
     BLOOM_PLACE,
@@ -66,7 +66,7 @@ def listed(source: Any, *, storage_options: Mapping[str, Any] | None = None) -> 
         The file cannot be opened.
     """
     one = one_file(source, storage_options)
-    with closing(ParquetFile(one, one.open())) as file:
+    with closing(FileMetadata(one, one.open())) as file:
         found = directory_of(file, Report()) or Directory(0)
         made: list[Entry] = []
         for leaf in file.leaves:
@@ -97,7 +97,7 @@ def listed(source: Any, *, storage_options: Mapping[str, Any] | None = None) -> 
         return made + _published_by_others(file, found)
 
 
-def _published_by_others(file: ParquetFile, found: Directory) -> list[Entry]:
+def _published_by_others(file: FileMetadata, found: Directory) -> list[Entry]:
     """A list in the published form that its writer has put there."""
     try:
         offset, leaf = published.place(file), published.column(file, None)
@@ -141,7 +141,7 @@ def detach(
         raise TypeError(f"kinds={kinds!r}: a list of names")
     one, end = ends(source, output, in_place, overwrite, storage_options, table)
     report = Report()
-    with closing(ParquetFile(one, one.open(), report)) as file:
+    with closing(FileMetadata(one, one.open(), report)) as file:
         refuse_encrypted(file)
         found = directory_of(file, report)
         every = () if found is None else found.pointers
@@ -181,7 +181,7 @@ def detach(
     return result
 
 
-def _without_end(file: ParquetFile, found: Directory, places: Any, result: Attached) -> int:
+def _without_end(file: FileMetadata, found: Directory, places: Any, result: Attached) -> int:
     """How many bytes of the file are left where all that was attached goes: those before it, and those of others behind it, at
     the places where they are, which somebody may know.
     """
@@ -196,7 +196,7 @@ def _without_end(file: ParquetFile, found: Directory, places: Any, result: Attac
     return length
 
 
-def _is_prefix(file: ParquetFile, length: int, places: Any) -> bool:
+def _is_prefix(file: FileMetadata, length: int, places: Any) -> bool:
     """Whether nothing that stays lies behind so many bytes. `places`: of the new footer."""
     if not 4 <= length <= file.footer_start:
         return False
@@ -217,7 +217,7 @@ def _is_prefix(file: ParquetFile, length: int, places: Any) -> bool:
     return True
 
 
-def _without(file: ParquetFile, goes: Collection[Pointer], result: Attached) -> Any:
+def _without(file: FileMetadata, goes: Collection[Pointer], result: Attached) -> Any:
     """The places of a footer without those that go."""
     places = array("q", [ABSENT]) * (file.num_row_groups * file.num_leaves * core.PLACES)
     pages = [one for one in goes if one.kind == PAGE_INDEX]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pageseek._core import build
 from pageseek.base.errors import CoreError
 from pageseek.format.bounds import IEEE754_ORDER, TYPE_ORDER
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import OffsetIndex, parse_column_index
-from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.types import FLOAT_KINDS, Options
 from pageseek.index.page_bounds import Order
 from pageseek.index.page_reader import Chunk, Page
@@ -29,7 +29,7 @@ class PageIndex:
 class PageIndexer:
     """Takes in the pages of one chunk, in their order."""
 
-    def __init__(self, file: ParquetFile, chunk: Chunk, order_given: bool) -> None:
+    def __init__(self, file: FileMetadata, chunk: Chunk, order_given: bool) -> None:
         """`order_given`: the footer will say that values are compared by the order of their type, if it has no say yet."""
         self._file, self._chunk = file, chunk
         leaf = chunk.leaf

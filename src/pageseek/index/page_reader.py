@@ -19,7 +19,7 @@ from pageseek.base.limits import DEFAULT
 from pageseek.format.chunks import page_header
 from pageseek.format.codecs import decompressor
 from pageseek.format.columns import PRESENCE, part_of
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import (
     BOOLEAN,
@@ -117,7 +117,7 @@ class Chunk:
     """One column chunk, to be gone through once or several times. Not shared between threads."""
 
     def __init__(
-        self, file: ParquetFile, row_group: int, leaf: Leaf, read: Read, room: Room | None = None
+        self, file: FileMetadata, row_group: int, leaf: Leaf, read: Read, room: Room | None = None
     ) -> None:
         """`read`: brings bytes of the file, and counts them. `room`: for the pages of several chunks."""
         self._file, self.row_group, self.leaf, self._read = file, row_group, leaf, read

@@ -17,7 +17,7 @@ from pageseek.format.embedded import (
     opened,
     why_none,
 )
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.value_list import KIND as DISTINCT
 from pageseek.format.value_list import VERSION, Distinct
@@ -44,7 +44,7 @@ class Lists:
     """The lists of values of a file. Of our own, those that do not fit into KEPT bytes are read anew for each chunk."""
 
     def __init__(
-        self, file: ParquetFile, found: Directory | None, named: str | None, wrong: Wrong
+        self, file: FileMetadata, found: Directory | None, named: str | None, wrong: Wrong
     ) -> None:
         """`named`: the column of a list in the published form; `wrong` is told of lists that make no sense."""
         self._file = file
@@ -96,7 +96,7 @@ def _is_left_out(leaf: Leaf, found: Directory | None) -> bool:
     return found is not None and any(path == leaf.path for _, path, _ in found.left_out)
 
 
-def _published(file: ParquetFile, named: str | None, wrong: Wrong) -> tuple[int, Listed | None]:
+def _published(file: FileMetadata, named: str | None, wrong: Wrong) -> tuple[int, Listed | None]:
     """The leaf that a list in the published form is of, and the list; -1 where there is none."""
     leaf: Leaf | None = None
     try:

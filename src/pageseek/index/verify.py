@@ -32,8 +32,8 @@ from pageseek.format.embedded import (
     directory,
     fingerprint_of_all,
 )
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import int64s
-from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.types import ABSENT, K_F16, K_F32, K_F64
 from pageseek.format.value_list import COMPLETE, NANS, NULLS, Distinct
 from pageseek.format.value_list import KIND as DISTINCT
@@ -118,7 +118,7 @@ def verify(
     one = one_file(source, storage_options)
     result = Verified(one.name)
     report = Report()
-    with closing(ParquetFile(one, one.open(), report)) as file:
+    with closing(FileMetadata(one, one.open(), report)) as file:
         found: Directory | None = None
         try:
             found = directory(file)
@@ -160,7 +160,7 @@ class _Checking:
 
     def __init__(
         self,
-        file: ParquetFile,
+        file: FileMetadata,
         chunk: Chunk,
         values: Distinct | None,
         texts: Listed | None = None,

@@ -7,7 +7,7 @@ from typing import Any
 from pageseek._core import rows
 from pageseek.base.errors import PageseekError
 from pageseek.format.embedded import InvalidIndexError
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.prune.protocol import Proof, PruneContext
 
@@ -33,6 +33,6 @@ def bytes_at_stake(context: PruneContext, leaf: Leaf) -> int:
     return sum([length for _, _, length, _, _ in offsets.pages_of(context.ranges)])
 
 
-def ignored(file: ParquetFile, row_group: int, leaf: Leaf, what: str, why: object) -> str:
+def ignored(file: FileMetadata, row_group: int, leaf: Leaf, what: str, why: object) -> str:
     """The note of a structure that is not trusted."""
     return f"{file.name}: {leaf.name!r}, row group {row_group}: {what} ignored: {why}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 
 from pageseek._core import rows
 from pageseek.base.report import Report
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.range_requests import Wanted
@@ -18,7 +18,7 @@ RequiredLeaves = Callable[[int], Sequence[Leaf]]  # by row group
 
 
 def load_indexes(
-    file: ParquetFile,
+    file: FileMetadata,
     row_groups: Sequence[int],
     required_leaves: RequiredLeaves,
     tested: Sequence[Leaf],
@@ -61,7 +61,7 @@ def load_indexes(
 
 
 def missing_bytes(
-    file: ParquetFile, row_group: int, tested: Sequence[Leaf], options: Options
+    file: FileMetadata, row_group: int, tested: Sequence[Leaf], options: Options
 ) -> int:
     """The bytes of the column indexes, and offset indexes, of these leaves that are not at hand."""
     size = 0
@@ -74,7 +74,7 @@ def missing_bytes(
 
 
 def page_proof(
-    file: ParquetFile,
+    file: FileMetadata,
     row_group: int,
     test: BoundLeaf,
     options: Options,

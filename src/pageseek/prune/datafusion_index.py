@@ -7,7 +7,7 @@ from typing import Any
 
 from pageseek._core import rows
 from pageseek.base.errors import PageseekError
-from pageseek.format.parquet_file import WHOLE, ParquetFile
+from pageseek.format.file_metadata import WHOLE, FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTE_ARRAY
 from pageseek.io.range_requests import Wanted
@@ -81,7 +81,7 @@ class PublishedPruner:
 
 
 def _values(
-    file: ParquetFile, leaf: Leaf, offset: int
+    file: FileMetadata, leaf: Leaf, offset: int
 ) -> Generator[Wanted, list[memoryview], Listed]:
     room = file.footer_start - offset
     (head,) = yield [(offset, min(FIRST, room))]

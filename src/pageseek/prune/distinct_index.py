@@ -19,7 +19,7 @@ from pageseek.format.embedded import (
     opened,
     why_none,
 )
-from pageseek.format.parquet_file import WHOLE, ParquetFile
+from pageseek.format.file_metadata import WHOLE, FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.format.value_list import KIND, VERSION
@@ -82,7 +82,7 @@ class DistinctPruner:
         return Proof(may, must, bool(found.exact[group]))
 
 
-def _pointer(file: ParquetFile, leaf: Leaf, report: Report) -> Pointer | None:
+def _pointer(file: FileMetadata, leaf: Leaf, report: Report) -> Pointer | None:
     """Where the list of a column lies."""
     key = "pointer", leaf.index
     known: dict[Any, Any] = file.indexes
@@ -105,7 +105,7 @@ def _pointer(file: ParquetFile, leaf: Leaf, report: Report) -> Pointer | None:
     return found
 
 
-def _ignored(file: ParquetFile, leaf: Leaf, why: object) -> str:
+def _ignored(file: FileMetadata, leaf: Leaf, why: object) -> str:
     return f"{file.name}: {leaf.name!r}: list of distinct values ignored: {why}"
 
 

@@ -19,8 +19,8 @@ from typing import TypeVar
 from pageseek._core import rows
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_headers import walk, walking_bytes
-from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.fetch import Kept
@@ -58,7 +58,7 @@ class MechanismRun:
     `surely`: whether it is of use to know which rows pass without being looked at.
     """
 
-    file: ParquetFile
+    file: FileMetadata
     bound: Bound
     footer: GroupProof
     required_leaves: RequiredLeaves

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import Options
 from pageseek.io.fetch import Kept
 from pageseek.io.range_requests import Wanted
@@ -41,7 +41,7 @@ class PruneContext:
     need not read again.
     """
 
-    file: ParquetFile
+    file: FileMetadata
     row_group: int
     ranges: rows.RowRanges
     options: Options

@@ -29,7 +29,7 @@ from pageseek.dataset.evolution import SchemaMapping
 from pageseek.dataset.file_cache import cache
 from pageseek.format.bounds import ChunkValues
 from pageseek.format.columns import output, tested
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import FLOAT_KINDS, LeafType, Options
 from pageseek.io.fetch import Fetcher
@@ -123,7 +123,7 @@ def explain(
 
 
 def _place(
-    file: ParquetFile, path: tuple[str, ...], request: Request
+    file: FileMetadata, path: tuple[str, ...], request: Request
 ) -> tuple[str, tuple[str, ...]]:
     """The column to select for a path, and the way from its field down to the leaf."""
     leaf = _leaf(file, path, request)[0]
@@ -157,7 +157,7 @@ def _values_at(table: pa.Table, name: str, below: tuple[str, ...]) -> pa.Chunked
 
 def _place_of(
     sources: Sequence[Source],
-    first: ParquetFile,
+    first: FileMetadata,
     path: tuple[str, ...],
     request: Request,
     report: Report,
@@ -404,7 +404,7 @@ class _Work:
             report.files.prune(ANSWERED, 1)
 
     def _leaves(
-        self, file: ParquetFile, source: Source
+        self, file: FileMetadata, source: Source
     ) -> dict[tuple[str, ...], tuple[Leaf, LeafType]]:
         """What a file has of the columns."""
         dataset_schema, options = self._request.dataset_schema, self._request.options
@@ -450,7 +450,7 @@ class _Work:
 
     def _told(
         self,
-        file: ParquetFile,
+        file: FileMetadata,
         group: GroupPlan,
         leaves: dict[tuple[str, ...], tuple[Leaf, LeafType]],
     ) -> bool:
@@ -495,7 +495,7 @@ class _Work:
 
     def _promising(
         self,
-        file: ParquetFile,
+        file: FileMetadata,
         group: GroupPlan,
         leaves: dict[tuple[str, ...], tuple[Leaf, LeafType]],
         fetcher: Fetcher,
@@ -523,7 +523,7 @@ class _Work:
 
     def _pages(
         self,
-        file: ParquetFile,
+        file: FileMetadata,
         group: GroupPlan,
         leaf: Leaf,
         known: pa.Scalar | None,
@@ -560,7 +560,7 @@ class _Work:
         return group.ranges & offsets.rows_of(flags, 1)
 
 
-def _said(file: ParquetFile, row_group: int, leaf: Leaf, options: Options) -> ChunkValues:
+def _said(file: FileMetadata, row_group: int, leaf: Leaf, options: Options) -> ChunkValues:
     """What is known of the values of a row group without reading them."""
     if not isinstance(leaf, ConstantColumn):
         return file.chunk_values(row_group, leaf, options)
@@ -575,7 +575,7 @@ def _said(file: ParquetFile, row_group: int, leaf: Leaf, options: Options) -> Ch
 
 
 def _leaf(
-    file: ParquetFile, path: tuple[str, ...], request: Request, find: SchemaMapping | None = None
+    file: FileMetadata, path: tuple[str, ...], request: Request, find: SchemaMapping | None = None
 ) -> tuple[Leaf, LeafType]:
     leaf, leaf_type = tested(file, path, request.options) if find is None else find(path)
     if leaf.group or leaf.max_rep:

@@ -17,7 +17,7 @@ from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.base.workers import cores
 from pageseek.dataset.file_cache import cache
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.tails import TailBatch, TailReader
 from pageseek.predicate.bound import BoundConst
 from pageseek.prune import DISTINCT, STATISTICS
@@ -176,7 +176,7 @@ class FooterBatches:
         return self._batch.end(place).known if place >= 0 else None
 
     def learn(
-        self, file: ParquetFile, bound_request: BoundRequest, source: Source, at: int | None
+        self, file: FileMetadata, bound_request: BoundRequest, source: Source, at: int | None
     ) -> None:
         """A file had to be opened, at this position: others may be of its kind."""
         if self._paused and at is not None and at + 1 < self._stop:

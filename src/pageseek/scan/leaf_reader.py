@@ -15,9 +15,9 @@ from pageseek.base.errors import CORRUPT, CorruptFileError, from_core
 from pageseek.base.report import LeafReport
 from pageseek.format.codecs import decompressor, prefix_of
 from pageseek.format.columns import Part
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import REPEATED, Decoded
 from pageseek.format.page_index import OffsetIndex, Page
-from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
 from pageseek.io.fetch import Fetcher
@@ -37,7 +37,7 @@ def _likely_rows(length: int) -> int:
     return (1 << 16) + (length << 10)
 
 
-def _codec_settings(file: ParquetFile, fetcher: Fetcher, number: int) -> core.CodecSettings:
+def _codec_settings(file: FileMetadata, fetcher: Fetcher, number: int) -> core.CodecSettings:
     """What the decoders of all chunks of a codec have in common, in one scan of one file."""
     codec, decompress = decompressor(number)
     prefix, step = prefix_of(codec)
@@ -70,7 +70,7 @@ def pages_wanted(
 
 
 def places_wanted(
-    file: ParquetFile, row_group: int, leaf: Leaf, ranges: rows.RowRanges, levels: bool
+    file: FileMetadata, row_group: int, leaf: Leaf, ranges: rows.RowRanges, levels: bool
 ) -> list[tuple[int, int]]:
     """The (offset, length) of the bytes that a reader on a distant store would want for these rows."""
     _, start, stop = file.placed_chunk(row_group, leaf)
@@ -140,7 +140,7 @@ class LeafReader:
 
     def __init__(
         self,
-        file: ParquetFile,
+        file: FileMetadata,
         row_group: int,
         part: Part,
         fetcher: Fetcher,

@@ -15,7 +15,7 @@ from pageseek.dataset.dataset_schema import DatasetSchema, Union, depends_on_typ
 from pageseek.dataset.evolution import Folders, SchemaMapping
 from pageseek.dataset.file_cache import cache
 from pageseek.dataset.opening import opened_in_order
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.fetch import Fetcher
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.predicate.bound import BoundConst
@@ -47,7 +47,7 @@ def prepare(
     account: bool = True,
     lazy: bool = False,
     report: Report | None = None,
-    first: ParquetFile | None = None,
+    first: FileMetadata | None = None,
     visit: Visit | None = None,
     fold: bool = False,
     unconfirmed: UnconfirmedVersions | None = None,
@@ -184,7 +184,7 @@ class _Survey:
         sources: Sequence[Source],
         request: Request,
         report: Report,
-        first: ParquetFile | None,
+        first: FileMetadata | None,
         unconfirmed: UnconfirmedVersions | None = None,
     ) -> None:
         self._sources, self._report, self._first = Sources.of(sources), report, first
@@ -193,7 +193,7 @@ class _Survey:
         self._union: Union | None = None
         self._folders: Folders | None = None
         self._begun = 0  # files
-        self._ahead: Iterator[ParquetFile] | None = None  # those that are opened before their turn
+        self._ahead: Iterator[FileMetadata] | None = None  # those that are opened before their turn
         self._waiting: deque[Source] = deque()
         self._footer_batches: FooterBatches | None = None
         self.request = request
@@ -236,7 +236,7 @@ class _Survey:
         """Whether rows of a file may pass, by its folders."""
         return self._folders is None or self._folders.may(source.partitions)
 
-    def _file(self, source: Source, end: Known | None = None) -> ParquetFile:
+    def _file(self, source: Source, end: Known | None = None) -> FileMetadata:
         if self._first is not None and source is self._sources[0]:
             return self._first
         with self._report.timed("open"):
@@ -286,7 +286,7 @@ class _Survey:
                 self._bound_requests.said,
             )
 
-    def batched_file(self, at: int, opened: ParquetFile | None = None) -> BatchedFile | None:
+    def batched_file(self, at: int, opened: FileMetadata | None = None) -> BatchedFile | None:
         """What the footer of a file says, if it was read with others, and of the version that was opened."""
         found = None if self._footer_batches is None else self._footer_batches.of(at)
         if found is None or opened is None or found.version == opened.store.version:
@@ -304,7 +304,7 @@ class _Survey:
 
     def open(
         self, source: Source, at: int | None = None, batched_file: BatchedFile | None = None
-    ) -> tuple[ParquetFile, BoundRequest]:
+    ) -> tuple[FileMetadata, BoundRequest]:
         """A file, and what is asked of it. `at`: its position; `brief`: what is known of it."""
         end = None
         if batched_file is not None:
@@ -353,7 +353,7 @@ def _check_taken(take: rows.RowRanges, num_rows: int) -> None:
 
 
 def _prune_file(
-    file: ParquetFile,
+    file: FileMetadata,
     bound_request: BoundRequest,
     limit: int | None,
     report: Report,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pageseek._core import rows
 from pageseek.base.report import ChunkReport, Report
 from pageseek.format.chunks import chunk_range, declared_pages
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.fetch import Fetcher
 from pageseek.io.range_requests import answered
 from pageseek.predicate.bound import Bound, BoundAnd, BoundNot, BoundOr
@@ -115,7 +115,7 @@ def _has_not(bound: Bound) -> bool:
 
 
 def load_offsets(
-    file: ParquetFile, bound_request: BoundRequest, groups: Sequence[GroupPlan], fetcher: Fetcher
+    file: FileMetadata, bound_request: BoundRequest, groups: Sequence[GroupPlan], fetcher: Fetcher
 ) -> None:
     """The offset indexes of row groups of which not every page may be needed, where they are not at hand.
 
@@ -137,12 +137,12 @@ def load_offsets(
     )
 
 
-def _is_part(file: ParquetFile, row_group: int, ranges: rows.RowRanges) -> bool:
+def _is_part(file: FileMetadata, row_group: int, ranges: rows.RowRanges) -> bool:
     return bool(ranges.num_rows < file.group_rows[row_group])
 
 
 def account(
-    file: ParquetFile,
+    file: FileMetadata,
     bound_request: BoundRequest,
     group: int,
     found: rows.RowRanges,

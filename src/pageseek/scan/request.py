@@ -17,7 +17,7 @@ from pageseek.base.report import Report
 from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, tested_paths
 from pageseek.dataset.evolution import SchemaMapping
 from pageseek.format.columns import Column, Names, output, presence_leaf
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf, Schema
 from pageseek.format.types import Options
 from pageseek.io.fetch import Kept
@@ -110,7 +110,7 @@ class BoundRequest:
     @classmethod
     def of(
         cls,
-        file: ParquetFile,
+        file: FileMetadata,
         request: Request,
         source: Source | None = None,
         strict: Collection[Path] = (),
@@ -130,7 +130,7 @@ class BoundRequest:
     @classmethod
     def _of_many(
         cls,
-        file: ParquetFile,
+        file: FileMetadata,
         request: Request,
         dataset_schema: DatasetSchema,
         source: Source,
@@ -194,7 +194,7 @@ class BoundRequest:
             self.made["tests_payload"] = found
         return found
 
-    def required_leaves(self, file: ParquetFile) -> Callable[[int], list[Leaf]]:
+    def required_leaves(self, file: FileMetadata) -> Callable[[int], list[Leaf]]:
         """Of each row group, the leaves that are read; as one of a group only where no value is wanted of it."""
         payload = {p.leaf.index: p.leaf for column in self.columns for p in column.parts}
         tests = [] if self.bound is None else [test.leaf for test in leaves_of(self.bound)]
@@ -235,7 +235,7 @@ class BoundRequests:
             [one if one[0] in tested else (one[0], one[1].type) for one in source.partitions]
         )
 
-    def of(self, file: ParquetFile, source: Source) -> BoundRequest:
+    def of(self, file: FileMetadata, source: Source) -> BoundRequest:
         """That of a file, which shares with others of the same columns what was made of these."""
         if self.request.dataset_schema is None:
             return BoundRequest.of(file, self.request)
@@ -265,7 +265,7 @@ class Opened(NamedTuple):
     version is still to be confirmed. `early`: row groups that are being read already.
     """
 
-    file: ParquetFile
+    file: FileMetadata
     bound_request: BoundRequest
     footer: GroupProof | None = None
     version_check: VersionCheck | None = None

@@ -16,8 +16,8 @@ from pageseek._core.decode import PARALLEL
 from pageseek.base.errors import placed
 from pageseek.base.report import Report
 from pageseek.format.columns import Column, Part, levels_of, part_of, presence_leaf
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_headers import walk, walking_bytes
-from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.fetch import Fetcher
@@ -54,7 +54,7 @@ class GroupScan:
 
     def __init__(
         self,
-        file: ParquetFile,
+        file: FileMetadata,
         row_group: int,
         columns: Sequence[Column],
         fetcher: Fetcher,

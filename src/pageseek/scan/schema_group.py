@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.predicate.bound import leaves_of, tests_of
@@ -18,7 +18,7 @@ SCHEMAS = 64  # stored by files of one kind
 class SchemaGroup:
     """Files of which one was opened: they have its columns, its writer, and the same is asked of them."""
 
-    def __init__(self, file: ParquetFile, bound_request: BoundRequest, account: bool) -> None:
+    def __init__(self, file: FileMetadata, bound_request: BoundRequest, account: bool) -> None:
         self.like = file.schema_key
         self.stored = file.columns_key[2]
         # what others have stored, and whether that says the same
@@ -50,7 +50,7 @@ class SchemaGroup:
         self.wanted = np.array([leaf.index in bound_request.payload for leaf in self.read], bool)
 
     @staticmethod
-    def may_be_made(file: ParquetFile, bound_request: BoundRequest, account: bool) -> bool:
+    def may_be_made(file: FileMetadata, bound_request: BoundRequest, account: bool) -> bool:
         """Whether the footers of such files say all that there is to know."""
         if (
             file.is_encrypted

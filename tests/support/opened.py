@@ -1,0 +1,8 @@
+"""The metadata of a file as the package itself sees it: more than `pageseek.open` shows."""
+
+from __future__ import annotations
+
+from pageseek.api import open_metadata
+from pageseek.format.file_metadata import FileMetadata
+
+__all__ = ["FileMetadata", "open_metadata"]
