@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-from pageseek.bench import generate
+from pageseek.bench import against, generate
 from pageseek.bench.cases import CASES, QUICK, TINY, Files, Sizes, make
 from pageseek.bench.peers import PEERS, available
 from pageseek.bench.run import Result, WrongAnswer, machine, plot, run_case, table
@@ -57,6 +57,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--budget", type=float, metavar="SECONDS", help="time of a case (default: 60, quick: 5)"
     )
+    made.add_argument(
+        "--against",
+        type=Path,
+        metavar="VENV",
+        help="instead of other engines, ask another build of pageseek, in turn: the virtual environment that has it",
+    )
     made.add_argument("--json", type=Path, metavar="FILE", help="write the results")
     made.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw the medians (needs matplotlib)"
@@ -85,6 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     budget = (
         options.budget if options.budget is not None else (60.0 if options.size == "full" else 5.0)
     )
+    if options.against is not None:
+        return _against(options, budget)
     pa.set_cpu_count(1)
     found, missing = available(options.peers)
     versions = {name: peer.version() for name, peer in found.items()}
@@ -127,6 +135,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except ImportError as error:
             print(f"no plot: {error}; pip install matplotlib")
     return int(failed)
+
+
+def _against(options: argparse.Namespace, budget: float) -> int:
+    """Time two builds: 0, or 1 where a case is slower in this one, or the rows differ."""
+    files = Files(options.folder, SIZES[options.size])
+    made = make(options.cases, files)
+    cases = [(case, files.path(case.file)) for _, case, _ in made if case is not None]
+    for name, case, why in made:
+        if case is None:
+            print(f"left out: case {name}: {why}")
+    try:
+        found = against.duel(cases, options.against, budget)
+    except (AssertionError, FileNotFoundError, RuntimeError) as error:
+        print(f"pageseek-bench: {error}", file=sys.stderr)
+        return 1
+    print("\nmedians; the ratio is the median of the rounds, this build in units of the other\n")
+    print(against.table(found))
+    if options.json is not None:
+        record = {
+            "date": dt.date.today().isoformat(),
+            "size": options.size,
+            "machine": machine(),
+            "results": [one.to_dict() for one in found],
+        }
+        options.json.write_text(json.dumps(record, indent=1) + "\n")
+    return int(any(one.ratio > against.SLOWER for one in found))
 
 
 if __name__ == "__main__":

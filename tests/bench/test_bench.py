@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +253,26 @@ def test_pageseek_is_measured_on_one_thread(files: Files, monkeypatch: pytest.Mo
     assert made == []
     ps.read_table(path)
     assert made == [2]
+
+
+def test_two_builds_are_asked_in_turn_and_their_rows_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "report.json"
+    cases = ["--cases", "lookup-warm,lineitem-month,wide-footer", "--size", "tiny"]
+    here = ["--against", sys.executable, "--budget", "0.01", "--folder", str(tmp_path)]
+    code = cli.main([*cases, *here, "--json", str(report)])
+    shown = capsys.readouterr()
+    found = json.loads(report.read_text())["results"]
+    ways = {(one["case"], one["threads"]) for one in found}
+    assert ("lookup-warm", 1) in ways and ("lookup-warm", 0) in ways
+    assert ("wide-footer", 1) in ways and all(one["rounds"] >= 5 for one in found)
+    assert "this build" in shown.out and code == int(any(one["ratio"] > 1.05 for one in found))
+
+
+def test_another_build_that_is_none_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--cases", "lookup-warm", "--size", "tiny", "--folder", str(tmp_path)]
+    assert cli.main([*options, "--against", str(tmp_path / "nothing")]) == 1
+    assert "neither a virtual environment nor a Python" in capsys.readouterr().err
