@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,9 +76,7 @@ class Build:
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
+        self._process.communicate(timeout=30)
 
 
 def python_of(environment: Path) -> str:
@@ -113,18 +112,17 @@ def duel(
     AssertionError
         The builds give different rows.
     """
-    here, there = Build(sys.executable), Build(python_of(environment))
+    other = python_of(environment)
     made = []
-    try:
+    with ExitStack() as builds:
+        here = builds.enter_context(closing(Build(sys.executable)))
+        there = builds.enter_context(closing(Build(other)))
         for case, path in cases:
             for n in threads:
                 if case.footer and n != 1:
                     continue
                 made.append(_one(case, path, n, here, there, budget))
                 print(f"  {case.name}, {n or 'all'} threads: {made[-1].ratio:.3f}x", flush=True)
-    finally:
-        here.close()
-        there.close()
     return made
 
 
