@@ -17,7 +17,7 @@ from pageseek.dataset.file_cache import CacheInfo, cache
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.types import Options
-from pageseek.predicate.expression import to_expression
+from pageseek.predicate.filters import to_expression
 from pageseek.prune import mechanisms
 from pageseek.scan.request import Request
 from pageseek.scan.scan import MOST, Scan, whole

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 import pageseek as ps
-from pageseek.predicate.expression import to_expression
+from pageseek.predicate.filters import to_expression
 from pageseek.scan import row_group as execute
 from support.conditions import (
     DAY,

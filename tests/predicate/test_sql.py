@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.predicate.expression import Constant, Or, to_expression
+from pageseek.predicate.expression import Constant, Or
+from pageseek.predicate.filters import to_expression
 from pageseek.predicate.literal import Number
 from pageseek.predicate.sql import parse
 

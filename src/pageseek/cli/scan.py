@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from pageseek.api import scan as make_scan
 from pageseek.cli import text
-from pageseek.predicate.expression import And, Expression, to_expression
+from pageseek.predicate.expression import And, Expression
+from pageseek.predicate.filters import to_expression
 from pageseek.scan.scan import Scan
 
 SHOWN = 20  # rows that fix the widths of the columns, and rows without --limit

@@ -3,6 +3,7 @@
 | file | job |
 |---|---|
 | `expression` | the expression tree that all forms of a filter become |
+| `filters` | a filter in whatever form, as such a tree |
 | `sql`, `iso8601` | filters as SQL, and the times in them |
 | `dnf`, `pyarrow_filter` | filters as lists of tuples, and as pyarrow's expressions |
 | `bind` | an expression bound to the leaves of a file |
@@ -27,7 +28,8 @@ from pageseek.predicate.bound import (
     BoundResidual,
 )
 from pageseek.predicate.dnf import from_dnf
-from pageseek.predicate.expression import Column, Expression, col, to_expression
+from pageseek.predicate.expression import Column, Expression, col
+from pageseek.predicate.filters import to_expression
 
 __all__ = [
     "Bound",

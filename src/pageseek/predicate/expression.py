@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import dataclass
@@ -40,7 +39,6 @@ __all__ = [
     "StartsWith",
     "col",
     "flatten",
-    "to_expression",
 ]
 
 MAX_DEPTH = (
@@ -494,31 +492,6 @@ def col(*path: str) -> Column:
     if not path or not all(isinstance(part, str) for part in path):
         raise PredicateError(f"col{path!r}: names are strings")
     return Column(path)
-
-
-def to_expression(value: Any) -> Expression | None:
-    """A filter in any accepted form as an expression: an expression of ours or of pyarrow, SQL, or DNF lists."""
-    if value is None:
-        return None
-    if isinstance(value, Expression):
-        return flatten(value)
-    if isinstance(value, Column):
-        raise PredicateError(f"{value!r} is a column; write {value!r} == True for a boolean column")
-    if isinstance(value, str):
-        from pageseek.predicate.sql import parse
-
-        return flatten(parse(value))
-    if isinstance(value, (list, tuple)):
-        from pageseek.predicate.dnf import from_dnf
-
-        found = from_dnf(value)
-        return None if found is None else flatten(found)
-    if isinstance(value, pc.Expression):
-        return ArrowFilter(value)
-    raise PredicateError(
-        f"a filter of type {type(value).__name__} is not supported; give an expression such as "
-        "pageseek.col('a') > 35, SQL such as \"a > 35\", or lists such as [('a', '>', 35)]"
-    )
 
 
 def flatten(expression: Expression) -> Expression:

@@ -17,7 +17,8 @@ from pageseek.base.progress import Watch, watched
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
-from pageseek.predicate.expression import And, flatten, to_expression
+from pageseek.predicate.expression import And, flatten
+from pageseek.predicate.filters import to_expression
 from pageseek.scan.plan import Ahead, ScanPlan
 from pageseek.scan.planner import make_plan, prepare
 from pageseek.scan.request import Opened, Request
