@@ -14,6 +14,7 @@ from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.progress import Progress
 from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.dataset.file_cache import CacheInfo, cache
+from pageseek.dataset.partitions import typed
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.types import Options
@@ -21,7 +22,7 @@ from pageseek.predicate.filters import to_expression
 from pageseek.prune import mechanisms
 from pageseek.scan.request import Request
 from pageseek.scan.scan import MOST, Scan, whole
-from pageseek.storage import RetryPolicy, Source, Sources, Types, resolve, typed
+from pageseek.storage import RetryPolicy, Source, Sources, Types, resolve
 
 BATCH_SIZE = 1 << 17
 AHEAD = 256 << 20

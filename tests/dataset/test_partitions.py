@@ -290,7 +290,8 @@ def test_partitions_beside_evolution(tmp_path: Path) -> None:
 
 
 def test_sources_stay_small(tmp_path: Path) -> None:
-    from pageseek.storage import resolve, typed
+    from pageseek.dataset.partitions import typed
+    from pageseek.storage import resolve
 
     for i in range(40):
         (tmp_path / f"k={i % 4}").mkdir(exist_ok=True)

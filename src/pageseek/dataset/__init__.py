@@ -2,7 +2,8 @@
 
 | file | job |
 |---|---|
-| `shape` | the schema of all files, and how one file's arrays are fitted to it |
+| `dataset_schema` | the schema of all files, and how one file's arrays are fitted to it |
+| `partitions` | the values in the names of folders, typed |
 | `evolution` | what one file has of the columns of the dataset |
 | `widening` | the type that holds one column of several files |
 | `file_cache` | files that stay open between scans, with what was parsed of them |

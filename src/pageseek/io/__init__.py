@@ -6,5 +6,5 @@
 | `coalesce` | which ranges become one request |
 | `fetch` | reads ranges of one file and counts them |
 | `tails` | the last bytes of many local files, read together |
-| `versions` | files of a remote store that are read before the store has confirmed their version |
+| `version_checks` | files of a remote store that are read before the store has confirmed their version |
 """

@@ -19,7 +19,7 @@
 """
 
 from pageseek.storage.files import Begun
-from pageseek.storage.hive import Types, typed
+from pageseek.storage.hive import Types
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import Source, Sources, resolve
 from pageseek.storage.retry import RetryPolicy
@@ -36,5 +36,4 @@ __all__ = [
     "Types",
     "Version",
     "resolve",
-    "typed",
 ]

@@ -15,8 +15,9 @@ from urllib.parse import unquote, urlsplit
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.storage.endpoint import Endpoint, endpoint
-from pageseek.storage.files import Begun, Files, Needed
+from pageseek.storage.files import Begun, Needed
 from pageseek.storage.obstore_store import (
+    Bucket,
     Listing,
     ObstoreStore,
     Opening,
@@ -93,7 +94,7 @@ def _frozen(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ObstoreFiles(Files):
+class ObstoreFiles(Bucket):
     """One bucket, container or server. Picklable; the options, which may be secrets, are never shown.
 
     `url`: without a path, unless a query follows it, as in a signed URL. `given`: a store of obstore that the user

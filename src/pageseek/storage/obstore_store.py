@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pageseek.base.errors import StoreError
-from pageseek.storage.files import Needed
+from pageseek.storage.endpoint import Endpoint
+from pageseek.storage.files import Files, Needed
 from pageseek.storage.listing import missing
 from pageseek.storage.redact import cleaned, secrets_of
 from pageseek.storage.remote import STREAMED, Answer, RemoteStore, room_for
@@ -28,9 +30,6 @@ from pageseek.storage.retry import (
 )
 from pageseek.storage.store import Buffer, Known, Version
 
-if TYPE_CHECKING:
-    from pageseek.storage.obstore_files import ObstoreFiles
-
 ADVICE = ', or for a public bucket storage_options={"skip_signature": True}'
 # who is asked for credentials where none were given, and is not there or refuses
 _credentials = re.compile(
@@ -41,10 +40,28 @@ _credentials = re.compile(
 _asked_range = re.compile(r"Requested (\d+)\.\.(\d+), got (\d+)\.\.(\d+)")
 
 
+class Bucket(Files):
+    """One bucket, container or server, as a store of it needs it: `obstore_files` has the only kind."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        url: str
+        options: Mapping[str, Any]
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """What is known of the far end."""
+        raise NotImplementedError
+
+    def store(self, retry_policy: RetryPolicy, tries_again: bool = False) -> Any:
+        """The object of obstore that makes the requests."""
+        raise NotImplementedError
+
+
 class ObstoreStore(RemoteStore):
     """An object, of one version. Where the store gives no ETag that may be asked for, the version is weak."""
 
-    def __init__(self, files: ObstoreFiles, path: str, retry_policy: RetryPolicy) -> None:
+    def __init__(self, files: Bucket, path: str, retry_policy: RetryPolicy) -> None:
         super().__init__(files.name(path), path, files.endpoint, retry_policy)
         self._files, self._path = files, path
         self._secrets = secrets_of(dict(files.options)) | {
@@ -214,7 +231,7 @@ class Opening:
 class Listing(RemoteStore):
     """A folder that is asked for what it holds."""
 
-    def __init__(self, files: ObstoreFiles, prefix: str, retry_policy: RetryPolicy) -> None:
+    def __init__(self, files: Bucket, prefix: str, retry_policy: RetryPolicy) -> None:
         super().__init__(files.name(prefix), prefix, files.endpoint, retry_policy)
         self._files, self._prefix = files, prefix
         self._secrets = secrets_of(dict(files.options))

@@ -1,0 +1,128 @@
+"""The values in the names of folders, typed: one column for each name, over all files.
+
+Types that nobody gives are those that every value allows: int32, int64, a date (`2024-01-31`), else text. pyarrow
+knows the first and the last, Spark these and more: numbers with a point and timestamps stay text here, because two
+folders may spell one number, and because Spark reads a time in the zone of its session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.storage import Source
+from pageseek.storage.hive import Partitions, Types
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def typed(sources: Sequence[Source], given: Types | None) -> tuple[list[Source], pa.Schema]:
+    """The sources with the values of their folders typed, and the columns that these are.
+
+    Parameters
+    ----------
+    given : pyarrow.Schema or mapping of names to types, optional
+        Types of some of the columns; those of others are inferred from all values.
+
+    Raises
+    ------
+    UnsupportedError
+        Two files are below folders of other columns, or a value is not of its type.
+    """
+    names = tuple(name for name, _ in sources[0].partitions)
+    for source in sources:
+        if tuple([name for name, _ in source.partitions]) != names:
+            raise UnsupportedError(_differ(sources[0], source))
+    types = _types(given)
+    for name in types:
+        if name not in names:
+            there = f"there are {', '.join(map(repr, names))}" if names else "there are none"
+            raise UnsupportedError(f"partitioning: no folders of the column {name!r}; {there}")
+    if len(set(names)) < len(names):
+        raise UnsupportedError(f"{sources[0].name}: two folders above it are of one column")
+    values: list[dict[str | None, Source]] = [{} for _ in names]
+    for source in sources:
+        for seen, (_, text) in zip(values, source.partitions, strict=True):
+            if not isinstance(text, pa.Scalar):
+                seen.setdefault(text, source)
+    fields: list[pa.Field] = []
+    scalars: list[dict[str | None, pa.Scalar]] = []
+    for i, (name, seen) in enumerate(zip(names, values, strict=True)):
+        known = sources[0].partitions[i][1]
+        if isinstance(known, pa.Scalar):  # of a table that knows its types
+            fields.append(pa.field(name, known.type))
+            scalars.append({})
+            continue
+        kind = types.get(name) or _inferred([text for text in seen if text is not None])
+        fields.append(pa.field(name, kind))
+        scalars.append(
+            {text: _scalar(text, kind, name, source.name) for text, source in seen.items()}
+        )
+    made: dict[Partitions, Partitions] = {}  # files of one folder share what it says
+    out = []
+    for source in sources:
+        before = source.partitions
+        if before not in made:
+            pairs = zip(before, scalars, strict=True)
+            made[before] = tuple([(n, known.get(v, v)) for (n, v), known in pairs])
+        out.append(replace(source, partitions=made[before]))
+    return out, pa.schema(fields)
+
+
+def _types(given: Types | None) -> dict[str, pa.DataType]:
+    if given is None:
+        return {}
+    if isinstance(given, pa.Schema):
+        return {field.name: field.type for field in given}
+    return dict(given)
+
+
+def _differ(one: Source, other: Source) -> str:
+    said = [
+        f"{source.name} is below folders of "
+        + (", ".join(repr(name) for name, _ in source.partitions) or "no column")
+        for source in (one, other)
+    ]
+    return (
+        f"{said[0]}, and {said[1]}: every file has to have the same ones in the same order; "
+        "partitioning=False reads the files without them"
+    )
+
+
+def _inferred(texts: Sequence[str]) -> pa.DataType:
+    if not texts:
+        return pa.string()
+    if all(map(_INTEGER.fullmatch, texts)):
+        bits = max(
+            int(text).bit_length() if int(text) >= 0 else (~int(text)).bit_length()
+            for text in texts
+        )
+        if bits < 64:
+            return pa.int32() if bits < 32 else pa.int64()
+    if all(map(_DATE.fullmatch, texts)):
+        try:
+            pa.array(texts).cast(pa.date32())
+        except pa.ArrowException:
+            return pa.string()
+        return pa.date32()
+    return pa.string()
+
+
+def _scalar(text: str | None, kind: pa.DataType, name: str, path: str) -> pa.Scalar:
+    if text is None:
+        return pa.scalar(None, kind)
+    try:
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            return pa.scalar(text.encode(), kind)
+        if pa.types.is_integer(kind):
+            return pa.scalar(int(text), kind)
+        return pa.scalar(text, pa.string()).cast(kind)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise UnsupportedError(
+            f"{path}: the folder says {name!r} is {text!r}, which is no {kind}: give another type with partitioning="
+        ) from error
