@@ -14,7 +14,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.scan.pruning import Steps
-from pageseek.scan.request import GroupPlan
+from pageseek.scan.file_plan import GroupPlan
 from pageseek.storage.local import LocalStore
 from pageseek.storage.store import SLOW_STORE
 from support.store_log import Log

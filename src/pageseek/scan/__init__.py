@@ -3,7 +3,8 @@
 | file | job |
 |---|---|
 | `scan` | the lazy `Scan` that users build |
-| `request` | what is asked, and what that is in one file |
+| `request`, `bound_request` | what is asked, and what that is in one file |
+| `file_plan` | which row groups and rows of a file are left |
 | `planner` | opens files, prunes them, and makes a plan |
 | `plan` | the plan, and its execution |
 | `pruning` | puts row groups to the pruning mechanisms |

@@ -42,7 +42,8 @@ from pageseek.scan.condition_order import Learned
 from pageseek.scan.plan import Reading
 from pageseek.scan.planner import prepare
 from pageseek.scan.pruning import account
-from pageseek.scan.request import FilePlan, GroupPlan, Opened, Request
+from pageseek.scan.file_plan import FilePlan, GroupPlan, Opened
+from pageseek.scan.request import Request
 from pageseek.storage import Source
 
 FUNCTIONS = ("count", "min", "max")

@@ -23,7 +23,8 @@ from pageseek.predicate.bound import BoundConst
 from pageseek.prune import DISTINCT, STATISTICS
 from pageseek.scan.footer_table import FooterTable
 from pageseek.scan.homogeneous_files import GONE, HomogeneousFiles
-from pageseek.scan.request import BoundRequest, Request
+from pageseek.scan.bound_request import BoundRequest
+from pageseek.scan.request import Request
 from pageseek.scan.schema_group import SchemaGroup
 from pageseek.storage import Known, Source, Sources, Version
 from pageseek.storage.local import version_of

@@ -24,7 +24,9 @@ from pageseek.prune import DISTINCT, STATISTICS, GroupProof, prune_groups
 from pageseek.scan.footer_batches import FEW, BatchedFile, FooterBatches, PrunedFiles
 from pageseek.scan.plan import Ahead, ScanPlan, checked
 from pageseek.scan.pruning import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
-from pageseek.scan.request import BoundRequest, BoundRequests, FilePlan, GroupPlan, Opened, Request
+from pageseek.scan.bound_request import BoundRequest, BoundRequests
+from pageseek.scan.file_plan import FilePlan, GroupPlan, Opened
+from pageseek.scan.request import Request
 from pageseek.storage import Known, Source, Sources
 
 FILTER, PARTITION = "filter", "partition"

@@ -15,7 +15,8 @@ from pageseek.io.fetch import Fetcher
 from pageseek.io.range_requests import answered
 from pageseek.predicate.bound import Bound, BoundAnd, BoundNot, BoundOr
 from pageseek.prune import COLUMN_INDEX, Left, MechanismRun, load_indexes
-from pageseek.scan.request import BoundRequest, GroupPlan, Opened
+from pageseek.scan.bound_request import BoundRequest
+from pageseek.scan.file_plan import GroupPlan, Opened
 from pageseek.storage.store import SLOW_STORE
 
 LIMIT, TAKE, NO_ROWS = "limit", "take", "no_rows"

@@ -21,7 +21,8 @@ from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
 from pageseek.scan.plan import Ahead, ScanPlan
 from pageseek.scan.planner import make_plan, prepare
-from pageseek.scan.request import Opened, Request
+from pageseek.scan.file_plan import Opened
+from pageseek.scan.request import Request
 from pageseek.storage import Source, Sources
 
 MOST = (1 << 63) - 1  # rows that the core counts

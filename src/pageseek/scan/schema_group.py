@@ -9,7 +9,7 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.predicate.bound import leaves_of, tests_of
 from pageseek.prune import may_be_final
-from pageseek.scan.request import BoundRequest
+from pageseek.scan.bound_request import BoundRequest
 
 WIDE = 16  # columns of a file beyond which they are not looked at without need
 SCHEMAS = 64  # stored by files of one kind

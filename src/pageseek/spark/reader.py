@@ -12,7 +12,7 @@ from pageseek.base.errors import UnsupportedError
 from pageseek.base.report import Report
 from pageseek.base.version import __version__
 from pageseek.dataset.file_cache import cache
-from pageseek.scan.request import BoundRequest
+from pageseek.scan.bound_request import BoundRequest
 from pageseek.spark.packing import parallelism_of, task_count
 from pageseek.spark.task import ROWS, make_task, pack
 from pageseek.spark.types import spark_schema, wire_field, wire_schema

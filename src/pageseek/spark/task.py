@@ -16,7 +16,7 @@ from pageseek.spark.types import to_wire
 
 if TYPE_CHECKING:
     from pageseek.scan.plan import ScanPlan
-    from pageseek.scan.request import FilePlan
+    from pageseek.scan.file_plan import FilePlan
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
