@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 RUN := PYTHON=$(abspath $(BIN)/python)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 .DEFAULT_GOAL := help
-.PHONY: help need venv install build demo test lint format ctest fuzz wheel oracle bench-quick clean
+.PHONY: help need venv install build demo check test lint format ctest fuzz wheel oracle bench-quick clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ demo: install ## install, then look rows up in a file made for it, locally and i
 
 test: build ## install, then run every test; STAGES="lint unit" runs only those
 	@$(RUN) $(BIN)/python tools/check.py $(STAGES)
+
+check: build ## a minute: static checks, and the tests of what changed
+	@$(RUN) $(BIN)/python tools/quick.py
 
 lint: build ## every static check
 	@$(BIN)/python tools/lint.py

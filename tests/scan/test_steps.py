@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scan.pruning import Steps
 from pageseek.scan.file_plan import GroupPlan
+from pageseek.scan.pruning import Steps
 from pageseek.storage.local import LocalStore
 from pageseek.storage.store import SLOW_STORE
 from support.store_log import Log

@@ -39,10 +39,10 @@ from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.predicate.expression import Column
 from pageseek.prune import COLUMN_INDEX, STATISTICS, load_indexes
 from pageseek.scan.condition_order import Learned
+from pageseek.scan.file_plan import FilePlan, GroupPlan, Opened
 from pageseek.scan.plan import Reading
 from pageseek.scan.planner import prepare
 from pageseek.scan.pruning import account
-from pageseek.scan.file_plan import FilePlan, GroupPlan, Opened
 from pageseek.scan.request import Request
 from pageseek.storage import Source
 

@@ -21,9 +21,9 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.tails import TailBatch, TailReader
 from pageseek.predicate.bound import BoundConst
 from pageseek.prune import DISTINCT, STATISTICS
+from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.footer_table import FooterTable
 from pageseek.scan.homogeneous_files import GONE, HomogeneousFiles
-from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.request import Request
 from pageseek.scan.schema_group import SchemaGroup
 from pageseek.storage import Known, Source, Sources, Version

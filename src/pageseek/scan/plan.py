@@ -25,11 +25,11 @@ from pageseek.format.schema import Leaf
 from pageseek.io.coalesce import PARALLEL, SENDING
 from pageseek.io.fetch import Fetcher
 from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS
+from pageseek.scan.bound_request import BoundRequest, BoundRequests
 from pageseek.scan.condition_order import Learned
+from pageseek.scan.file_plan import Early, FilePlan, GroupPlan, Opened
 from pageseek.scan.leaf_reader import IndexMismatch, places_wanted
 from pageseek.scan.pruning import Steps, judge, last_proof, load_offsets
-from pageseek.scan.bound_request import BoundRequest, BoundRequests
-from pageseek.scan.file_plan import Early, FilePlan, GroupPlan, Opened
 from pageseek.scan.request import Request
 from pageseek.scan.row_group import GroupScan, Held
 from pageseek.storage import RemoteStore, Store

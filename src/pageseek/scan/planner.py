@@ -21,11 +21,11 @@ from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.expression import Expression
 from pageseek.prune import DISTINCT, STATISTICS, GroupProof, prune_groups
+from pageseek.scan.bound_request import BoundRequest, BoundRequests
+from pageseek.scan.file_plan import FilePlan, GroupPlan, Opened
 from pageseek.scan.footer_batches import FEW, BatchedFile, FooterBatches, PrunedFiles
 from pageseek.scan.plan import Ahead, ScanPlan, checked
 from pageseek.scan.pruning import LIMIT, NO_ROWS, TAKE, Steps, judge, last_proof
-from pageseek.scan.bound_request import BoundRequest, BoundRequests
-from pageseek.scan.file_plan import FilePlan, GroupPlan, Opened
 from pageseek.scan.request import Request
 from pageseek.storage import Known, Source, Sources
 

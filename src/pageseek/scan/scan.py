@@ -19,9 +19,9 @@ from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
 from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
+from pageseek.scan.file_plan import Opened
 from pageseek.scan.plan import Ahead, ScanPlan
 from pageseek.scan.planner import make_plan, prepare
-from pageseek.scan.file_plan import Opened
 from pageseek.scan.request import Request
 from pageseek.storage import Source, Sources
 

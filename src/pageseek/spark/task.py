@@ -15,8 +15,8 @@ from pageseek.base.version import __version__
 from pageseek.spark.types import to_wire
 
 if TYPE_CHECKING:
-    from pageseek.scan.plan import ScanPlan
     from pageseek.scan.file_plan import FilePlan
+    from pageseek.scan.plan import ScanPlan
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
