@@ -198,24 +198,17 @@ def depends_on_types(condition: ex.Expression) -> bool:
     """Whether a filter may answer differently for a value in a wider type: pyarrow's arithmetic does, and a number
     of SQL that is no double, and whose nearest double is an integer.
     """
-    rest: list[Any] = [condition]
-    while rest:
-        e = rest.pop()
+    for e in ex.walk(condition):
         if isinstance(e, ex.ArrowFilter):
             return True
-        if isinstance(e, (ex.And, ex.Or)):
-            rest += e.args
-        elif isinstance(e, (ex.Not, ex.IsTrue)):
-            rest.append(e.arg)
-        elif isinstance(e, ex.AnyElement):
-            rest.append(e.test)
-        elif isinstance(e, ex.Compare):
-            if _is_tricky(e.value):
-                return True
-        elif isinstance(e, ex.IsIn) and isinstance(e.values, tuple):
-            tricky = any(map(_is_tricky, e.values))
-            if tricky:
-                return True
+        if isinstance(e, ex.Compare) and _is_tricky(e.value):
+            return True
+        if (
+            isinstance(e, ex.IsIn)
+            and isinstance(e.values, tuple)
+            and any(map(_is_tricky, e.values))
+        ):
+            return True
     return False
 
 
@@ -226,23 +219,16 @@ def _is_tricky(value: Any) -> bool:
 def tested_paths(condition: ex.Expression) -> list[Path] | None:
     """The columns of a filter; None: any."""
     found: dict[Path, None] = {}
-    rest: list[Any] = [condition]
-    while rest:
-        e = rest.pop()
+    for e in ex.walk(condition):
         if isinstance(e, ex.ArrowFilter):
             paths = arrow.fields(arrow.read(e.expression))
             if not paths:
                 return None
             found |= dict.fromkeys(paths)
-        elif isinstance(e, (ex.And, ex.Or)):
-            rest += e.args
-        elif isinstance(e, (ex.Not, ex.IsTrue)):
-            rest.append(e.arg)
-        else:
-            for name in ("column", "other"):
-                column = getattr(e, name, None)
-                if column is not None:
-                    found[column.path] = None
+        for name in ("column", "other"):
+            column = getattr(e, name, None)
+            if column is not None:
+                found[column.path] = None
     return list(found)
 
 

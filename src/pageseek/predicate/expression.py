@@ -6,7 +6,7 @@ SQL's three-valued logic holds: a comparison with null is NULL, and a row is kep
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ __all__ = [
     "StartsWith",
     "col",
     "flatten",
+    "walk",
 ]
 
 MAX_DEPTH = (
@@ -53,6 +54,11 @@ class Expression:
 
     __slots__ = ()
     __hash__ = object.__hash__
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """The conditions that it is made of; none of a test."""
+        return ()
 
     def __and__(self, other: object) -> Expression:
         return And(_flat(And, self, _condition(other)))
@@ -425,6 +431,10 @@ class AnyElement(Expression):
     element: Element
     test: Expression
 
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.test,)
+
     def __repr__(self) -> str:
         return repr(self.test)
 
@@ -443,6 +453,10 @@ class ArrowFilter(Expression):
 class And(_Shown):
     args: tuple[Expression, ...]
 
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.args
+
     def _pieces(self) -> list[Expression | str]:
         return _joined(self.args, " and ", Or)
 
@@ -450,6 +464,10 @@ class And(_Shown):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Or(_Shown):
     args: tuple[Expression, ...]
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.args
 
     def _pieces(self) -> list[Expression | str]:
         return _joined(self.args, " or ", And)
@@ -468,6 +486,10 @@ def _joined(args: tuple[Expression, ...], word: str, other: type) -> list[Expres
 class Not(_Shown):
     arg: Expression
 
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.arg,)
+
     def _pieces(self) -> list[Expression | str]:
         if isinstance(self.arg, IsNull):
             return [f"{self.arg.column!r} is not null"]
@@ -479,6 +501,10 @@ class IsTrue(_Shown):
     """TRUE where its condition is TRUE, FALSE where that is FALSE or NULL."""
 
     arg: Expression
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.arg,)
 
     def _pieces(self) -> list[Expression | str]:
         return ["(", self.arg, ") is true"]
@@ -492,6 +518,14 @@ def col(*path: str) -> Column:
     if not path or not all(isinstance(part, str) for part in path):
         raise PredicateError(f"col{path!r}: names are strings")
     return Column(path)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """A condition and all that it is made of, each before its parts."""
+    rest = [expression]
+    while rest:
+        yield (one := rest.pop())
+        rest.extend(reversed(one.parts))
 
 
 def flatten(expression: Expression) -> Expression:

@@ -68,7 +68,7 @@ class ProofAccumulator:
     def _left_without(self, denied: Sequence[BoundLeaf]) -> int:
         """How many rows would be left if no row passed these tests."""
         proofs = self._proofs | {id(test): Proof(_NONE, _NONE) for test in denied}
-        return int((self._may(self._bound, proofs) & self.context.ranges).num_rows)
+        return int((self._rows(self._bound, proofs, True) & self.context.ranges).num_rows)
 
     def add(self, tests: Sequence[BoundLeaf], proofs: Sequence[Proof | None]) -> bool:
         """Take in what a mechanism proved; `site.ranges` and `sure` are then what the whole filter leaves. Whether any
@@ -88,8 +88,8 @@ class ProofAccumulator:
             self._proofs[id(test)] = joined
             closer |= self._open_rows(joined) < open_before
         if closer:
-            self.context.ranges = self._may(self._bound, self._proofs) & self._asked
-            self.sure = self._must(self._bound) & self.context.ranges
+            self.context.ranges = self._rows(self._bound, self._proofs, True) & self._asked
+            self.sure = self._rows(self._bound, self._proofs, False) & self.context.ranges
         return closer
 
     def _open_rows(self, proof: Proof | None) -> int:
@@ -98,40 +98,25 @@ class ProofAccumulator:
             return int(self._all.num_rows)
         return int(proof.may.num_rows - proof.must.num_rows)
 
-    def _may(self, bound: Bound, proofs: dict[int, Proof]) -> rows.RowRanges:
+    def _rows(self, bound: Bound, proofs: dict[int, Proof], may: bool) -> rows.RowRanges:
+        """The rows for which a condition may be TRUE, or those for which it surely is."""
         if isinstance(bound, BoundConst):
             return self._all if bound.value else _NONE
         if isinstance(bound, BoundNot):
-            return self._all - self._must(bound.arg)
-        if isinstance(bound, BoundAny) and not bound.every:
-            return self._may(
-                bound.test, proofs
-            )  # where there is an offset index, pages begin with rows
+            return self._all - self._rows(bound.arg, proofs, not may)
+        if isinstance(bound, BoundAny) and not bound.every and may:
+            # where there is an offset index, pages begin with rows
+            return self._rows(bound.test, proofs, True)
         if not isinstance(bound, (BoundAnd, BoundOr)):
             proof = proofs.get(id(bound))
-            return self._all if proof is None else proof.may
+            if proof is None:
+                return self._all if may else _NONE
+            return proof.may if may else proof.must
         is_and = isinstance(bound, BoundAnd)
-        found = self._may(bound.args[0], proofs)
+        found = self._rows(bound.args[0], proofs, may)
         for arg in bound.args[1:]:
             if is_and and not found:
                 break
-            other = self._may(arg, proofs)
-            found = found & other if is_and else found | other
-        return found
-
-    def _must(self, bound: Bound) -> rows.RowRanges:
-        if isinstance(bound, BoundConst):
-            return self._all if bound.value else _NONE
-        if isinstance(bound, BoundNot):
-            return self._all - self._may(bound.arg, self._proofs)
-        if not isinstance(bound, (BoundAnd, BoundOr)):
-            proof = self._proofs.get(id(bound))
-            return _NONE if proof is None else proof.must
-        is_and = isinstance(bound, BoundAnd)
-        found = self._must(bound.args[0])
-        for arg in bound.args[1:]:
-            if is_and and not found:
-                break
-            other = self._must(arg)
+            other = self._rows(arg, proofs, may)
             found = found & other if is_and else found | other
         return found
