@@ -23,7 +23,7 @@ from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune import driver
 from pageseek.prune.bloom_filter import BloomPruner
-from pageseek.prune.protocol import PruneContext
+from pageseek.prune.protocol import Price, PruneContext
 from support.attaching import as_by_others, table, with_directory, written
 from support.bloom import xxh64
 from support.opened import open_metadata
@@ -436,9 +436,9 @@ def test_what_a_filter_costs_is_what_is_read(
     monkeypatch.setattr(driver, "DOUBT", 0)
     pruner, seen = BloomPruner.cost, []
 
-    def cost(self: BloomPruner, site: PruneContext, test: BoundLeaf) -> int | None:
+    def cost(self: BloomPruner, site: PruneContext, test: BoundLeaf) -> Price | None:
         found = pruner(self, site, test)
-        seen.append(found or 0)
+        seen.append(0 if found is None else found.fetched)
         return found
 
     monkeypatch.setattr(BloomPruner, "cost", cost)

@@ -36,7 +36,7 @@ from pageseek.format.value_list import KIND, VERSION
 from pageseek.io import tails as ends
 from pageseek.scan import footer_table
 from pageseek.storage import resolve
-from support.both_ways import one_by_one, opened, outcome
+from support.both_ways import kept_of, one_by_one, opened, outcome
 
 N = 30
 NAN = float("nan")
@@ -106,11 +106,6 @@ def same(found: object, wanted: object) -> bool:
     if isinstance(found, pa.Table) and isinstance(wanted, pa.Table):
         found, wanted = repr(found.to_pylist()), repr(wanted.to_pylist())
     return found == wanted
-
-
-def kept_of(plan: ps.ScanPlan) -> set[tuple[str, int]]:
-    """The row groups that are read."""
-    return {(file.source.path, group.row_group) for file in plan.files for group in file.groups}
 
 
 CONDITIONS = [

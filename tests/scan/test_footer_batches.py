@@ -20,7 +20,7 @@ from pageseek.io import tails as ends_of_files
 from pageseek.scan import footer_batches as footer_batches
 from pageseek.scan import footer_table
 from support.bloom import bitset, bloomed, header
-from support.both_ways import check, one_by_one, opened, outcome, planned
+from support.both_ways import check, kept_of, one_by_one, opened, outcome, planned
 from support.bounds import NAN, exact, i32, stats
 from support.opened import open_metadata
 from support.writer import BYTE_ARRAY, DOUBLE, I32, I64, INT32, Column, Struct, write
@@ -276,6 +276,7 @@ SEARCHES = [
 def test_where_the_footer_has_the_last_word_no_mechanism_could_add_to_it(
     tmp_path: Path, seed: int
 ) -> None:
+    """Nor is less ruled out of files that are opened: with the last bytes of all at hand more may be asked for nothing."""
     for i in range(N):
         (tmp_path / f"{i:03}.parquet").write_bytes(searchable_file(1000 * seed + i))
     scan = ps.scan(str(tmp_path))
@@ -284,10 +285,10 @@ def test_where_the_footer_has_the_last_word_no_mechanism_could_add_to_it(
         for columns in (["x", "s", "row"], ["row"], []):
             one = scan.filter(condition).select(columns)
             ps.clear_cache()
-            found = planned(one)
+            found = kept_of(one.plan())
             taken += N - opened()
             with one_by_one():
-                assert found == planned(one), condition
+                assert found <= kept_of(one.plan()), condition
         ps.clear_cache()
         found = outcome(one.to_table)
         with one_by_one():

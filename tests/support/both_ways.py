@@ -49,7 +49,7 @@ def explained(scan: ps.Scan, analyze: bool = False) -> Any:
 def reported(report: Any) -> dict[str, Any]:
     found: dict[str, Any] = report.to_dict()
     # what is at hand since it came with the end of a file is not fetched again
-    for name in ("seconds", "requests", "waves", "bytes"):
+    for name in ("seconds", "requests", "waves", "bytes", "not_asked"):
         del found[name]
     if found["analyzed"]:
         for leaf in found["leaves"].values():
@@ -77,3 +77,8 @@ def check(scan: ps.Scan) -> None:
 def opened() -> int:
     """Files that were opened by themselves since the cache was cleared."""
     return ps.cache_info().misses
+
+
+def kept_of(plan: ps.ScanPlan) -> set[tuple[str, int]]:
+    """The row groups that are read."""
+    return {(file.source.path, group.row_group) for file in plan.files for group in file.groups}

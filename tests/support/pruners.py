@@ -15,7 +15,7 @@ from pageseek.format.types import Options
 from pageseek.io.range_requests import answered
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import leaves_of
-from pageseek.prune.protocol import Proof, PruneContext, Pruner
+from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
 from support.opened import open_metadata
 
 
@@ -71,10 +71,17 @@ def judged(
         ranges = RowRanges.all(count) if rows is None else RowRanges(list(rows))
         report = Report()
         site = PruneContext(file, group, ranges, chosen, report)
-        made.costs.append([pruner.cost(site, test) for test in tests])
+        made.costs.append([_size(pruner.cost(site, test)) for test in tests])
         made.proofs.append(answered(pruner.judge(site, tests), fetch))
         made.notes += [note for note in report.notes if note not in made.notes]
     return made
+
+
+def _size(price: int | Price | None) -> int | None:
+    """The bytes that are looked through; None where that does not pay."""
+    if isinstance(price, Price):
+        return price.size if price.pays else None
+    return price
 
 
 def holds(

@@ -98,6 +98,43 @@ class ChunkReport(LeafReport):
         self.limited = self.beyond = 0
 
 
+@dataclass(slots=True)
+class NotAsked:
+    """Row groups that a mechanism could have looked at, and did not: `dear` are those for which it would have read `cost`
+    bytes, each after a wait of so many seconds, to spare `stake` bytes at most; `left_out` those that came after others
+    of which it ruled out nothing.
+    """
+
+    dear: int = 0
+    cost: int = 0
+    stake: int = 0
+    wait: float = 0.0
+    left_out: int = 0
+
+    def add(self, other: NotAsked) -> None:
+        """The sums of both."""
+        self.dear += other.dear
+        self.cost += other.cost
+        self.stake += other.stake
+        self.wait = max(self.wait, other.wait)
+        self.left_out += other.left_out
+
+    def __str__(self) -> str:
+        reasons = []
+        if self.dear:
+            wait = f", after a wait of {self.wait * 1000:,.1f} ms," if self.wait >= 5e-5 else ""
+            reasons.append(
+                f"of {self.dear:,} row {_plural('group', self.dear)} it would read {format_size(self.cost)}{wait} "
+                f"to spare {format_size(self.stake)} at most, and it may prove nothing"
+            )
+        if self.left_out:
+            reasons.append(
+                f"{self.left_out:,} row {_plural('group', self.left_out)} were left out, since it ruled out nothing of "
+                "others"
+            )
+        return "; ".join(reasons)
+
+
 class _Timed:
     """Adds the time of a block to a stage; a lookup is done before a generator would be set up for it."""
 
@@ -143,6 +180,7 @@ class Report:
     chunks: dict[ChunkKey, ChunkReport] | None = field(default_factory=dict)
     executed: dict[tuple[str, int], int] = field(default_factory=dict)  # row group -> its rows
     notes: list[str] = field(default_factory=list)
+    not_asked: dict[str, NotAsked] = field(default_factory=dict)  # by mechanism
     lanes: dict[int, int] = field(default_factory=dict)  # waves of what went on side by side
     watch: Callable[[Report, int], None] | None = field(
         default=None, compare=False
@@ -239,6 +277,8 @@ class Report:
             mine_leaf.dictionary_pages += leaf.dictionary_pages
         for note in part.notes:
             self.note(note)
+        for mechanism, reason in part.not_asked.items():
+            self.not_asked.setdefault(mechanism, NotAsked()).add(reason)
 
     def add_spent(self, before: Report) -> None:
         """Count what an attempt has asked for in vain, since a file was another one by then."""
@@ -296,6 +336,7 @@ class Report:
             chunks=chunks,
             executed={},
             notes=list(self.notes),
+            not_asked={name: replace(reason) for name, reason in self.not_asked.items()},
             files=self.files.begun(),
             row_groups=self.row_groups.begun(),
             rows=self.rows.begun(),
@@ -333,6 +374,20 @@ class Report:
         if text not in self.notes:
             self.notes.append(text)
 
+    def too_dear(
+        self, mechanism: str, cost: int, stake: int, wait: float = 0.0, row_groups: int = 1
+    ) -> None:
+        """A mechanism was not asked of so many row groups: it would read `cost` bytes to spare `stake` at most."""
+        self._why_not(mechanism, NotAsked(row_groups, cost, stake, wait))
+
+    def left_out(self, mechanism: str, row_groups: int) -> None:
+        """The same, since it ruled out nothing of those before."""
+        if row_groups:
+            self._why_not(mechanism, NotAsked(left_out=row_groups))
+
+    def _why_not(self, mechanism: str, reason: NotAsked) -> None:
+        self.not_asked.setdefault(mechanism, NotAsked()).add(reason)
+
     def timed(self, stage: str) -> _Timed:
         """Add the time of the block to a stage."""
         return _Timed(self.seconds, stage)
@@ -356,6 +411,7 @@ class Report:
             "retries": {"requests": self.retries, "seconds": self.retry_seconds},
             "seconds": dict(self.seconds),
             "leaves": {path: leaf.to_dict() for path, leaf in leaves.items()},
+            "not_asked": {name: str(reason) for name, reason in self.not_asked.items()},
             "notes": list(self.notes),
         }
 
@@ -407,6 +463,8 @@ class Report:
             yield f"  NaN: compared as {self.nan} does, equal to itself and above every number"
         if self.version != "strong":
             yield f"  version: {self.version}; the store has no better proof that the file stayed the same"
+        for mechanism, reason in self.not_asked.items():
+            yield f"  {mechanism} was not asked: {reason}"
         for note in self.notes:
             yield f"  note: {note}"
 

@@ -22,7 +22,8 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import PHYSICAL_NAMES, logical_name
 
 KEY = b"pageseek.indexes"
-KEYS = KEY, b"distinct_index_offset"  # that tell of lists of values, one way or the other
+PUBLISHED = b"distinct_index_offset"  # the key of a list in the published form (published.py)
+KEYS = KEY, PUBLISHED  # that tell of lists of values, one way or the other
 VERSION = 1  # of what is written under the key
 MAGIC = b"PSX1"
 HEAD = 16  # bytes: magic, four of zero, and the fingerprint of the chunks

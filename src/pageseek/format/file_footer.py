@@ -178,6 +178,10 @@ class FooterFile:
         """The last bytes of the file, read at open."""
         return self._tail
 
+    def to_fetch(self, offset: int, length: int) -> int:
+        """Bytes of a range that a request would have to bring: what the tail holds whole costs none."""
+        return 0 if offset >= self.store.size - self._tail.nbytes else length
+
     def _keep_end(self) -> None:
         """Of a distant file: tell how long a tail others in its folder need, and keep no more of its own, unless that
         is the whole file.

@@ -21,6 +21,7 @@ from pageseek.format.chunks import chunk_range, may_have_dictionary
 from pageseek.format.embedded import (
     KEY,
     PAGE_INDEX,
+    PUBLISHED,
     Directory,
     InvalidIndexError,
     Pointer,
@@ -105,6 +106,10 @@ class FileMetadata(FooterFile):
     def _index_start(self) -> int:
         """Lists of values lie before the footer, too."""
         start: int = super()._index_start()
+        told = self.key_value_metadata.get(PUBLISHED) or b""
+        at = int(told) if told.isdigit() and len(told) < 20 else -1
+        if self.store.size - self.tail.nbytes <= at < self.footer_start:  # as far as it was read
+            start = min(start, at)
         try:
             found = directory(self)
         except InvalidIndexError:  # who asks for an index will say so

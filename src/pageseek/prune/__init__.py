@@ -22,9 +22,10 @@ from pageseek.io.range_requests import Wanted
 from pageseek.prune.column_index import load_indexes
 from pageseek.prune.driver import Left, MechanismRun
 from pageseek.prune.footer_finality import Figures, final, may_be_final
-from pageseek.prune.protocol import Proof, PruneContext, Pruner, passing
+from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner, passing
 from pageseek.prune.registry import (
     COLUMN_INDEX,
+    DICTIONARY,
     DISTINCT,
     PAGE_HEADERS,
     PUBLISHED,
@@ -38,6 +39,7 @@ from pageseek.prune.value_lists import ValueLists
 
 __all__ = [
     "COLUMN_INDEX",
+    "DICTIONARY",
     "DISTINCT",
     "PAGE_HEADERS",
     "PUBLISHED",
@@ -46,6 +48,7 @@ __all__ = [
     "GroupProof",
     "Left",
     "MechanismRun",
+    "Price",
     "Proof",
     "PruneContext",
     "Pruner",

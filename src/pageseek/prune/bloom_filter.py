@@ -33,7 +33,7 @@ from pageseek.prune.chunk_pruner import (
     chunk_of,
     ignored,
 )
-from pageseek.prune.protocol import Proof, PruneContext
+from pageseek.prune.protocol import Price, Proof, PruneContext
 
 HEAD = 64  # bytes that a header is sure to lie in, unless it has fields that the format has not
 FEW = 16  # literals that no filter is too small for
@@ -66,14 +66,14 @@ class BloomPruner:
     name = "bloom_filter"
     cheap, whole, coarse = True, False, True
 
-    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
-        """Bytes of the filter that would be read, or None where that proves nothing or is more than it can spare."""
+    def cost(self, context: PruneContext, test: BoundLeaf) -> Price | None:
+        """Of the filter, or of its blocks that would be read; None where that proves nothing."""
         found = _question(context, test)
         if found is None:
             return None
         place, hashes = found
         if not hashes:
-            return 0
+            return Price(0)
         n, length = len(hashes) // 8, place.length
         if place.piece:
             few = _by_blocks(place.total, hashes)
@@ -85,7 +85,8 @@ class BloomPruner:
         stake = bytes_at_stake(context, test.leaf)
         if n >= FEW:  # that each of many is found absent is unlikely, even if they are
             stake = int(stake * (1 - _rate(context, test.leaf, length)) ** n)
-        return cost if cost < stake else None
+        fetched = context.to_fetch(place.offset, cost)
+        return Price(fetched, 0, fetched < stake, stake)
 
     def judge(
         self, context: PruneContext, tests: Sequence[BoundLeaf]

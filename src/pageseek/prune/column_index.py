@@ -63,13 +63,13 @@ def load_indexes(
 def missing_bytes(
     file: FileMetadata, row_group: int, tested: Sequence[Leaf], options: Options
 ) -> int:
-    """The bytes of the column indexes, and offset indexes, of these leaves that are not at hand."""
+    """The bytes of the column indexes, and offset indexes, of these leaves that would have to be fetched."""
     size = 0
     for leaf in tested:
         if not file.cached_column_index(row_group, leaf, options)[0]:
             for which in ("column", "offset"):
                 at = file.index_range(which, row_group, leaf)
-                size += at[1] if at else 0
+                size += file.to_fetch(*at) if at else 0
     return size
 
 

@@ -5,28 +5,27 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from pageseek._core import rows
 from pageseek.base.errors import PageseekError
 from pageseek.format.file_metadata import WHOLE, FileMetadata
 from pageseek.format.schema import Leaf
-from pageseek.format.types import BYTE_ARRAY
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.chunk_pruner import NONE_PASSES, InvalidIndexError
 from pageseek.prune.datafusion_list import (
+    FIRST,
     HEAD,
     MAGIC,
     Listed,
+    asked_of,
     check,
     check_bytes,
     column,
     denies,
     length_of,
+    may_deny,
     place,
 )
-from pageseek.prune.protocol import Proof, PruneContext
-
-FIRST = 4 << 10  # bytes read at first: most lists are short
+from pageseek.prune.protocol import Price, Proof, PruneContext
 
 
 class PublishedPruner:
@@ -35,11 +34,9 @@ class PublishedPruner:
     name = "distinct_index"
     cheap = whole = coarse = True
 
-    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
-        """About the bytes of the list; None where the file has none of the column, or that says nothing of the test."""
-        if test.op not in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX) or test.leaf.group:
-            return None
-        if test.leaf.element.type != BYTE_ARRAY:
+    def cost(self, context: PruneContext, test: BoundLeaf) -> Price | None:
+        """Of what is read of the list at first; None where the file has none of the column, or that says nothing of the test."""
+        if not may_deny(test):
             return None
         found = _place(context)
         if found is None or found[1].index != test.leaf.index:
@@ -47,9 +44,10 @@ class PublishedPruner:
         key = self.name, found[1].index
         known = context.file.indexes
         if key not in known:
-            return FIRST
+            offset = found[0]
+            return Price(context.to_fetch(offset, min(FIRST, context.file.footer_start - offset)))
         if known[key] is not None:
-            return 0
+            return Price(0)
         context.file.note_ignored_indexes(WHOLE, found[1], context.report)
         return None
 
@@ -74,7 +72,9 @@ class PublishedPruner:
         values = known[key]
         return [
             NONE_PASSES
-            if values is not None and test.leaf.index == leaf.index and denies(test, values)
+            if values is not None
+            and test.leaf.index == leaf.index
+            and denies(test, asked_of(test), values)
             else None
             for test in tests
         ]

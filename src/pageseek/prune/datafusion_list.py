@@ -25,6 +25,7 @@ from pageseek.predicate.bound import BoundLeaf
 KIND = "distinct_index"
 KEY, MAGIC = b"distinct_index_offset", b"IDX1"
 HEAD = len(MAGIC) + 8  # bytes before the values
+FIRST = 4 << 10  # bytes read at first: most lists are short
 LONGEST = 64 << 20  # bytes of a list that is looked at
 PIECE = 1 << 20  # of them at a time
 
@@ -33,15 +34,20 @@ def place(file: FooterFile) -> int | None:
     """Where the footer says that the list begins; None where it has no such key. DoubtError: there it cannot be."""
     if KEY not in file.key_value_metadata:
         return None
-    value = file.key_value_metadata[KEY] or b""
-    if not value.isdigit() or len(value) > 19:
-        raise InvalidIndexError(f"{KEY.decode()} is {value[:40]!r}, not a number")
-    offset = int(value)
-    if not 4 <= offset <= file.footer_start - HEAD:
-        raise InvalidIndexError(f"{KEY.decode()} is {offset}, where there is no room")
+    offset = place_of(file.key_value_metadata[KEY] or b"", file.footer_start)
     for leaf in file.leaves:
         if any(chunk_range(chunk)[1] > offset for chunk in file.chunks(leaf)):
             raise InvalidIndexError("pages lie behind it: they were added later")
+    return offset
+
+
+def place_of(value: bytes, end: int) -> int:
+    """The same by what stands under KEY in a file whose footer begins at `end`, whatever lies there."""
+    if not value.isdigit() or len(value) > 19:
+        raise InvalidIndexError(f"{KEY.decode()} is {value[:40]!r}, not a number")
+    offset = int(value)
+    if not 4 <= offset <= end - HEAD:
+        raise InvalidIndexError(f"{KEY.decode()} is {offset}, where there is no room")
     return offset
 
 
@@ -76,7 +82,12 @@ def column(file: FooterFile, named: str | None) -> Leaf | None:
             )
     if leaf is not None:
         return leaf
-    strings = [leaf for leaf in file.leaves if _is_text(leaf)]
+    return only_text(file.leaves)
+
+
+def only_text(leaves: Iterable[Leaf]) -> Leaf | None:
+    """The column of strings, where there is one, and it is flat."""
+    strings = [leaf for leaf in leaves if _is_text(leaf)]
     return strings[0] if len(strings) == 1 and strings[0].flat else None
 
 
@@ -136,6 +147,21 @@ class Listed:
             start = stop + 1
         return left
 
+    def has_any(self, asked: frozenset[bytes]) -> bool:
+        """Whether it has one of them."""
+        text, start = self._text, 0
+        while start < len(text):
+            stop = text.index(b"\n", min(start + PIECE, len(text) - 1))
+            piece = text[start:stop]
+            if not asked.isdisjoint(piece.split(b"\n")):
+                return True
+            if b"\r" in piece:
+                lines = piece.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
+                if not asked.isdisjoint(lines):
+                    return True
+            start = stop + 1
+        return False
+
     def begins(self, prefix: bytes) -> bool:
         """Whether a line begins so."""
         return self._text.startswith(prefix) or b"\n" + prefix in self._text[:-1]
@@ -154,20 +180,33 @@ def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
             if text is not None:
                 for line in text.split(b"\n"):
                     lines.setdefault(line, (text, group))
-    missing = listed.missing(lines)
+    missing = listed.missing(lines) if lines else ()
     for line, (text, group) in lines.items():
         if line in missing:
             raise InvalidIndexError(f"{text[:40]!r} is in row group {group}, and not in the list")
 
 
-def denies(test: BoundLeaf, listed: Listed) -> bool:
-    """Whether no value passes a test, those with newlines among them, which the list does not show as they are."""
-    asked = _literals(test)
-    if not asked or any(b"\n" in one for one in asked):
+def may_deny(test: BoundLeaf) -> bool:
+    """Whether a list of the column of a test may say something of it."""
+    told = test.op in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX)
+    return told and not test.leaf.group and test.leaf.element.type == BYTE_ARRAY
+
+
+def asked_of(test: BoundLeaf) -> frozenset[bytes]:
+    """The literals of a test, once for all lists; none where no list can say anything of it."""
+    asked = _literals(test) if may_deny(test) else []
+    return frozenset() if any(b"\n" in one for one in asked) else frozenset(asked)
+
+
+def denies(test: BoundLeaf, asked: frozenset[bytes], listed: Listed) -> bool:
+    """Whether no value passes a test, those with newlines among them, which the list does not show as they are. `asked`:
+    its literals (`asked_of`).
+    """
+    if not asked:
         return False
     equal, unequal = (rows.OP_NE, rows.OP_EQ) if test.negate else (rows.OP_EQ, rows.OP_NE)
     if test.op == equal or (test.op == rows.OP_IN and not test.negate):
-        return len(listed.missing(asked)) == len(set(asked))
+        return not listed.has_any(asked)
     if test.op == unequal or test.op == rows.OP_IN:  # of one value there is no other that has it
         return listed.only in asked
     if test.op == rows.OP_PREFIX and not test.negate:
@@ -176,8 +215,6 @@ def denies(test: BoundLeaf, listed: Listed) -> bool:
 
 
 def _literals(test: BoundLeaf) -> list[bytes]:
-    if test.op not in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX):
-        return []
     n, data, ends = test.literals
     if ends is None:
         return []

@@ -27,7 +27,7 @@ from pageseek.prune.chunk_pruner import (
     chunk_of,
     ignored,
 )
-from pageseek.prune.protocol import Proof, PruneContext
+from pageseek.prune.protocol import Price, Proof, PruneContext
 
 HEAD = 256  # bytes that a page header is likely to lie in
 LARGEST = 16 << 20  # bytes of a dictionary, decompressed, that is looked at
@@ -45,14 +45,16 @@ class DictionaryPruner:
     name = "dictionary"
     cheap, whole, coarse = False, False, True
 
-    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
-        """Bytes of the dictionary page, or None where it proves nothing or is no less than what it can spare."""
+    def cost(self, context: PruneContext, test: BoundLeaf) -> Price | None:
+        """Of the dictionary page, which has to be less than the pages that it may spare, wherever it lies: it is decoded.
+        None where it proves nothing.
+        """
         place = _place(context, test)
         if place is None:
             return None
-        cost = HEAD if place[1] is None else place[1]
-        error = 1 if _asks_for_few(test) else DOUBT
-        return cost if cost * error < bytes_at_stake(context, test.leaf) else None
+        size = HEAD if place[1] is None else place[1]
+        error, stake = 1 if _asks_for_few(test) else DOUBT, bytes_at_stake(context, test.leaf)
+        return Price(context.to_fetch(place[0], size), size, size * error < stake, stake)
 
     def judge(
         self, context: PruneContext, tests: Sequence[BoundLeaf]

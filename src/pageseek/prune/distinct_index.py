@@ -25,7 +25,7 @@ from pageseek.format.types import LeafType
 from pageseek.format.value_list import KIND, VERSION
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune.protocol import Proof, PruneContext
+from pageseek.prune.protocol import Price, Proof, PruneContext
 from pageseek.prune.value_lists import ValueLists
 
 
@@ -35,20 +35,19 @@ class DistinctPruner:
     name = "distinct"
     cheap = whole = coarse = True
 
-    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
-        """Bytes of the list, those that are not at hand; None where the file has none of the column."""
+    def cost(self, context: PruneContext, test: BoundLeaf) -> Price | None:
+        """Of the list, unless it is known; None where the file has none of the column."""
         if test.leaf.group or test.leaf.max_rep or test.leaf_type.is_null:
             return None
         if (test.leaf.index, test.leaf_type) in context.file.indexes:
             if context.file.indexes[test.leaf.index, test.leaf_type] is not None:
-                return 0
+                return Price(0)
             context.file.note_ignored_indexes(WHOLE, test.leaf, context.report)
             return None
         pointer = _pointer(context.file, test.leaf, context.report)
         if pointer is None:
             return None
-        at_hand = context.file.store.size - context.file.tail.nbytes <= pointer.offset
-        return 0 if at_hand else pointer.length
+        return Price(context.to_fetch(pointer.offset, pointer.length))
 
     def judge(
         self, context: PruneContext, tests: Sequence[BoundLeaf]

@@ -28,7 +28,7 @@ from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import Bound, BoundLeaf, tests_of
 from pageseek.prune.accumulator import ProofAccumulator
 from pageseek.prune.column_index import RequiredLeaves, load_indexes, missing_bytes, page_proof
-from pageseek.prune.protocol import Proof, PruneContext, Pruner
+from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, pruners
 from pageseek.prune.row_groups import GroupProof
 from pageseek.storage.store import SLOW_STORE
@@ -38,6 +38,7 @@ MANY = 16  # tests from which the bounds of pages are asked for a few row groups
 PRICED = 8  # row groups by which a mechanism is priced
 PROBE = 8  # row groups that show whether a mechanism is of any use
 DOUBT = 8  # times what a pruner reads, what it may spare has to be worth: it may prove nothing
+FILE_SECONDS = 20e-6  # at least, that a file takes which is read, beside its bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ class MechanismRun:
         self, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf]
     ) -> list[tuple[str, Generator[Wanted, list[memoryview], None]]]:
         """The mechanisms that can prove something, those that read least first."""
-        stages: list[tuple[float, str, Generator[Wanted, list[memoryview], None]]] = []
+        # of those that cost the same, first what is judged once for the whole file, last what has to be decoded
+        stages: list[tuple[float, int, str, Generator[Wanted, list[memoryview], None]]] = []
         paged = not self._is_said(found, tests)
         if COLUMN_INDEX in self.use and paged:
             leaves = list({t.leaf.index: t.leaf for t in tests if not t.leaf.group}.values())
@@ -115,19 +117,20 @@ class MechanismRun:
                     found,
                     lambda e: missing_bytes(self.file, e.context.row_group, leaves, self.options),
                 )
-            stages.append((cost or 0, COLUMN_INDEX, self._pages(found, tests, leaves)))
+            stages.append((cost or 0, 0, COLUMN_INDEX, self._pages(found, tests, leaves)))
         kinds = list({(test.leaf.key, test.op, test.negate): test for test in tests}.values())
         for pruner in pruners():
             if pruner.name in self.use:
                 cost = _priced(found[:1] if pruner.whole else found, partial(_cost, pruner, kinds))
                 if cost is not None:
-                    stages.append((cost, pruner.name, self._judged(pruner, found, tests)))
+                    rank = 0 if pruner.whole else 1 if pruner.cheap else 2
+                    stages.append((cost, rank, pruner.name, self._judged(pruner, found, tests)))
         if PAGE_HEADERS in self.use and paged:
             leaves = list({t.leaf.index: t.leaf for t in tests}.values())
             cost = _priced(found, partial(self._walking, leaves))
             if cost is not None:
-                stages.append((cost, PAGE_HEADERS, self._walked(found, tests)))
-        return [(name, stage) for _, name, stage in sorted(stages, key=lambda stage: stage[0])]
+                stages.append((cost, 3, PAGE_HEADERS, self._walked(found, tests)))
+        return [(name, stage) for *_, name, stage in sorted(stages, key=lambda one: one[:2])]
 
     def _walking(self, leaves: Sequence[Leaf], accumulator: ProofAccumulator) -> int | None:
         context = accumulator.context
@@ -144,30 +147,75 @@ class MechanismRun:
         self, pruner: Pruner, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], None]:
         found = [accumulator for accumulator in found if accumulator.context.ranges]
+        behind = len(found)
         for some in [found] if pruner.cheap else _probed(found):
-            asked: list[tuple[ProofAccumulator, list[BoundLeaf]]] = []
-            for accumulator in some:
-                costs = {id(test): pruner.cost(accumulator.context, test) for test in tests}
-                able = [test for test in tests if costs[id(test)] is not None]
-                wanted = accumulator.open(able, pruner.coarse)
-                cost = sum(costs[id(test)] or 0 for test in wanted)
-                if wanted and self._pays(cost, accumulator.context):
-                    asked.append((accumulator, wanted))
+            behind -= len(some)
+            asked = self._paying(pruner, some, tests)
             proofs = yield from together([pruner.judge(e.context, wanted) for e, wanted in asked])
             gained = not asked
             for (accumulator, wanted), proof in zip(asked, proofs, strict=True):
                 gained |= accumulator.add(wanted, proof)
             if not gained:
+                self.report.left_out(pruner.name, behind)
                 break  # nor will it rule out much of the rest
 
-    def _pays(self, cost: int, context: PruneContext) -> bool:
-        """Whether what may be spared is worth the bytes that are read for it, and the wait."""
-        file, store = self.file, self.file.store
+    def _paying(
+        self, pruner: Pruner, some: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf]
+    ) -> list[tuple[ProofAccumulator, list[BoundLeaf]]]:
+        """The row groups that are worth being put to a mechanism, and the tests of each that it may say something of."""
+        asked: list[tuple[ProofAccumulator, list[BoundLeaf]]] = []
+        costs: list[tuple[int, bool]] = []  # bytes, and whether some have to be waited for
+        for accumulator in some:
+            prices = [(test, _price(pruner, accumulator.context, test)) for test in tests]
+            known = {id(test): price for test, price in prices if price is not None}
+            able = [test for test, price in prices if price is not None and price.pays]
+            wanted = accumulator.open(able, pruner.coarse)
+            if wanted:
+                asked.append((accumulator, wanted))
+                of_each = [known[id(test)] for test in wanted]
+                fetched = any(price.fetched for price in of_each)
+                costs.append((sum([price.size for price in of_each]), fetched))
+                continue
+            dear = [test for test, price in prices if price is not None and not price.pays]
+            for test in accumulator.open(dear, pruner.coarse)[:1]:
+                price = known[id(test)]
+                self.report.too_dear(pruner.name, price.size, price.stake)
+        worth = self._worth(pruner, [accumulator.context for accumulator, _ in asked], costs)
+        return [one for one, pays in zip(asked, worth, strict=True) if pays]
+
+    def _worth(
+        self, pruner: Pruner, sites: Sequence[PruneContext], costs: Sequence[tuple[int, bool]]
+    ) -> list[bool]:
+        """Of each row group whether what may be spared is worth what it costs. What is read once for the whole file is
+        weighed against all of them.
+        """
+        if not any(size for size, _ in costs):  # all is in memory
+            return [True] * len(sites)
+        store = self.file.store
+        wait = store.latency * store.bandwidth
+        spared = [self._spared(context) for context in sites]
+        if pruner.whole:
+            cost, fetched = max(costs)
+            whole = sum(spared) + FILE_SECONDS * store.bandwidth
+            pays = DOUBT * (cost + wait * fetched) < whole
+            if not pays:
+                seconds = store.latency * fetched
+                self.report.too_dear(pruner.name, cost, int(whole), seconds, len(sites))
+            return [pays] * len(sites)
+        made = []
+        for (cost, fetched), stake in zip(costs, spared, strict=True):
+            made.append(not cost or DOUBT * (cost + wait * fetched) < stake)
+            if not made[-1]:
+                self.report.too_dear(pruner.name, cost, int(stake), store.latency * fetched)
+        return made
+
+    def _spared(self, context: PruneContext) -> float:
+        """The bytes of a row group that need not be read where none of its rows is left."""
         size: int = sum(
-            file.chunk(context.row_group, leaf).total_compressed_size
+            self.file.chunk(context.row_group, leaf).total_compressed_size
             for leaf in self.required_leaves(context.row_group)
         )
-        return bool(DOUBT * (cost + store.latency * store.bandwidth) < size * self._part(context))
+        return size * self._part(context)
 
     def _pages(
         self, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf], leaves: Sequence[Leaf]
@@ -191,6 +239,7 @@ class MechanismRun:
                 group = accumulator.context.row_group
                 gained |= accumulator.add(tests, [self._page_proof(group, test) for test in tests])
             if not gained:
+                self.report.left_out(COLUMN_INDEX, len(found) - len(asked))
                 break  # the offset indexes of the rest are read where few rows are found to pass
         if later:
             yield from self._load(
@@ -202,7 +251,10 @@ class MechanismRun:
     ) -> Generator[Wanted, list[memoryview], None]:
         """Find the pages where no index tells of them: those of the tested leaves, then of what is read of the rest."""
         tested = [test for test in tests if not test.leaf.group]
-        for some in _probed([accumulator for accumulator in found if accumulator.context.ranges]):
+        open_ones = [accumulator for accumulator in found if accumulator.context.ranges]
+        behind = len(open_ones)
+        for some in _probed(open_ones):
+            behind -= len(some)
             walks = []
             for accumulator in some:
                 leaves = {test.leaf.index: test.leaf for test in accumulator.open(tested)}.values()
@@ -215,6 +267,7 @@ class MechanismRun:
                 proofs = [self._page_proof(group, test, headers=True) for test in tests]
                 gained |= accumulator.add(tests, proofs)
             if not gained:
+                self.report.left_out(PAGE_HEADERS, behind)
                 break
         walks = []
         for accumulator in found:
@@ -307,8 +360,14 @@ def _sum(costs: Sequence[int | None]) -> int | None:
     return sum(known) if known else None
 
 
+def _price(pruner: Pruner, context: PruneContext, test: BoundLeaf) -> Price | None:
+    found = pruner.cost(context, test)
+    return Price(found) if isinstance(found, int) else found
+
+
 def _cost(pruner: Pruner, tests: Sequence[BoundLeaf], accumulator: ProofAccumulator) -> int | None:
-    return _sum([pruner.cost(accumulator.context, test) for test in tests])
+    prices = [_price(pruner, accumulator.context, test) for test in tests]
+    return _sum([price.size * price.pays for price in prices if price is not None])
 
 
 def _priced(items: Sequence[T], price: Callable[[T], int | None]) -> float | None:

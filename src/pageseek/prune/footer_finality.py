@@ -50,8 +50,9 @@ def final(
     known: Callable[[Leaf], Flags | None],
     counts_nulls: Callable[[Leaf], bool],
     exact: Callable[[BoundLeaf], Flags | bool],
-) -> Flags:
-    """Which row groups the footer has the last word of; all their chunks are sound.
+) -> tuple[Flags, Figures]:
+    """Which row groups the footer has the last word of; all their chunks are sound. And the bytes of their dictionaries, which
+    it would cost too much to read.
 
     Parameters
     ----------
@@ -65,6 +66,7 @@ def final(
     """
     # of one page there is none to leave out, and its bounds say no more than those of the chunk
     last: Flags = pages == 1
+    dear = np.zeros(len(read), np.int64)
     for test in tests:
         leaf = test.leaf
         settled: Flags | bool = True
@@ -76,20 +78,20 @@ def final(
             there = (nulls >= 0) & (nulls <= figure(leaf, "num_values"))
             settled = there & (figure(leaf, "statistics_present") == 1) & counts_nulls(leaf)
         settled &= figure(leaf, "bloom_filter_offset") == ABSENT
-        settled &= ~_dictionary_pays(leaf, read, figure, start)
+        size = _dictionary(leaf, figure, start)
+        settled &= ~(
+            (size > 0) & (DOUBT * size < read)
+        )  # as dictionary.py has its cost, and Task what it may spare
         last &= settled | exact(test)
-    return last
+        dear = np.maximum(dear, np.where(exact(test), 0, size))
+    return last, dear * last
 
 
-def _dictionary_pays(
-    leaf: Leaf,
-    read: Figures,
-    figure: Callable[[Leaf, str], Figures],
-    start: Callable[[Leaf], Figures],
-) -> Flags:
-    """Whether a dictionary may be worth its reading: as dictionary.py has its cost, and Task the bytes that it may spare."""
+def _dictionary(
+    leaf: Leaf, figure: Callable[[Leaf, str], Figures], start: Callable[[Leaf], Figures]
+) -> Figures:
+    """The bytes of dictionaries that may prove something; 0 where there is none."""
     has = (figure(leaf, "encoding_stats") == 1) & (figure(leaf, "dictionary_data_pages") > 0)
     length = figure(leaf, "data_page_offset") - start(leaf)
     inside = (length > 0) & (length < figure(leaf, "total_compressed_size"))
-    pays: Flags = has & (DOUBT * np.where(inside, length, HEAD) < read)
-    return pays
+    return np.asarray(np.where(inside, length, HEAD) * has)

@@ -19,7 +19,7 @@ from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.predicate.masks import compared
 
-__all__ = ["Proof", "PruneContext", "Pruner", "passing"]
+__all__ = ["Price", "Proof", "PruneContext", "Pruner", "passing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,31 @@ class PruneContext:
         None  # the column that the caller says a list in the published form is of
     )
 
+    def to_fetch(self, offset: int, length: int) -> int:
+        """Bytes of a range that a request would have to bring: none of what came with the end of the file."""
+        return self.file.to_fetch(offset, length)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What it takes to put a test to a mechanism.
+
+    `fetched`: about the bytes that a request would have to bring for it (`Site.to_fetch`), 0 where all are in memory.
+    `decoded`: those that are decoded as pages are, wherever they lie. `pays`: whether the mechanism itself finds that worth
+    while beside the `stake`, the bytes of the column that it may spare; the driver then weighs it, and the wait for what
+    is fetched, against all that is read of the row group.
+    """
+
+    fetched: int
+    decoded: int = 0
+    pays: bool = True
+    stake: int = 0
+
+    @property
+    def size(self) -> int:
+        """The bytes that it counts for."""
+        return max(self.fetched, self.decoded)
+
 
 class Pruner(Protocol):
     """One mechanism. It does no IO: what it needs to read, it asks for.
@@ -65,8 +90,10 @@ class Pruner(Protocol):
     whole: bool
     coarse: bool  # so that it says something of all rows of a row group, or nothing
 
-    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
-        """About the bytes that it would read for this test; None where it can prove nothing."""
+    def cost(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
+        """About the bytes that it would have to fetch for this test, as a number or a `Price`; None where it can prove
+        nothing. Bytes in memory cost nothing: `site.to_fetch(offset, length)` tells.
+        """
         ...
 
     def judge(

@@ -16,10 +16,11 @@ from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.prune.datafusion_index import PublishedPruner
 from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.distinct_index import DistinctPruner
-from pageseek.prune.protocol import Proof, PruneContext, Pruner
+from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
+DICTIONARY = DictionaryPruner.name
 DISTINCT, PUBLISHED = DistinctPruner.name, PublishedPruner.name
 _OURS: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner(), DistinctPruner(), PublishedPruner())
 
@@ -135,9 +136,10 @@ class _Checked:
         self.whole = getattr(pruner, "whole", False) is True
         self.coarse = getattr(pruner, "coarse", False) is True
 
-    def cost(self, context: PruneContext, test: BoundLeaf) -> int | None:
+    def cost(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
         found = self._call(context, "cost", lambda: self.pruner.cost(replace(context), test))
-        if found is not None and (not isinstance(found, int) or found < 0):
+        size = found.fetched if isinstance(found, Price) else found
+        if size is not None and (not isinstance(size, int) or size < 0):
             raise self._error(context, f"cost() gave {found!r}, not a number of bytes or None")
         return found
 

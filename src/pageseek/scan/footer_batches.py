@@ -20,10 +20,9 @@ from pageseek.dataset.file_cache import cache
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.tails import TailBatch, TailReader
 from pageseek.predicate.bound import BoundConst
-from pageseek.prune import DISTINCT, STATISTICS
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.footer_table import FooterTable
-from pageseek.scan.homogeneous_files import GONE, HomogeneousFiles
+from pageseek.scan.homogeneous_files import GONE, MECHANISMS, HomogeneousFiles
 from pageseek.scan.request import Request
 from pageseek.scan.schema_group import SchemaGroup
 from pageseek.storage import Known, Source, Sources, Version
@@ -50,7 +49,7 @@ class BatchedFile:
         "may",
         "must",
         "num_rows",
-        "said",
+        "steps",
     )
 
     def __init__(
@@ -61,7 +60,7 @@ class BatchedFile:
         self.counts = homogeneous.counts[first:stop]
         self.num_rows = sum(self.counts)
         self.may, self.must = homogeneous.may[first:stop], homogeneous.must[first:stop]
-        self.said = homogeneous.said[first:stop]
+        self.steps = [(mechanism, may[first:stop]) for mechanism, may in homogeneous.steps]
 
     @property
     def version(self) -> Version:
@@ -83,7 +82,7 @@ class PrunedFiles(NamedTuple):
     bytes: int
     row_groups: int
     rows: int
-    by: dict[str, tuple[int, int, int]]
+    by: dict[str, tuple[int, ...]]
 
 
 class FooterBatches:
@@ -144,23 +143,17 @@ class FooterBatches:
     def gone(self, at: int) -> PrunedFiles | None:
         """The files from a position on of which nothing is left, if that is one of them."""
         self._look(at)
-        if not self._begin <= at < self._stop or not self._gone[at - self._begin, 0]:
+        if not self._begin <= at < self._stop or not self._gone[at - self._begin, 1:].any():
             return None
         if self._next_left is None:
-            left = np.flatnonzero(self._gone[:, 0] == 0)
+            left = np.flatnonzero(~self._gone[:, 1:].any(axis=1))
             self._next_left = np.append(left, self._stop - self._begin)
         start = at - self._begin
         stop = int(self._next_left[np.searchsorted(self._next_left, start)])
-        sums = dict(zip(GONE, self._gone[start:stop].sum(axis=0).tolist(), strict=True))
-        by = {
-            STATISTICS: (
-                sums["files"] - sums["listed_files"],
-                sums["groups"] - sums["listed_groups"],
-                sums["rows"] - sums["listed_rows"],
-            ),
-            DISTINCT: (sums["listed_files"], sums["listed_groups"], sums["listed_rows"]),
-        }
-        return PrunedFiles(stop - start, sums["bytes"], sums["groups"], sums["rows"], by)
+        size, *sums = self._gone[start:stop].sum(axis=0).tolist()
+        by = {name: tuple(sums[3 * i : 3 * i + 3]) for i, name in enumerate(MECHANISMS)}
+        groups, counts = sum(sums[1::3]), sum(sums[2::3])
+        return PrunedFiles(stop - start, size, groups, counts, by)
 
     def _look(self, at: int) -> None:
         # of the first nothing is known: where a limit may spare the others they are not looked at yet
@@ -327,7 +320,7 @@ class FooterBatches:
                 schema_group, records, self._batch, self._request.prune, self._report
             )
             if (self._account or schema_group.may_be_final) and 1 in homogeneous.may:
-                homogeneous.look()
+                homogeneous.look(self._report)
         except PageseekError:  # who opens the file will say so, and of which it is
             return
         same = [
@@ -347,4 +340,4 @@ class FooterBatches:
 
 
 def _nothing(files: int) -> npt.NDArray[np.int64]:
-    return np.zeros((files, len(GONE)), np.int64)
+    return np.zeros((files, GONE), np.int64)

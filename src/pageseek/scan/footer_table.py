@@ -105,8 +105,9 @@ class FooterTable:
         self.table = int64s(chunks).reshape(len(self.counts), leaves, len(AT))
         self.data = memoryview(data)
         self.schemas, self.schema_of = self._stored(data)
-        self._zones: dict[Any, rows.Zones | None] = {}
         self._listed: dict[Any, Listed] = {}
+        self._bounds: dict[Any, Bounds | None] = {}
+        self.published: dict[Any, Any] = {}  # of published_lists.py
         self._placed: dict[int, Sound] = {}  # by how many of the leaves are read
         self._lists = 0  # bytes of these
 
@@ -123,6 +124,10 @@ class FooterTable:
                 usual, length = stored, n
             of.append(found.setdefault(stored, len(found)))
         return list(found), np.array(of, np.int64)
+
+    def hold(self, nbytes: int) -> None:
+        """Count bytes of lists that are kept."""
+        self._lists += nbytes
 
     @property
     def nbytes(self) -> int:
@@ -189,12 +194,17 @@ class FooterTable:
 
     def zones(self, schema_group: SchemaGroup, leaf: Leaf) -> rows.Zones | None:
         """The statistics of a leaf as zones to probe, one a row group; None without any."""
-        key = leaf.index, schema_group.leaf_types[leaf.index]
-        if key not in self._zones:
-            self._zones[key] = self._make_zones(schema_group, leaf)
-        return self._zones[key]
+        found = self.bounds(schema_group, leaf)
+        return None if found is None else found.zones
 
-    def _make_zones(self, schema_group: SchemaGroup, leaf: Leaf) -> rows.Zones | None:
+    def bounds(self, schema_group: SchemaGroup, leaf: Leaf) -> Bounds | None:
+        """The same as values."""
+        key = leaf.index, schema_group.leaf_types[leaf.index]
+        if key not in self._bounds:
+            self._bounds[key] = self._make_bounds(schema_group, leaf)
+        return self._bounds[key]
+
+    def _make_bounds(self, schema_group: SchemaGroup, leaf: Leaf) -> Bounds | None:
         n = len(self.counts)
         leaf_type, bounds, counts = schema_group.leaf_types[leaf.index]
         if not bounds or leaf_type.is_null:
@@ -208,7 +218,7 @@ class FooterTable:
         places, nulls, nans = found
         of_rows = struct.pack(f"{n}q", *self.counts)
         with placed(f"column {leaf.name!r}: statistics"):
-            return Bounds(leaf_type, self.data, places, n, None, nulls, nans, of_rows, 0).zones
+            return Bounds(leaf_type, self.data, places, n, None, nulls, nans, of_rows, 0)
 
     def placed(self, schema_group: SchemaGroup) -> Sound:
         """Of the chunks of the leaves that are read, as (row group, leaf): whether each is sound, where it begins, its bytes."""

@@ -13,21 +13,25 @@ import numpy as np
 import numpy.typing as npt
 
 from pageseek._core import rows
+from pageseek.base.errors import PageseekError
 from pageseek.base.report import ChunkReport, LeafReport, Report
 from pageseek.format.embedded import KEY
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.tails import TailBatch
 from pageseek.predicate.bound import Bound, BoundLeaf
-from pageseek.prune import DISTINCT, PUBLISHED, STATISTICS, Figures, final, prune_groups
+from pageseek.prune import DICTIONARY, DISTINCT, PUBLISHED, STATISTICS, Figures, final, prune_groups
 from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
+from pageseek.prune.datafusion_list import asked_of, denies, may_deny
+from pageseek.published_lists import is_read, published_lists
 from pageseek.scan.footer_table import AT, Flags, FooterTable
 from pageseek.scan.schema_group import SchemaGroup
 
 SHARE = 4  # one of so many files that have lists is enough to look at the lists of all
-# of a file of which nothing is left: 1, its bytes, row groups and rows; whether a list of values had a part in that, the
-# row groups and rows that it ruled out
-GONE = "files", "bytes", "groups", "rows", "listed_files", "listed_groups", "listed_rows"
+MECHANISMS = STATISTICS, DISTINCT, PUBLISHED  # that judge many files together, in this order
+# of a file of which nothing is left: its bytes; of each mechanism, whether it was the last to rule out some of it, the row
+# groups and rows that it ruled out
+GONE = 1 + 3 * len(MECHANISMS)
 
 
 class HomogeneousFiles:
@@ -37,8 +41,8 @@ class HomogeneousFiles:
     ----------
     may, must : bytes
         Of each row group: whether some row may pass, and whether all do.
-    said : bytes
-        `may`, as far as the statistics of the footer say it.
+    steps : list of (str, bytes)
+        Each mechanism that was asked, and `may` as it left it.
     alone : bool array
         Files that have to be opened to know more.
     """
@@ -61,16 +65,20 @@ class HomogeneousFiles:
         self._taken: tuple[list[int], list[int]] = [], []  # to be counted: in doubt, and proven
         bound = schema_group.bound_request.bound
         if bound is None:
-            self.may = self.must = self.said = b"\1" * len(self.counts)
+            self.may = self.must = b"\1" * len(self.counts)
+            self.steps = [(STATISTICS, self.may)]
             return
         options = schema_group.bound_request.request.options
         proof = prune_groups(self, bound, options, STATISTICS in use)
         self.may, self.must = proof.may, proof.must
-        self.said = proof.may
+        self.steps = [(STATISTICS, proof.may)]
+        self._told: dict[int, tuple[bytes, bytes]] = {}  # by the id of a test: what lists say of it
+        asked: Flags = np.zeros(len(self.alone), np.bool_)
         if DISTINCT in use:
-            self._ask_lists(bound, options, use, batch, report)
+            asked |= self._ask_lists(bound, options, use, batch, report)
         if PUBLISHED in use:
-            self.alone |= records.has(PUBLISHED_KEY) & self._open_files()
+            asked |= self._ask_published(bound, options, use, batch, report)
+        self.alone |= asked & self._open_files()
 
     @property
     def num_row_groups(self) -> int:
@@ -85,6 +93,64 @@ class HomogeneousFiles:
         may, must = (np.frombuffer(one, np.bool_) for one in (self.may, self.must))
         return self.records.of_files(may & ~must) > 0
 
+    def _take_in(
+        self,
+        mechanism: str,
+        told: dict[int, tuple[bytes, bytes]],
+        bound: Bound,
+        options: Options,
+        use: frozenset[str],
+    ) -> None:
+        """What a mechanism says of tests, by their ids: whether some row of each row group may pass, and whether all do."""
+        for test, (may, must) in told.items():
+            if test in self._told:
+                before = [np.frombuffer(one, np.uint8) for one in self._told[test]]
+                may = bytes(before[0] & np.frombuffer(may, np.uint8))
+                must = bytes(before[1] | np.frombuffer(must, np.uint8))
+            self._told[test] = may, must
+        if told:
+            proof = prune_groups(self, bound, options, STATISTICS in use, self._told)
+            self.may, self.must = proof.may, proof.must
+            self.steps.append((mechanism, proof.may))
+
+    def _ask_published(
+        self,
+        bound: Bound,
+        options: Options,
+        use: frozenset[str],
+        batch: TailBatch,
+        report: Report,
+    ) -> Flags:
+        """Put the tests to the lists in the published form. Returns the files that have to be opened to know what theirs
+        say.
+        """
+        records, schema_group = self.records, self.schema_group
+        have = records.has(PUBLISHED_KEY)
+        none: Flags = np.zeros(len(have), np.bool_)
+        tests = [test for test in schema_group.tests if may_deny(test)]
+        error = self._open_files() & have
+        if not tests or not error.any():
+            return none
+        named = schema_group.bound_request.request.distinct_index
+        known = all(is_read(records, test.leaf, named) for test in tests)
+        if not known and SHARE * error.sum() < have.sum():
+            return error
+        unusable, told = none, {}
+        for test in tests:
+            try:
+                found = published_lists(records, schema_group, test.leaf, named, batch, report)
+            except PageseekError:  # the column that the caller names is not there
+                return error
+            unusable = unusable | found.unusable
+            asked = asked_of(test)
+            denied = np.array(
+                [one is not None and denies(test, asked, one) for one in found.lists], np.bool_
+            )
+            if denied.any():
+                told[id(test)] = bytes(~np.repeat(denied, records.n)), bytes(len(self.counts))
+        self._take_in(PUBLISHED, told, bound, options, use)
+        return unusable
+
     def _ask_lists(
         self,
         bound: Bound,
@@ -92,12 +158,13 @@ class HomogeneousFiles:
         use: frozenset[str],
         batch: TailBatch,
         report: Report,
-    ) -> None:
-        """Put the tests to the lists of values that the files have, where that is worth it."""
+    ) -> Flags:
+        """The same of the lists of values that pageseek has put into the files, where that is worth it."""
         records, schema_group = self.records, self.schema_group
         have = records.has(KEY)
+        unusable: Flags = np.zeros(len(have), np.bool_)
         if not have.any():
-            return
+            return unusable
         error = self._open_files() & have
         tests = [
             test
@@ -107,12 +174,11 @@ class HomogeneousFiles:
         known = all(records.is_listed(test.leaf, test.leaf_type) for test in tests)
         # of a few they are read as these are opened
         if not error.any() or (not known and SHARE * error.sum() < have.sum()):
-            self.alone |= error
-            return
+            return error
         told: dict[int, tuple[bytes, bytes]] = {}
         for test in tests:
             listed = records.listed(schema_group, test.leaf, test.leaf_type, batch, report)
-            self.alone |= listed.unusable
+            unusable |= listed.unusable
             if listed.values is not None:
                 answer = listed.values.judge(test)
                 may, must = (
@@ -124,35 +190,32 @@ class HomogeneousFiles:
                 told[id(test)] = may.tobytes(), must.tobytes()
                 exact = self._exact[id(test)] = np.zeros(len(self.counts), np.bool_)
                 exact[listed.groups] = np.frombuffer(listed.values.exact, np.bool_)
-        if told:
-            proof = prune_groups(self, bound, options, STATISTICS in use, told)
-            self.may, self.must = proof.may, proof.must
-        self.alone &= self._open_files()
+        self._take_in(DISTINCT, told, bound, options, use)
+        return unusable
 
     def gone(self) -> npt.NDArray[np.int64]:
         """Of each file the columns of GONE, zero of one of which something is left."""
         records = self.records
-        may, said = (np.frombuffer(one, np.bool_) for one in (self.may, self.said))
-        counts = records.rows
-        listed = said & ~may
-        of_files = records.of_files
+        counts, of_files = records.rows, records.of_files
+        left = np.frombuffer(self.may, np.bool_)
         # one without rows, and without statistics, would be told apart
-        gone = (of_files(may | (counts == 0)) == 0) & (records.n > 0)
-        by_list = of_files(listed)
-        found = [
-            gone,
-            records.sizes,
-            records.n,
-            of_files(counts),
-            by_list > 0,
-            by_list,
-            of_files(counts * listed),
-        ]
-        return np.asarray(np.stack(found, axis=1).astype(np.int64) * gone[:, None])
+        gone = (of_files(left | (counts == 0)) == 0) & (records.n > 0)
+        found = np.zeros((len(gone), GONE), np.int64)
+        found[:, 0] = records.sizes
+        before = np.ones(len(counts), np.bool_)
+        for mechanism, may in self.steps:
+            after = np.frombuffer(may, np.bool_)
+            denied = before & ~after
+            groups, at = of_files(denied), 1 + 3 * MECHANISMS.index(mechanism)
+            found[:, 1::3] *= groups[:, None] == 0  # the last of them has the file
+            found[:, at], found[:, at + 1] = groups > 0, groups
+            found[:, at + 2] = of_files(counts * denied)
+            before = after
+        return np.asarray(found * gone[:, None])
 
     # -- what is known of those that are read -----------------------------------------------------
 
-    def look(self) -> None:
+    def look(self, report: Report) -> None:
         """Look at the chunks that may be read.
 
         Of each row group of which some row may pass is then known whether all chunks are `sound`, as
@@ -186,7 +249,7 @@ class HomogeneousFiles:
         pages = of("dictionary_data_pages") + of("other_data_pages")
         pages = np.where(of("encoding_stats") == 1, pages, -1)
         if schema_group.may_be_final and self.may != self.must:
-            last = sounds & final(
+            footers_word, dear = final(
                 schema_group.tests,
                 np.where((pages == 1).all(axis=1), 1, -1),
                 every,
@@ -196,7 +259,13 @@ class HomogeneousFiles:
                 lambda leaf: schema_group.leaf_types[leaf.index][2],
                 exact,
             )
+            last = sounds & footers_word
             self.final = of_all(last).tolist()
+            open_ones = np.frombuffer(self.must, np.uint8)[left] == 0
+            spared = last & open_ones & (dear > 0)
+            if DICTIONARY in schema_group.bound_request.request.prune and spared.any():
+                cost, stake = int(dear[spared].sum()), int(every[spared].sum())
+                report.too_dear(DICTIONARY, cost, stake, row_groups=int(spared.sum()))
         self.sound = of_all(sounds).tolist()
         self._sizes, self._pages = of_all(sizes), of_all(pages)
         self._costs = of_all(np.stack([every, (sizes * schema_group.wanted).sum(axis=1)], axis=1))

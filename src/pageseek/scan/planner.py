@@ -20,7 +20,7 @@ from pageseek.io.fetch import Fetcher
 from pageseek.io.version_checks import UnconfirmedVersions
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.expression import Expression
-from pageseek.prune import DISTINCT, STATISTICS, GroupProof, prune_groups
+from pageseek.prune import STATISTICS, GroupProof, prune_groups
 from pageseek.scan.bound_request import BoundRequest, BoundRequests
 from pageseek.scan.file_plan import FilePlan, GroupPlan, Opened
 from pageseek.scan.footer_batches import FEW, BatchedFile, FooterBatches, PrunedFiles
@@ -402,24 +402,25 @@ def _by_footer(
     report: Report,
     first_row: int,
     by_folders: bool,
-    said: bytes | None = None,
+    steps: Sequence[tuple[str, bytes]] = (),
 ) -> dict[int, rows.RowRanges]:
     """The rows to look at of each row group that the footer leaves. `counts`: the rows of each; `may` and `must`: what
-    is proved of them; `said`: of `may` what the footer alone proves, if that is not all; `by_folders`: whether some may pass
-    by these.
+    is proved of them; `by_folders`: whether some may pass by these; `steps`: the mechanisms that proved it, and what each left,
+    if the footer was not the only one.
     """
     report.row_groups.total += len(counts)
     report.rows.total += sum(counts)
-    denied, said = may.count(0), may if said is None else said
+    denied = may.count(0)
     if denied:
         never = FILTER if isinstance(bound_request.bound, BoundConst) else STATISTICS
         never = never if by_folders else PARTITION
-        by_footer = said.count(0)
-        rows_left, rows_said = sum(compress(counts, may)), sum(compress(counts, said))
-        report.row_groups.prune(never, by_footer)
-        report.rows.prune(never, sum(counts) - rows_said)
-        report.row_groups.prune(DISTINCT, denied - by_footer)
-        report.rows.prune(DISTINCT, rows_said - rows_left)
+        groups, rows_in = len(counts), sum(counts)
+        for mechanism, left in steps or [(STATISTICS, may)]:
+            groups_left, rows_left = len(left) - left.count(0), sum(compress(counts, left))
+            by = never if mechanism == STATISTICS else mechanism
+            report.row_groups.prune(by, groups - groups_left)
+            report.rows.prune(by, rows_in - rows_left)
+            groups, rows_in = groups_left, rows_left
     kept = [i for i in compress(range(len(counts)), may) if counts[i]]
     report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - denied)
     request = bound_request.request
@@ -469,7 +470,7 @@ def _settled(
     before = dict(report.row_groups.pruned_by)
     bound_request = homogeneous.schema_group.bound_request
     ranges = _by_footer(
-        counts, passes, must, bound_request, limit, report, first_row, may, batched_file.said
+        counts, passes, must, bound_request, limit, report, first_row, may, batched_file.steps
     )
     if not ranges:
         return (), last_proof(before, report)
