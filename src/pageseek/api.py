@@ -157,8 +157,9 @@ def scan(
     if max_ahead_bytes < 0:
         raise ValueError(f"max_ahead_bytes={max_ahead_bytes}: not negative")
     for names, given in (("columns", columns), ("dictionary_columns", dictionary_columns)):
-        if isinstance(given, str):
-            raise TypeError(f"{names}={given!r}: a list of names")
+        listed = isinstance(given, (list, tuple))
+        if isinstance(given, str) or (listed and not all(isinstance(one, str) for one in given)):
+            raise TypeError(f"{names}={given!r}: a list of names, such as ['id', 'price']")
     if nan not in ("ieee", "spark"):
         raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
     if limit is not None and limit < 0:

@@ -233,7 +233,7 @@ def test_rows(path: Path, text: str, expected: list[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("d = 'soon'", "write it as '2024-01-31"),
+        ("d = 'soon'", "write it as date '2024-01-31'"),
         ("z = '2024-01-31'", "give a value with a time zone"),
         ("t = '2024-01-31Z'", "write it as"),
         ("t = '2024-01-31 10:00Z'", "give a value without one"),
@@ -242,7 +242,7 @@ def test_rows(path: Path, text: str, expected: list[int]) -> None:
         ("a = '1'", "without quotes"),
         ("a = s", "cannot be compared"),
         ("clock = 'noon'", "12:30:00"),
-        ("a", "cannot be compared with True"),
+        ("a", "cannot be compared with true"),
         ("a like '1%'", "no text"),
         ("nope = 1", "no column 'nope'"),
     ],
@@ -424,12 +424,12 @@ def small() -> bytes:
 
 
 NO_COLUMN = "<memory>: no column 'nope'; there are 'a', 't', 'l', 'g'"
-OF_A = "column 'a' of type int64 cannot be compared with 'x': give a value of the column's type; in SQL, write it without quotes"
-OF_T = "column 't' of type string cannot be compared with 3: give a value of the column's type"
+OF_A = "column 'a' of type int64 cannot be compared with 'x': write the number without quotes"
+OF_T = "column 't' of type string cannot be compared with 3: write it in quotes"
 UNBOUND = [  # a filter, the character that is pointed at marked by ^ before it, and the words
     ("^nope = 3", NO_COLUMN),
     ("a > 1 and ^nope is null", NO_COLUMN),
-    ("a = ^nope", NO_COLUMN),
+    ("a = ^nope", NO_COLUMN + "; a text is written in single quotes, 'nope'"),
     ("not is_nan(^nope) or a = 1", NO_COLUMN),
     ("any(^nope) = 1", NO_COLUMN),
     ("^nope in (1, 2)", NO_COLUMN),
@@ -446,10 +446,10 @@ UNBOUND = [  # a filter, the character that is pointed at marked by ^ before it,
     ("array_contains(l, ^'x')", OF_A.replace("'a'", "'any(l)'")),
     ("any(^a) = 1", "any(a) = 1: column of type int64 is no list; compare it without any()"),
     ("t = ^a", "t = a: string and int64 cannot be compared"),
-    ("^a is true", "column 'a' of type int64 cannot be compared with True: give a value of the column's type"),
+    ("^a is true", "column 'a' of type int64 cannot be compared with true: give a value of the column's type"),
     ("^a like 'x'", "a like 'x': column of type int64 is no text; compare it with ="),
-    ("starts_with(^a, 'x')", "a starts with 'x': column of type int64 has no prefix"),
-    ("t like ^x'61'", "t like b'a': give str for text and bytes for binary columns"),
+    ("starts_with(^a, 'x')", "starts_with(a, 'x'): column of type int64 has no prefix"),
+    ("t like ^x'61'", "t like X'61': write 'text' for columns of text and X'00ff' for binary ones"),
 ]  # fmt: skip
 
 

@@ -539,7 +539,7 @@ def test_reprs_and_texts_are_for_people(path: str) -> None:
         path, columns=["a"], filter=(ps.col("a") > 3) & ~ps.col("b").isin(["x", None]), limit=2
     )
     assert (
-        repr(scan) == f"<Scan {path}; columns a; where a > 3 and not (b in ('x', None)); limit 2>"
+        repr(scan) == f"<Scan {path}; columns a; where a > 3 and not (b in ('x', null)); limit 2>"
     )
     text = str(scan.explain())
     assert "would be read" in text

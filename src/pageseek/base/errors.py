@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "CoreError",
     "CorruptFileError",
@@ -57,7 +59,21 @@ class PredicateError(PageseekError, ValueError):
 
 
 class NoColumnError(PredicateError):
-    """A file has no column of a name: among other files that may, its values are null."""
+    """A file has no column of a name: among other files that may, its values are null.
+
+    `offer`: what there is instead, which is looked for when the error is shown.
+    """
+
+    def __init__(self, text: str = "", offer: object = None) -> None:
+        super().__init__(text)
+        self._offer = offer
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if self._offer is None else f"{text}; {self._offer}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self),)
 
 
 class PrunerError(PageseekError):

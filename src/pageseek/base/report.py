@@ -492,6 +492,7 @@ MECHANISMS = {
     "distinct": "a list of their different values, attached to the file, proves that none matches",
     "distinct_index": "a list of the different values in the file proves that none matches",
     "filter": "no row can pass this filter, whatever the file holds",
+    "partition": "the values in the names of their folders prove that no row in them matches",
     "take": "none of their rows was asked for",
     "no_rows": "there are no rows in them",
     "answered": "the statistics in the footer have the figures of them",

@@ -23,6 +23,7 @@ from pageseek.predicate.bind import UnsaidError, bind
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
 from pageseek.storage.hive import Partitions
+from pageseek.suggest import Offer
 
 
 class SchemaMapping:
@@ -93,8 +94,10 @@ class SchemaMapping:
             return None
         top = top_of(path, given.names)
         if top is None:
-            names = ", ".join(map(repr, given.names))
-            raise NoColumnError(f"no column {'.'.join(path)!r} in the schema; there are {names}")
+            wanted = ".".join(path)
+            raise NoColumnError(
+                f"no column {wanted!r} in the schema", Offer(wanted, lambda: given.names)
+            )
         return given.field(top)
 
     def _own_path(self, path: Path) -> Path:
@@ -104,7 +107,10 @@ class SchemaMapping:
         top = top_of(path, self._own)
         own = None if top is None else self._own[top]
         if top is None or own is None:
-            raise NoColumnError(f"{self._file.name}: no column {'.'.join(path)!r}")
+            wanted = ".".join(path)
+            raise NoColumnError(
+                f"{self._file.name}: no column {wanted!r}", self._file.schema_tree.offer(wanted)
+            )
         if path[0] == top:
             return (own, *path[1:])
         return (own + path[0][len(top) :], *path[1:])
@@ -210,12 +216,16 @@ class SchemaMapping:
 
     def _lacks(self, name: str, error: NoColumnError | None = None) -> None:
         if (name,) in self._strict:
-            raise error or NoColumnError(f"{self._file.name}: no column {name!r}")
+            raise error or NoColumnError(
+                f"{self._file.name}: no column {name!r}", self._file.schema_tree.offer(name)
+            )
         given = self._given((name,))
         if given is None:
             self.absent[name,] = None
         elif not _has(given, (name,)):
-            raise error or NoColumnError(f"{self._file.name}: no column {name!r}")
+            raise error or NoColumnError(
+                f"{self._file.name}: no column {name!r}", self._file.schema_tree.offer(name)
+            )
 
     def _but_folders(
         self, columns: tuple[Column, ...], schema: pa.Schema

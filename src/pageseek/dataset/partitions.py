@@ -14,6 +14,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.suggest import offered
 from pageseek.storage import Source
 from pageseek.storage.hive import Partitions, Types
 
@@ -41,8 +42,9 @@ def typed(sources: Sequence[Source], given: Types | None) -> tuple[list[Source],
     types = _types(given)
     for name in types:
         if name not in names:
-            there = f"there are {', '.join(map(repr, names))}" if names else "there are none"
-            raise UnsupportedError(f"partitioning: no folders of the column {name!r}; {there}")
+            raise UnsupportedError(
+                f"partitioning: no folders of the column {name!r}; {offered(name, names)}"
+            )
     if len(set(names)) < len(names):
         raise UnsupportedError(f"{sources[0].name}: two folders above it are of one column")
     values: list[dict[str | None, Source]] = [{} for _ in names]

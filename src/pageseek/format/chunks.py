@@ -21,7 +21,7 @@ from pageseek.base.errors import (
     from_core,
 )
 from pageseek.format.schema import Leaf
-from pageseek.format.types import ABSENT, PHYSICAL_NAMES
+from pageseek.format.types import ABSENT, PHYSICAL_NAMES, shown_record
 
 DICTIONARY_ENCODINGS = 1 << 2 | 1 << 8  # parquet.thrift, Encoding
 CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
@@ -29,6 +29,8 @@ CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4
 RowGroup = NamedTuple("RowGroup", [(name, int) for name in core.ROW_GROUP_FIELDS])  # type: ignore[misc]
 Chunk = NamedTuple("Chunk", [(name, int) for name in core.CHUNK_FIELDS])  # type: ignore[misc]
 PageHeader = NamedTuple("PageHeader", [(name, int) for name in core.PAGE_HEADER_FIELDS])  # type: ignore[misc]
+
+RowGroup.__repr__ = Chunk.__repr__ = PageHeader.__repr__ = shown_record  # type: ignore[method-assign]
 
 CHUNK = struct.Struct(f"<{len(core.CHUNK_FIELDS)}q")
 _PAGE_HEADER = struct.Struct(f"<{len(core.PAGE_HEADER_FIELDS)}q").unpack

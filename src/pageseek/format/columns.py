@@ -84,7 +84,8 @@ def _wanted(
             continue
         if not select(file.node(index, options), name):
             raise NoColumnError(
-                f"{file.name}: no column {name!r}: {tree.field(index).name!r} has nothing at that path"
+                f"{file.name}: no column {name!r}: {tree.field(index).name!r} has nothing at that path",
+                tree.offer(name),
             )
         if index not in into:
             into[index] = []

@@ -264,8 +264,9 @@ class FooterFile:
 
     @lazy
     def row_groups(self) -> list[Any]:
-        """The row groups as the footer has them, records of RowGroup."""
-        return records(RowGroup, self._groups)
+        """The row groups as the footer has them, records of RowGroup, with None for what it leaves out."""
+        found = records(RowGroup, self._groups)
+        return [one._make([None if n == ABSENT else n for n in one]) for one in found]
 
     @property
     def leaves(self) -> list[Leaf]:

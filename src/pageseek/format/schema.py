@@ -39,6 +39,7 @@ from pageseek.format.types import (
     stored_type,
     takes_dictionary,
 )
+from pageseek.suggest import Offer
 
 _T = TypeVar("_T")
 _TIMESTAMP = pa.timestamp("us").id
@@ -291,14 +292,19 @@ class Schema:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise NoColumnError(
-                f"{self._source}: no column {name!r}; there are {self._some_names()}"
-            )
+            raise NoColumnError(f"{self._source}: no column {name!r}", self.offer(name))
         raise PredicateError(f"{self._source}: {len(found)} columns have the name {name!r}")
 
-    def _some_names(self) -> str:
-        names = [repr(self.field(i).name) for i in range(min(12, self.num_fields))]
-        return ", ".join(names) + (", ..." if self.num_fields > 12 else "")
+    def offer(self, name: str) -> Offer:
+        """What there is in the place of a column that is not there; of a dotted path, leaves too."""
+
+        def names() -> list[str]:
+            found = [self.field(i).name for i in range(self.num_fields)]
+            if "." in name:
+                found += [leaf.name for leaf in self.leaves]
+            return list(dict.fromkeys(found))
+
+        return Offer(name, names)
 
     def is_flat(self, index: int) -> bool:
         """Whether a top-level field is a leaf that does not repeat."""
@@ -332,7 +338,7 @@ class Schema:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise PredicateError(f"{self._source}: no leaf at path {path!r}")
+            raise PredicateError(f"{self._source}: no leaf at path {path!r}; {self.offer(path)}")
         names = ", ".join(leaf.name for leaf in found[:8])
         raise PredicateError(f"{self._source}: {path!r} has {len(found)} leaves; name one: {names}")
 

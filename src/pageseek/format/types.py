@@ -29,6 +29,17 @@ PHYSICAL_NAMES = (
     "FIXED_LEN_BYTE_ARRAY",
 )
 ABSENT = -(1 << 63)
+
+
+def shown_record(record: Any) -> str:
+    """The repr of a record of the footer, with None for ABSENT: the number that stands for that is ours alone."""
+    fields = (
+        f"{name}={None if value == ABSENT else value!r}"
+        for name, value in zip(record._fields, record, strict=True)
+    )
+    return f"{type(record).__name__}({', '.join(fields)})"
+
+
 MAX_FIXED = 1 << 27  # bytes of a fixed-length value, as in the core
 
 # ps_kind of pageseek.h
@@ -64,6 +75,9 @@ class SchemaElement(NamedTuple):
     logical_a: int
     logical_b: int
     logical_c: int
+
+    def __repr__(self) -> str:
+        return shown_record(self)
 
 
 class _Options(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek.base.errors import PredicateError
+from pageseek.base.errors import NoColumnError, PredicateError
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED, LeafType
 from pageseek.predicate import column_pairs as sidebyside
@@ -38,7 +38,7 @@ from pageseek.predicate.fold import fold
 from pageseek.predicate.in_arrays import FEW, Many, by_type, many
 from pageseek.predicate.in_literals import merged, pack_literals
 from pageseek.predicate.literal import Number, exact, fit_fixed, fit_float, fit_integer
-from pageseek.predicate.text import point
+from pageseek.predicate.text import point, show
 
 OPS = {
     "=": rows.OP_EQ,
@@ -143,7 +143,10 @@ class _Binder:
             place = None if error.at is not None else self._fault(e)
             if place is None:
                 raise
-            raise point(str(error), place.text, place.at) from error
+            words = str(error)
+            if isinstance(e, ex.CompareColumns) and isinstance(error, NoColumnError):
+                words += f"; a text is written in single quotes, {show('.'.join(e.other.path))}"
+            raise point(words, place.text, place.at) from error
 
     def _fault(self, e: ex.Expression) -> ex.Place | None:
         """Where in the text of the filter a condition is that cannot be bound: the column, or a value."""
@@ -316,7 +319,10 @@ class _Binder:
                 f"{e!r}: column of type {leaf_type.type} is no text; compare it with ="
             )
         if isinstance(e.pattern, str) != (text == "text"):
-            raise PredicateError(f"{e!r}: give str for text and bytes for binary columns")
+            how = "give str for text and bytes for binary columns"
+            if e.column.place is not None:
+                how = "write 'text' for columns of text and X'00ff' for binary ones"
+            raise PredicateError(f"{e!r}: {how}")
         pattern = like.compile_pattern(e.pattern, e.escape)
         if pattern.exact:
             plain = b"".join(part for part in pattern.parts if isinstance(part, bytes))

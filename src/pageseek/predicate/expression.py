@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import dataclass
-from pageseek.predicate.text import bare, show
+from pageseek.predicate.text import bare, show, show_column
 
 __all__ = [
     "OPERATORS",
@@ -207,6 +207,11 @@ class Column:
     def __repr__(self) -> str:
         return ".".join(self.path)
 
+    @property
+    def shown(self) -> str:
+        """As SQL writes it."""
+        return show_column(self.path)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Element(Column):
@@ -229,6 +234,10 @@ class Element(Column):
 
     def __repr__(self) -> str:
         return f"any({'.'.join(self.path)})"
+
+    @property
+    def shown(self) -> str:
+        return f"any({show_column(self.path)})"
 
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -344,7 +353,7 @@ class Compare(Expression):
         return _compare, (self.column, self.op, _pack(self.value))
 
     def __repr__(self) -> str:
-        return f"{self.column!r} {self.op} {show(self.value)}"
+        return f"{self.column.shown} {self.op} {show(self.value)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -356,7 +365,7 @@ class CompareColumns(Expression):
     other: Column
 
     def __repr__(self) -> str:
-        return f"{self.column!r} {self.op} {self.other!r}"
+        return f"{self.column.shown} {self.op} {self.other.shown}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -375,7 +384,7 @@ class IsIn(Expression):
     def __repr__(self) -> str:
         shown = ", ".join(show(v) for v in self.values[:6])
         more = f", ... {len(self.values) - 6:,} more" if len(self.values) > 6 else ""
-        return f"{self.column!r} in ({shown}{more})"
+        return f"{self.column.shown} in ({shown}{more})"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -383,7 +392,7 @@ class IsNull(Expression):
     column: Column
 
     def __repr__(self) -> str:
-        return f"{self.column!r} is null"
+        return f"{self.column.shown} is null"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -391,7 +400,7 @@ class IsNan(Expression):
     column: Column
 
     def __repr__(self) -> str:
-        return f"{self.column!r} is nan"
+        return f"{self.column.shown} is nan"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -400,7 +409,7 @@ class StartsWith(Expression):
     prefix: str | bytes
 
     def __repr__(self) -> str:
-        return f"{self.column!r} starts with {self.prefix!r}"
+        return f"starts_with({self.column.shown}, {show(self.prefix)})"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -410,8 +419,8 @@ class Like(Expression):
     escape: str = "\\"
 
     def __repr__(self) -> str:
-        escape = "" if self.escape == "\\" else f" escape {self.escape!r}"
-        return f"{self.column!r} like {show(self.pattern)}{escape}"
+        escape = "" if self.escape == "\\" else f" escape {show(self.escape)}"
+        return f"{self.column.shown} like {show(self.pattern)}{escape}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -436,7 +445,13 @@ class AnyElement(Expression):
         return (self.test,)
 
     def __repr__(self) -> str:
-        return repr(self.test)
+        test = self.test
+        if isinstance(test, And):  # of one element: two conditions on a list may hold for two
+            low, high = (show(part.value) for part in test.args if isinstance(part, Compare))
+            return f"{self.element.shown} between {low} and {high}"
+        if isinstance(test, Not):  # SQL has no word for it: its NOT is of the whole list
+            return f"any({show_column(self.element.path)} is not null)"
+        return repr(test)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -492,7 +507,7 @@ class Not(_Shown):
 
     def _pieces(self) -> list[Expression | str]:
         if isinstance(self.arg, IsNull):
-            return [f"{self.arg.column!r} is not null"]
+            return [f"{self.arg.column.shown} is not null"]
         return ["not (", self.arg, ")"]
 
 

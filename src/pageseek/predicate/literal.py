@@ -64,7 +64,7 @@ def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
     made = _convert(_timed(value, leaf_type) if isinstance(value, str) else value, leaf_type)
     if made is None:
         raise PredicateError(
-            f"column {str(column)!r} of type {leaf_type.type} cannot be compared with {show(value)}{_remedy(value, leaf_type)}"
+            f"column {str(column)!r} of type {leaf_type.type} cannot be compared with {show(value)}{_remedy(value, leaf_type, getattr(column, 'place', None) is not None)}"
         )
     return made
 
@@ -240,7 +240,8 @@ def _timestamp(value: Any, made: pa.DataType) -> Fraction | None:
     return None
 
 
-def _remedy(value: Any, leaf_type: LeafType) -> str:
+def _remedy(value: Any, leaf_type: LeafType, sql: bool) -> str:
+    """What to write instead: in the text of a filter, or in Python."""
     made = leaf_type.storage
     if isinstance(value, str) and not isinstance(_timed(value, leaf_type), str):
         value = _timed(value, leaf_type)
@@ -248,17 +249,28 @@ def _remedy(value: Any, leaf_type: LeafType) -> str:
         if made.tz is None:
             return ": the column has no time zone; give a value without one"
         return f": the column is in {made.tz}; give a value with a time zone"
-    if pa.types.is_temporal(made) and isinstance(value, str):
+    if pa.types.is_temporal(made) and (sql or isinstance(value, str)):
         if pa.types.is_duration(made):
-            return ": give a timedelta, not a string"
+            given = "SQL has no word for them; in Python, " if sql else ""
+            return f": {given}give a timedelta, not a string"
         shown = iso.TIME_FORM if pa.types.is_time(made) else iso.STAMP_FORM
+        if pa.types.is_date(made):
+            shown = f"date {iso.DATE_FORM}" if sql else iso.DATE_FORM
         return f": write it as {shown}"
-    if leaf_type.kind in (K_D128, K_D256) and isinstance(value, str):
-        return ": give a Decimal; in SQL, write the number without quotes"
     if isinstance(value, str) and leaf_type.kind not in BYTES_KINDS:
-        return ": give a value of the column's type; in SQL, write it without quotes"
+        if sql:
+            what = "true or false" if leaf_type.kind == K_BOOL else "the number"
+            return f": write {what} without quotes"
+        if leaf_type.kind in (K_D128, K_D256):
+            return ": give a Decimal or an int, not a str"
+        what = "True or False" if leaf_type.kind == K_BOOL else "a number"
+        return f": give {what}, not a str"
     if leaf_type.kind in BYTES_KINDS and isinstance(value, (str, bytes)):
+        if sql:
+            return ": write 'text' for columns of text and X'00ff' for binary ones"
         return ": give str for text and bytes for binary columns"
+    if leaf_type.kind in BYTES_KINDS and sql:
+        return ": write it in quotes"
     if isinstance(value, (list, tuple, set, frozenset, np.ndarray, pa.Array)):
         return ": give one value, or write isin for several"
     return ": give a value of the column's type"

@@ -15,7 +15,8 @@ from pageseek.base.errors import PredicateError
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.literal import MAX_EXPONENT, Number
-from pageseek.predicate.text import point
+from pageseek.predicate.text import RESERVED, point
+from pageseek.suggest import offered
 
 __all__ = ["parse"]
 
@@ -30,8 +31,8 @@ _TOKEN = re.compile(
     | (?P<symbol><> | <= | >= | != | == | [=<>(),.+-])""",
     re.VERBOSE,
 )
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _OPS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_RESERVED = frozenset(("and", "or", "not", "in", "between", "like", "is", "null", "true", "false"))
 _TYPED: dict[str, Callable[[str], Any]] = {
     "date": iso.date,
     "timestamp": iso.timestamp,
@@ -39,6 +40,7 @@ _TYPED: dict[str, Callable[[str], Any]] = {
     "double": float,
     "decimal": lambda text: Decimal(_checked(text.strip())),
 }
+_WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
 _FUNCTIONS = {"is_nan": 1, "isnan": 1, "starts_with": 2, "array_contains": 2}
 MAX_PARTS = 1_000  # of a dotted name
 
@@ -104,6 +106,8 @@ class _Parser:
 
     def _unknown(self, at: int) -> str:
         char = self._text[at]
+        if char in "&|~":
+            return f"{char!r}: write {_WORDS[char]} here; {char} joins conditions in Python"
         if char in "'\"`":
             return f"this {char} is never closed; inside, it is written twice"
         if char in "*/%|&~^+":
@@ -154,6 +158,9 @@ class _Parser:
 
     def whole(self) -> ex.Expression:
         made = self._or()
+        date = _DATE.match(self._text, self._tokens[self._next - 1].at)
+        if date is not None and self._token.key == "-":
+            raise self._error(date.start(), f"a date is written so: date '{date[0]}'")
         if self._token.kind != "end":
             raise self._expected("AND, OR or the end")
         return made
@@ -419,13 +426,13 @@ class _Parser:
             return column.any()
         if token.kind == "quoted":
             return self._column()
-        if token.kind == "word" and token.word not in _RESERVED:
+        if token.kind == "word" and token.word not in RESERVED:
             if token.word in _TYPED and self._ahead().kind == "text":
                 return _Literal(self._typed(), token.at)
             if self._ahead().key == "(":
                 raise self._error(
                     token.at,
-                    f"there is no function {token.text}; there are {', '.join(_FUNCTIONS)} and ANY",
+                    f"there is no function {token.text}; {offered(token.text, (*_FUNCTIONS, 'any'))}",
                 )
             return self._column()
         return _Literal(self._value(), token.at)
@@ -442,7 +449,7 @@ class _Parser:
                     raise self._error(token.at, "a column with an empty name")
                 parts.append(name)
                 quoted = True
-            elif token.kind == "word" and (parts or token.word not in _RESERVED):
+            elif token.kind == "word" and (parts or token.word not in RESERVED):
                 parts.append(token.text)
             else:
                 raise self._expected("a column; names that are no plain words in double quotes")

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
+import re
+from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
+
+RESERVED = frozenset(("and", "or", "not", "in", "between", "like", "is", "null", "true", "false"))
+_WORD = re.compile(r"[^\W\d]\w*")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?")
 
 
 def bare(value: Any) -> Any:
@@ -14,17 +25,111 @@ def bare(value: Any) -> Any:
     return value.value if isinstance(value, (pa.DictionaryScalar, pa.ExtensionScalar)) else value
 
 
-def show(value: Any) -> str:
-    """At most 60 characters."""
+def show(value: Any, longest: int | None = 60) -> str:
+    """A value as our SQL writes it, where it has a word for it, else as Python does; at most so many characters."""
+    text = _literal(value)
+    return text if longest is None or len(text) <= longest else text[: longest - 3] + "..."
+
+
+def show_column(path: Sequence[str]) -> str:
+    """A column as our SQL writes it: quoted where its name is no plain word, or where parts of a path are given."""
+    if len(path) == 1:
+        words = path[0].split(".")
+        if all(_WORD.fullmatch(word) for word in words) and words[0].lower() not in RESERVED:
+            return path[0]
+    return ".".join('"' + part.replace('"', '""') + '"' for part in path)
+
+
+def _literal(value: Any) -> str:
     value = bare(value)
-    if hasattr(value, "as_py"):
+    if isinstance(value, pa.Scalar):
+        if not value.is_valid:
+            return "null"
+        if isinstance(value, (pa.TimestampScalar, pa.Time32Scalar, pa.Time64Scalar)):
+            return _ticks(value)
         try:
-            text = repr(value.as_py())
+            value = value.as_py()
         except (OverflowError, ValueError):  # beyond what Python's own types hold, as str() is
-            text = f"{value.type}({value.value})"
-    else:
-        text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+            return f"{value.type}({value.value})"
+    elif isinstance(value, np.datetime64) and not np.isnat(value):
+        text = str(value)
+        if _DAY.fullmatch(text):
+            return f"date '{text}'"
+        text = text if text.count(":") != 1 else f"{text}:00"
+        return f"timestamp '{text.replace('T', ' ')}'" if _STAMP.fullmatch(text) else repr(value)
+    elif isinstance(value, np.generic):
+        value = value.item()
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, (bytes, bytearray)):
+        return f"X'{value.hex()}'"
+    if isinstance(value, float):
+        return _double(value)
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    if isinstance(value, dt.datetime):
+        return _moment(value)
+    if isinstance(value, dt.date):
+        return f"date '{value.isoformat()}'"
+    if isinstance(value, dt.time) and value.tzinfo is None:
+        return f"time '{value.isoformat()}'"
+    if isinstance(value, dt.timedelta):
+        return f"timedelta '{value}'"
+    return repr(value)
+
+
+def _double(value: float) -> str:
+    """Without an exponent a number of SQL is that decimal exactly, which most doubles are not."""
+    text = repr(value)
+    if value != value or value in (math.inf, -math.inf):
+        return f"double '{text}'"
+    if "e" in text:
+        return text
+    return text if Decimal(text) == Decimal(value) else f"{text}e0"
+
+
+def _decimal(value: Decimal) -> str:
+    if not value.is_finite() or type(value) is Decimal:
+        return f"decimal '{value}'"
+    text = format(value, "f")  # a number of SQL, as it was written there
+    return text if "." in text else f"{text}.0"
+
+
+def _moment(value: dt.datetime) -> str:
+    """A timestamp; with an offset where it has a zone."""
+    away = value.utcoffset()
+    if away is not None and away.total_seconds() % 60:
+        return repr(value)
+    text = value.replace(tzinfo=None).isoformat(" ")
+    nanos = int(getattr(value, "nanosecond", 0))  # of pandas, which writes them itself
+    if nanos and "." in text and len(text.rpartition(".")[2]) < 9:
+        text = f"{text}{nanos:03}"
+    if away is not None:
+        minutes = int(away.total_seconds() // 60)
+        sign, minutes = ("-", -minutes) if minutes < 0 else ("+", minutes)
+        text += f"{sign}{minutes // 60:02}:{minutes % 60:02}"
+    return f"timestamp '{text}'"
+
+
+def _ticks(value: Any) -> str:
+    """A time of pyarrow, to the nanosecond."""
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[value.type.unit]
+    seconds, part = divmod(value.value, per_second)
+    digits = len(str(per_second)) - 1
+    fraction = f".{part:0{digits}}" if part else ""
+    if not isinstance(value, pa.TimestampScalar):
+        clock = (dt.datetime.min + dt.timedelta(seconds=seconds % 86400)).time()
+        return f"time '{clock.isoformat()}{fraction}'"
+    try:
+        made = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
+    except OverflowError:
+        return f"{value.type}({value.value})"
+    zone = "" if value.type.tz is None else "+00:00"
+    return f"timestamp '{made.isoformat(' ')}{fraction}{zone}'"
 
 
 def point(words: str, text: str, at: int) -> PredicateError:

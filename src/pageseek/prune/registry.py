@@ -17,6 +17,7 @@ from pageseek.prune.datafusion_index import PublishedPruner
 from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.distinct_index import DistinctPruner
 from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
+from pageseek.suggest import nearest
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
@@ -123,7 +124,11 @@ def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
     wanted = [chosen] if isinstance(chosen, str) else list(chosen)
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise PredicateError(f"prune={unknown[0]!r}: True, False, or some of {', '.join(known)}")
+        close = nearest(str(unknown[0]), known)
+        meant = f" did you mean {close[0]!r}?" if close else ""
+        raise PredicateError(
+            f"prune={unknown[0]!r}:{meant} True, False, or some of {', '.join(known)}"
+        )
     return frozenset(wanted)
 
 

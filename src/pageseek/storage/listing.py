@@ -14,6 +14,7 @@ from typing import Protocol
 from pageseek.storage.files import Files
 from pageseek.storage.hive import Partitions, partitions_of
 from pageseek.storage.local import check_place, check_regular
+from pageseek.suggest import nearest_path
 
 SUFFIXES = (".parquet", ".parq", ".pq")  # in capitals too
 NO_DATA = (
@@ -162,7 +163,11 @@ def on_disk(path: str) -> list[Found]:
     names = path.replace(os.sep, "/").split("/")
     at = first_magic(names)
     if at is None:
-        raise FileNotFoundError(f"{path}: no such file")
+        close = nearest_path(path)
+        folder = os.path.dirname(os.path.abspath(path))
+        meant = "" if os.path.isdir(folder) else f"; there is no folder {folder}"
+        meant = f"; did you mean {close}?" if close else meant
+        raise FileNotFoundError(f"{path}: no such file{meant}")
     wanted = Glob([name for name in names[at:-1] if name not in ("", ".")] + names[-1:])
     top = "/".join(names[:at]) + "/" if at else "."
     found = _with_folders(_walk(os.path.abspath(top), wanted)) if os.path.isdir(top) else []

@@ -1,0 +1,78 @@
+"""Names that are nearest to one that is not there: of columns, of options, of files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+__all__ = ["nearest", "nearest_path", "offered"]
+
+SHORT = 12  # names that are all shown
+CLOSE = 3  # of more: how many of the nearest are
+MOST = 100_000  # names that are looked through
+ENTRIES = 10_000  # of a folder
+
+
+def nearest(name: str, names: Sequence[str]) -> list[str]:
+    """Those that differ in case only, else those that differ by few letters; the nearest first, at most CLOSE."""
+    small = name.lower()
+    same = [one for one in names[:MOST] if one.lower() == small]
+    if same:
+        return same[:CLOSE]
+    import difflib  # which takes a while, for errors only
+
+    of_small: dict[str, str] = {}
+    for one in names[:MOST]:
+        of_small.setdefault(one.lower(), one)
+    close = difflib.get_close_matches(small, of_small, CLOSE)
+    if not close and len(small) > 2:  # the beginning of a longer one
+        close = [one for one in of_small if one.startswith(small)][:CLOSE]
+    return [of_small[one] for one in close]
+
+
+def offered(name: str, names: Sequence[str]) -> str:
+    """What there is in the place of a name that is not there, as the end of a sentence."""
+    if not names:
+        return "there are none"
+    close = nearest(name, names)
+    if len(names) <= SHORT:
+        meant = f"did you mean {close[0]!r}? " if close else ""
+        return f"{meant}there are {_listed(names)}"
+    if close:
+        return f"the nearest of its {len(names):,} are {_listed(close)}"
+    return f"there are {_listed(names[:SHORT])}, ..."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+class Offer:
+    """The same, made when it is shown: many files may lack a column, and few errors are."""
+
+    __slots__ = ("_name", "_names")
+
+    def __init__(self, name: str, names: Callable[[], Sequence[str]]) -> None:
+        self._name, self._names = name, names
+
+    def __str__(self) -> str:
+        return offered(self._name, self._names())
+
+
+def nearest_path(path: str) -> str:
+    """A file or folder on local disk whose name is nearest to that of a path that leads nowhere; "" where none is near."""
+    left, missing = os.path.abspath(path), [""]
+    try:
+        while not os.path.isdir(left):
+            left, name = os.path.split(left)
+            missing.append(name)
+            if not name:
+                return ""
+        if len(missing) == 1:
+            return ""
+        with os.scandir(left) as entries:
+            names = [entry.name for entry, _ in zip(entries, range(ENTRIES), strict=False)]
+    except (OSError, ValueError):
+        return ""
+    close = nearest(missing[-1], names)
+    return os.path.join(left, close[0]) if close else ""
