@@ -157,8 +157,8 @@ def scan(
     if max_ahead_bytes < 0:
         raise ValueError(f"max_ahead_bytes={max_ahead_bytes}: not negative")
     for names, given in (("columns", columns), ("dictionary_columns", dictionary_columns)):
-        listed = isinstance(given, (list, tuple))
-        if isinstance(given, str) or (listed and not all(isinstance(one, str) for one in given)):
+        listed = given if isinstance(given, (list, tuple)) else ()
+        if isinstance(given, str) or not all(isinstance(one, str) for one in listed):
             raise TypeError(f"{names}={given!r}: a list of names, such as ['id', 'price']")
     if nan not in ("ieee", "spark"):
         raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
