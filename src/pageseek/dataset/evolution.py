@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pageseek.base.errors import NoColumnError, PredicateError, UnsupportedError
+from pageseek.base.suggest import Offer
 from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
 from pageseek.dataset.widening import holds, widened
 from pageseek.format.columns import Column, Names, output
@@ -23,7 +24,6 @@ from pageseek.predicate.bind import UnsaidError, bind
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
 from pageseek.storage.hive import Partitions
-from pageseek.suggest import Offer
 
 
 class SchemaMapping:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
-from pageseek.suggest import offered
+from pageseek.base.suggest import offered
 from pageseek.storage import Source
 from pageseek.storage.hive import Partitions, Types
 

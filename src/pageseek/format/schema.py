@@ -24,6 +24,7 @@ from pageseek.base.errors import (
     UnsupportedError,
 )
 from pageseek.base.records import dataclass
+from pageseek.base.suggest import Offer
 from pageseek.format.types import (
     ABSENT,
     BOOLEAN,
@@ -39,7 +40,6 @@ from pageseek.format.types import (
     stored_type,
     takes_dictionary,
 )
-from pageseek.suggest import Offer
 
 _T = TypeVar("_T")
 _TIMESTAMP = pa.timestamp("us").id

@@ -12,11 +12,11 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
 from pageseek.base.errors import PredicateError
+from pageseek.base.suggest import offered
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.literal import MAX_EXPONENT, Number
 from pageseek.predicate.text import RESERVED, point
-from pageseek.suggest import offered
 
 __all__ = ["parse"]
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pageseek._core import rows
 from pageseek.base.errors import PredicateError, PrunerError
 from pageseek.base.report import MECHANISMS
+from pageseek.base.suggest import nearest
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom_filter import BloomPruner
@@ -17,7 +18,6 @@ from pageseek.prune.datafusion_index import PublishedPruner
 from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.distinct_index import DistinctPruner
 from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
-from pageseek.suggest import nearest
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"

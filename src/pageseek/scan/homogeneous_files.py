@@ -23,7 +23,7 @@ from pageseek.predicate.bound import Bound, BoundLeaf
 from pageseek.prune import DICTIONARY, DISTINCT, PUBLISHED, STATISTICS, Figures, final, prune_groups
 from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
 from pageseek.prune.datafusion_list import asked_of, denies, may_deny
-from pageseek.published_lists import is_read, published_lists
+from pageseek.scan.batched_lists import is_read, published_lists
 from pageseek.scan.footer_table import AT, Flags, FooterTable
 from pageseek.scan.schema_group import SchemaGroup
 

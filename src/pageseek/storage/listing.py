@@ -11,10 +11,10 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from pageseek.base.suggest import nearest_path
 from pageseek.storage.files import Files
 from pageseek.storage.hive import Partitions, partitions_of
 from pageseek.storage.local import check_place, check_regular
-from pageseek.suggest import nearest_path
 
 SUFFIXES = (".parquet", ".parq", ".pq")  # in capitals too
 NO_DATA = (

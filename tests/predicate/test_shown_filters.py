@@ -16,16 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.opened import open_metadata
 
 import pageseek as ps
 from pageseek.base.report import MECHANISMS
+from pageseek.base.suggest import nearest, nearest_path
 from pageseek.cli.main import main
 from pageseek.format.chunks import CHUNK, Chunk
 from pageseek.format.types import ABSENT
 from pageseek.predicate.expression import to_expression
 from pageseek.predicate.sql import parse
-from pageseek.suggest import nearest, nearest_path
+from support.opened import open_metadata
 
 C = ps.col
 

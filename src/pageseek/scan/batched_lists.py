@@ -25,11 +25,11 @@ from pageseek.format.embedded import (
 )
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
-from pageseek.io.tails import Batch
+from pageseek.io.tails import TailBatch
 from pageseek.prune.datafusion_list import FIRST, HEAD, KIND, Listed, length_of, only_text, place_of
 from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
-from pageseek.scan.footer_table import AT, KEYS, LISTS, Flags, Records
-from pageseek.scan.schema_group import Kind
+from pageseek.scan.footer_table import AT, KEYS, LISTS, Flags, FooterTable
+from pageseek.scan.schema_group import SchemaGroup
 from pageseek.storage.local import read_part
 
 
@@ -40,13 +40,18 @@ class PublishedLists(NamedTuple):
     unusable: Flags
 
 
-def is_read(records: Records, leaf: Leaf, named: str | None) -> bool:
+def is_read(records: FooterTable, leaf: Leaf, named: str | None) -> bool:
     """Whether the lists of a column were looked at before."""
     return (leaf.index, named) in records.published
 
 
 def published_lists(
-    records: Records, kind: Kind, leaf: Leaf, named: str | None, batch: Batch, report: Report
+    records: FooterTable,
+    kind: SchemaGroup,
+    leaf: Leaf,
+    named: str | None,
+    batch: TailBatch,
+    report: Report,
 ) -> PublishedLists:
     """Those of a column. `named`: the column that the caller says that lists are of."""
     key = leaf.index, named
@@ -61,11 +66,11 @@ class _Reading:
 
     def __init__(
         self,
-        records: Records,
-        kind: Kind,
+        records: FooterTable,
+        kind: SchemaGroup,
         leaf: Leaf,
         named: str | None,
-        batch: Batch,
+        batch: TailBatch,
         report: Report,
     ) -> None:
         self.records, self.kind, self.leaf, self.batch, self.report = (
