@@ -22,7 +22,7 @@ from pageseek.predicate.filters import to_expression
 from pageseek.prune import mechanisms
 from pageseek.scan.request import Request
 from pageseek.scan.scan import MOST, Scan, whole
-from pageseek.storage import RetryPolicy, Source, Sources, Types, resolve
+from pageseek.storage import Origin, RetryPolicy, Source, Sources, Types, files_of, typed
 
 BATCH_SIZE = 1 << 17
 AHEAD = 256 << 20
@@ -52,6 +52,7 @@ def scan(
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
     partitioning: Types | bool | None = None,
     schema: pa.Schema | None = None,
+    table: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
     retries: int | None = None,
     timeout: float | None = None,
@@ -72,7 +73,8 @@ def scan(
         or a limit spares, unless a column is named that is in no other.
 
         A table is a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, on local disk or in a store: read are the
-        files of that version, as its columns. Deletion vectors and delete files are refused.
+        files of that version, as its columns. Deletion vectors and delete files are refused. A folder that is a table of
+        Delta Lake or Iceberg is read as its current version (`table`).
     columns : sequence of str, optional
         Top-level columns, in the order wanted; None is all, [] none.
     filter : Expression, str, pyarrow.compute.Expression or list, optional
@@ -134,6 +136,11 @@ def scan(
     schema : pyarrow.Schema, optional
         The columns that there are, and their types: null where a file lacks one. A type that does not hold all values
         of a file's column exactly is refused, as are columns that the schema has not.
+    table : bool, optional
+        What a folder with `_delta_log/`, or with Iceberg's `metadata/*.metadata.json`, means: the current version of that
+        table, which deltalake or pyiceberg opens (`pip install "pageseek[delta]"`, `"pageseek[iceberg]"`); with False, its
+        bare files, among them those of older versions. A folder that has such tables below it is an UnsupportedError unless
+        this is False. Files, globs and partition folders inside a table are read as they are named.
     storage_options : mapping, optional
         Of a URL: credentials, region, endpoint and more for the library that opens it, by its names: obstore where it
         is installed, else pyarrow or fsspec. Without them it looks in the environment, as it always does; a table's files
@@ -168,23 +175,29 @@ def scan(
     given_limits = max_page_bytes, max_output_bytes, max_metadata_bytes
     if given_limits != _LIMITS:
         limits = Limits(*given_limits)
-    table = None
+    lake, origin = None, Origin()
     if type(source).__module__.partition(".")[0] in ("deltalake", "pyiceberg"):
         from pageseek.dataset.lake_tables import table_of_lake
 
-        table = table_of_lake(source, storage_options, retry_policy(retries, timeout))
+        lake = table_of_lake(source, storage_options, retry_policy(retries, timeout))
+        origin = Origin(() if lake is None else (lake.what,))
     dataset_schema: DatasetSchema | None
-    if table is None:
-        found = resolve(source, storage_options, retry_policy(retries, timeout))
+    found: Sequence[Source] = ()
+    if lake is None:
+        named = files_of(source, storage_options, retry_policy(retries, timeout), table)
+        found, lake, origin = named.sources, named.table, named.origin
+    if lake is None:
         if not found:
             raise ValueError("the source is an empty list: no file to read")
         sources, dataset_schema = _with_schema(found, partitioning, schema)
     elif partitioning is not None or schema is not None:
-        raise ValueError("partitioning= and schema=: a table has its own")
+        raise ValueError(
+            "partitioning= and schema=: a table has its own; table=False reads the bare files of a table's folder"
+        )
     else:
         sources, dataset_schema = (
-            table.sources,
-            DatasetSchema(table.folders, table.schema, ids=table.ids),
+            lake.sources,
+            DatasetSchema(lake.folders, lake.schema, ids=lake.ids),
         )
     request = Request(
         columns=None if columns is None else tuple(columns),
@@ -200,11 +213,11 @@ def scan(
         limits=limits,
         dataset_schema=dataset_schema,
     )
-    return Scan(Sources.of(sources), request, progress)
+    return Scan(Sources.of(sources), request, progress, origin)
 
 
 def _with_schema(
-    found: list[Source], partitioning: Types | bool | None, schema: pa.Schema | None
+    found: Sequence[Source], partitioning: Types | bool | None, schema: pa.Schema | None
 ) -> tuple[tuple[Source, ...], DatasetSchema | None]:
     """The files with what their folders say, typed, and how their columns are put together."""
     if schema is not None and not isinstance(schema, pa.Schema):
@@ -265,6 +278,7 @@ def open_file(
     source: Any,
     *,
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    table: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
     retries: int | None = None,
     timeout: float | None = None,
@@ -291,7 +305,7 @@ def open_metadata(
 ) -> FileMetadata:
     """The same as this package sees it."""
     limits = Limits(max_metadata_bytes=max_metadata_bytes)
-    found = resolve(source, storage_options, retry_policy(retries, timeout))
+    found = files_of(source, storage_options, retry_policy(retries, timeout), table).files
     if len(found) != 1:
         raise ValueError(f"open takes one file, the source has {len(found)}")
     return FileMetadata(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from pageseek.cli import text
-from pageseek.cli.scan import names
+from pageseek.cli.scan import add_table, names
 from pageseek.index import Attached, attach, detach, verify
 from pageseek.index import list as list_indexes
 
@@ -75,6 +75,7 @@ def add_parser(commands: Any) -> None:
             made.add_argument("--distinct-index", metavar="A", help="the column that a list in the published form is of")  # fmt: skip
     for action in actions.choices.values():
         action.add_argument("--json", action="store_true", help="as JSON")
+        add_table(action)
 
 
 def _columns(value: str) -> bool | list[str]:
@@ -106,6 +107,7 @@ def _attach(options: argparse.Namespace) -> int:
         output=options.output,
         in_place=options.in_place,
         overwrite=options.overwrite,
+        table=options.table,
         replace=options.replace,
         progress=_watched(),
     )
@@ -119,6 +121,7 @@ def _detach(options: argparse.Namespace) -> int:
         output=options.output,
         in_place=options.in_place,
         overwrite=options.overwrite,
+        table=options.table,
     )
     return _said(made, options.json)
 
@@ -135,7 +138,7 @@ def _said(made: Attached, as_json: bool) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    found = list_indexes(options.file)
+    found = list_indexes(options.file, table=options.table)
     if options.json:
         print(json.dumps([asdict(one) for one in found]))
         return 0
@@ -151,7 +154,12 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    found = verify(options.file, distinct_index=options.distinct_index, progress=_watched())
+    found = verify(
+        options.file,
+        distinct_index=options.distinct_index,
+        progress=_watched(),
+        table=options.table,
+    )
     if options.json:
         print(json.dumps({"path": found.path, "checked": found.checked, "findings": [one._asdict() for one in found.findings]}))  # fmt: skip
     else:

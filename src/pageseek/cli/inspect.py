@@ -9,6 +9,7 @@ from typing import Any
 from pageseek.api import open_file
 from pageseek.base.errors import CorruptFileError
 from pageseek.cli import text
+from pageseek.cli.scan import add_table
 from pageseek.format.parquet_file import LeafColumn, ParquetFile
 
 # nearly every writer lists these for its levels: they are shown only where nothing else is
@@ -30,12 +31,13 @@ def add_parser(commands: Any) -> None:
     )
     made.add_argument("--pages", action="store_true", help="the pages of every column")
     made.add_argument("--json", action="store_true", help="the same as JSON")
+    add_table(made)
     made.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Draw the file."""
-    with open_file(options.file) as file:
+    with open_file(options.file, table=options.table) as file:
         leaves = file.leaves
         if options.column:
             leaves = [file.leaf(name) for name in options.column]

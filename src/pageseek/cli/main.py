@@ -81,6 +81,8 @@ def _line(error: BaseException, of_index: bool = False) -> str:
         text, newline, place = text.partition("\n")
         place = newline + place
     text = " ".join(text.split()) or type(error).__name__
+    if "table=False" in text:  # the error has its remedy
+        return index.in_options(text.replace("table=False", "--no-table")) + place
     if of_index:
         text = index.in_options(text)
         if isinstance(error, UnsupportedError):  # that is about reading

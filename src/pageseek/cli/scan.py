@@ -46,6 +46,15 @@ def add_source(made: argparse.ArgumentParser) -> None:
         metavar="SQL",
         help="such as \"a > 35 and b like 'x%%'\"; several are joined by AND",
     )
+    add_table(made)
+
+
+def add_table(made: argparse.ArgumentParser) -> None:
+    """Add what every command takes that is given a folder."""
+    made.add_argument(
+        "--no-table", dest="table", action="store_const", const=False,
+        help="read the bare files of a folder that is a table of Delta Lake or Iceberg, not its current version",
+    )  # fmt: skip
 
 
 def names(value: str) -> list[str]:
@@ -70,6 +79,7 @@ def lazy(options: argparse.Namespace, watched: bool = False) -> Scan:
         options.source,
         columns=options.columns,
         filter=condition(options.where),
+        table=options.table,
         progress=watched and sys.stderr.isatty() and find_spec("tqdm") is not None,
     )
 

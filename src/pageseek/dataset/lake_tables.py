@@ -7,16 +7,19 @@ Their objects are asked by their public methods; neither package is imported her
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from uuid import UUID
 
 import pyarrow as pa
 
-from pageseek.base.errors import UnsupportedError
+from pageseek.base.errors import PageseekError, UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.dataset.lake_places import Places, delta_options, iceberg_places
 from pageseek.storage.hive import Partitions
+from pageseek.storage.redact import cleaned, secrets_of, shown_path
 from pageseek.storage.resolve import PATIENCE, Source
 from pageseek.storage.retry import RetryPolicy
 
@@ -36,6 +39,7 @@ class Table:
     schema: pa.Schema
     folders: pa.Schema
     ids: tuple[ColumnId, ...] = ()
+    what: str = ""  # the table and its version, as `explain` names them
 
 
 def table_of_lake(
@@ -48,24 +52,72 @@ def table_of_lake(
     Raises
     ------
     UnsupportedError
-        Rows are deleted by vectors or delete files, or the table asks of its readers what is not known here.
+        Rows are deleted by vectors or delete files, or the table asks of its readers what is not known here, or its package
+        cannot read what it says.
     """
     room = type(source).__module__.partition(".")[0]
     if room == "deltalake" and hasattr(source, "get_add_actions"):
-        return _delta(source, options, retry_policy)
+        return delta_table(source, options, retry_policy)
     if room == "pyiceberg":
-        scan = source.scan() if hasattr(source, "scan") else source
+        with foreign("Iceberg table", room, ()):
+            scan = source.scan() if hasattr(source, "scan") else source
         if hasattr(scan, "plan_files"):
-            return _iceberg(scan, options, retry_policy)
+            metadata, io = getattr(scan, "table_metadata", None), getattr(scan, "io", None)
+            where = "Iceberg table" if metadata is None else f"Iceberg table {metadata.location}"
+            return iceberg_table(scan, iceberg_places(where, io, options, retry_policy), where)
     return None
+
+
+@contextmanager
+def foreign(
+    where: str, package: str, secrets: Iterable[str], remedy: str = "", hidden: str = ""
+) -> Iterator[None]:
+    """Errors of a table's package become ours; those of the system, and ours, stay. `hidden`: a text that they leave out."""
+    try:
+        yield
+    except (PageseekError, OSError):
+        raise
+    except BaseException as error:
+        # what panics in Rust is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        text = str(error).replace(hidden, "") if hidden else str(error)
+        said = cleaned(text, secrets) or type(error).__name__
+        raise UnsupportedError(
+            f"{where}: {package} cannot tell which files it has: {said}{remedy}"
+        ) from None
 
 
 # -- Delta Lake -----------------------------------------------------------------------------------
 
 
-def _delta(table: Any, options: Mapping[str, Any] | None, retry_policy: RetryPolicy) -> Table:
-    root = str(table.table_uri)
-    where = f"Delta table {root}"
+def delta_table(
+    table: Any,
+    options: Mapping[str, Any] | None,
+    retry_policy: RetryPolicy,
+    root: Source | None = None,
+    shown: str | None = None,
+    copied: bool = False,
+) -> Table:
+    """What a `deltalake.DeltaTable` says. `root`: the folder that it is of, if it was opened for that, as it may be `shown`;
+    `copied`: by a copy of the log alone.
+    """
+    shown = str(table.table_uri) if shown is None else shown
+    where = f"Delta table {shown}"
+    told = secrets_of(dict(getattr(table, "_storage_options", None) or options or {}))
+    with foreign(where, "deltalake", told):
+        return _delta(table, options, retry_policy, where, shown, root, copied)
+
+
+def _delta(
+    table: Any,
+    options: Mapping[str, Any] | None,
+    retry_policy: RetryPolicy,
+    where: str,
+    shown: str,
+    root: Source | None,
+    copied: bool,
+) -> Table:
     protocol, settings = table.protocol(), dict(table.metadata().configuration)
     features = set(protocol.reader_features or ())
     unknown = sorted(features - _DELTA_FEATURES)
@@ -75,7 +127,7 @@ def _delta(table: Any, options: Mapping[str, Any] | None, retry_policy: RetryPol
     if mode != "none":
         raise UnsupportedError(f"{where}: column mapping by {mode} is not supported")
     if "deletionVectors" in features:
-        _refuse_vectors(table, where)
+        _refuse_vectors(table, where, copied)
     told = table.schema()
     schema = pa.schema(told.to_arrow() if hasattr(told, "to_arrow") else told.to_pyarrow())
     schema = pa.schema([pa.field(f.name, _plain(f.type), f.nullable) for f in schema])
@@ -85,8 +137,12 @@ def _delta(table: Any, options: Mapping[str, Any] | None, retry_policy: RetryPol
     if options is None:
         options = delta_options(getattr(table, "_storage_options", None))
     places = Places(where, lambda _: options, retry_policy)
-    base = places.source(root.rstrip("/"), ())
-    folder = base.path + os.sep if base.filesystem is None else f"{base.path}/".lstrip("/")
+    base = places.source(str(table.table_uri).rstrip("/"), ()) if root is None else root
+    folder = base.path.rstrip("/") + "/"
+    if base.filesystem is None:
+        folder = base.path.rstrip(os.sep) + os.sep
+    elif root is None or not base.path:
+        folder = folder.lstrip("/")
     values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
     shared: dict[Partitions, Partitions] = {}
     sources = []
@@ -98,7 +154,8 @@ def _delta(table: Any, options: Mapping[str, Any] | None, retry_policy: RetryPol
             sources.append(places.source(path, said))
         else:
             sources.append(Source(folder + path, base.filesystem, None, said, retry_policy))
-    return Table(tuple(sources), schema, folders)
+    what = f"Delta Lake table {shown_path(shown)}: version {table.version()}"
+    return Table(tuple(sources), schema, folders, what=what)
 
 
 def _typed(actions: pa.Table, name: str, kind: pa.DataType) -> Sequence[pa.Scalar]:
@@ -110,17 +167,24 @@ def _typed(actions: pa.Table, name: str, kind: pa.DataType) -> Sequence[pa.Scala
     return list(column.cast(kind))
 
 
-def _refuse_vectors(table: Any, where: str) -> None:
+def _refuse_vectors(table: Any, where: str, copied: bool) -> None:
     listed = getattr(table, "deletion_vectors", None)
     if listed is None:
         raise UnsupportedError(
             f"{where}: it may have deletion vectors, which this version of deltalake does not tell of"
         )
-    found = listed()
-    rows = sum(batch.num_rows for batch in pa.RecordBatchReader.from_stream(found))
+    many = "some"
+    try:
+        found = listed()
+        rows = sum(batch.num_rows for batch in pa.RecordBatchReader.from_stream(found))
+        many = str(rows)
+    except Exception:
+        if not copied:
+            raise
+        rows = 1  # where there are none no file of them is looked for, and beside a copied log there is no file
     if rows:
         raise UnsupportedError(
-            f"{where}: {rows} of its files have deletion vectors, which are not supported: "
+            f"{where}: {many} of its files have deletion vectors, which are not supported: "
             "purge them (REORG TABLE ... APPLY (PURGE))"
         )
 
@@ -128,11 +192,15 @@ def _refuse_vectors(table: Any, where: str) -> None:
 # -- Iceberg --------------------------------------------------------------------------------------
 
 
-def _iceberg(scan: Any, options: Mapping[str, Any] | None, retry_policy: RetryPolicy) -> Table:
-    where = "Iceberg table"
+def iceberg_table(scan: Any, places: Places, where: str, version: str = "") -> Table:
+    """What a scan of `pyiceberg` says; `where`: the table, in errors, and `version` what is known of that beside the snapshot."""
+    told = dict(getattr(getattr(scan, "io", None), "properties", None) or {})
+    with foreign(where, "pyiceberg", secrets_of(told)):
+        return _iceberg(scan, places, where, version)
+
+
+def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
     metadata = getattr(scan, "table_metadata", None)
-    if metadata is not None:
-        where = f"Iceberg table {metadata.location}"
     if getattr(scan, "limit", None) is not None or type(scan.row_filter).__name__ != "AlwaysTrue":
         raise UnsupportedError(
             f"{where}: the scan has a filter or a limit of its own; give them to pageseek instead"
@@ -151,8 +219,7 @@ def _iceberg(scan: Any, options: Mapping[str, Any] | None, retry_policy: RetryPo
         ids.append((field.name, field.field_id, aliases.get(field.field_id, ())))
     names = {number: name for name, number, _ in ids}
     specs = metadata.specs() if metadata is not None else {}
-    places = iceberg_places(where, getattr(scan, "io", None), options, retry_policy)
-    shared: dict[Partitions, Partitions] = {}
+    shared: dict[Any, Partitions] = {}
     sources, folders = [], {}
     for task in scan.plan_files():
         file = task.file
@@ -170,30 +237,36 @@ def _iceberg(scan: Any, options: Mapping[str, Any] | None, retry_policy: RetryPo
             if name is None or str(field.transform) != "identity":
                 continue
             kind = schema.field(name).type
-            if _is_told(kind):
-                said = (*said, (name, _scalar(file.partition[place], kind)))
-                folders[name] = pa.field(name, kind)
-        same = shared.setdefault(said, said)
+            value = _value(file.partition[place], kind, f"{file.file_path}: column {name!r}")
+            said = (*said, (name, value))
+            folders[name] = pa.field(name, kind)
+        same = shared.setdefault(repr(said), said)  # -0.0 equals 0.0, and is spelt otherwise
         sources.append(places.source(file.file_path, same, encoded=False))
-    return Table(tuple(sources), schema, pa.schema(list(folders.values())), tuple(ids))
+    snapshot = _snapshot(scan, metadata)
+    what = f"{where}: {version}{snapshot}"
+    return Table(tuple(sources), schema, pa.schema(list(folders.values())), tuple(ids), what)
 
 
-def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
-    if value is not None and pa.types.is_timestamp(kind):
-        value = int(value)  # microseconds
-    return pa.scalar(value, kind)
+def _snapshot(scan: Any, metadata: Any) -> str:
+    number = getattr(scan, "snapshot_id", None) or getattr(metadata, "current_snapshot_id", None)
+    return "no snapshot" if number is None else f"snapshot {number}"
 
 
-def _is_told(kind: pa.DataType) -> bool:
-    """Whether the value of a partition is that of its rows, bit by bit; of others it is read from them."""
+def _value(value: Any, kind: pa.DataType, where: str) -> pa.Scalar:
+    """The value of a partition as Arrow has it: manifests have times as numbers, in the unit of their type."""
     t = pa.types
-    return bool(
-        t.is_integer(kind)
-        or t.is_string(kind)
-        or t.is_date(kind)
-        or t.is_boolean(kind)
-        or t.is_timestamp(kind)
-    )
+    try:
+        if value is not None and (t.is_timestamp(kind) or t.is_time(kind)):
+            value = int(value)
+        elif isinstance(value, UUID):
+            value = value.bytes
+        if isinstance(kind, pa.BaseExtensionType):
+            return pa.ExtensionScalar.from_storage(kind, pa.scalar(value, kind.storage_type))
+        return pa.scalar(value, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise UnsupportedError(
+            f"{where}: its partition says {value!r}, which is no {kind}: {error}"
+        ) from error
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -213,4 +286,4 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-__all__ = ["ColumnId", "Table", "table_of_lake"]
+__all__ = ["ColumnId", "Table", "delta_table", "foreign", "iceberg_table", "table_of_lake"]

@@ -127,10 +127,11 @@ def attach(
         step, once it is complete. What goes to a store is put together in the folder for temporary files.
     overwrite : bool
         Let `output` replace what is there, whatever it is.
-    table : deltalake.DeltaTable, or a table of pyiceberg
+    table : deltalake.DeltaTable, or a table of pyiceberg; or False
         That the file belongs to, in place of `output` and `in_place`. The new file goes beside the old one, and one commit exchanges
         them, with partition values and statistics as they were; the object is of that version then. `source` may be spelt as
         the table spells it (`file_uris()`, `inspect.data_files()["file_path"]`), and is opened with the table's own options then.
+        A `source` that is the folder of a table is refused without it; False takes the bare files of such a folder, as in `scan`.
     replace : bool
         Build what is there anew.
     storage_options : mapping

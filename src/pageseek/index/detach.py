@@ -56,16 +56,18 @@ class Entry:
         return f"{self.kind:<10}  {self.column or '-':<24}  {self.chunks:>6,} chunks  {format_size(self.bytes):>10}  {by}"
 
 
-def listed(source: Any, *, storage_options: Mapping[str, Any] | None = None) -> list[Entry]:
+def listed(
+    source: Any, *, table: bool | None = None, storage_options: Mapping[str, Any] | None = None
+) -> list[Entry]:
     """The indexes that a file has: page indexes and Bloom filters by column, and those of pageseek's own. `source` and
-    `storage_options`: as of `attach`.
+    `storage_options`: as of `attach`; `table`: as of `scan`.
 
     Raises
     ------
     PageseekError
         The file cannot be opened.
     """
-    one = one_file(source, storage_options)
+    one = one_file(source, storage_options, table)
     with closing(FileMetadata(one, one.open())) as file:
         found = directory_of(file, Report()) or Directory(0)
         made: list[Entry] = []

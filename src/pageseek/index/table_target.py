@@ -9,7 +9,7 @@ import os
 import posixpath
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from pageseek.base.errors import PageseekError, StoreError, UnsupportedError
@@ -20,10 +20,22 @@ from pageseek.storage.files import Files
 from pageseek.storage.folders import have
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.redact import cleaned
+from pageseek.storage.table_folders import (
+    DELTA,
+    ENDS,
+    ICEBERG,
+    LOG,
+    METADATA,
+    above_here,
+    kind_here,
+)
 from pageseek.storage.writing import writer
 
-# of each kind of table the folder beside its files, and how the name of a file there ends
-TABLES = (("Delta Lake", "_delta_log", ""), ("Iceberg", "metadata", ".metadata.json"))
+# of each kind of table the folder beside its files, and how names of files there may end
+TABLES: tuple[tuple[str, str, str | tuple[str, ...]], ...] = (
+    (DELTA, LOG, ""),
+    (ICEBERG, METADATA, ENDS),
+)
 TRIES = 10  # commits of others that may come between
 
 
@@ -138,23 +150,34 @@ def refuse_inside(place: Source) -> None:
     far = place.filesystem
     if isinstance(far, Files) and far.looks_like_file(""):  # a plain web server tells of no folders
         return
-    folders = _above_here(place.path)
-    if far is not None:
-        folders = _above(place.path, rooted=isinstance(far, ObstoreFiles))
+    for kind, folder in _tables_here(place.path) if far is None else _tables_there(place):
+        raise UnsupportedError(
+            f"{place.name}: it lies in a {kind} table ({folder}), which records the size of each of its files, and would not "
+            "read one that has grown; commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...)), "
+            "or attach to a copy elsewhere (output=...)"
+        )
+
+
+def _tables_here(path: str) -> Iterator[tuple[str, str]]:
+    """Of each table that a local path lies in, its kind and its folder."""
+    for folder in above_here(path):
+        kind = kind_here(folder)
+        if kind is not None:
+            yield kind, folder
+
+
+def _tables_there(place: Source) -> Iterator[tuple[str, str]]:
+    """As `_tables_here`, on a store; all folders are asked for at once."""
+    folders = _above(place.path, rooted=isinstance(place.filesystem, ObstoreFiles))
     asked = [
         (kind, f"{folder.rstrip('/')}/{name}" if folder else name, ending)
         for folder in folders
         for kind, name, ending in TABLES
     ]
-    pairs = [(folder, ending) for _, folder, ending in asked]
-    found = have(place, pairs) if far is not None else (_has(*pair) for pair in pairs)
+    found = have(place, [(folder, ending) for _, folder, ending in asked])
     for (kind, folder, _), there in zip(asked, found, strict=True):
         if there:
-            raise UnsupportedError(
-                f"{place.name}: it lies in a {kind} table ({folder}), which records the size of each of its files, and would not "
-                "read one that has grown; commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...)), "
-                "or attach to a copy elsewhere (output=...)"
-            )
+            yield kind, folder
 
 
 def _above(path: str, rooted: bool) -> list[str]:
@@ -166,22 +189,3 @@ def _above(path: str, rooted: bool) -> list[str]:
             folders.append(scheme + colon + above)
         rest = above
     return folders
-
-
-def _above_here(path: str) -> list[str]:
-    folders = []
-    for found in dict.fromkeys((os.path.realpath(path), os.path.abspath(path))):  # of a link both
-        folder = os.path.dirname(found)
-        folders.append(folder)
-        while (above := os.path.dirname(folder)) != folder:
-            folders.append(folder := above)
-    return list(dict.fromkeys(folders))
-
-
-def _has(folder: str, ending: str) -> bool:
-    """Of a table that was just made the log may be empty."""
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return False
-    return not ending or any(name.endswith(ending) for name in names)

@@ -15,18 +15,35 @@ from pageseek.index import iceberg_target as iceberg
 from pageseek.index.local_target import LocalTarget, Target
 from pageseek.index.store_target import StoreTarget
 from pageseek.index.table_target import TableEnd, refuse_inside
-from pageseek.storage import Source, Store, resolve
+from pageseek.storage import Source, Store, files_of
 from pageseek.storage.atomic_files import EXISTS
 from pageseek.storage.resolve import place
 
 
-def one_file(source: Any, storage_options: Mapping[str, Any] | None = None) -> Source:
-    """The file that somebody names."""
-    found = resolve(source, storage_options)
+def one_file(
+    source: Any,
+    storage_options: Mapping[str, Any] | None = None,
+    table: bool | None = None,
+    changed: bool = False,
+) -> Source:
+    """The file that somebody names. `table`: as of `scan`. `changed`: it is to be changed, which a table has to be told."""
+    named = files_of(source, storage_options, table=table)
+    if changed and named.folder is not None:
+        raise UnsupportedError(
+            f"{named.folder.name}: this folder is a {named.folder.kind} table, whose files are changed by its own commits: name one of "
+            "them, and commit it through the table (Delta Lake: table=DeltaTable(...); Iceberg: table=catalog.load_table(...)), "
+            "or read the bare files (table=False)"
+        )
+    found = named.files
     if len(found) != 1:
         shown = repr(source) if isinstance(source, str | os.PathLike) else "the source"
+        of = (
+            ""
+            if named.folder is None
+            else f" in the current version of the {named.folder.kind} table"
+        )
         raise ValueError(
-            f"{shown[:200]}: {len(found)} files, and this is of one: call it for each of them"
+            f"{shown[:200]}: {len(found)} files{of}, and this is of one: call it for each of them"
         )
     return _here(found[0])
 
@@ -74,13 +91,13 @@ def ends(
     table: Any = None,
 ) -> tuple[Source, End | TableEnd]:
     """The file that somebody names, and where the new one goes. What can be known to fail later fails here."""
-    if table is not None:
+    if table is not None and not isinstance(table, bool):
         if in_place or overwrite or output is not None:
             raise ValueError(
                 "with table= the new file goes beside the old one: neither output=, in_place= nor overwrite="
             )
         return _of_table(source, table, storage_options)
-    one = one_file(source, storage_options)
+    one = one_file(source, storage_options, table, changed=True)
     return one, _end_of(one, output, in_place, overwrite, storage_options)
 
 

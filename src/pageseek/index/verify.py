@@ -100,10 +100,11 @@ def verify(
     distinct_index: str | None = None,
     threads: int | None = None,
     progress: bool | Watch = False,
+    table: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Verified:
     """Read a file whole, and hold every index against what was read. `source`, `threads`, `progress`, `storage_options`: as of
-    `attach`.
+    `attach`; `table`: as of `scan`.
 
     `distinct_index`: the column that a list in the published form is of, which its file does not say; else that of the only
     column of strings.
@@ -115,7 +116,7 @@ def verify(
     UnsupportedError
         `distinct_index` is no column of strings.
     """
-    one = one_file(source, storage_options)
+    one = one_file(source, storage_options, table)
     result = Verified(one.name)
     report = Report()
     with closing(FileMetadata(one, one.open(), report)) as file:

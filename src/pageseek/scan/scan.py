@@ -23,7 +23,7 @@ from pageseek.scan.file_plan import Opened
 from pageseek.scan.plan import Ahead, ScanPlan
 from pageseek.scan.planner import make_plan, prepare
 from pageseek.scan.request import Request
-from pageseek.storage import Source, Sources
+from pageseek.storage import Origin, Source, Sources
 
 MOST = (1 << 63) - 1  # rows that the core counts
 
@@ -38,6 +38,7 @@ class Scan:
     _sources: Sources
     _request: Request
     _progress: bool | Watch = False
+    _origin: Origin = Origin()
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -106,7 +107,10 @@ class Scan:
 
     def plan(self) -> ScanPlan:
         """Open the files and prune: what would be read. Picklable, versioned, splittable."""
-        return make_plan(self._sources, self._request)
+        plan = make_plan(self._sources, self._request)
+        for note in self._origin.notes:
+            plan.report.note(note)
+        return plan
 
     @property
     def schema(self) -> pa.Schema:
@@ -270,12 +274,15 @@ class Scan:
         if aggregate is not None:
             from pageseek.scan.aggregate import explain
 
-            return explain(self._sources, self._request, aggregate, analyze)
-        if not analyze:
+            report = explain(self._sources, self._request, aggregate, analyze)
+        elif not analyze:
             report = prepare(self._sources, self._request)[0].report
             report.note_unknown()
-            return report
-        return optimistically(self._sources, self._analyzed).finish()
+        else:
+            report = optimistically(self._sources, self._analyzed).finish()
+        for note in self._origin.told():
+            report.note(note)
+        return report
 
     def _analyzed(self, unconfirmed: UnconfirmedVersions | None) -> Report:
         plan, opened = prepare(self._sources, self._request, lazy=True, unconfirmed=unconfirmed)

@@ -6,6 +6,7 @@
 | `resolve` | from what the user gives to files |
 | `listing` | which files a directory or a glob means |
 | `hive` | columns in the names of folders (`k=1`) |
+| `table_folders` | which folders are tables of Delta Lake or Iceberg |
 | `urls`, `files` | which library opens a URL |
 | `local`, `memory` | files of this machine, and bytes at hand |
 | `remote` | what all remote stores share: several ranges at once, retries, checked answers |
@@ -21,13 +22,15 @@
 from pageseek.storage.files import Begun
 from pageseek.storage.hive import Types
 from pageseek.storage.remote import RemoteStore
-from pageseek.storage.resolve import Source, Sources, resolve
+from pageseek.storage.resolve import Source, Sources, files_of, resolve
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store, Version
+from pageseek.storage.table_folders import Origin
 
 __all__ = [
     "Begun",
     "Known",
+    "Origin",
     "RemoteStore",
     "RetryPolicy",
     "Source",
@@ -35,5 +38,6 @@ __all__ = [
     "Store",
     "Types",
     "Version",
+    "files_of",
     "resolve",
 ]

@@ -21,8 +21,10 @@ from pageseek.storage.requests import issue
 from pageseek.storage.resolve import Source
 from pageseek.storage.retry import Fault
 
+Ending = str | tuple[str, ...]  # or one of several
 
-def have(place: Source, asked: Sequence[tuple[str, str]]) -> list[bool]:
+
+def have(place: Source, asked: Sequence[tuple[str, Ending]]) -> list[bool]:
     """Of each (folder, ending) on the store of a place, whether the folder has a file whose name ends so."""
     one = _Looking(place)
     tasks = [one._asked(partial(one.has, *pair), f"what is in {pair[0]}") for pair in asked]
@@ -39,7 +41,7 @@ class _Looking(RemoteStore):
             self._secrets = secrets_of(getattr(self._files.filesystem, "storage_options", {}))
         super().__init__(place.name, place.path, _endpoint(place), place.retry_policy)
 
-    def has(self, folder: str, ending: str) -> bool:
+    def has(self, folder: str, ending: Ending) -> bool:
         return any(name.endswith(ending) for name in self._names(folder))
 
     def _names(self, folder: str) -> Iterable[str]:

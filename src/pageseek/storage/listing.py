@@ -15,6 +15,7 @@ from pageseek.base.suggest import nearest_path
 from pageseek.storage.files import Files
 from pageseek.storage.hive import Partitions, partitions_of
 from pageseek.storage.local import check_place, check_regular
+from pageseek.storage.table_folders import NAMES, Mark, Seen, kind_here
 
 SUFFIXES = (".parquet", ".parq", ".pq")  # in capitals too
 NO_DATA = (
@@ -146,15 +147,24 @@ def _with_folders(found: Iterable[tuple[str, str]]) -> list[Found]:
 # ---- this machine's disk
 
 
-def on_disk(path: str) -> list[Found]:
-    """The files that a local path means: itself, those of a directory, or of a glob; their paths are absolute."""
+def on_disk(path: str, seen: Seen | None = None) -> list[Found]:
+    """The files that a local path means: itself, those of a directory, or of a glob; their paths are absolute.
+
+    `seen` is told of tables; where the path is one, no files are looked for.
+    """
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
         mode = 0
     if stat.S_ISDIR(mode):
-        found = _with_folders(_walk(os.path.abspath(path), Directory()))
-        if not found:
+        root = os.path.abspath(path)
+        if seen is not None and (kind := kind_here(root)) is not None:
+            seen.root = Mark(kind, root)
+            return []
+        found = _with_folders(_walk(root, Directory(), seen))
+        if seen is not None:
+            seen.judge([one for one, _ in found])
+        if not found and (seen is None or seen.below is None):
             raise FileNotFoundError(f"{path}: {NO_DATA}")
         return found
     if mode:
@@ -169,16 +179,18 @@ def on_disk(path: str) -> list[Found]:
         meant = f"; did you mean {close}?" if close else meant
         raise FileNotFoundError(f"{path}: no such file{meant}")
     wanted = Glob([name for name in names[at:-1] if name not in ("", ".")] + names[-1:])
-    top = "/".join(names[:at]) + "/" if at else "."
-    found = _with_folders(_walk(os.path.abspath(top), wanted)) if os.path.isdir(top) else []
+    top = os.path.abspath("/".join(names[:at]) + "/" if at else ".")
+    found = _with_folders(_walk(top, wanted, seen)) if os.path.isdir(top) else []
     if not found:
         raise FileNotFoundError(f"{path}: no file matches")
+    if seen is not None:
+        seen.judge([one for one, _ in found])
     return found
 
 
-def _walk(root: str, wanted: _Wanted) -> Iterator[tuple[str, str]]:
+def _walk(root: str, wanted: _Wanted, seen: Seen | None) -> Iterator[tuple[str, str]]:
     """The wanted files below a folder, and their names as seen from it. Links are followed, but not back into a folder
-    that one came through.
+    that one came through. `seen` is told of what makes folders tables.
     """
     folders: list[tuple[str, str, State, frozenset[Identity] | None]] = []
     folders.append((root, "", wanted.first, None))
@@ -200,6 +212,8 @@ def _walk(root: str, wanted: _Wanted) -> Iterator[tuple[str, str]]:
                     check_place(entry.path)  # a pipe, say, of which nobody knows what it would hold
                 if not linked and not entry.is_dir():
                     continue
+                if seen is not None and name in NAMES:
+                    seen.look(folder, name, not below)
                 inner = wanted.enters(state, name)
                 if not inner or not _is(entry.is_dir):
                     continue
@@ -239,16 +253,18 @@ def _passed(root: str, below: str) -> frozenset[Identity]:
 # ---- stores
 
 
-def on_store(path: str, find: Callable[[str], Iterable[str]]) -> list[Found] | None:
+def on_store(
+    path: str, find: Callable[[str], Iterable[str]], seen: Seen | None = None
+) -> list[Found] | None:
     """The files that a folder or a glob on a store means, of those that it has; None where it has none. What has the
     very name of a glob comes first.
 
-    `find`: the paths of all files below a folder.
+    `find`: the paths of all files below a folder. `seen` is told of tables; of a folder that is one no files are given.
     """
     names = path.rstrip("/").split("/")
     at = first_magic(names)
     if at is None:
-        return _of_folder(_below(path, find(path.rstrip("/"))))
+        return _of_folder(_below(path, find(path.rstrip("/"))), seen)
     root, rest = "/".join(names[:at]), "/".join(names[at:])
     found = list(_below(root, find(root)))
     for one, below in found:
@@ -257,15 +273,27 @@ def on_store(path: str, find: Callable[[str], Iterable[str]]) -> list[Found] | N
     inner = f"{rest}/"
     inside = [(one, below[len(inner) :]) for one, below in found if below.startswith(inner)]
     if inside:
-        return _of_folder(inside)
+        return _of_folder(inside, seen)
     wanted = Glob(path.split("/")[at:])
-    return _with_folders((one, below) for one, below in found if _fits(wanted, below)) or None
+    made = _with_folders((one, below) for one, below in found if _fits(wanted, below))
+    if seen is not None and made:
+        seen.of_store(found)
+        seen.judge([one for one, _ in made])
+    return made or None
 
 
-def _of_folder(found: Iterable[tuple[str, str]]) -> list[Found] | None:
+def _of_folder(found: Iterable[tuple[str, str]], seen: Seen | None) -> list[Found] | None:
+    if seen is not None:
+        found = list(found)
+        seen.of_store(found)
+        if seen.is_table():
+            return None
     data = [pair for pair in found if is_data(pair[1])]
     wanted = Directory()
-    return _with_folders(pair for pair in data if _fits(wanted, pair[1])) if data else None
+    made = _with_folders(pair for pair in data if _fits(wanted, pair[1])) if data else None
+    if seen is not None:
+        seen.judge([one for one, _ in made or ()])
+    return made
 
 
 def missing(error: FileNotFoundError, files: Files, path: str) -> FileNotFoundError:

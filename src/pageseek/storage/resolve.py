@@ -8,12 +8,13 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.storage.files import Begun, Files, Needed, is_local
 from pageseek.storage.hive import Partitions
@@ -24,6 +25,10 @@ from pageseek.storage.redact import shown_path
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store, Version
+from pageseek.storage.table_folders import REMEDY, Origin, Seen, TableFolder, Tables
+
+if TYPE_CHECKING:
+    from pageseek.dataset.lake_tables import Table
 
 PATIENCE = RetryPolicy()
 
@@ -146,6 +151,7 @@ def resolve(
     source: Any,
     storage_options: Mapping[str, Any] | None = None,
     retry_policy: RetryPolicy = PATIENCE,
+    tables: Tables | None = None,
 ) -> list[Source]:
     """The files of a source, directories and globs expanded, in the order of their names.
 
@@ -153,19 +159,24 @@ def resolve(
     is no data, unless the name has a `=`; a wildcard at the beginning of a name in a glob matches no `.`. What is
     called as the glob is written comes first. Links are followed. Below a directory, or below the part of a glob that
     has no magic, the names of folders such as `k=1` are partitions of the files in them.
+
+    `tables` is told of folders that are tables of Delta Lake or Iceberg, of which no files are given then; without it these
+    are folders like others.
     """
     named = _named(source, storage_options, retry_policy)
     if named is not None:
         filesystem, path = named
-        return (
-            _local(path) if filesystem is None else _on_filesystem(filesystem, path, retry_policy)
-        )
+        if filesystem is None:
+            return _local(path, tables)
+        return _on_filesystem(filesystem, path, retry_policy, tables)
     if isinstance(source, Source):
         return [source]
     if isinstance(source, (bytes, bytearray, memoryview, pa.Buffer)):
         return [Source("<memory>", data=bytes(source))]
     if isinstance(source, Sequence):
-        return [one for item in source for one in resolve(item, storage_options, retry_policy)]
+        return [
+            one for item in source for one in resolve(item, storage_options, retry_policy, tables)
+        ]
     raise TypeError(
         f"source {type(source).__name__}: a path, URL, list, directory, glob, (filesystem, path) or bytes"
     )
@@ -218,17 +229,23 @@ def _named(
     return None
 
 
-def _local(path: str) -> list[Source]:
-    return [Source(one, partitions=said) for one, said in on_disk(path)]
+def _local(path: str, tables: Tables | None) -> list[Source]:
+    if tables is None:
+        return [Source(one, partitions=said) for one, said in on_disk(path)]
+    seen = Seen()
+    found = [Source(one, partitions=said) for one, said in on_disk(path, seen)]
+    tables.take(seen)
+    tables.near += [one.path for one in found[:1]]
+    return found
 
 
 def _on_filesystem(
-    filesystem: pafs.FileSystem | Files, path: str, retry_policy: RetryPolicy
+    filesystem: pafs.FileSystem | Files, path: str, retry_policy: RetryPolicy, tables: Tables | None
 ) -> list[Source]:
     if isinstance(filesystem, Files):
-        return _on_files(filesystem, path, retry_policy)
+        return _on_files(filesystem, path, retry_policy, tables)
     if is_local(filesystem):
-        return _on_local_filesystem(filesystem, path, retry_policy)
+        return _on_local_filesystem(filesystem, path, tables)
     from pageseek.storage import pyarrow_files as arrow
 
     info = arrow.info(filesystem, path, retry_policy)
@@ -243,7 +260,12 @@ def _on_filesystem(
         return (one.path for one in infos if one.type == pafs.FileType.File)
 
     plain = path if "://" in path or not path else posixpath.normpath(path)
-    found = on_store(plain, find)
+    seen = None if tables is None else Seen()
+    found = on_store(plain, find, seen)
+    if tables is not None and seen is not None:
+        tables.take(seen, shown_path, filesystem)
+        if seen.root is not None:
+            return []
     if not found:
         raise FileNotFoundError(_nothing(path, shown_path(path)))
     return [
@@ -252,25 +274,38 @@ def _on_filesystem(
 
 
 def _on_local_filesystem(
-    filesystem: pafs.FileSystem, path: str, retry_policy: RetryPolicy
+    filesystem: pafs.FileSystem, path: str, tables: Tables | None
 ) -> list[Source]:
     """Listed as this machine's disk is, which knows circles of links."""
     base, inner = "", filesystem
     while isinstance(inner, pafs.SubTreeFileSystem):
         base, inner = os.path.join(inner.base_path, base.lstrip("/")), inner.base_fs
     top = os.path.abspath(base) if base else ""
+    here = os.path.join(top, path.lstrip("/")) if top else path
     made = []
-    for one, said in on_disk(os.path.join(top, path.lstrip("/")) if top else path):
+    seen = None if tables is None else Seen()
+    found = on_disk(here, seen)
+    for one, said in found:
         inside = (os.path.relpath(one, top) if top else one).replace(os.sep, "/")
-        made.append(Source(inside, filesystem, partitions=said, retry_policy=retry_policy))
+        made.append(Source(inside, filesystem, partitions=said))
+    if tables is not None and seen is not None:
+        tables.take(seen)
+        tables.near += [one for one, _ in found[:1]]
     return made
 
 
-def _on_files(files: Files, path: str, retry_policy: RetryPolicy) -> list[Source]:
+def _on_files(
+    files: Files, path: str, retry_policy: RetryPolicy, tables: Tables | None
+) -> list[Source]:
     magic = glob.has_magic(path)
     if files.looks_like_file(path) or (is_data(path) and not magic):  # nothing is asked
         return [Source(path, files, retry_policy=retry_policy)]
-    found = on_store(path, lambda root: files.find(root, retry_policy))
+    seen = None if tables is None else Seen()
+    found = on_store(path, lambda root: files.find(root, retry_policy), seen)
+    if tables is not None and seen is not None:
+        tables.take(seen, files.name, files)
+        if seen.root is not None:
+            return []
     if found is None and path and not path.endswith("/") and not magic:
         return [Source(path, files, retry_policy=retry_policy)]
     if not found:
@@ -280,3 +315,55 @@ def _on_files(files: Files, path: str, retry_policy: RetryPolicy) -> list[Source
 
 def _nothing(path: str, name: str) -> str:
     return f"{name}: {'no file matches' if glob.has_magic(path) else NO_DATA}"
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a source means: files, or a table; and where they come from."""
+
+    sources: list[Source]
+    table: Table | None
+    folder: TableFolder | None
+    origin: Origin
+
+    @property
+    def files(self) -> Sequence[Source]:
+        """All files, of the table too."""
+        return self.sources if self.table is None else self.table.sources
+
+
+def files_of(
+    source: Any,
+    storage_options: Mapping[str, Any] | None = None,
+    retry_policy: RetryPolicy = PATIENCE,
+    table: bool | None = None,
+) -> Found:
+    """What a path, URL, list, (filesystem, path) or bytes means. A folder that is a table is its current version, unless
+    `table` is False.
+
+    Raises
+    ------
+    UnsupportedError
+        A table is given beside other files, or lies below a folder; the package that opens it is not there; it has what is not
+        read here.
+    """
+    tables = Tables()
+    given = None if table is False else tables
+    sources = resolve(source, storage_options, retry_policy, given)
+    if given is None:
+        near = [one.path for one in sources[:1] if one.data is None and one.filesystem is None]
+        return Found(sources, None, None, Origin((), tuple(near)))
+    if not tables.found:
+        return Found(sources, None, None, Origin(tuple(tables.notes), tuple(tables.near)))
+    first = tables.found[0]
+    if sources or len(tables.found) > 1:
+        raise UnsupportedError(
+            f"{first.name}: this folder is a {first.kind} table, and is read alone, not among other files; {REMEDY}"
+        )
+    from pageseek.storage.lake_folders import open_table
+
+    opened = open_table(first, storage_options, retry_policy)
+    return Found([], opened, first, Origin((opened.what,)))

@@ -1,0 +1,306 @@
+"""Folders that are tables of Delta Lake and Iceberg, opened by the packages of these formats at their current version.
+
+What lies in a store is brought here by our own requests: the log of a Delta table into a folder for temporary files, the metadata
+and the manifests of an Iceberg table one by one as pyiceberg asks for them. So every filesystem serves that files are read from.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import posixpath
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from typing import Any
+from urllib.parse import urlsplit
+
+from pageseek.base.errors import CorruptFileError, UnsupportedError
+from pageseek.dataset.lake_places import Places
+from pageseek.dataset.lake_tables import Table, delta_table, foreign, iceberg_table
+from pageseek.storage.hive import Partitions
+from pageseek.storage.obstore_files import ObstoreFiles
+from pageseek.storage.redact import secrets_of
+from pageseek.storage.resolve import PATIENCE, Source
+from pageseek.storage.retry import RetryPolicy
+from pageseek.storage.table_folders import DELTA, ENDS, LOG, METADATA, REMEDY, TableFolder
+
+HINT = "version-hint.text"
+SIDE_BY_SIDE = 16  # files of a log that are brought at a time
+MOST_METADATA = 1 << 30  # bytes of an Iceberg table's metadata, when it is no longer compressed
+_PLAIN = re.compile(r"[\w ./-]+", re.ASCII)  # paths that deltalake takes as they are
+
+_checkpoint = re.compile(
+    r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[\w-]+)?\.(?:parquet|json)"
+)
+_entry = re.compile(rf"\d{{20}}\.json|{_checkpoint.pattern}")
+_sidecar = re.compile(r"_sidecars/[\w.-]+\.parquet")
+_numbers = tuple(map(re.compile, (r"v(\d+)", r"(\d+)-.+")))
+
+
+def open_table(
+    folder: TableFolder,
+    options: Mapping[str, Any] | None = None,
+    retry_policy: RetryPolicy = PATIENCE,
+) -> Table:
+    """The current version of a table in a folder."""
+    return (_delta if folder.kind == DELTA else _iceberg)(folder, options, retry_policy)
+
+
+def _missing(folder: TableFolder, package: str, extra: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{folder.name}: this folder is a {folder.kind} table, which {package} opens, and that is not installed: "
+        f'pip install "pageseek[{extra}]"; {REMEDY}'
+    )
+
+
+def _whole(source: Source) -> bytes:
+    """All bytes of a file."""
+    with closing(source.open()) as store:
+        return bytes(store.read([(0, store.size)])[0]) if store.size else b""
+
+
+# -- Delta Lake -----------------------------------------------------------------------------------
+
+
+def _delta(
+    folder: TableFolder, options: Mapping[str, Any] | None, retry_policy: RetryPolicy
+) -> Table:
+    try:
+        from deltalake import DeltaTable
+    except ImportError:
+        raise _missing(folder, "deltalake", "delta") from None
+    where = f"Delta table {folder.name}"
+    root = Source(folder.path, folder.filesystem, retry_policy=retry_policy)
+    with ExitStack() as stack:
+        at = folder.path
+        copied = folder.filesystem is not None or not _PLAIN.fullmatch(at)
+        if copied:
+            at = stack.enter_context(tempfile.TemporaryDirectory(prefix="pageseek-"))
+            _bring_log(folder, root, at)
+        told = secrets_of(dict(options or {}))
+        with foreign(where, "deltalake", told, f"; {REMEDY}", at if copied else ""):
+            opened = DeltaTable(at)
+        return delta_table(opened, options, retry_policy, root, folder.name, copied)
+
+
+def _bring_log(folder: TableFolder, root: Source, to: str) -> None:
+    """Copy what the newest version needs of the log into a folder here."""
+    os.makedirs(os.path.join(to, LOG, "_sidecars"))
+    if folder.filesystem is None:
+        log = os.path.join(folder.path, LOG)
+        names = {name: os.path.join(log, name) for name in _names_here(log)}
+    else:
+        start = f"{folder.path.rstrip('/')}/{LOG}/".lstrip("/")
+        names = {path.lstrip("/")[len(start) :]: path for path in folder.files}
+
+    def bring(name: str) -> None:
+        data = _whole(Source(names[name], root.filesystem, retry_policy=root.retry_policy))
+        with open(os.path.join(to, LOG, name), "wb") as file:
+            file.write(data)
+
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        list(pool.map(bring, chosen_log(names)))
+
+
+def _names_here(log: str) -> Iterator[str]:
+    """The names below a local log."""
+    yield from os.listdir(log)
+    sidecars = os.path.join(log, "_sidecars")
+    if os.path.isdir(sidecars):
+        yield from (f"_sidecars/{name}" for name in os.listdir(sidecars))
+
+
+def chosen_log(names: Iterable[str]) -> list[str]:
+    """Of the names below `_delta_log/` those that its newest version needs: the newest checkpoint that is whole, and what
+    came after it.
+    """
+    found = list(names)
+    newest = -1
+    parts: dict[tuple[int, int], int] = {}
+    for name in found:
+        if (one := _checkpoint.fullmatch(name)) is None:
+            continue
+        version, of = int(one[1]), int(one[3] or 1)
+        parts[version, of] = parts.get((version, of), 0) + 1
+        if one[3] is None or parts[version, of] == of:
+            newest = max(newest, version)
+    return [
+        name
+        for name in found
+        if (_entry.fullmatch(name) and int(name[:20]) >= newest)
+        or (newest >= 0 and _sidecar.fullmatch(name))
+    ]
+
+
+# -- Iceberg --------------------------------------------------------------------------------------
+
+
+def _iceberg(
+    folder: TableFolder, options: Mapping[str, Any] | None, retry_policy: RetryPolicy
+) -> Table:
+    try:
+        from pyiceberg.catalog.noop import NoopCatalog
+        from pyiceberg.table import StaticTable
+        from pyiceberg.table.metadata import TableMetadataUtil
+    except ImportError:
+        raise _missing(folder, "pyiceberg", "iceberg") from None
+    where = f"Iceberg table {folder.name}"
+    inside = os.path.join if folder.filesystem is None else posixpath.join
+    start = inside(folder.path, METADATA)
+    if folder.filesystem is None:
+        files = {name: inside(start, name) for name in os.listdir(start)}
+    else:
+        files = {posixpath.basename(path): path for path in folder.files}
+
+    def read(name: str) -> bytes:
+        return _whole(Source(files[name], folder.filesystem, retry_policy=retry_policy))
+
+    hint = read(HINT).decode(errors="replace") if HINT in files else None
+    try:
+        name = current_metadata(files, hint)
+    except ValueError as error:
+        raise UnsupportedError(
+            f"{where}: {METADATA}/ does not say which version is the current one: {error}: "
+            f"give the table of its catalog (catalog.load_table(...)); {REMEDY}"
+        ) from None
+    if name is None:
+        said = f", and {HINT} says {hint.strip()!r}" if hint else ""
+        raise UnsupportedError(
+            f"{where}: {METADATA}/ has no file of the current version{said}: "
+            f"give the table of its catalog (catalog.load_table(...)); {REMEDY}"
+        )
+    secrets = secrets_of(dict(options or {}))
+    text = _text(read(name), f"{where}: {METADATA}/{name}")
+    with foreign(where, "pyiceberg", secrets, f"; {REMEDY}"):
+        metadata = TableMetadataUtil.parse_raw(text)
+    places = _places(folder, str(metadata.location), options or {}, retry_policy, where)
+    with foreign(where, "pyiceberg", secrets, f"; {REMEDY}"):
+        opened = StaticTable(
+            identifier=("folder", folder.name),
+            metadata=metadata,
+            metadata_location=files[name],
+            io=_Io(places),  # type: ignore[arg-type]
+            catalog=NoopCatalog("folder"),
+        )
+        return iceberg_table(opened.scan(), places, where, f"{METADATA}/{name}, ")
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        if data[:2] == b"\x1f\x8b":
+            with gzip.open(io.BytesIO(data)) as file:
+                data = file.read(MOST_METADATA + 1)
+        if len(data) > MOST_METADATA:
+            raise UnsupportedError(f"{name}: it has more than {MOST_METADATA:,} bytes")
+        return data.decode()
+    except (EOFError, OSError, ValueError) as error:
+        raise CorruptFileError(f"{name}: it is no JSON: {error}; {REMEDY}") from error
+
+
+def _number(stem: str) -> int | None:
+    return next((int(found[1]) for one in _numbers if (found := one.fullmatch(stem))), None)
+
+
+def _stem(name: str) -> str:
+    for end in (".gz", ".metadata.json", ".gz"):
+        name = name.removesuffix(end)
+    return name
+
+
+def current_metadata(names: Iterable[str], hint: str | None) -> str | None:
+    """Of the names in `metadata/` that of the current version: the one that `version-hint.text` says, else that of the
+    greatest number. None where there is none.
+
+    Raises
+    ------
+    ValueError
+        Several are of that number.
+    """
+    stems = {name: _stem(name) for name in names if name.endswith(ENDS)}
+    numbers = {name: _number(stem) for name, stem in stems.items()}
+    hint = (hint or "").strip()
+    if hint in stems:
+        return hint
+    if hint:
+        best = [name for name, stem in stems.items() if stem == hint]
+        if not best and hint.isascii() and hint.isdigit():
+            best = [name for name, number in numbers.items() if number == int(hint)]
+            # tables without a catalog, which have the hint, write a number alone
+            best = [name for name in best if name.startswith("v")] or best
+    else:
+        most = max((number for number in numbers.values() if number is not None), default=None)
+        best = [] if most is None else [name for name, number in numbers.items() if number == most]
+    if len(best) > 1:
+        raise ValueError(f"{', '.join(sorted(best))} are of one version")
+    return best[0] if best else None
+
+
+class _FolderPlaces(Places):
+    """Files of a table in a store, opened by what its folder was found with. `base`: what their URLs begin with there."""
+
+    def __init__(
+        self,
+        table: str,
+        options: Mapping[str, Any],
+        folder: TableFolder,
+        base: str,
+        way: RetryPolicy,
+    ) -> None:
+        super().__init__(table, lambda _: options, way)
+        self._folder, self._base = folder, base
+
+    def source(self, url: str, partitions: Partitions, encoded: bool = True) -> Source:
+        """The file of a URL."""
+        if not self._base or not url.startswith(self._base):
+            return super().source(url, partitions, encoded)
+        path = url[len(self._base) :]
+        return Source(path, self._folder.filesystem, None, partitions, self._patience)
+
+
+def _places(
+    folder: TableFolder,
+    location: str,
+    options: Mapping[str, Any],
+    retry_policy: RetryPolicy,
+    where: str,
+) -> Places:
+    if folder.filesystem is None:
+        return Places(where, lambda _: options, retry_policy)
+    # the table spells URLs, of which the filesystem that it was found by takes what is behind the bucket, say
+    path, location = folder.path.strip("/"), location.rstrip("/")
+    if isinstance(folder.filesystem, ObstoreFiles):
+        bucket = urlsplit(folder.filesystem.url).netloc
+        if folder.filesystem.given is None and bucket != urlsplit(location).netloc:
+            return Places(where, lambda _: options, retry_policy)
+    base = location.removesuffix(path) if location.endswith(f"/{path}") and path else ""
+    if base and folder.path.startswith("/"):
+        base = base.removesuffix("/")
+    return _FolderPlaces(where, options, folder, base, retry_policy)
+
+
+class _Io:
+    """What pyiceberg reads manifests with."""
+
+    def __init__(self, places: Places) -> None:
+        self.properties: dict[str, str] = {}
+        self._places = places
+
+    def new_input(self, location: str) -> _Input:
+        """A file of the table, as that spells it."""
+        return _Input(location, self._places.source(location, (), encoded=False))
+
+
+class _Input:
+    def __init__(self, location: str, source: Source) -> None:
+        self.location, self._source = location, source
+
+    def open(self, seekable: bool = True) -> io.BytesIO:
+        """The file, whole."""
+        return io.BytesIO(_whole(self._source))
+
+
+__all__ = ["chosen_log", "current_metadata", "open_table"]
