@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.storage.hadoop_sums import sums_of
 from support.engines import (
     FLOATS,
     READERS,
@@ -182,3 +183,39 @@ def test_answers_about_nan_and_zeros_stay(spark_reader: Any, tmp_path: Path) -> 
     for condition in FLOATS:
         before, after = (frame.where(condition).count() for frame in frames)
         assert after == before, condition
+
+
+@pytest.mark.parametrize("way", ["in place", "output", "overwritten"])
+def test_a_file_beside_checksums_of_hadoop(spark: Any, tmp_path: Path, way: str) -> None:
+    """Spark keeps them beside local files, and refuses a file that they are not of."""
+    folder = tmp_path / "written"
+    spark.range(50_000).selectExpr("id", "id % 7 as k").coalesce(1).write.parquet(str(folder))
+    (path,) = folder.glob("*.parquet")
+    own = path.with_name(f".{path.name}.crc")
+    with path.open("rb") as file:
+        assert own.read_bytes() == sums_of(file.fileno(), path.stat().st_size)
+
+    def reads(which: Path) -> list[Any]:
+        frame = spark.read.parquet(str(which))
+        return [frame.count(), frame.where("k = 3").selectExpr("sum(id)").collect()[0][0]]
+
+    expected = [50_000, sum(range(3, 50_000, 7))]
+    if way == "in place":
+        for change in (ps.index.attach, ps.index.detach):
+            knobs = {"distinct": ["k"], "bloom": ["id"]} if change is ps.index.attach else {}
+            before = own.read_bytes()
+            change(path, in_place=True, **knobs)
+            assert own.read_bytes() != before
+            assert reads(folder) == expected
+    else:
+        to = tmp_path / "other.parquet"
+        (tmp_path / ".other.parquet.crc").write_bytes(own.read_bytes())
+        if way == "overwritten":
+            to.write_bytes(path.read_bytes())
+        ps.index.attach(path, distinct=["k"], output=to, overwrite=way == "overwritten")
+        assert reads(to) == expected
+    with own.open("r+b") as file:  # they are held against the bytes
+        file.seek(-1, 2)
+        file.write(bytes([own.read_bytes()[-1] ^ 1]))
+    with pytest.raises(Exception, match="Checksum"):
+        reads(path)

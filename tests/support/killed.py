@@ -101,16 +101,17 @@ def killed(path: Path, way: str, what: str, trap: tuple[int, bool] | float) -> d
 
 def main() -> None:
     path, way, what = Path(sys.argv[1]) / "x.parquet", sys.argv[2], sys.argv[3]
-    old = path.read_bytes()
+    old, folder = path.read_bytes(), path.parent
+    before = {one: one.read_bytes() for one in folder.iterdir()}
     work(path, what)
-    folder = path.parent
     said = {"old": old.hex(), "new": {one.name: one.read_bytes().hex() for one in folder.iterdir()}}
     found: list[dict[str, Any]] = []
 
     def again(trap: tuple[int, bool] | float) -> dict[str, Any]:
         for one in folder.iterdir():
             one.unlink()
-        path.write_bytes(old)
+        for one, data in before.items():
+            one.write_bytes(data)
         time.sleep(0.005)  # a file that was written just now is waited for
         found.append(killed(path, way, what, trap))
         return found[-1]

@@ -9,6 +9,7 @@ from typing import Protocol
 from pageseek.base.errors import FileChangedError
 from pageseek.storage import RemoteStore, Store, Version
 from pageseek.storage.atomic_files import Draft, take_rights
+from pageseek.storage.hadoop_sums import Sums
 from pageseek.storage.local import LocalStore, version_at
 
 STEP = 32 << 20  # bytes copied at a time from a distant store
@@ -86,6 +87,7 @@ class LocalTarget(DraftTarget):
         """
         self._only = only
         self.path = os.path.realpath(path)
+        self._sums = Sums(self.path, os.path.abspath(path))
         self._overwrite = overwrite
         super().__init__(Draft(self.path))
         if like is not None:
@@ -98,11 +100,23 @@ class LocalTarget(DraftTarget):
     def commit(self, check: Callable[[], None]) -> None:
         """All bytes are there: to disk, then under the last name. `check` has the last word before."""
 
+        sums, before = self._sums, None
+
         def look() -> None:
+            nonlocal before
             check()
             self._look()
+            before = _identity(self.path)
+            if (before is None or self._overwrite) and sums.delete():
+                self._look()  # that took a while
 
-        self._draft.appear(self._overwrite, look)
+        sums.prepare(self._draft.fd, self.size)
+        try:
+            self._draft.appear(self._overwrite, look)
+        except BaseException:
+            sums.put_back(lambda: before is not None and _identity(self.path) == before)
+            raise
+        sums.renew(lambda: _identity(self.path) == self._draft.identity)
 
     def _look(self) -> None:
         """Whether the name is still that of the file that was read: who reads it has it open, and would not see that."""
@@ -117,3 +131,12 @@ class LocalTarget(DraftTarget):
             raise FileChangedError(
                 f"{self.path}: the file was {what} while its indexes were built; what lies there now is left alone"
             )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Device and inode of what has this name; None where nothing has."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -84,6 +84,16 @@ def take_rights(fd: int, like: str | int) -> None:
                 os.fchmod(fd, mode & ~stat.S_IRWXG)
 
 
+def settle(path: str) -> None:
+    """Bring to disk what the folder of a file says of it."""
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
 class Draft:
     """A file that is being written. Who opens one closes it."""
 
@@ -95,6 +105,7 @@ class Draft:
         self._temporary = os.path.join(folder, hidden_name(name))
         self._has_name = False  # the temporary one
         self._mode = mode
+        self.identity: tuple[int, int] | None = None  # device and inode, before it appears
         self.fd = _unnamed(folder, mode)
         if self.fd < 0:
             self.fd = self._named()
@@ -147,15 +158,19 @@ class Draft:
         if self._has_name or not self._linked(self._temporary if replace else self.path):
             if not self._has_name:
                 self._copy()
+            known = os.fstat(self.fd)
             os.close(self.fd)  # Windows renames no open files
             self.fd = -1
+        else:
+            known = os.fstat(self.fd)
+        self.identity = known.st_dev, known.st_ino
         if replace:
             look()
             os.replace(self._temporary, self.path)
             self._has_name = False
         elif self._has_name:
             self._create()
-        self._settle()
+        settle(self.path)
 
     def _linked(self, name: str) -> bool:
         """Give a file without a name one; False where this filesystem does not."""
@@ -197,15 +212,6 @@ class Draft:
                 raise FileExistsError(f"{self.path}: {EXISTS}") from None
             os.rename(self._temporary, self.path)
             self._has_name = False
-
-    def _settle(self) -> None:
-        """Bring to disk what the folder says."""
-        if hasattr(os, "O_DIRECTORY"):
-            folder = os.open(os.path.dirname(self.path) or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
 
     def close(self) -> None:
         """Leave nothing behind, unless it has appeared."""
