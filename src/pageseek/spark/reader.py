@@ -87,7 +87,7 @@ def read(
         )
     wanted = {"nan": "spark", "int96_unit": "us", "threads": 1, **options}
     made = scan(source, columns=columns, filter=filter, limit=limit, **wanted)
-    plan, name = made.plan(), made.sources[0].path
+    plan, name = made.plan(), made.sources[0].path if made.sources else "a table without files"
     wire = _wire(plan, made.sources)
     schema = spark_schema(wire, name, spark)
     if not plan.files:
@@ -121,7 +121,8 @@ def _wire(plan: ScanPlan, sources: Sequence[Source]) -> pa.Schema:
         left -= {f.name for _, f in there}
         same = [c for c, f in there if f.type == plan.schema.field(f.name).type]
         found |= {f.name: f for f in wire_schema(same, source.name)}
-    return pa.schema([found.get(f.name) or wire_field(f, sources[0].name) for f in plan.schema])
+    first = sources[0].name if sources else ""
+    return pa.schema([found.get(f.name) or wire_field(f, first) for f in plan.schema])
 
 
 def _empty(spark: SparkSession, schema: StructType) -> DataFrame:

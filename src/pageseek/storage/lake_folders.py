@@ -52,7 +52,7 @@ def open_table(
 
 def _missing(folder: TableFolder, package: str, extra: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{folder.name}: this folder is a {folder.kind} table, which {package} opens, and that is not installed: "
+        f"{folder.name}: this folder is a table of {folder.kind}, which {package} opens, and that is not installed: "
         f'pip install "pageseek[{extra}]"; {REMEDY}'
     )
 

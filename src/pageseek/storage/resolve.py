@@ -361,7 +361,7 @@ def files_of(
     first = tables.found[0]
     if sources or len(tables.found) > 1:
         raise UnsupportedError(
-            f"{first.name}: this folder is a {first.kind} table, and is read alone, not among other files; {REMEDY}"
+            f"{first.name}: this folder is a table of {first.kind}, and is read alone, not among other files; {REMEDY}"
         )
     from pageseek.storage.lake_folders import open_table
 

@@ -175,7 +175,7 @@ class Tables:
             self.found.append(TableFolder(mark.kind, mark.folder, name, filesystem, mark.files))
         if (mark := seen.below) is not None:
             raise UnsupportedError(
-                f"{shown(mark.folder)}: this folder is a {mark.kind} table, whose files of older versions would be read too: "
+                f"{shown(mark.folder)}: this folder is a table of {mark.kind}, whose files of older versions would be read too: "
                 f"give it alone, which reads its current version; {REMEDY}"
             )
         if (mark := seen.around) is not None:
@@ -184,7 +184,7 @@ class Tables:
 
 def inside_note(kind: str, folder: str) -> str:
     """What `explain` says of files that were named, and lie in a table."""
-    return f"{folder} is a {kind} table: the files that were named are read, whichever of its versions have them"
+    return f"{folder} is a table of {kind}: the files that were named are read, whichever of its versions have them"
 
 
 @dataclass(frozen=True, slots=True)
