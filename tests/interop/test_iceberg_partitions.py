@@ -150,5 +150,5 @@ def test_errors_of_other_libraries(
         raise error
 
     monkeypatch.setattr(DataScan, "plan_files", fail)
-    with pytest.raises(ps.UnsupportedError, match="Iceberg table .*who knows"):
+    with pytest.raises(ps.UnsupportedError, match=r"Iceberg table .*who knows"):
         ps.scan(table)

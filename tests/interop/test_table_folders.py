@@ -427,7 +427,7 @@ def test_metadata_that_says_nothing(iceberg: str) -> None:
     newest = metadata_files(iceberg)[-1]
     later = newest.with_name("00009-later.metadata.json")
     later.write_text("{}")
-    with pytest.raises(ps.UnsupportedError, match="pyiceberg.*table=False"):
+    with pytest.raises(ps.UnsupportedError, match=r"pyiceberg.*table=False"):
         ps.read_table(iceberg)
     later.write_bytes(b"\xff\xfe")
     with pytest.raises(ps.CorruptFileError, match="00009"):
@@ -435,7 +435,7 @@ def test_metadata_that_says_nothing(iceberg: str) -> None:
     shutil.copy(newest, later)
     assert ids(ps.read_table(iceberg)) == CURRENT
     shutil.copy(newest, newest.with_name("00009-other.metadata.json"))
-    with pytest.raises(ps.UnsupportedError, match="are of one version.*load_table"):
+    with pytest.raises(ps.UnsupportedError, match=r"are of one version.*load_table"):
         ps.read_table(iceberg)
 
 

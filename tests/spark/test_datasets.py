@@ -62,3 +62,34 @@ def test_files_that_differ(spark: Any, tmp_path: Path) -> None:
     assert frame.dtypes == [("a", "bigint"), ("n", "string")]
     assert rows(frame) == ["Row(a=2, n=None)", "Row(a=3, n='x')"]
     assert read(spark, str(tmp_path), [], filter="n is null").count() == 2
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_folders_that_are_tables(spark: Any, tmp_path: Path, kind: str) -> None:
+    old, new = (pa.table({"id": range(i, i + 10), "k": ["x", "y"] * 5}) for i in (0, 100))
+    root = str(tmp_path / "t")
+    if kind == "delta":
+        deltalake = pytest.importorskip("deltalake")
+        deltalake.write_deltalake(root, old, partition_by=["k"])
+        deltalake.write_deltalake(root, new, mode="overwrite")
+    else:
+        sql = pytest.importorskip("pyiceberg.catalog.sql")
+        catalog = sql.SqlCatalog(
+            "c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}"
+        )
+        catalog.create_namespace("n")
+        table = catalog.create_table("n.t", schema=old.schema)
+        table.append(old)
+        table.overwrite(new)
+        root = table.metadata.location
+    for source in (root, [root]):
+        assert sorted(row.id for row in read(spark, source).collect()) == list(range(100, 110))
+        assert read(spark, source, filter="k = 'x' and id < 104").count() == 2
+    assert read(spark, root, ["id"], table=False).count() == 20
+    with pytest.raises(ps.UnsupportedError, match="table=False"):
+        read(spark, str(tmp_path))
+    if kind == "delta":
+        deltalake.DeltaTable(root).delete()
+        empty = read(spark, root)
+        assert empty.dtypes == [("id", "bigint"), ("k", "string")]
+        assert empty.count() == 0

@@ -99,7 +99,6 @@ class LocalTarget(DraftTarget):
 
     def commit(self, check: Callable[[], None]) -> None:
         """All bytes are there: to disk, then under the last name. `check` has the last word before."""
-
         sums, before = self._sums, None
 
         def look() -> None:

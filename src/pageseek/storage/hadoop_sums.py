@@ -1,10 +1,10 @@
-"""The checksums that Hadoop's local file system keeps in `.NAME.crc` beside `NAME`.
+r"""The checksums that Hadoop's local file system keeps in `.NAME.crc` beside `NAME`.
 
 Programs that read a file through it (Spark, by a local path) hold every chunk against them, and refuse the file where they are
 those of other bytes; a file without them is read as it is. So they are deleted before a file gets other bytes, and written anew
 after that: at no moment do those of one file lie beside another, and a process that is killed in between leaves none.
 
-The form is that of org.apache.hadoop.fs.ChecksumFileSystem: `crc\\0`, the length of a chunk (4 bytes, big-endian), and the
+The form is that of org.apache.hadoop.fs.ChecksumFileSystem: `crc\0`, the length of a chunk (4 bytes, big-endian), and the
 CRC-32 of each chunk (4 bytes, big-endian).
 """
 
@@ -48,10 +48,9 @@ class _Old:
 
 def _read(place: str) -> _Old | None:
     """What lies there, if it is of Hadoop, which itself passes over what does not begin so."""
-    with suppress(OSError):
-        with open(place, "rb") as file:
-            if os.path.isfile(place) and file.read(len(MAGIC)) == MAGIC:
-                return _Old(MAGIC + file.read(), os.fstat(file.fileno()).st_mode & 0o777)
+    with suppress(OSError), open(place, "rb") as file:
+        if os.path.isfile(place) and file.read(len(MAGIC)) == MAGIC:
+            return _Old(MAGIC + file.read(), os.fstat(file.fileno()).st_mode & 0o777)
     return None
 
 

@@ -24,6 +24,7 @@ from pageseek.dataset.lake_tables import Table, delta_table, foreign, iceberg_ta
 from pageseek.storage.hive import Partitions
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.redact import secrets_of
+from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import PATIENCE, Source
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.table_folders import DELTA, ENDS, LOG, METADATA, REMEDY, TableFolder
@@ -58,9 +59,12 @@ def _missing(folder: TableFolder, package: str, extra: str) -> UnsupportedError:
 
 
 def _whole(source: Source) -> bytes:
-    """All bytes of a file."""
+    """All bytes of a file; a distant one of few came as it was opened."""
     with closing(source.open()) as store:
-        return bytes(store.read([(0, store.size)])[0]) if store.size else b""
+        tail = store.tail if isinstance(store, RemoteStore) else None
+        came = 0 if tail is None else len(tail)
+        first = store.read([(0, store.size - came)])[0] if store.size > came else b""
+        return bytes(first) + bytes(tail or b"")
 
 
 # -- Delta Lake -----------------------------------------------------------------------------------
