@@ -418,9 +418,11 @@ def test_compressed_metadata(iceberg: str, end: str) -> None:
             one.unlink()
     assert kind_here(iceberg) == "Iceberg"
     assert ids(ps.read_table(iceberg)) == CURRENT
-    made.write_bytes(made.read_bytes()[:50])
-    with pytest.raises(ps.CorruptFileError, match="v9"):
-        ps.read_table(iceberg)
+    whole = made.read_bytes()
+    for damaged in (whole[:50], whole[:20] + bytes(30) + whole[50:], b"{}" + whole):
+        made.write_bytes(damaged)
+        with pytest.raises(ps.CorruptFileError, match="v9"):
+            ps.read_table(iceberg)
 
 
 def test_metadata_that_says_nothing(iceberg: str) -> None:

@@ -12,6 +12,7 @@ import os
 import posixpath
 import re
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -201,7 +202,7 @@ def _text(data: bytes, name: str) -> str:
         if len(data) > MOST_METADATA:
             raise UnsupportedError(f"{name}: it has more than {MOST_METADATA:,} bytes")
         return data.decode()
-    except (EOFError, OSError, ValueError) as error:
+    except (EOFError, OSError, ValueError, zlib.error) as error:
         raise CorruptFileError(f"{name}: it is no JSON: {error}; {REMEDY}") from error
 
 

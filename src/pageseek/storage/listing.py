@@ -163,7 +163,7 @@ def on_disk(path: str, seen: Seen | None = None) -> list[Found]:
             return []
         found = _with_folders(_walk(root, Directory(), seen))
         if seen is not None:
-            seen.judge([one for one, _ in found])
+            seen.judge(found)
         if not found and (seen is None or seen.below is None):
             raise FileNotFoundError(f"{path}: {NO_DATA}")
         return found
@@ -184,7 +184,7 @@ def on_disk(path: str, seen: Seen | None = None) -> list[Found]:
     if not found:
         raise FileNotFoundError(f"{path}: no file matches")
     if seen is not None:
-        seen.judge([one for one, _ in found])
+        seen.judge(found)
     return found
 
 
@@ -278,7 +278,7 @@ def on_store(
     made = _with_folders((one, below) for one, below in found if _fits(wanted, below))
     if seen is not None and made:
         seen.of_store(found)
-        seen.judge([one for one, _ in made])
+        seen.judge(made)
     return made or None
 
 
@@ -292,7 +292,7 @@ def _of_folder(found: Iterable[tuple[str, str]], seen: Seen | None) -> list[Foun
     wanted = Directory()
     made = _with_folders(pair for pair in data if _fits(wanted, pair[1])) if data else None
     if seen is not None:
-        seen.judge([one for one, _ in made or ()])
+        seen.judge(made or ())
     return made
 
 

@@ -139,12 +139,14 @@ class Seen:
         self.root = mine[0] if mine else None
         return bool(mine)
 
-    def judge(self, paths: Sequence[str]) -> None:
-        """These files were found in the folder that was listed."""
+    def judge(self, found: Sequence[tuple[str, object]]) -> None:
+        """These files were found in the folder that was listed: their paths, and what else is known of them."""
         self.around = self._listed[0] if self._listed else None
         for mark in self._deeper:
             inside = mark.folder.rstrip("/" + os.sep)
-            if not paths or any(one.startswith((f"{inside}/", inside + os.sep)) for one in paths):
+            if not found or any(
+                one.startswith((f"{inside}/", inside + os.sep)) for one, _ in found
+            ):
                 self.below = mark
                 return
 
