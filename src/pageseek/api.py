@@ -15,6 +15,7 @@ from pageseek.base.progress import Progress
 from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.dataset.file_cache import CacheInfo, cache
 from pageseek.dataset.partitions import typed
+from pageseek.dataset.sources import files_of
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.parquet_file import ParquetFile
 from pageseek.format.types import Options
@@ -22,7 +23,7 @@ from pageseek.predicate.filters import to_expression
 from pageseek.prune import mechanisms
 from pageseek.scan.request import Request
 from pageseek.scan.scan import MOST, Scan, whole
-from pageseek.storage import Origin, RetryPolicy, Source, Sources, Types, files_of, typed
+from pageseek.storage import RetryPolicy, Source, Sources, Types
 
 BATCH_SIZE = 1 << 17
 AHEAD = 256 << 20
@@ -175,17 +176,9 @@ def scan(
     given_limits = max_page_bytes, max_output_bytes, max_metadata_bytes
     if given_limits != _LIMITS:
         limits = Limits(*given_limits)
-    lake, origin = None, Origin()
-    if type(source).__module__.partition(".")[0] in ("deltalake", "pyiceberg"):
-        from pageseek.dataset.lake_tables import table_of_lake
-
-        lake = table_of_lake(source, storage_options, retry_policy(retries, timeout))
-        origin = Origin(() if lake is None else (lake.what,))
     dataset_schema: DatasetSchema | None
-    found: Sequence[Source] = ()
-    if lake is None:
-        named = files_of(source, storage_options, retry_policy(retries, timeout), table)
-        found, lake, origin = named.sources, named.table, named.origin
+    named = files_of(source, storage_options, retry_policy(retries, timeout), table)
+    found, lake, origin = named.sources, named.table, named.origin
     if lake is None:
         if not found:
             raise ValueError("the source is an empty list: no file to read")
@@ -288,6 +281,7 @@ def open_file(
         open_metadata(
             source,
             max_metadata_bytes=max_metadata_bytes,
+            table=table,
             storage_options=storage_options,
             retries=retries,
             timeout=timeout,
@@ -299,6 +293,7 @@ def open_metadata(
     source: Any,
     *,
     max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    table: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
     retries: int | None = None,
     timeout: float | None = None,

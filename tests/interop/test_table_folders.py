@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
-from support.opened import open_metadata
 
 import pageseek as ps
-from pageseek.storage.lake_folders import chosen_log, current_metadata
+from pageseek.dataset.lake_folders import chosen_log, current_metadata
 from pageseek.storage.table_folders import kind_here
+from support.opened import open_metadata
 
 deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
 N = 200

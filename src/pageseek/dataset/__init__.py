@@ -9,6 +9,8 @@
 | `file_cache` | files that stay open between scans, with what was parsed of them |
 | `saved_cache` | that cache, written to a file and read back |
 | `opening` | many remote files, opened side by side |
+| `sources` | what a path, a folder or a table object means |
+| `lake_folders` | folders that are tables, opened at their current version |
 | `lake_tables` | tables of Delta Lake and Iceberg as files and columns |
 | `lake_places` | where the files of such a table lie |
 """

@@ -10,12 +10,13 @@ import pyarrow.fs as pafs
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
+from pageseek.dataset.sources import files_of
 from pageseek.index import delta_target as delta
 from pageseek.index import iceberg_target as iceberg
 from pageseek.index.local_target import LocalTarget, Target
 from pageseek.index.store_target import StoreTarget
 from pageseek.index.table_target import TableEnd, refuse_inside
-from pageseek.storage import Source, Store, files_of
+from pageseek.storage import Source, Store
 from pageseek.storage.atomic_files import EXISTS
 from pageseek.storage.resolve import place
 

@@ -22,7 +22,7 @@
 from pageseek.storage.files import Begun
 from pageseek.storage.hive import Types
 from pageseek.storage.remote import RemoteStore
-from pageseek.storage.resolve import Source, Sources, files_of, resolve
+from pageseek.storage.resolve import Source, Sources, resolve
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store, Version
 from pageseek.storage.table_folders import Origin
@@ -38,6 +38,5 @@ __all__ = [
     "Store",
     "Types",
     "Version",
-    "files_of",
     "resolve",
 ]

@@ -8,13 +8,12 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.storage.files import Begun, Files, Needed, is_local
 from pageseek.storage.hive import Partitions
@@ -25,10 +24,7 @@ from pageseek.storage.redact import shown_path
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store, Version
-from pageseek.storage.table_folders import REMEDY, Origin, Seen, TableFolder, Tables
-
-if TYPE_CHECKING:
-    from pageseek.dataset.lake_tables import Table
+from pageseek.storage.table_folders import Seen, Tables
 
 PATIENCE = RetryPolicy()
 
@@ -315,55 +311,3 @@ def _on_files(
 
 def _nothing(path: str, name: str) -> str:
     return f"{name}: {'no file matches' if glob.has_magic(path) else NO_DATA}"
-
-
-# -- tables ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a source means: files, or a table; and where they come from."""
-
-    sources: list[Source]
-    table: Table | None
-    folder: TableFolder | None
-    origin: Origin
-
-    @property
-    def files(self) -> Sequence[Source]:
-        """All files, of the table too."""
-        return self.sources if self.table is None else self.table.sources
-
-
-def files_of(
-    source: Any,
-    storage_options: Mapping[str, Any] | None = None,
-    retry_policy: RetryPolicy = PATIENCE,
-    table: bool | None = None,
-) -> Found:
-    """What a path, URL, list, (filesystem, path) or bytes means. A folder that is a table is its current version, unless
-    `table` is False.
-
-    Raises
-    ------
-    UnsupportedError
-        A table is given beside other files, or lies below a folder; the package that opens it is not there; it has what is not
-        read here.
-    """
-    tables = Tables()
-    given = None if table is False else tables
-    sources = resolve(source, storage_options, retry_policy, given)
-    if given is None:
-        near = [one.path for one in sources[:1] if one.data is None and one.filesystem is None]
-        return Found(sources, None, None, Origin((), tuple(near)))
-    if not tables.found:
-        return Found(sources, None, None, Origin(tuple(tables.notes), tuple(tables.near)))
-    first = tables.found[0]
-    if sources or len(tables.found) > 1:
-        raise UnsupportedError(
-            f"{first.name}: this folder is a table of {first.kind}, and is read alone, not among other files; {REMEDY}"
-        )
-    from pageseek.storage.lake_folders import open_table
-
-    opened = open_table(first, storage_options, retry_policy)
-    return Found([], opened, first, Origin((opened.what,)))

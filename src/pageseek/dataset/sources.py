@@ -1,0 +1,70 @@
+"""What a source means: files, or a table of Delta Lake or Iceberg with its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import dataclass
+from pageseek.storage import Origin, RetryPolicy, Source, resolve
+from pageseek.storage.resolve import PATIENCE
+from pageseek.storage.table_folders import REMEDY, TableFolder, Tables
+
+if TYPE_CHECKING:
+    from pageseek.dataset.lake_tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a source means: files, or a table; and where they come from."""
+
+    sources: list[Source]
+    table: Table | None
+    folder: TableFolder | None
+    origin: Origin
+
+    @property
+    def files(self) -> Sequence[Source]:
+        """All files, of the table too."""
+        return self.sources if self.table is None else self.table.sources
+
+
+def files_of(
+    source: Any,
+    storage_options: Mapping[str, Any] | None = None,
+    retry_policy: RetryPolicy = PATIENCE,
+    table: bool | None = None,
+) -> Found:
+    """What a path, URL, list, (filesystem, path), bytes or a table object means. A folder that is a table is its current
+    version, unless `table` is False.
+
+    Raises
+    ------
+    UnsupportedError
+        A table is given beside other files, or lies below a folder; the package that opens it is not there; it has what is not
+        read here.
+    """
+    if type(source).__module__.partition(".")[0] in ("deltalake", "pyiceberg"):
+        from pageseek.dataset.lake_tables import table_of_lake
+
+        lake = table_of_lake(source, storage_options, retry_policy)
+        if lake is not None:
+            return Found([], lake, None, Origin((lake.what,)))
+    tables = Tables()
+    given = None if table is False else tables
+    sources = resolve(source, storage_options, retry_policy, given)
+    if given is None:
+        near = [one.path for one in sources[:1] if one.data is None and one.filesystem is None]
+        return Found(sources, None, None, Origin((), tuple(near)))
+    if not tables.found:
+        return Found(sources, None, None, Origin(tuple(tables.notes), tuple(tables.near)))
+    first = tables.found[0]
+    if sources or len(tables.found) > 1:
+        raise UnsupportedError(
+            f"{first.name}: this folder is a table of {first.kind}, and is read alone, not among other files; {REMEDY}"
+        )
+    from pageseek.dataset.lake_folders import open_table  # and what it needs of other packages
+
+    opened = open_table(first, storage_options, retry_policy)
+    return Found([], opened, first, Origin((opened.what,)))
