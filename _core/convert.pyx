@@ -1,6 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Forms of values, and the conversion of the few that an index holds."""
-from pageseek._core.header cimport PS_INVALID, ps_convert_plain, ps_error, ps_leaf_spec, ps_status
+from pageseek._core.header cimport (
+    PS_INVALID,
+    ps_convert_check,
+    ps_convert_plain,
+    ps_error,
+    ps_leaf_spec,
+    ps_status,
+)
 from pageseek._core.memory cimport Block, allocate
 from pageseek._core.status cimport check
 from pageseek.base.errors import CoreError
@@ -8,6 +15,12 @@ from pageseek.base.errors import CoreError
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+
+cdef enum:
+    PS_FIXED = 16
 
 # bytes of a value by ps_kind: 0 = bits or given by the width, negative = byte strings with such offsets
 KIND_WIDTH = (0, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 16, 32, -4, -8, 0)
@@ -28,19 +41,27 @@ def convert_bounds(tuple form, data, places, int64_t n):
 
     `places` is int64[4, n]: offset and length of the lower bounds, then of the upper ones. Returns (lower
     values, lower offsets or None, upper values, upper offsets or None, known): known is one byte a pair,
-    0 where the bytes of either cannot be a value.
+    0 where the bytes of either cannot be a value. Values of KIND_FIXED have int32 offsets, too: those that
+    are not known take no room, whatever their width.
     """
     cdef ps_leaf_spec spec
+    cdef ps_error err
     cdef Py_buffer view, at
     cdef const int64_t *place
-    cdef Block known = allocate(n), other = allocate(n)
+    cdef Block known, other
     cdef int64_t i
     fill_spec(&spec, form, <size_t>-1)
+    check(ps_convert_check(&spec, &err), &err)
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    PyObject_GetBuffer(places, &at, PyBUF_SIMPLE)
+    try:
+        PyObject_GetBuffer(places, &at, PyBUF_SIMPLE)
+    except BaseException:
+        PyBuffer_Release(&view)
+        raise
     try:
         if n < 0 or at.len // 32 != n or at.len % 32:
             raise ValueError("n bounds need 4 * n int64 values")
+        known, other = allocate(n), allocate(n)
         place = <const int64_t *>at.buf
         low, low_offsets = convert(&spec, &view, place, place + n, n, known)
         high, high_offsets = convert(&spec, &view, place + 2 * n, place + 3 * n, n, other)
@@ -60,16 +81,14 @@ cdef tuple convert(ps_leaf_spec *spec, Py_buffer *view, const int64_t *offset, c
     cdef void *offsets_data = NULL
     cdef int width = KIND_WIDTH[spec.kind]
     cdef Block values, offsets = None
-    if width < 0:
-        offsets = allocate((n + 1) * -width)
+    if width < 0 or spec.kind == PS_FIXED:
+        offsets = allocate(<size_t>(n + 1) * (8 if width == -8 else 4))
         offsets_data = offsets.data
-        total = <size_t>sum_positive(size, n)
-        if total > <size_t>view.len * <size_t>(n + 1):
-            raise CoreError(<int>PS_INVALID, None, "bounds lie outside their buffer")
-    elif spec.kind == 0:
-        total = (n + 7) // 8
+        total = bytes_of(size, n, spec.width if spec.kind == PS_FIXED else -1, <size_t>view.len)
+    elif width == 0:
+        total = <size_t>(n + 7) // 8
     else:
-        total = n * (width if width else spec.width)
+        total = <size_t>n * <size_t>width
     values = allocate(total)
     with nogil:
         status = ps_convert_plain(spec, <const uint8_t *>view.buf, <size_t>view.len, offset, size, n, values.data,
@@ -78,9 +97,13 @@ cdef tuple convert(ps_leaf_spec *spec, Py_buffer *view, const int64_t *offset, c
     return values, offsets
 
 
-cdef int64_t sum_positive(const int64_t *values, int64_t n) noexcept:
-    cdef int64_t total = 0, i
+cdef size_t bytes_of(const int64_t *sizes, int64_t n, int64_t width, size_t length) except? <size_t>-1:
+    """The sum of the sizes, of those alone that are the width if that is not negative; each has room in `length` bytes."""
+    cdef size_t total = 0
+    cdef int64_t i
     for i in range(n):
-        if values[i] > 0:
-            total += values[i]
+        if sizes[i] > 0 and (width < 0 or sizes[i] == width):
+            if <size_t>sizes[i] > length or total > <size_t>PY_SSIZE_T_MAX - length:
+                raise CoreError(<int>PS_INVALID, None, "bounds lie outside their buffer")
+            total += <size_t>sizes[i]
     return total

@@ -48,5 +48,6 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_snappy_decode(const uint8_t *, size_t, uint8_t *, size_t, bint, ps_error *)
     ps_status ps_lz4_decode(const uint8_t *, size_t, uint8_t *, size_t, bint, ps_error *)
     ps_status ps_lz4_hadoop_decode(const uint8_t *, size_t, uint8_t *, size_t, bint, ps_error *)
+    ps_status ps_convert_check(const ps_leaf_spec *, ps_error *)
     ps_status ps_convert_plain(const ps_leaf_spec *, const uint8_t *, size_t, const int64_t *, const int64_t *, int64_t,
                                uint8_t *, void *, uint8_t *, ps_error *)

@@ -515,8 +515,9 @@ ps_status ps_convert_check(const ps_leaf_spec *spec, ps_error *err);
 
 /* n PLAIN values, each a byte string (offset, length) into data, as bounds of an index are, to the
  * spec's kind. known[i] = 0 where the bytes cannot be such a value; its slot is zero or empty.
- * Fixed kinds: values has n * width bytes (PS_BOOL: a bitmap). Byte strings: offsets n + 1 and values
- * has room for the sum of the lengths. */
+ * Numbers: values has n * width bytes (PS_BOOL: a bitmap). Byte strings, PS_FIXED among them: offsets n + 1,
+ * of 64 bits for PS_LARGE_BYTES and else of 32, and values has room for the sum of the lengths; of PS_FIXED
+ * for those that are the width. */
 ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t length,
                            const int64_t *offset, const int64_t *size, int64_t n,
                            uint8_t *values, void *offsets, uint8_t *known, ps_error *err);

@@ -4,8 +4,8 @@
 Values come as raw buffers in Arrow's layout: `kind` is one of KIND_*, `width` the bytes of a
 KIND_FIXED value (otherwise ignored), `n` the number of values, `offsets` the n + 1 offsets of byte
 strings: int32 for KIND_BYTES, int64 for KIND_LARGE_BYTES. Bitmaps start at bit 0, least significant
-bit first. Literals are a tuple (n, values, offsets or None) of the same kind; for KIND_FIXED
-values, literals with offsets are KIND_BYTES.
+bit first. Literals are a tuple (n, values, offsets or None) of the same kind. What is KIND_FIXED,
+values, literals and bounds alike, may have the offsets of KIND_BYTES, and then any length.
 """
 
 from pageseek.base.errors import CoreError
@@ -124,6 +124,11 @@ cdef class _Values:
         self.c.offsets = self.offsets.data()
 
 
+cdef int32_t values_kind(int32_t kind, offsets):
+    """As what values lie: those of KIND_FIXED with offsets are KIND_BYTES."""
+    return PS_BYTES if kind == PS_FIXED and offsets is not None else kind
+
+
 cdef _Values literals_of(int32_t kind, int32_t width, ps_op op, literals):
     if literals is None:
         return _Values(kind, width, 0, None, b"", None, "literals")
@@ -191,7 +196,7 @@ def compare(int32_t kind, int32_t width, n, validity, values, offsets, ps_op op,
     CoreError
         Buffers shorter than n says, or literals that do not fit the kind or the op.
     """
-    cdef _Values v = _Values(kind, width, n, validity, values, offsets, "values")
+    cdef _Values v = _Values(values_kind(kind, offsets), width, n, validity, values, offsets, "values")
     cdef bytes mask = PyBytes_FromStringAndSize(NULL, (v.c.n + 7) // 8)
     cdef uint8_t *out = <uint8_t *> PyBytes_AsString(mask)
     cdef int64_t count = 0
@@ -334,7 +339,8 @@ cdef class Zones:
     Parameters
     ----------
     kind, width, n, lower_values, lower_offsets, upper_values, upper_offsets
-        The bounds, n of each: no value but null and NaN lies outside. They need not be exact.
+        The bounds, n of each: no value but null and NaN lies outside. They need not be exact. Those of
+        KIND_FIXED values are KIND_BYTES where they have offsets.
     known : buffer of n bytes
         1 where both bounds may be trusted. Contradictory bounds are ignored all the same.
     all_null : buffer of n bytes, optional
@@ -351,6 +357,7 @@ cdef class Zones:
     """
 
     cdef ps_zones c
+    cdef int32_t kind, width  # of the values
     cdef _Values lower, upper
     cdef list held
     cdef readonly bytes known  # 1 where the bounds are there and do not contradict each other
@@ -358,6 +365,8 @@ cdef class Zones:
     def __cinit__(self, int32_t kind, int32_t width, n, lower_values, lower_offsets, upper_values,
                   upper_offsets, known, all_null=None, null_counts=None, nan_counts=None,
                   counts=None, int32_t claimed_order=0):
+        self.kind, self.width = kind, width
+        kind = values_kind(kind, lower_offsets)
         self.lower = _Values(kind, width, n, None, lower_values, lower_offsets, "lower bounds")
         self.upper = _Values(kind, width, n, None, upper_values, upper_offsets, "upper bounds")
         cdef _Buffer flags = _Buffer(known, item_bytes(n, 1, "zones"), "known")
@@ -429,7 +438,7 @@ cdef class Zones:
             with nogil:
                 status = ps_zones_probe_in(&self.c, &ready.c, nan, out, &error)
         else:
-            l = literals_of(self.c.lower.kind, self.c.lower.width, op, literals)
+            l = literals_of(self.kind, self.width, op, literals)
             with nogil:
                 status = ps_zones_probe(&self.c, op, &l.c, nan, out, &error)
         check(status, &error)

@@ -272,11 +272,13 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
                            uint8_t *values, void *offsets, uint8_t *known, ps_error *err) {
     PS_TRY(ps_convert_check(spec, err));
     const size_t from = ps_plain_width(spec), to = ps_kind_width(spec);
-    const bool bytes = ps_kind_has_offsets(spec->kind),
+    /* a width is what the schema claims: values of it take room only where they are */
+    const bool fixed = spec->kind == PS_FIXED, wide = spec->kind == PS_LARGE_BYTES,
+               bytes = ps_kind_has_offsets(spec->kind) || fixed,
                decimal = spec->kind == PS_D128 || spec->kind == PS_D256;
     int64_t end = 0;
     if (spec->kind == PS_BOOL) memset(values, 0, (size_t)(n + 7) / 8);
-    if (bytes) memset(offsets, 0, spec->kind == PS_BYTES ? 4 : 8);
+    if (bytes) memset(offsets, 0, wide ? 8 : 4);
     for (int64_t i = 0; i < n; i++) {
         size_t have = 0;
         const uint8_t *p = data;
@@ -289,9 +291,9 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
             }
             p += offset[i], have = (size_t)size[i];
             if (bytes) {
-                memcpy(values + end, p, have);
-                end += (int64_t)have;
-                known[i] = 1;
+                known[i] = !fixed || have == from;
+                if (known[i] && have) memcpy(values + end, p, have);
+                end += known[i] ? (int64_t)have : 0;
             } else if (spec->kind == PS_BOOL) {
                 known[i] = have == 1 && *p <= 1;
                 if (known[i] && *p) ps_bit_set(values, (size_t)i);
@@ -303,13 +305,13 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
             }
         }
         if (bytes) {
-            if (spec->kind == PS_BYTES && end > INT32_MAX) {
+            if (!wide && end > INT32_MAX) {
                 return ps_fail(err, PS_LIMIT, PS_NOWHERE, "bounds hold more than 2 GiB");
             }
-            if (spec->kind == PS_BYTES) {
-                ((int32_t *)offsets)[i + 1] = (int32_t)end;
-            } else {
+            if (wide) {
                 ((int64_t *)offsets)[i + 1] = end;
+            } else {
+                ((int32_t *)offsets)[i + 1] = (int32_t)end;
             }
         } else if (!known[i] && to) {
             memset(values + (size_t)i * to, 0, to);

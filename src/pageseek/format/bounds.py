@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import convert, rows
+from pageseek.base.errors import LimitError
+from pageseek.base.limits import DEFAULT
 from pageseek.base.records import dataclass
 from pageseek.format.schema import Leaf
 from pageseek.format.types import (
@@ -145,11 +147,13 @@ class Bounds:
         nan_counts: bytes | None,
         counts: bytes,
         order: int,
+        max_bytes: int = DEFAULT.max_metadata_bytes,
     ) -> None:
         """`places`: offsets and lengths of the n minima, then of the maxima, in `data`, ABSENT where there are
-        none. All are arrays of int64, but `null_pages` of one byte each.
+        none. All are arrays of int64, but `null_pages` of one byte each. `max_bytes`: what the least, or the
+        greatest, values may take as an array.
         """
-        self._leaf_type, self._n = leaf_type, n
+        self._leaf_type, self._n, self._max_bytes = leaf_type, n, max_bytes
         low, low_offsets, high, high_offsets, self._known = convert.convert_bounds(
             leaf_type.core, data, places, n
         )
@@ -163,11 +167,33 @@ class Bounds:
         known = np.frombuffer(self._known, np.uint8)
         validity = np.packbits(known, bitorder="little")
         missing = int(self._n - known.sum())
-        return to_arrow(self._leaf_type, self._n, missing, validity, offsets, values)
+        if self._leaf_type.kind != K_FIXED:
+            return to_arrow(self._leaf_type, self._n, missing, validity, offsets, values)
+        width = self._leaf_type.width
+        if width == 0:
+            return to_arrow(self._leaf_type, self._n, missing, validity, None, values)
+        if self._n * width > self._max_bytes:  # where there is none, too, Arrow has room for one
+            raise LimitError(
+                f"{self._n} bounds of {width} bytes are more than the limit of {self._max_bytes}; "
+                "raise it with max_metadata_bytes"
+            )
+        places = np.frombuffer(offsets, np.int32)[:-1] // width
+        there = to_arrow(self._leaf_type, len(values) // width, 0, None, None, values)
+        return there.take(pa.array(places, mask=known == 0))
 
     def pair(self, i: int) -> tuple[pa.Scalar, pa.Scalar] | None:
         """The bounds of one page or row group; None where they are missing or contradict each other."""
-        return (self.lower[i], self.upper[i]) if self.zones.known[i] else None
+        if not self.zones.known[i]:
+            return None
+        if self._leaf_type.kind == K_FIXED:  # an array has room for all, there or not
+            return self._one(*self._lower, i), self._one(*self._upper, i)
+        return self.lower[i], self.upper[i]
+
+    def _one(self, values: Any, offsets: Any, i: int) -> pa.Scalar:
+        start, width = int(np.frombuffer(offsets, np.int32)[i]), self._leaf_type.width
+        return to_arrow(
+            self._leaf_type, 1, 0, None, None, memoryview(values)[start : start + width]
+        )[0]
 
     @functools.cached_property
     def lower(self) -> pa.Array:

@@ -559,7 +559,18 @@ class FooterFile:
         n = self.num_row_groups
         counts = struct.pack(f"{n}q", *self.group_rows)
         with placed(f"{self.name}: column {leaf.name!r}: statistics"):
-            return Bounds(leaf_type, self._footer, places, n, None, nulls, nans, counts, 0)
+            return Bounds(
+                leaf_type,
+                self._footer,
+                places,
+                n,
+                None,
+                nulls,
+                nans,
+                counts,
+                0,
+                self.max_metadata_bytes,
+            )
 
     def statistics(self, leaf: Leaf | str) -> tuple[pa.Array, pa.Array]:
         """The least and greatest value of a column in each row group, as the Parquet schema types them;

@@ -307,7 +307,8 @@ class FileMetadata(FooterFile):
         places, nulls, nans = found
         n, nulls_known = offsets.num_pages, nulls if counts else None
         rows_in = np.diff(offsets.first_row).tobytes()
-        made = Bounds(leaf_type, data, places, n, None, nulls_known, nans, rows_in, 0)
+        limit = self.max_metadata_bytes
+        made = Bounds(leaf_type, data, places, n, None, nulls_known, nans, rows_in, 0, limit)
         return ColumnIndex(n, bytes(n), nulls_known, nans, made)
 
     def _ignored(self, which: str, row_group: int, leaf: Leaf, why: str, report: Report) -> None:

@@ -170,7 +170,6 @@ def parse_column_index(
     n = offsets.num_pages
     empty = null_pages if trust_counts else None
     counted = trust_counts and leaf.max_rep == 0  # in lists they count values, verdicts are on rows
-    bounds = Bounds(
-        leaf_type, data, places, n, empty, nulls if counted else None, nans, counts, order
-    )
+    known = nulls if counted else None
+    bounds = Bounds(leaf_type, data, places, n, empty, known, nans, counts, order, max_bytes)
     return ColumnIndex(n, null_pages, nulls, nans, bounds)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pageseek._core import convert
 from pageseek.base.records import dataclass
 from pageseek.format.embedded import InvalidIndexError
-from pageseek.format.types import LeafType, to_arrow
+from pageseek.format.types import K_FIXED, LeafType, to_arrow
 
 KIND, VERSION = "distinct", 1
 FIXED_LAYOUT, STRINGS = 0, 1  # how values lie
@@ -76,7 +76,7 @@ class Distinct:
             at += ends_size
         values = data[at:]
         if ends is None:
-            fits = values.nbytes == n * width
+            fits = values.nbytes == n * width and (width > 0 or n == 0)
         else:
             fits = not width and ends[0] == 0 and ends[-1] == values.nbytes
             fits = bool(fits and (np.diff(ends.astype(np.int64)) >= 0).all())
@@ -100,4 +100,6 @@ class Distinct:
         )
         if not np.frombuffer(known, np.uint8).all():
             raise InvalidIndexError("not all of its values are such as the column has")
+        if leaf_type.kind == K_FIXED:  # all are there, one behind the other
+            ends = None
         return to_arrow(leaf_type, self.n, 0, None, ends, values)

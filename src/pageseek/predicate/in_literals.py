@@ -84,9 +84,10 @@ class Listed(Literals):
 
 def pack_literals(values: list[Any], leaf_type: LeafType) -> Literals:
     """Values of the form's kind as the kernels take them."""
-    if leaf_type.kind in BYTES_KINDS:
+    others = leaf_type.kind == K_FIXED and any(len(v) != leaf_type.width for v in values)
+    if leaf_type.kind in BYTES_KINDS or others:
         ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
-        width = np.int32 if leaf_type.kind == K_BYTES else np.int64
+        width = np.int32 if leaf_type.kind in (K_BYTES, K_FIXED) else np.int64
         if ends[-1] > np.iinfo(width).max:
             raise PredicateError("the literals of one condition hold more than 2 GiB")
         return len(values), b"".join(values), ends.astype(width).tobytes()

@@ -344,14 +344,12 @@ def _round_float(value: Fraction, kind: int) -> float:
 
 
 def fit_fixed(op: str, value: bytes, width: int) -> tuple[str, bytes]:
-    """`x op value` over byte strings of one width, for a literal of any length."""
-    if len(value) == width:
-        return op, value
-    if op in ("=", "!="):
-        return ("never" if op == "=" else "always"), b"\0" * width
-    if len(value) > width:  # equal up to the width, x is the smaller
-        return {"<": "<=", "<=": "<=", ">": ">", ">=": ">"}[op], value[:width]
-    return {"<": "<", "<=": "<", ">": ">=", ">=": ">="}[op], value.ljust(width, b"\0")
+    """`x op value` over byte strings of one width, for a literal of any length, which is not made as long: a schema may
+    claim any width.
+    """
+    if len(value) != width and op in ("=", "!="):
+        return ("never" if op == "=" else "always"), b""
+    return op, value
 
 
 _FLOAT_FORMAT = {K_F16: "<e", K_F32: "<f"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from pageseek._core import convert, rows
 from pageseek._core.lists import Lists
 from pageseek.base.arrays import of_numpy
 from pageseek.format.embedded import InvalidIndexError
-from pageseek.format.types import FLOAT_KINDS, LeafType, to_arrow
+from pageseek.format.types import FLOAT_KINDS, K_FIXED, LeafType, to_arrow
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import passing
 
@@ -48,23 +48,40 @@ class ValueLists:
 
     def __init__(self, data: bytes, places: npt.NDArray[np.int64], leaf_type: LeafType) -> None:
         self._lists = Lists(data, places.tobytes())
-        counts = np.asarray(self._lists.counts)
-        n, at = int(counts[counts > 0].sum()), self._lists.values()
-        values, ends, _, _, known = convert.convert_bounds(leaf_type.core, data, at + at, n)
-        self._values = to_arrow(leaf_type, n, 0, None, ends, values)
+        values, ends, known, counts = self._converted(data, leaf_type)
         self._floats = leaf_type.kind in FLOAT_KINDS
         self._groups = places[:, 2]
         self.sound: npt.NDArray[np.bool_] = counts >= 0
-        wrong = np.flatnonzero(np.frombuffer(known, np.uint8) == 0)
+        wrong = np.flatnonzero(known == 0)
+        self._valueless = len(wrong) > 0
         if len(wrong):
             owner = np.repeat(np.arange(len(counts)), np.maximum(counts, 0))
             self.sound[owner[wrong]] = False
+        if (
+            len(wrong) and leaf_type.kind == K_FIXED
+        ):  # what is no value has no room among those of a fixed width
+            left = places.copy()
+            left[~self.sound, 1] = 0  # a list of no bytes makes no sense
+            self._lists = Lists(data, left.tobytes())
+            values, ends, known, _ = self._converted(data, leaf_type)
+        self._values = to_arrow(
+            leaf_type, len(known), 0, None, None if leaf_type.kind == K_FIXED else ends, values
+        )
         self.exact = self._lists.exact()
         if not self.sound.all():
             self.exact = bytes(
                 np.frombuffer(self.exact, np.uint8) & np.repeat(self.sound, self._groups)
             )
         self._asker, self._answers = 0, dict[int, Answer]()
+
+    def _converted(
+        self, data: bytes, leaf_type: LeafType
+    ) -> tuple[Any, Any, npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """The values, their offsets, which of them are values, and how many each list has."""
+        counts = np.asarray(self._lists.counts)
+        n, at = int(counts[counts > 0].sum()), self._lists.values()
+        values, ends, _, _, known = convert.convert_bounds(leaf_type.core, data, at + at, n)
+        return values, ends, np.frombuffer(known, np.uint8), counts
 
     @classmethod
     def of_file(
@@ -74,7 +91,8 @@ class ValueLists:
         data = bytes(payload)
         made = cls(data, np.array([[0, len(data), row_groups]], np.int64), leaf_type)
         if not made.sound[0]:
-            made._lists.check(0)
+            if not made._valueless:
+                made._lists.check(0)
             raise InvalidIndexError("not all of its values are such as the column has")
         return made
 

@@ -19,6 +19,7 @@ from pageseek._core import rows
 from pageseek.base.arrays import of_numpy
 from pageseek.base.errors import (
     CorruptFileError,
+    LimitError,
     NoColumnError,
     PageseekError,
     PredicateError,
@@ -546,7 +547,10 @@ class _Work:
         offsets = file.cached_offset_index(group.row_group, leaf)[1]
         if index is None or offsets is None:
             return group.ranges
-        lower, upper = _plain(index.lower), _plain(index.upper)
+        try:
+            lower, upper = _plain(index.lower), _plain(index.upper)
+        except LimitError:  # by the width that the schema claims, values or not
+            return group.ranges
         near, far = (lower, upper) if is_min else (upper, lower)
         before = pc.less if is_min else pc.greater
         promising = pa.array([True] * len(near))
