@@ -4,7 +4,8 @@
 # the other does not; with $CC alone where that is set. Arguments choose tests: ctest.sh thrift snappy.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-flags=(-std=c11 -g -O1 -Wall -Wextra -Wshadow -Werror -fno-omit-frame-pointer
+# -fwrapv, which the flags of CPython have, would hide the overflow of signed integers: it stays off.
+flags=(-std=c11 -g -O1 -Wall -Wextra -Wshadow -Werror -fno-omit-frame-pointer -fno-wrapv
     -pthread -fsanitize=address,undefined -fno-sanitize-recover=all -I_core -I_core/c -I_core/tests)
 export ASAN_OPTIONS=allocator_may_return_null=1:${ASAN_OPTIONS-} UBSAN_OPTIONS=print_stacktrace=1
 

@@ -98,6 +98,8 @@ static void widen(const uint8_t *in, size_t in_width, uint8_t *out, size_t out_w
     }
 }
 
+#define NANOS_OF_DAY UINT64_C(86400000000000)
+
 /* INT96: nanoseconds of the day (8 bytes), Julian day (4 bytes); day 2,440,588 is 1970-01-01. */
 static ps_status int96(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out, size_t n,
                        ps_error *err) {
@@ -109,8 +111,14 @@ static ps_status int96(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out
     for (size_t i = 0; i < n; i++) {
         int64_t nanos = (int64_t)ps_load64(in + 12 * i);
         int64_t day = (int64_t)ps_load32(in + 12 * i + 8) - 2440588;
-        int64_t part = nanos / divide - (nanos % divide < 0);
         int64_t v = 0;
+        if (PS_UNLIKELY((uint64_t)nanos >=
+                        NANOS_OF_DAY)) { /* more than a day, or less than none */
+            const int64_t rest = nanos % (int64_t)NANOS_OF_DAY;
+            day += nanos / (int64_t)NANOS_OF_DAY - (rest < 0);
+            nanos = rest < 0 ? rest + (int64_t)NANOS_OF_DAY : rest;
+        }
+        const int64_t part = nanos / divide;
         /* before 1970 count from the day's end, so that its first part may reach the least value */
         bool fits = day <= furthest && day >= -furthest - 1 &&
                     (day < 0 ? ps_add_i64((day + 1) * per_day, part - per_day, &v)
@@ -255,7 +263,7 @@ ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t 
  * compared, signed, then the nanoseconds: as times are where these stay within their day. */
 static bool in_kind(const ps_leaf_spec *spec, const uint8_t *p) {
     if (spec->physical == PQ_INT96)
-        return ps_load64(p) < UINT64_C(86400000000000) && ps_load32(p + 8) <= INT32_MAX;
+        return ps_load64(p) < NANOS_OF_DAY && ps_load32(p + 8) <= INT32_MAX;
     if (spec->physical != PQ_INT32) return true;
     const int32_t v = (int32_t)ps_load32(p);
     switch (spec->kind) {

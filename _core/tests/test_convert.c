@@ -1,0 +1,102 @@
+/* test_convert.c - values at the ends of what their kind holds. */
+#include "../c/convert.h"
+#include "check.h"
+
+#define DAY INT64_C(86400000000000)
+
+typedef __int128 wide; /* the slow twin has room for every sum */
+
+static wide floor_by(wide a, wide b) {
+    return a / b - (a % b < 0);
+}
+
+static void put(uint8_t out[12], int64_t nanos, uint32_t day) {
+    memcpy(out, &nanos, 8);
+    memcpy(out + 8, &day, 4);
+}
+
+/* One INT96 against its twin, in a unit. */
+static void check_int96(int64_t nanos, uint32_t julian, int32_t unit) {
+    static const int64_t per[] = {
+        [PS_UNIT_MS] = 1000000, [PS_UNIT_US] = 1000, [PS_UNIT_NS] = 1};
+    const ps_leaf_spec spec = {.physical = PQ_INT96, .kind = PS_I64, .unit = unit};
+    const wide all = ((wide)julian - 2440588) * DAY + nanos, wanted = floor_by(all, per[unit]);
+    const bool fits = wanted >= INT64_MIN && wanted <= INT64_MAX;
+    uint8_t in[12], out[8];
+    int64_t found;
+    ps_error err;
+    put(in, nanos, julian);
+    CHECK_INT(ps_convert_fixed(&spec, in, out, 1, &err), fits ? PS_OK : PS_LIMIT);
+    memcpy(&found, out, 8);
+    if (fits) CHECK_INT(found, (int64_t)wanted);
+    if (!fits && unit == PS_UNIT_NS) CHECK(strstr(err.message, "int96_unit=\"us\"") != NULL);
+
+    /* as a bound: known only where it fits, and the nanoseconds lie within a day */
+    const int64_t offset = 0, size = 12;
+    uint8_t known = 9;
+    CHECK_INT(ps_convert_plain(&spec, in, 12, &offset, &size, 1, out, NULL, &known, NULL),
+              PS_OK);
+    CHECK_INT(known, fits && nanos >= 0 && nanos < DAY && julian <= INT32_MAX);
+}
+
+static void int96_at_every_end(void) {
+    static const int64_t around[] = {INT64_MIN, -DAY, -1000000, 0, 1000000, DAY, INT64_MAX};
+    const int64_t furthest[] = {0, 106751, 106752, 213503, 213504, 106751991, 1853027305};
+    for (int32_t unit = PS_UNIT_MS; unit <= PS_UNIT_NS; unit++) {
+        for (size_t i = 0; i < sizeof furthest / sizeof *furthest; i++)
+            for (int sign = -1; sign <= 1; sign += 2)
+                for (int64_t step = -2; step <= 2; step++) {
+                    const int64_t day = 2440588 + sign * furthest[i] + step;
+                    if (day < 0 || day > (int64_t)UINT32_MAX) continue;
+                    for (size_t k = 0; k < sizeof around / sizeof *around; k++)
+                        for (int64_t by = -2; by <= 2; by++) {
+                            wide nanos = (wide)around[k] + by;
+                            if (nanos < INT64_MIN || nanos > INT64_MAX) continue;
+                            check_int96((int64_t)nanos, (uint32_t)day, unit);
+                        }
+                    /* and where the sum itself ends */
+                    for (int64_t by = -2; by <= 2; by++) {
+                        const wide start = (wide)(day - 2440588) * DAY;
+                        const wide ends[] = {INT64_MIN - start + by, INT64_MAX - start + by};
+                        for (size_t k = 0; k < 2; k++)
+                            if (ends[k] >= INT64_MIN && ends[k] <= INT64_MAX)
+                                check_int96((int64_t)ends[k], (uint32_t)day, unit);
+                    }
+                }
+        for (size_t k = 0; k < sizeof around / sizeof *around; k++) {
+            check_int96(around[k], 0, unit);
+            check_int96(around[k], UINT32_MAX, unit);
+            check_int96(around[k], INT32_MAX, unit);
+        }
+    }
+}
+
+/* Values of a width that a schema claims have room only where they are. */
+static void fixed_bounds_are_packed(void) {
+    const ps_leaf_spec spec = {
+        .physical = PQ_FIXED, .type_length = 1 << 27, .kind = PS_FIXED, .width = 1 << 27};
+    const int64_t offset[] = {0, 1, PS_ABSENT, 2}, size[] = {1, 2, 0, 0};
+    const uint8_t data[] = "abc";
+    int32_t offsets[5] = {9, 9, 9, 9, 9};
+    uint8_t values[1], known[] = {9, 9, 9, 9};
+    CHECK_INT(ps_convert_plain(&spec, data, 3, offset, size, 4, values, offsets, known, NULL),
+              PS_OK);
+    for (int i = 0; i < 4; i++) CHECK_INT(known[i], 0);
+    for (int i = 0; i < 5; i++) CHECK_INT(offsets[i], 0);
+
+    const ps_leaf_spec two = {
+        .physical = PQ_FIXED, .type_length = 2, .kind = PS_FIXED, .width = 2};
+    uint8_t pair[2];
+    CHECK_INT(ps_convert_plain(&two, data, 3, offset, size, 4, pair, offsets, known, NULL),
+              PS_OK);
+    CHECK(memcmp(pair, "bc", 2) == 0);
+    const int32_t wanted[] = {0, 0, 2, 2, 2};
+    for (int i = 0; i < 5; i++) CHECK_INT(offsets[i], wanted[i]);
+    CHECK(!known[0] && known[1] && !known[2] && !known[3]);
+}
+
+int main(void) {
+    int96_at_every_end();
+    fixed_bounds_are_packed();
+    return check_report();
+}
