@@ -24,6 +24,7 @@ else:
     if "SANITIZE" in chosen:
         checks = "-fsanitize=address,undefined"
         cflags += ["-O1", "-g", "-fno-omit-frame-pointer", checks, "-fno-sanitize-recover=all"]
+        cflags += ["-fno-wrapv"]  # CPython's flags have -fwrapv, which hides overflow
         ldflags += [checks]
     cflags += ["-O0", "-g3"] if "DEBUG" in chosen else []
     cflags += ["-O0", "--coverage"] if "COVERAGE" in chosen else []

@@ -92,16 +92,18 @@ def hashes(tuple form, literals):
     fill_spec(&spec, form)
     n, data, ends = literals
     values = Held(data)
-    if not 0 <= n <= 1 << 56:
-        raise CoreError(<int>PS_INVALID, None, f"a count of {n}")
     memset(&v, 0, sizeof(v))
     v.kind, v.width, v.n = spec.kind, spec.width, n
+    if not 0 <= v.n <= 1 << 56:
+        raise CoreError(<int>PS_INVALID, None, f"a count of {v.n}")
+    if not 0 <= v.kind < <int>len(KIND_WIDTH):
+        raise CoreError(<int>PS_INVALID, None, f"a kind of {v.kind}")
     v.values, v.values_size = values.data, values.size
     if ends is not None:
         offsets = Held(ends)
         if KIND_WIDTH[v.kind] >= 0:
             v.kind = 14  # PS_BYTES: literals of a fixed width that have offsets
-        if offsets.size // -KIND_WIDTH[v.kind] <= v.n:
+        if offsets.size // <size_t>-<int>KIND_WIDTH[v.kind] <= <size_t>v.n:
             raise CoreError(<int>PS_INVALID, None, "offsets too short")
         v.offsets = offsets.data
     made = PyBytes_FromStringAndSize(NULL, v.n * 16)
@@ -118,12 +120,13 @@ def places(hashes, int64_t num_bytes):
     cdef size_t n = held.size // 8
     cdef uint64_t n_blocks = <uint64_t>num_bytes // PS_BLOOM_BLOCK
     cdef uint64_t *out
+    cdef const uint64_t *keys = <const uint64_t *>held.numbers(n)
     if num_bytes < PS_BLOOM_BLOCK or n_blocks >= <uint64_t>1 << 31:
         raise CoreError(<int>PS_INVALID, None, f"a bitset of {num_bytes} bytes")
     made = PyBytes_FromStringAndSize(NULL, n * 8)
     out = <uint64_t *>PyBytes_AsString(made)
     with nogil:
-        ps_bloom_places(<const uint64_t *>held.data, n, n_blocks, out)
+        ps_bloom_places(keys, n, n_blocks, out)
     return made
 
 
@@ -137,13 +140,15 @@ def check(data, at, hashes):
     """
     cdef Held held = Held(data), begins = Held(at), keys = Held(hashes)
     cdef size_t n = keys.size // 8, found = 0
+    cdef const uint64_t *starts
+    cdef const uint64_t *wanted
     cdef ps_error err
     cdef ps_status status
     if begins.size // 8 != n:
         raise CoreError(<int>PS_INVALID, None, "a place for each hash")
+    starts, wanted = <const uint64_t *>begins.numbers(n), <const uint64_t *>keys.numbers(n)
     with nogil:
-        status = ps_bloom_check(held.data, held.size, <const uint64_t *>begins.data, <const uint64_t *>keys.data, n,
-                                &found, &err)
+        status = ps_bloom_check(held.data, held.size, starts, wanted, n, &found, &err)
     checked(status, &err)
     return found
 

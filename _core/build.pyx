@@ -3,7 +3,17 @@
 from pageseek._core.convert import KIND_WIDTH
 from pageseek.base.errors import CoreError
 
-from pageseek._core.header cimport PS_INVALID, PS_NOMEM, ps_buffer_free, ps_buffer_new, ps_error, ps_status
+from pageseek._core.header cimport (
+    PS_INVALID,
+    PS_NOMEM,
+    ps_buffer_free,
+    ps_buffer_new,
+    ps_busy,
+    ps_busy_enter,
+    ps_busy_leave,
+    ps_error,
+    ps_status,
+)
 from pageseek._core.held cimport Held
 from pageseek._core.status cimport check
 
@@ -72,16 +82,16 @@ cdef class _Values:
         n, validity, offsets, data = values
         memset(&self.v, 0, sizeof(self.v))
         self.validity, self.values, self.offsets = Held(validity), Held(data), Held(offsets)
-        if not 0 <= n <= 1 << 56:
-            raise CoreError(<int>PS_INVALID, None, f"a count of {n}")
         self.v.kind, self.v.width, self.v.n = kind, width, n
+        if not 0 <= self.v.n <= 1 << 56:
+            raise CoreError(<int>PS_INVALID, None, f"a count of {self.v.n}")
         self.v.values, self.v.values_size = self.values.data, self.values.size
         if self.validity.there:
             if <int64_t>self.validity.size < self.v.n // 8 + (self.v.n % 8 != 0):
                 raise CoreError(<int>PS_INVALID, None, "validity too short")
             self.v.validity = self.validity.data
-        if 0 <= kind < <int>len(KIND_WIDTH) and KIND_WIDTH[kind] < 0 and n:
-            if <int64_t>self.offsets.size // -KIND_WIDTH[kind] <= self.v.n:
+        if 0 <= kind < <int>len(KIND_WIDTH) and KIND_WIDTH[kind] < 0 and self.v.n:
+            if self.offsets.size // <size_t>-<int>KIND_WIDTH[kind] <= <size_t>self.v.n:
                 raise CoreError(<int>PS_INVALID, None, "offsets too short")
         self.v.offsets = self.offsets.data
 
@@ -105,7 +115,12 @@ cdef tuple _text(pieces):
     return b"".join(pieces), places
 
 
-def footer_edited(data, places, list dropped, list added, int64_t orders=0, *, size_t max_size=1 << 30):
+cdef list _plain(pieces):
+    """Byte strings as such: what another type calls its length may be another one."""
+    return [piece if type(piece) is bytes else bytes(memoryview(piece)) for piece in pieces]
+
+
+def footer_edited(data, places, list dropped not None, list added not None, int64_t orders=0, *, size_t max_size=1 << 30):
     """FileMetaData with other places of indexes and other key-value pairs; all else is kept, to the byte.
 
     Parameters
@@ -137,14 +152,14 @@ def footer_edited(data, places, list dropped, list added, int64_t orders=0, *, s
     w.cap = max_size
     if at.size % (8 * <size_t>PS_CHUNK_PLACES):
         raise CoreError(<int>PS_INVALID, None, f"{at.size} bytes of places")
-    pieces = dropped + [part for pair in added for part in pair]
-    joined, found = _text(pieces)
+    keys, pairs = _plain(dropped), _plain([part for key, value in added for part in (key, value)])
+    joined, found = _text(keys + pairs)
     text = Held(joined)
-    gone, new = Held(found[:2 * len(dropped)]), Held(found[2 * len(dropped):])
-    edit.places, edit.n_chunks = <const int64_t *>at.data, at.size // (8 * <size_t>PS_CHUNK_PLACES)
+    gone, new = Held(found[:2 * len(keys)]), Held(found[2 * len(keys):])
+    edit.places, edit.n_chunks = at.numbers(at.size // 8), at.size // (8 * <size_t>PS_CHUNK_PLACES)
     edit.text, edit.text_length = text.data, text.size
-    edit.dropped, edit.n_dropped = <const int64_t *>gone.data, <size_t>len(dropped)
-    edit.added, edit.n_added = <const int64_t *>new.data, <size_t>len(added)
+    edit.dropped, edit.n_dropped = gone.numbers(gone.size // 8), gone.size // 16
+    edit.added, edit.n_added = new.numbers(new.size // 8), new.size // 32
     edit.n_orders = orders
     with nogil:
         status = ps_footer_edited(held.data, held.size, &edit, &w, &err)
@@ -157,15 +172,16 @@ def offset_index(offset, size, first_row):
     cdef size_t n = at.size // 8
     cdef ps_writer w
     cdef ps_error err
-    cdef const int64_t *lengths = sizes.int64s(n)
-    cdef const int64_t *firsts = rows.int64s(n)
+    cdef const int64_t *offsets = at.numbers(n)
+    cdef const int64_t *lengths = sizes.numbers(n)
+    cdef const int64_t *firsts = rows.numbers(n)
     memset(&w, 0, sizeof(w))
     w.cap = <size_t>1 << 31
-    status = ps_offset_index_write(n, <const int64_t *>at.data, lengths, firsts, &w, &err)
+    status = ps_offset_index_write(n, offsets, lengths, firsts, &w, &err)
     return _finished(&w, status, &err)
 
 
-def column_index(null_pages, list least, list most, int64_t boundary_order, null_counts=None, nan_counts=None):
+def column_index(null_pages, list least not None, list most not None, int64_t boundary_order, null_counts=None, nan_counts=None):
     """A ColumnIndex (PageIndex.md).
 
     `null_pages`: a byte each, 0 or 1. `least`, `most`: bytes of PLAIN values, empty for null pages. Counts: int64
@@ -178,13 +194,14 @@ def column_index(null_pages, list least, list most, int64_t boundary_order, null
     cdef ps_writer w
     cdef ps_error err
     cdef Held text, lows, highs
-    if <size_t>len(least) != n or <size_t>len(most) != n:
-        raise CoreError(<int>PS_INVALID, None, f"{len(least)} and {len(most)} bounds for {n} pages")
+    lower, upper = _plain(least), _plain(most)
+    if <size_t>len(lower) != n or <size_t>len(upper) != n:
+        raise CoreError(<int>PS_INVALID, None, f"{len(lower)} and {len(upper)} bounds for {n} pages")
     ends, at = array.array("q", [0]), 0
-    for piece in least + most:
+    for piece in lower + upper:
         at += len(piece)
         ends.append(at)
-    text = Held(b"".join(least + most))
+    text = Held(b"".join(lower + upper))
     lows, highs = Held(ends[:n + 1]), Held(ends[n:])
     memset(&w, 0, sizeof(w))
     w.cap = <size_t>1 << 31
@@ -234,6 +251,7 @@ def hashes(int kind, int width, values):
 cdef class BloomFilter:
     """A split-block Bloom filter that is filled (BloomFilter.md): `blocks` of 32 bytes, none of them shared by threads."""
 
+    cdef ps_busy busy  # a call is inside
     cdef uint8_t *data
     cdef size_t n, made
     cdef readonly size_t inserted  # values, equal ones counted each time
@@ -261,20 +279,36 @@ cdef class BloomFilter:
         cdef _Values held = _Values(kind, width, values)
         cdef ps_error err
         cdef ps_status status
+        self._enter()
         with nogil:
             status = ps_bloom_insert(&held.v, self.data, self.n, &err)
+        ps_busy_leave(&self.busy)
         check(status, &err)
         self.inserted += <size_t>held.v.n
+
+    cdef int _enter(self) except -1:
+        if not ps_busy_enter(&self.busy):
+            raise CoreError(<int>PS_INVALID, None, "the filter is in use by another thread")
+        return 0
 
     def rate(self):
         """The chance that a value which was not inserted is found all the same."""
         cdef double found
+        self._enter()
         with nogil:
             found = ps_bloom_rate(self.data, self.n)
+        ps_busy_leave(&self.busy)
         return found
 
     def shrink(self, double most):
         """Halve it for as long as its rate stays at most so large."""
+        self._enter()
+        try:
+            self._shrink(most)
+        finally:
+            ps_busy_leave(&self.busy)
+
+    cdef int _shrink(self, double most) except -1:
         cdef double rate = 0
         cdef uint8_t *other = NULL
         while self.n % 2 == 0:
@@ -287,10 +321,11 @@ cdef class BloomFilter:
                 rate = ps_bloom_rate(other, self.n // 2)
             if rate > most:
                 ps_buffer_free(other, self.n * PS_BLOOM_BLOCK)
-                return
+                return 0
             ps_buffer_free(self.data, self.made * PS_BLOOM_BLOCK)
             self.data, self.made = other, self.n
             self.n //= 2
+        return 0
 
     def to_bytes(self):
         """Its header and its bits, as they stand in a file."""
@@ -298,7 +333,14 @@ cdef class BloomFilter:
         cdef ps_error err
         memset(&w, 0, sizeof(w))
         w.cap = 1024
-        head = _finished(&w, ps_bloom_header_write(self.n * PS_BLOOM_BLOCK, &w, &err), &err)
+        self._enter()
+        try:
+            return self._written(&w, &err)
+        finally:
+            ps_busy_leave(&self.busy)
+
+    cdef bytes _written(self, ps_writer *w, ps_error *err):
+        head = _finished(w, ps_bloom_header_write(self.n * PS_BLOOM_BLOCK, w, err), err)
         return head + PyBytes_FromStringAndSize(<const char *>self.data, <Py_ssize_t>(self.n * PS_BLOOM_BLOCK))
 
 

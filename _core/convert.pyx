@@ -8,12 +8,12 @@ from pageseek._core.header cimport (
     ps_leaf_spec,
     ps_status,
 )
+from pageseek._core.held cimport Held
 from pageseek._core.memory cimport Block, allocate
 from pageseek._core.status cimport check
 from pageseek.base.errors import CoreError
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 cdef extern from "Python.h":
@@ -36,7 +36,7 @@ cdef int fill_spec(ps_leaf_spec *spec, tuple form, size_t max_output) except -1:
     return 0
 
 
-def convert_bounds(tuple form, data, places, int64_t n):
+def convert_bounds(tuple form, data not None, places not None, int64_t n):
     """Bounds of an index to Arrow values: `n` pairs of PLAIN values in `data`.
 
     `places` is int64[4, n]: offset and length of the lower bounds, then of the upper ones. Returns (lower
@@ -46,34 +46,24 @@ def convert_bounds(tuple form, data, places, int64_t n):
     """
     cdef ps_leaf_spec spec
     cdef ps_error err
-    cdef Py_buffer view, at
+    cdef Held held = Held(data), at = Held(places)
     cdef const int64_t *place
     cdef Block known, other
     cdef int64_t i
     fill_spec(&spec, form, <size_t>-1)
     check(ps_convert_check(&spec, &err), &err)
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        PyObject_GetBuffer(places, &at, PyBUF_SIMPLE)
-    except BaseException:
-        PyBuffer_Release(&view)
-        raise
-    try:
-        if n < 0 or at.len // 32 != n or at.len % 32:
-            raise ValueError("n bounds need 4 * n int64 values")
-        known, other = allocate(n), allocate(n)
-        place = <const int64_t *>at.buf
-        low, low_offsets = convert(&spec, &view, place, place + n, n, known)
-        high, high_offsets = convert(&spec, &view, place + 2 * n, place + 3 * n, n, other)
-    finally:
-        PyBuffer_Release(&at)
-        PyBuffer_Release(&view)
+    if n < 0 or at.size // 32 != <size_t>n or at.size % 32:
+        raise ValueError("n bounds need 4 * n int64 values")
+    known, other = allocate(<size_t>n), allocate(<size_t>n)
+    place = at.numbers(at.size // 8)
+    low, low_offsets = convert(&spec, held, place, place + n, n, known)
+    high, high_offsets = convert(&spec, held, place + 2 * n, place + 3 * n, n, other)
     for i in range(n):
         known.data[i] &= other.data[i]
     return low, low_offsets, high, high_offsets, known
 
 
-cdef tuple convert(ps_leaf_spec *spec, Py_buffer *view, const int64_t *offset, const int64_t *size, int64_t n,
+cdef tuple convert(ps_leaf_spec *spec, Held held, const int64_t *offset, const int64_t *size, int64_t n,
                    Block known):
     cdef ps_error err
     cdef ps_status status
@@ -84,14 +74,14 @@ cdef tuple convert(ps_leaf_spec *spec, Py_buffer *view, const int64_t *offset, c
     if width < 0 or spec.kind == PS_FIXED:
         offsets = allocate(<size_t>(n + 1) * (8 if width == -8 else 4))
         offsets_data = offsets.data
-        total = bytes_of(size, n, spec.width if spec.kind == PS_FIXED else -1, <size_t>view.len)
+        total = bytes_of(size, n, spec.width if spec.kind == PS_FIXED else -1, held.size)
     elif width == 0:
         total = <size_t>(n + 7) // 8
     else:
         total = <size_t>n * <size_t>width
     values = allocate(total)
     with nogil:
-        status = ps_convert_plain(spec, <const uint8_t *>view.buf, <size_t>view.len, offset, size, n, values.data,
+        status = ps_convert_plain(spec, held.data, held.size, offset, size, n, values.data,
                                   offsets_data, known.data, &err)
     check(status, &err)
     return values, offsets

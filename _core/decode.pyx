@@ -26,7 +26,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uintptr_t
 from libc.string cimport memset
 
 
@@ -61,6 +61,7 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_leaf_page(ps_leaf *, const ps_page *, ps_error *)
     ps_status ps_leaf_take(ps_leaf *, ps_take *, ps_error *)
     void ps_leaf_forget(ps_leaf *)
+    void ps_leaf_forget_selection(ps_leaf *)
     void ps_leaf_forget_dictionary(ps_leaf *)
     void ps_leaf_end(ps_leaf *)
     int64_t ps_leaf_row(const ps_leaf *)
@@ -240,11 +241,12 @@ cdef class LeafDecoder(PageReader):
             PyBuffer_Release(&self.page_view)
         if self.has_levels:
             PyBuffer_Release(&self.levels_view)
-        self.has_page = self.has_levels = False
+        self.has_page = self.has_levels = self.page_now.partial = False
 
     cdef void release_head(self):
         if self.leaf != NULL:  # a page that is not compressed lies there
             ps_leaf_forget(self.leaf)
+        self.page_now.partial = False  # the rest of it would be sought there
         PageReader.release_head(self)
 
     @property
@@ -259,6 +261,13 @@ cdef class LeafDecoder(PageReader):
 
     def dictionary(self, data, int64_t n):
         """The decompressed dictionary page: `n` PLAIN values. The buffer is held until the decoder is freed."""
+        self.enter()
+        try:
+            self.hold_dictionary(data, n)
+        finally:
+            self.leave()
+
+    cdef int hold_dictionary(self, data, int64_t n) except -1:
         cdef Py_buffer view
         cdef ps_error err
         cdef ps_status status
@@ -271,6 +280,7 @@ cdef class LeafDecoder(PageReader):
         if status != PS_OK:
             PyBuffer_Release(&view)
         check(status, &err)
+        return 0
 
     def begin(self, selection, int64_t max_rows=INT64_MAX, size_t hint=0):
         """Set the rows to read: RowRanges, or their `buffers`.
@@ -279,7 +289,11 @@ cdef class LeafDecoder(PageReader):
         length) of a bitmap, least significant bit first. They are held until the next begin.
         `hint`: bytes of strings to expect, or of a nested leaf its slots.
         """
-        self.begin_rows(selection, max_rows, hint)
+        self.enter()
+        try:
+            self.begin_rows(selection, max_rows, hint)
+        finally:
+            self.leave()
 
     cdef int begin_rows(self, selection, int64_t max_rows, size_t hint) except -1:
         cdef ps_selection rows
@@ -293,18 +307,25 @@ cdef class LeafDecoder(PageReader):
 
     cdef int hold_rows(self, selection, ps_selection *rows) except -1:
         cdef Py_buffer view
+        cdef int64_t base = 0, length = 0
         memset(rows, 0, sizeof(ps_selection))
         data = selection if type(selection) is bytes else getattr(selection, "buffers", selection)
-        if isinstance(data, tuple):
-            data, rows.base, rows.length = data
-            PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-            rows.bitmap = <const uint8_t *>view.buf
-            if rows.length < 0 or view.len < rows.length // 8 + (rows.length % 8 != 0):
+        bits = isinstance(data, tuple)
+        if bits:
+            data, base, length = data
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        if not view.readonly or <uintptr_t>view.buf % 8:  # what was checked may not change
+            PyBuffer_Release(&view)
+            PyObject_GetBuffer(bytes(memoryview(data).cast("B")), &view, PyBUF_SIMPLE)
+        if bits:
+            if length < 0 or view.len < length // 8 + (length % 8 != 0):
+                have = view.len
                 PyBuffer_Release(&view)
-                raise CoreError(<int>PS_INVALID, None, f"{len(data)} bytes for a bitmap of {rows.length} bits")
+                raise CoreError(<int>PS_INVALID, None, f"{have} bytes for a bitmap of {length} bits")
+            rows.bitmap, rows.base, rows.length = <const uint8_t *>view.buf, base, length
         else:
-            PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
             rows.ranges, rows.n_ranges = <const ps_range *>view.buf, <size_t>view.len // 16
+        ps_leaf_forget_selection(self.leaf)
         if self.has_ranges:
             PyBuffer_Release(&self.ranges_view)
         self.ranges_view, self.has_ranges = view, True
@@ -318,12 +339,21 @@ cdef class LeafDecoder(PageReader):
         `body`: V1 levels and values, V2 values; decompressed, or (`partial`) as much of it as the rows
         need. `levels`: V2, repetition then definition levels, else None.
         """
+        self.enter()
+        try:
+            return self.take_plain(body, levels, version, encoding, def_encoding, rep_encoding, num_values, num_nulls, num_rows,
+                                   rep_length, def_length, first_row, partial, whole)
+        finally:
+            self.leave()
+
+    cdef int take_plain(self, body, levels, int version, int encoding, int def_encoding, int rep_encoding, int64_t num_values,
+                        int64_t num_nulls, int64_t num_rows, size_t rep_length, size_t def_length, int64_t first_row,
+                        bint partial, bint whole) except -1:
         cdef ps_page page
         cdef ps_error err
         cdef ps_status status
         cdef ps_take state = PS_TAKE_PAGE
         self.release_page()
-        self.page_now.partial = False
         PyObject_GetBuffer(body, &self.page_view, PyBUF_SIMPLE)
         self.has_page = True
         memset(&page, 0, sizeof(page))
@@ -358,7 +388,11 @@ cdef class LeafDecoder(PageReader):
         `first_row`: rows of the row group that begin before it. `whole`: its last row does not go on in the
         next page.
         """
-        return self.take_page(first_row, whole)
+        self.enter()
+        try:
+            return self.take_page(first_row, whole)
+        finally:
+            self.leave()
 
     cdef int take_page(self, int64_t first_row, bint whole) except -1:
         cdef ps_page_header *h = &self.header
@@ -421,10 +455,21 @@ cdef class LeafDecoder(PageReader):
 
     def take_dictionary(self):
         """The page at hand is the dictionary: decompress and keep it."""
-        self.take_entries()
+        self.enter()
+        try:
+            self.take_entries()
+        finally:
+            self.leave()
 
     def entries(self):
         """What `finish` gives of the values of the dictionary page at hand, for a leaf without levels."""
+        self.enter()
+        try:
+            return self.all_entries()
+        finally:
+            self.leave()
+
+    cdef tuple all_entries(self):
         cdef int64_t n = self.header.num_values
         cdef ps_error err
         body = self.entries_body()
@@ -434,11 +479,11 @@ cdef class LeafDecoder(PageReader):
         bounds[0], bounds[1] = 0, n
         self.begin_rows(every, INT64_MAX, 0)
         if n > 0:
-            self.page(body, None, 1, 0, 3, 3, n, -1, -1, 0, 0, 0)
+            self.take_plain(body, None, 1, 0, 3, 3, n, -1, -1, 0, 0, 0, False, True)
         return self.finish_column()
 
     cdef int take_entries(self) except -1:
-        self.dictionary(self.entries_body(), self.header.num_values)
+        self.hold_dictionary(self.entries_body(), self.header.num_values)
         return 0
 
     cdef object entries_body(self):
@@ -461,7 +506,11 @@ cdef class LeafDecoder(PageReader):
         `dictionary`: the page before the first, if it is at hand, of which nothing else may be. Gives what
         `finish` does, or else the answer of `take`.
         """
-        return self.one_page(data, first_row, rows, ranges, hint, dictionary)
+        self.enter()
+        try:
+            return self.one_page(data, first_row, rows, ranges, hint, dictionary)
+        finally:
+            self.leave()
 
     cdef object one_page(self, data, int64_t first_row, int64_t rows, ranges, size_t hint, dictionary):
         self.begin_rows(ranges, INT64_MAX, hint)
@@ -478,7 +527,11 @@ cdef class LeafDecoder(PageReader):
 
     def release(self):
         """Let go of the pages handed over; their memory is then at once at hand for others, still in the caches."""
-        self.let_go()
+        self.enter()
+        try:
+            self.let_go()
+        finally:
+            self.leave()
 
     cdef void let_go(self):
         self.release_page()
@@ -487,6 +540,13 @@ cdef class LeafDecoder(PageReader):
 
     def resume(self):
         """Take on from the page already handed, after finish and begin; TAKE_PAGE where it is gone."""
+        self.enter()
+        try:
+            return self.take_on()
+        finally:
+            self.leave()
+
+    cdef int take_on(self) except -1:
         cdef ps_error err
         cdef ps_status status
         cdef ps_take state = PS_TAKE_PAGE
@@ -500,12 +560,20 @@ cdef class LeafDecoder(PageReader):
 
     def end(self):
         """No page follows the one taken last: TAKE_DONE if no selected row is wanting."""
-        ps_leaf_end(self.leaf)
-        return self.resume()
+        self.enter()
+        try:
+            ps_leaf_end(self.leaf)
+            return self.take_on()
+        finally:
+            self.leave()
 
     def finish(self):
         """(rows, null_count, validity or None, offsets or None, values): the buffers of an Arrow array."""
-        return self.finish_column()
+        self.enter()
+        try:
+            return self.finish_column()
+        finally:
+            self.leave()
 
     cdef tuple finish_column(self):
         cdef ps_column out
@@ -528,9 +596,17 @@ cdef class LeafDecoder(PageReader):
         """After `finish`, for each rung of the ladder (slots, null_count, validity or None, offsets or None):
         validity of a nullable node, 32-bit offsets, one more than slots, of a repeated one.
         """
+        self.enter()
+        try:
+            return self.finished_rungs()
+        finally:
+            self.leave()
+
+    cdef list finished_rungs(self):
         cdef ps_column out
         cdef ps_error err
-        made = []
+        cdef int i
+        cdef list made = []
         for i in range(self.n_rungs):
             check(ps_leaf_rung(self.leaf, <int32_t>i, &out, &err), &err)
             made.append((out.n, out.null_count, wrap(out.validity, out.validity_size, out.validity_capacity),
@@ -538,7 +614,7 @@ cdef class LeafDecoder(PageReader):
         return made
 
 
-def read_pages(list wanted, size_t threads=1):
+def read_pages(list wanted not None, size_t threads=1):
     """`read_page` and `release` of several decoders, by so many threads at most.
 
     `wanted`: a list of (decoder, arguments of `read_page`, whether its data is a chunk of one data page).
@@ -547,19 +623,25 @@ def read_pages(list wanted, size_t threads=1):
     wrong, or whose codec is not the core's own. All in one go, without the interpreter's lock: decompression turns
     all else out of the processor's caches, and between pages as little as can be has to come back.
     """
-    cdef Py_ssize_t n = len(wanted), i
+    cdef tuple items = tuple(wanted)
+    cdef Py_ssize_t n = len(items), i
     cdef LeafDecoder decoder
-    cdef ps_page_task *tasks = <ps_page_task *>PyMem_Calloc(n + 1, sizeof(ps_page_task))
-    cdef Py_buffer *views = <Py_buffer *>PyMem_Calloc(2 * n + 1, sizeof(Py_buffer))
+    cdef ps_page_task *tasks = <ps_page_task *>PyMem_Calloc(<size_t>n + 1, sizeof(ps_page_task))
+    cdef Py_buffer *views = <Py_buffer *>PyMem_Calloc(2 * <size_t>n + 1, sizeof(Py_buffer))
     cdef ps_page_task *task
-    cdef list out = []
+    cdef list out = [], entered = []
     if tasks == NULL or views == NULL:
         PyMem_Free(tasks)
         PyMem_Free(views)
         raise MemoryError
     try:
         for i in range(n):
-            decoder, (data, first_row, rows, ranges, hint, dictionary), whole = wanted[i]
+            one, (data, first_row, rows, ranges, hint, dictionary), whole = items[i]
+            if not isinstance(one, LeafDecoder):
+                raise TypeError(f"a LeafDecoder is wanted, not {type(one).__name__}")
+            decoder = one
+            decoder.enter()  # not twice, either
+            entered.append(decoder)
             decoder.let_go()
             decoder.drop_dictionary()
             task = &tasks[i]
@@ -579,7 +661,7 @@ def read_pages(list wanted, size_t threads=1):
         with nogil:
             ps_page_tasks(tasks, <size_t>n, threads)
         for i in range(n):
-            decoder, task = wanted[i][0], &tasks[i]
+            decoder, task = entered[i], &tasks[i]
             decoder.dictionary_used = task.dictionary_used
             if task.state == PS_TASK_DONE:
                 out.append(decoder.made(&task.column))
@@ -592,4 +674,6 @@ def read_pages(list wanted, size_t threads=1):
             PyBuffer_Release(&views[i])
         PyMem_Free(tasks)
         PyMem_Free(views)
+        for decoder in entered:
+            decoder.leave()
     return out

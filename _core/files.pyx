@@ -94,7 +94,7 @@ cdef Py_ssize_t _checked(Names names, Py_ssize_t start, Py_ssize_t stop) except 
     return stop - start
 
 
-def seen(Names names, Py_ssize_t start, Py_ssize_t stop):
+def seen(Names names not None, Py_ssize_t start, Py_ssize_t stop):
     """What tells the versions of some of the files.
 
     Returns
@@ -123,7 +123,7 @@ def seen(Names names, Py_ssize_t start, Py_ssize_t stop):
     return made
 
 
-def read_ends(Names names, Py_ssize_t start, Py_ssize_t stop, places, room):
+def read_ends(Names names not None, Py_ssize_t start, Py_ssize_t stop, places, room):
     """Read the last bytes of some of the files.
 
     Parameters
@@ -139,7 +139,7 @@ def read_ends(Names names, Py_ssize_t start, Py_ssize_t stop, places, room):
     """
     cdef Held given = Held(places)
     cdef Py_ssize_t i = 0, n = _checked(names, start, stop)
-    cdef const int64_t *at = given.int64s(2 * <size_t>n)
+    cdef const int64_t *at = given.numbers(2 * <size_t>n)
     cdef Py_buffer view
     cdef int64_t until
     cdef int folder = -1

@@ -9,7 +9,7 @@ from pageseek._core.status cimport check
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uintptr_t
 from libc.string cimport memset
 
 
@@ -93,10 +93,14 @@ def gather(int kind, int width, int64_t n, validity, values, offsets, chosen, in
     cdef size_t size, total = 0, step
     cdef int64_t ones = count
     cdef uint8_t *to
-    cdef int each = KIND_WIDTH[kind]
+    cdef int each
     memset(&picks, 0, sizeof(picks))
+    need(0 <= kind < <int>len(KIND_WIDTH), "a kind")
+    each = KIND_WIDTH[kind]
     need(n >= 0 and 0 <= count < 1 << 59 and start >= 0 and width >= 0, "rows")
     rows = _Held(chosen, PyBUF_SIMPLE)
+    if places and <uintptr_t>rows.view.buf % 8:
+        rows = _Held(bytes(memoryview(chosen).cast("B")), PyBUF_SIMPLE)
     if places:
         need(rows.view.len // 8 >= count, "places")
         picks.places = <const int64_t *>start_of(rows)

@@ -2,6 +2,11 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 
+cdef extern from "busy.h" nogil:
+    ctypedef int ps_busy
+    bint ps_busy_enter(ps_busy *)
+    void ps_busy_leave(ps_busy *)
+
 cdef extern from "pageseek.h" nogil:
     ctypedef enum ps_status:
         PS_OK

@@ -7,3 +7,4 @@ cdef class Held:
     cdef size_t size
     cdef bint there
     cdef const int64_t *int64s(self, size_t n) except? NULL
+    cdef const int64_t *numbers(self, size_t n) except? NULL

@@ -5,7 +5,8 @@ from pageseek.base.errors import CoreError
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t, uint8_t
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t, uintptr_t
 
 
 @cython.no_gc  # as LeafDecoder of decode.pyx
@@ -23,9 +24,17 @@ cdef class Held:
             PyBuffer_Release(&self.view)
 
     cdef const int64_t *int64s(self, size_t n) except? NULL:
-        """The n integers that it has."""
-        if not self.there:
-            return NULL
+        """The n integers that it has; NULL of None."""
+        return self.numbers(n) if self.there else NULL
+
+    cdef const int64_t *numbers(self, size_t n) except? NULL:
+        """The n integers that it must have, where the processor may read them as such."""
         if self.size // 8 < n:
             raise CoreError(<int>PS_INVALID, None, f"{self.size} bytes for {n} integers")
+        if <uintptr_t>self.data % 8:
+            copied = PyBytes_FromStringAndSize(<const char *>self.data, <Py_ssize_t>self.size)
+            PyBuffer_Release(&self.view)
+            self.there = False
+            PyObject_GetBuffer(copied, &self.view, PyBUF_SIMPLE)
+            self.data, self.there = <const uint8_t *>self.view.buf, True
         return <const int64_t *>self.data

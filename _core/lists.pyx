@@ -54,7 +54,7 @@ def cut(data, places):
     """
     cdef Held given = Held(data), at = Held(places)
     cdef size_t n = at.size // 16, i, whole = 0
-    cdef const int64_t *place = at.int64s(2 * n)
+    cdef const int64_t *place = at.numbers(2 * n)
     for i in range(n):
         if place[2 * i] < 0 or place[2 * i + 1] < 0 or <size_t>place[2 * i] > given.size \
                 or <size_t>place[2 * i + 1] > given.size - <size_t>place[2 * i]:
@@ -65,7 +65,8 @@ def cut(data, places):
     made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>whole)
     cdef char *to = PyBytes_AsString(made)
     for i in range(n):
-        memcpy(to, given.data + place[2 * i], <size_t>place[2 * i + 1])
+        if place[2 * i + 1]:
+            memcpy(to, given.data + place[2 * i], <size_t>place[2 * i + 1])
         to += place[2 * i + 1]
     return made
 
@@ -105,6 +106,7 @@ def find(values, tails, figures, size_t figure_size, parts, size_t longest, file
     form.longest = longest
     made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(n * sizeof(ps_entry)))
     cdef ps_entry *out = <ps_entry *>PyBytes_AsString(made)
+    at.numbers(8 * n)
     with nogil:
         status = ps_entries_find(v.data, v.size, t.data, t.size, f.data, f.size, figure_size, &form,
                                  <const ps_entry_file *>at.data, n, out, &err)
@@ -129,12 +131,13 @@ cdef class Lists:
     cdef Held data
     cdef bytes places
     cdef readonly object counts
+    cdef bytes counted  # what `counts` shows
     cdef const int64_t *at
     cdef const int64_t *known
     cdef size_t n, n_values, n_groups, most
 
     def __cinit__(self, data, places):
-        self.data, self.places = Held(data), bytes(places)
+        self.data, self.places = Held(data), bytes(memoryview(places))
         self.n = len(self.places) // 8 // FIELDS
         if len(self.places) != <Py_ssize_t>(self.n * FIELDS * 8):
             raise CoreError(<int>PS_INVALID, None, f"{len(self.places)} bytes of places")
@@ -152,13 +155,15 @@ cdef class Lists:
                     counts[i] = <int64_t>one.n_values
                     self.n_values += one.n_values
                     self.most = one.n_values if one.n_values > self.most else self.most
-        self.counts, self.known = memoryview(made).cast("q"), counts
+        self.counts, self.counted, self.known = memoryview(made).cast("q"), made, counts
 
     cdef int _check_place(self, size_t i) except -1:
         cdef const int64_t *at = self.at + FIELDS * i
         if at[0] < 0 or at[1] < 0 or at[2] < 0 or <size_t>at[0] > self.data.size \
                 or <size_t>at[1] > self.data.size - <size_t>at[0]:
             raise CoreError(<int>PS_INVALID, None, f"a list of {at[1]} bytes at {at[0]}, of {at[2]} row groups")
+        if <size_t>at[2] > <size_t>PY_SSIZE_T_MAX - self.n_groups:
+            raise MemoryError
         self.n_groups += <size_t>at[2]
         return 0
 

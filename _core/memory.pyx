@@ -25,10 +25,15 @@ cdef class Block:
     """
 
     def __cinit__(self, size=None):
+        cdef size_t wanted
         if size is not None:
-            if not 0 <= size <= PY_SSIZE_T_MAX - 63:
+            try:
+                wanted = size
+            except OverflowError:
+                wanted = <size_t>-1
+            if wanted > <size_t>PY_SSIZE_T_MAX - 63:
                 raise CoreError(<int>PS_NOMEM, None, f"no memory for {size} bytes")
-            self.size = size
+            self.size = wanted
             self.capacity = ((self.size + 63) & ~(<size_t>63)) or 64
             self.data = <uint8_t *>ps_buffer_new(self.capacity)
             if self.data == NULL:

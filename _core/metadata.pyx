@@ -1,4 +1,4 @@
-# cython: language_level=3, autotestdict=False, auto_pickle=False
+# cython: language_level=3, freethreading_compatible=True, autotestdict=False, auto_pickle=False
 """Parquet metadata out of bytes: footer, column chunks, page index, page headers.
 
 Every function takes any contiguous buffer, runs the C core once without the GIL, and returns
@@ -15,8 +15,11 @@ from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_status
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
-from libc.stdint cimport INT64_MIN, UINT64_MAX, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MIN, UINT64_MAX, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
 
 ctypedef const void *Data
 
@@ -114,6 +117,7 @@ cdef class _Call:
     cdef size_t size
     cdef ps_error err
     cdef ps_status status
+    cdef int64_t none[1]  # of a buffer that has no bytes, nor a place
 
     def __cinit__(self, buffer):
         PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)
@@ -122,6 +126,15 @@ cdef class _Call:
 
     def __dealloc__(self):
         PyBuffer_Release(&self.view)
+
+    cdef const void *int64s(self) except NULL:
+        """Its integers, where the processor may read them as such."""
+        if <uintptr_t>self.data % 8:
+            copied = PyBytes_FromStringAndSize(<const char *>self.data, <Py_ssize_t>self.size)
+            PyBuffer_Release(&self.view)
+            PyObject_GetBuffer(copied, &self.view, PyBUF_SIMPLE)
+            self.data = <const uint8_t *>self.view.buf
+        return self.data if self.data != NULL else <const void *>self.none
 
     cdef object error(self, str where="", uint64_t base=0):
         message = self.err.message.decode("utf-8", "replace")
@@ -139,6 +152,8 @@ cdef inline object pack(const void *data, size_t size):
 
 
 cdef inline object empty(size_t size):
+    if size > <size_t>PY_SSIZE_T_MAX:
+        raise MemoryError
     return PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
 
 
@@ -223,27 +238,29 @@ def footers(data, at, like, leaves, size_t most, keys=(b"ARROW:schema",), *, siz
     cdef int64_t *counts
     cdef ps_chunk *out
     cdef const char *named[8]
-    cdef size_t n_keys = len(keys)
+    cdef tuple held = tuple(keys)
+    cdef size_t n_keys = len(held)
+    cdef const uint64_t *begins = <const uint64_t *>places.int64s()
+    cdef const uint64_t *which = <const uint64_t *>wanted.int64s()
     if n_keys > 8:
         raise CoreError(<int>PS_INVALID, None, "footers: more than 8 keys")
     if places.size % 16 or wanted.size % 8 or most > <size_t>-1 // sizeof(ps_chunk) // (n_leaves + 1):
         raise CoreError(<int>PS_INVALID, None, "footers: places, leaves or room make no sense")
     model.names, model.names_length = names.data, names.size
-    model.schema, model.schema_size = schema.data, schema.size
-    model.orders, model.orders_size = orders.data, orders.size
+    model.schema, model.schema_size = schema.int64s(), schema.size
+    model.orders, model.orders_size = orders.int64s(), orders.size
     model.created_by, model.created_by_length = created_by.data, created_by.size
     if like[3] is None:
         model.created_by = NULL
     for i in range(n_keys):
-        named[i] = PyBytes_AsString(keys[i])
+        named[i] = PyBytes_AsString(held[i])
     model.keys, model.n_keys = named, n_keys
     groups, stored, rows = empty(n * 8), empty(n * n_keys * 16), empty(most * 8)
     chunks = empty(most * n_leaves * sizeof(ps_chunk))
     found, at_stored, counts = int64s(groups), int64s(stored), int64s(rows)
     out = <ps_chunk *>PyBytes_AsString(chunks)
     with nogil:
-        call.status = ps_footers_read(call.data, call.size, <const uint64_t *>places.data, n,
-                                      &model, <const uint64_t *>wanted.data, n_leaves, max_arena,
+        call.status = ps_footers_read(call.data, call.size, begins, n, &model, which, n_leaves, max_arena,
                                       most, &done, found, at_stored, counts, out, &call.err)
         for i in range(done):
             used += <size_t>found[i] if found[i] > 0 else 0
@@ -264,8 +281,9 @@ def chunks(data, at):
         raise CoreError(<int>PS_INVALID, None, "offsets of chunks are not of 8 bytes each")
     result = empty(n * sizeof(ps_chunk))
     cdef ps_chunk *out = <ps_chunk *>PyBytes_AsString(result)
+    cdef const uint64_t *begins = <const uint64_t *>starts.int64s()
     with nogil:
-        call.status = ps_chunks_read(call.data, call.size, <const uint64_t *>starts.data, n, out,
+        call.status = ps_chunks_read(call.data, call.size, begins, n, out,
                                      &failed, &call.err)
     call.check(f"chunk {failed}: ")
     return result
@@ -290,11 +308,12 @@ def chunk_bounds(chunks, bint ordered, bint deprecated):
     if call.size % sizeof(ps_chunk):
         raise CoreError(<int>PS_INVALID, None, f"{call.size} bytes are no records of chunks")
     places, nulls, nans = empty(n * 32), empty(n * 8), empty(n * 8)
+    cdef const ps_chunk *records = <const ps_chunk *>call.int64s()
     cdef int64_t *at = int64s(places)
     cdef int64_t *null_counts = int64s(nulls)
     cdef int64_t *nan_counts = int64s(nans)
     with nogil:
-        found = ps_chunks_bounds(<const ps_chunk *>call.data, n, ordered, deprecated, at,
+        found = ps_chunks_bounds(records, n, ordered, deprecated, at,
                                  null_counts, nan_counts)
     return (places, nulls, nans) if found else None
 
@@ -363,17 +382,18 @@ def page_bounds(data, first_row, bint required, bint trusted, bint repeated=Fals
     cdef int64_t *at
     cdef int64_t *figures
     cdef int64_t *nulls
+    cdef const int64_t *starts
     if rows.size < 8 or rows.size % 8:
         raise CoreError(<int>PS_INVALID, None, "n pages need n + 1 rows of 8 bytes")
     places, counts = empty(n * 32), empty(n * 8)
-    at, figures = int64s(places), int64s(counts)
+    at, figures, starts = int64s(places), int64s(counts), <const int64_t *>rows.int64s()
     with nogil:
         call.status = ps_column_index_read(call.data, call.size, max_arena, &c, &call.err)
         if call.status == PS_OK:
             nulls = c.null_counts
             if repeated:
                 c.null_counts = NULL
-            call.status = ps_column_index_check(&c, <const int64_t *>rows.data, n, required,
+            call.status = ps_column_index_check(&c, starts, n, required,
                                                 trusted, at, figures, &call.err)
             c.null_counts = nulls
             if call.status != PS_OK:

@@ -1,5 +1,5 @@
 from pageseek._core.codecs cimport ps_codec
-from pageseek._core.header cimport ps_page_header
+from pageseek._core.header cimport ps_busy, ps_page_header
 from pageseek._core.memory cimport Block
 
 cimport cython
@@ -13,6 +13,7 @@ cdef enum:  # parquet.thrift, PageType
 
 @cython.no_gc  # said here, too, for the classes that inherit
 cdef class PageReader:
+    cdef ps_busy busy  # a call is inside
     cdef Py_buffer head_view  # what `head` was handed
     cdef ps_page_header header
     cdef size_t body  # its byte after the header
@@ -26,7 +27,10 @@ cdef class PageReader:
     cdef bint has_head
     cdef bint has_header  # of a page that lies in the buffer of `head`
 
+    cdef int enter(self) except -1
+    cdef void leave(self) noexcept
     cdef void release_head(self)
+    cdef bint first_begins_row(self) noexcept
     cdef int read_head(self, data, size_t at, int64_t index_rows) except -1
     cdef object part(self, size_t at, size_t length)
     cdef int check_head(self) except -1

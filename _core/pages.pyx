@@ -13,6 +13,8 @@ from pageseek._core.header cimport (
     PS_INVALID,
     PS_LIMIT,
     PS_OK,
+    ps_busy_enter,
+    ps_busy_leave,
     ps_crc32,
     ps_error,
     ps_page_header,
@@ -42,6 +44,15 @@ cdef class PageReader:
     def __dealloc__(self):
         PageReader.release_head(self)
 
+    cdef int enter(self) except -1:
+        """Whoever calls it leaves, too. What threads, or a codec of the caller's, would do meanwhile is an error."""
+        if not ps_busy_enter(&self.busy):
+            raise CoreError(<int>PS_INVALID, None, "the decoder is in use by another thread, or by a call that goes on")
+        return 0
+
+    cdef void leave(self) noexcept:
+        ps_busy_leave(&self.busy)
+
     cdef void release_head(self):
         if self.has_head:
             PyBuffer_Release(&self.head_view)
@@ -53,8 +64,12 @@ cdef class PageReader:
         `index_rows`: the buffer is what the offset index calls one data page of so many rows. Raises
         HeaderError where no header is, PageMismatch where it is another page than that.
         """
-        self.read_head(data, at, index_rows)
-        return self.header.type
+        self.enter()
+        try:
+            self.read_head(data, at, index_rows)
+            return self.header.type
+        finally:
+            self.leave()
 
     cdef int read_head(self, data, size_t at, int64_t index_rows) except -1:
         cdef ps_error err
@@ -103,10 +118,18 @@ cdef class PageReader:
     @property
     def begins_row(self):
         """Whether the page whose header was read is of version 2 and its first repetition level is 0, or it is empty."""
-        cdef const uint8_t *levels = <const uint8_t *>self.head_view.buf + self.body
+        self.enter()
+        try:
+            return self.first_begins_row()
+        finally:
+            self.leave()
+
+    cdef bint first_begins_row(self) noexcept:
+        cdef const uint8_t *levels
         cdef int64_t i = 0, length = self.header.rep_length
         if not self.has_header or self.header.type != DATA_V2:
             return False
+        levels = <const uint8_t *>self.head_view.buf + self.body
         if self.header.num_values == 0:
             return True
         if length < 2 or length > self.header.compressed_size or levels[0] < 2:  # a run of none tells nothing
@@ -146,7 +169,10 @@ cdef class PageReader:
 
     cdef object part(self, size_t at, size_t length):
         # written as a slice, a number would be sought in it first, and a TypeError raised and dropped
-        return PyObject_GetItem(memoryview(self.source), slice(at, at + length))
+        view = memoryview(self.source)
+        if view.format != "B" or view.ndim != 1:
+            view = view.cast("B")
+        return PyObject_GetItem(view, slice(at, at + length))
 
     cdef object plain(self, size_t at, size_t length, size_t size, size_t reach):
         """`size` bytes, or the first `reach` of them, of which `length` compressed ones lie at byte `at`."""

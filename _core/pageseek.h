@@ -572,6 +572,8 @@ size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size);
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err);
 /* The page is gone: it is asked for again if more of it is wanted. An error in take does this too. */
 void ps_leaf_forget(ps_leaf *leaf);
+/* The rows of before are wanted no longer, and what told them may go: begin comes next. */
+void ps_leaf_forget_selection(ps_leaf *leaf);
 /* Give up pages, dictionary and output, and the memory made for them: it is to begin again, or to be freed. */
 void ps_leaf_clear(ps_leaf *leaf);
 /* The dictionary is gone, and a page that points into it. */

@@ -52,6 +52,16 @@ cdef int need(bint holds, str message) except -1:
     return 0
 
 
+cdef int64_t bitmap_bytes(int64_t rows) noexcept:
+    """Bytes of a bitmap of so many rows, which may be as many as there are numbers."""
+    return rows // 8 + (rows % 8 != 0)
+
+
+cdef bytes buffer_bytes(given):
+    """The bytes of a buffer; of a number there are none."""
+    return given if type(given) is bytes else bytes(memoryview(given))
+
+
 cdef bytes blank(int64_t size):
     return PyBytes_FromStringAndSize(NULL, size)
 
@@ -247,7 +257,7 @@ cdef class RowRanges:
         try:
             c.bitmap, c.base, c.length = <const uint8_t *> view.buf, base, length
             check(ps_selection_check(&c, &error), &error)
-            need(view.len >= (length + 7) // 8, f"{view.len} bytes for a bitmap of {length} bits")
+            need(view.len >= bitmap_bytes(length), f"{view.len} bytes for a bitmap of {length} bits")
             return of_bits(window(c, base, base + length), base, length) if length else RowRanges()
         finally:
             PyBuffer_Release(&view)
@@ -387,7 +397,7 @@ cdef class RowRanges:
         cdef bint dense
         PyObject_GetBuffer(mask, &view, PyBUF_SIMPLE)
         try:
-            need(view.len >= (self.count + 7) // 8,
+            need(view.len >= bitmap_bytes(self.count),
                  f"mask of {view.len} bytes for {self.count} rows")
             bits = <const uint8_t *> view.buf
             chosen.bitmap, chosen.base, chosen.length = bits, 0, self.count
@@ -396,7 +406,7 @@ cdef class RowRanges:
                 dense = self.dense or (n > FEW and <int64_t> n > self.length // BITS_PER_RANGE)
                 if not dense and c.n_ranges > 1:  # of one range, the runs of the mask are the result
                     n = ps_selection_refine(&c, bits, NULL)
-            room = blank((self.length + 7) // 8 if dense else <int64_t> (n * sizeof(ps_range)))
+            room = blank(bitmap_bytes(self.length) if dense else <int64_t> (n * sizeof(ps_range)))
             out = PyBytes_AsString(room)
             with nogil:
                 if dense:
@@ -495,7 +505,7 @@ def zones_to_ranges(verdict, uint8_t bit, first_rows):
     CoreError
         Buffers that do not match, or negative rows.
     """
-    cdef bytes flags = bytes(verdict), first = bytes(first_rows)
+    cdef bytes flags = buffer_bytes(verdict), first = buffer_bytes(first_rows)
     cdef size_t n = len(flags)
     need(<size_t> len(first) == (n + 1) * sizeof(int64_t),
          f"first rows of {n} zones in {len(first)} bytes")
@@ -513,7 +523,7 @@ def pages_touched(RowRanges rows not None, first_rows):
 
     first_rows is a buffer of n + 1 int64.
     """
-    cdef bytes first = bytes(first_rows)
+    cdef bytes first = buffer_bytes(first_rows)
     cdef size_t n = len(first) // sizeof(int64_t)
     need(n > 0 and <size_t> len(first) == n * sizeof(int64_t), f"first rows in {len(first)} bytes")
     cdef bytes mask = blank(n - 1)

@@ -16,7 +16,7 @@ from pageseek._core.status cimport check
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
 cdef extern from "pageseek.h" nogil:
@@ -82,11 +82,13 @@ cdef class _Buffer:
     cdef Py_buffer view
     cdef bint held
 
-    def __cinit__(self, owner, size_t needed, str what):
+    def __cinit__(self, owner, size_t needed, str what, size_t align=1):
         if owner is None:
             return
         PyObject_GetBuffer(owner, &self.view, PyBUF_SIMPLE)
         self.held = True
+        if align > 1 and <uintptr_t> self.view.buf % align:  # the processor may not read it there
+            self.copy()
         if <size_t> self.view.len < needed:
             raise CoreError(<int> PS_INVALID, None,
                             f"{what}: {self.view.len} bytes where {needed} are needed")
@@ -95,12 +97,26 @@ cdef class _Buffer:
         if self.held:
             PyBuffer_Release(&self.view)
 
+    cdef int copy(self) except -1:
+        copied = PyBytes_FromStringAndSize(<const char *> self.view.buf, self.view.len)
+        PyBuffer_Release(&self.view)
+        self.held = False
+        PyObject_GetBuffer(copied, &self.view, PyBUF_SIMPLE)
+        self.held = True
+        return 0
+
+    cdef int keep(self) except -1:
+        """Have bytes that nobody can change."""
+        if self.held and not self.view.readonly:
+            self.copy()
+        return 0
+
     cdef const uint8_t *data(self) noexcept:
         return <const uint8_t *> self.view.buf if self.held else NULL
 
 
-cdef size_t item_bytes(n, size_t size, str what) except? 0:
-    """n * size, of an n that a caller gave."""
+cdef size_t item_bytes(int64_t n, size_t size, str what) except? 0:
+    """n * size, of an n that a caller gave: as a number of C, since an object may be another one each time."""
     if not 0 <= n <= 1 << 56:
         raise CoreError(<int> PS_INVALID, None, f"{what}: a count of {n}")
     return <size_t> n * size
@@ -112,7 +128,7 @@ cdef class _Values:
     cdef ps_values c
     cdef _Buffer validity, values, offsets
 
-    def __cinit__(self, int32_t kind, int32_t width, n, validity, values, offsets, str what):
+    def __cinit__(self, int32_t kind, int32_t width, int64_t n, validity, values, offsets, str what not None):
         cdef size_t rows = item_bytes(n, 1, what)
         cdef size_t unit = 8 if kind == PS_LARGE_BYTES else 4 if kind == PS_BYTES else 0
         self.validity = _Buffer(validity, (rows + 7) // 8, what + ", validity")
@@ -122,6 +138,13 @@ cdef class _Values:
         self.c.validity, self.c.values = self.validity.data(), self.values.data()
         self.c.values_size = self.values.view.len
         self.c.offsets = self.offsets.data()
+
+    cdef int keep(self) except -1:
+        """Have buffers that nobody can change: what was checked of them once is relied upon."""
+        self.values.keep()
+        self.offsets.keep()
+        self.c.values, self.c.offsets = self.values.data(), self.offsets.data()
+        return 0
 
 
 cdef int32_t values_kind(int32_t kind, offsets):
@@ -136,7 +159,7 @@ cdef _Values literals_of(int32_t kind, int32_t width, ps_op op, literals):
     if kind == PS_FIXED and offsets is not None:
         kind = PS_BYTES
     elif kind == PS_FIXED and op == PS_PREFIX:
-        width = <int32_t> memoryview(values).nbytes
+        width = min(memoryview(values).nbytes, <object> INT32_MAX)
     return _Values(kind, width, n, None, values, offsets, "literals")
 
 
@@ -165,6 +188,7 @@ cdef class Lookup:
 
     def __cinit__(self, int32_t kind, int32_t width, literals, bint table):
         self.literals = literals_of(kind, width, PS_IN, literals)
+        self.literals.keep()
         cdef ps_error error
         cdef ps_status status
         with nogil:
@@ -179,7 +203,7 @@ cdef class Lookup:
             ps_in_build(&self.c, into)
 
 
-def compare(int32_t kind, int32_t width, n, validity, values, offsets, ps_op op, bint negate,
+def compare(int32_t kind, int32_t width, int64_t n, validity, values, offsets, ps_op op, bint negate,
             literals=None, ps_nan nan=PS_NAN_IEEE):
     """Bitmap of the values for which `value op literal` is TRUE, or FALSE when `negate` is set.
 
@@ -216,7 +240,7 @@ def compare(int32_t kind, int32_t width, n, validity, values, offsets, ps_op op,
     return mask, count
 
 
-def codes_mask(codes, validity, n, passes):
+def codes_mask(codes not None, validity, int64_t n, passes not None):
     """Bitmap of the rows whose dictionary entry passes, for n codes of int32.
 
     `passes`: a byte for each entry, 1 where it passes, and a last 0, which stands for codes that are no entry.
@@ -233,7 +257,7 @@ def codes_mask(codes, validity, n, passes):
         Buffers shorter than n says, or no last 0 in `passes`.
     """
     cdef size_t rows = item_bytes(n, 1, "codes")
-    cdef _Buffer c = _Buffer(codes, item_bytes(n, 4, "codes"), "codes")
+    cdef _Buffer c = _Buffer(codes, item_bytes(n, 4, "codes"), "codes", 4)
     cdef _Buffer v = _Buffer(validity, (rows + 7) // 8, "validity")
     cdef _Buffer p = _Buffer(passes, 1, "passes")
     cdef size_t entries = p.view.len - 1
@@ -250,7 +274,7 @@ def codes_mask(codes, validity, n, passes):
     return mask, count
 
 
-def sort_literals(int32_t kind, int32_t width, n, values, offsets=None):
+def sort_literals(int32_t kind, int32_t width, int64_t n, values, offsets=None):
     """Order of the distinct literals: int64 indices as bytes, ascending in value, NaN last.
 
     Raises
@@ -270,7 +294,7 @@ def sort_literals(int32_t kind, int32_t width, n, values, offsets=None):
     return order[: kept * sizeof(int64_t)]
 
 
-cdef int64_t bound(int32_t kind, int32_t width, n, values, offsets, literal, bint upper) except -1:
+cdef int64_t bound(int32_t kind, int32_t width, int64_t n, values, offsets, literal, bint upper) except -1:
     cdef _Values v = _Values(kind, width, n, None, values, offsets, "values")
     cdef _Values l = literals_of(kind, width, PS_EQ, literal)
     cdef int64_t at = 0
@@ -285,12 +309,12 @@ cdef int64_t bound(int32_t kind, int32_t width, n, values, offsets, literal, bin
     return at
 
 
-def lower_bound(int32_t kind, int32_t width, n, values, offsets, literal):
+def lower_bound(int32_t kind, int32_t width, int64_t n, values, offsets, literal):
     """First index whose value is >= the literal, else n; values ascend, without nulls or NaN."""
     return bound(kind, width, n, values, offsets, literal, False)
 
 
-def upper_bound(int32_t kind, int32_t width, n, values, offsets, literal):
+def upper_bound(int32_t kind, int32_t width, int64_t n, values, offsets, literal):
     """First index whose value is > the literal, else n; values ascend, without nulls or NaN."""
     return bound(kind, width, n, values, offsets, literal, True)
 
@@ -302,34 +326,27 @@ def locate(int64_t start, int64_t stop, first_row, offset, compressed_size):
     `first_row`, `offset` and `compressed_size` are int64 buffers; the first has one entry more, the rows of
     the row group. Gives a list of (page, offset, compressed size, first row, rows).
     """
-    cdef Py_buffer rows, at, sizes
-    cdef const int64_t *first
-    cdef int64_t n, low = 0, high, middle
+    cdef _Buffer rows = _Buffer(first_row, 0, "first_row", 8)
+    cdef _Buffer at = _Buffer(offset, 0, "offset", 8)
+    cdef _Buffer sizes = _Buffer(compressed_size, 0, "compressed_size", 8)
+    cdef const int64_t *first = <const int64_t *> rows.data()
+    cdef const int64_t *offsets = <const int64_t *> at.data()
+    cdef const int64_t *lengths = <const int64_t *> sizes.data()
+    cdef int64_t n = at.view.len // 8, low = 0, high = n, middle
     cdef list found = []
-    PyObject_GetBuffer(first_row, &rows, PyBUF_SIMPLE)
-    PyObject_GetBuffer(offset, &at, PyBUF_SIMPLE)
-    PyObject_GetBuffer(compressed_size, &sizes, PyBUF_SIMPLE)
-    try:
-        n = at.len // 8
-        if sizes.len != at.len or rows.len != at.len + 8:
-            raise ValueError("n offsets and sizes need n + 1 rows")
-        first = <const int64_t *> rows.buf
-        high = n
-        while low < high:  # the first page that begins after `start`
-            middle = low + (high - low) // 2
-            if first[middle] <= start:
-                low = middle + 1
-            else:
-                high = middle
-        while 0 < low <= n and first[low - 1] < stop:
-            if first[low] > first[low - 1]:
-                found.append((low - 1, (<const int64_t *> at.buf)[low - 1], (<const int64_t *> sizes.buf)[low - 1],
-                              first[low - 1], first[low] - first[low - 1]))
-            low += 1
-    finally:
-        PyBuffer_Release(&rows)
-        PyBuffer_Release(&at)
-        PyBuffer_Release(&sizes)
+    if at.view.len % 8 or sizes.view.len != at.view.len or rows.view.len != at.view.len + 8:
+        raise ValueError("n offsets and sizes need n + 1 rows")
+    while low < high:  # the first page that begins after `start`
+        middle = low + (high - low) // 2
+        if first[middle] <= start:
+            low = middle + 1
+        else:
+            high = middle
+    while 0 < low <= n and first[low - 1] < stop:
+        if first[low] > first[low - 1]:
+            found.append((low - 1, offsets[low - 1], lengths[low - 1], first[low - 1],
+                          <uint64_t> first[low] - <uint64_t> first[low - 1]))
+        low += 1
     return found
 
 
@@ -362,8 +379,8 @@ cdef class Zones:
     cdef list held
     cdef readonly bytes known  # 1 where the bounds are there and do not contradict each other
 
-    def __cinit__(self, int32_t kind, int32_t width, n, lower_values, lower_offsets, upper_values,
-                  upper_offsets, known, all_null=None, null_counts=None, nan_counts=None,
+    def __cinit__(self, int32_t kind, int32_t width, int64_t n, lower_values, lower_offsets, upper_values,
+                  upper_offsets, known not None, all_null=None, null_counts=None, nan_counts=None,
                   counts=None, int32_t claimed_order=0):
         self.kind, self.width = kind, width
         kind = values_kind(kind, lower_offsets)
@@ -371,16 +388,17 @@ cdef class Zones:
         self.upper = _Values(kind, width, n, None, upper_values, upper_offsets, "upper bounds")
         cdef _Buffer flags = _Buffer(known, item_bytes(n, 1, "zones"), "known")
         cdef _Buffer nulls = _Buffer(all_null, item_bytes(n, 1, "zones"), "all_null")
-        cdef _Buffer null_figures = _Buffer(null_counts, item_bytes(n, 8, "zones"), "null_counts")
-        cdef _Buffer nan_figures = _Buffer(nan_counts, item_bytes(n, 8, "zones"), "nan_counts")
-        cdef _Buffer figures = _Buffer(counts, item_bytes(n, 8, "zones"), "counts")
+        cdef _Buffer null_figures = _Buffer(null_counts, item_bytes(n, 8, "zones"), "null_counts", 8)
+        cdef _Buffer nan_figures = _Buffer(nan_counts, item_bytes(n, 8, "zones"), "nan_counts", 8)
+        cdef _Buffer figures = _Buffer(counts, item_bytes(n, 8, "zones"), "counts", 8)
         self.held = [nulls, null_figures, nan_figures, figures]
         # cleared where bounds contradict each other, so in bytes that nobody else can have: a
         # single byte copied by Python would be the interpreter's only one of its value
         self.known = PyBytes_FromStringAndSize(NULL, n)
         cdef uint8_t *own = <uint8_t *> PyBytes_AsString(self.known)
-        memcpy(own, flags.data(), n)
-        self.c.n, self.c.lower, self.c.upper, self.c.known = n, self.lower.c, self.upper.c, own
+        if n:
+            memcpy(own, flags.data(), <size_t> n)
+        self.c.n, self.c.lower, self.c.upper, self.c.known = <size_t> n, self.lower.c, self.upper.c, own
         self.c.all_null = nulls.data()
         self.c.null_counts = <const int64_t *> null_figures.data()
         self.c.nan_counts = <const int64_t *> nan_figures.data()

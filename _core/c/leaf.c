@@ -366,6 +366,12 @@ void ps_leaf_forget(ps_leaf *leaf) {
     leaf->has_page = false;
 }
 
+void ps_leaf_forget_selection(ps_leaf *leaf) {
+    drop_output(leaf);
+    leaf->selection = (ps_selection){0};
+    leaf->run = (ps_range){0};
+}
+
 static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
     for (;;) {
         if (leaf->run.start == leaf->run.stop &&
@@ -482,11 +488,7 @@ ps_status ps_grow_give(ps_grow *grow, size_t size, uint8_t **data, size_t *capac
     return PS_OK;
 }
 
-ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
-    *out = (ps_column){0};
-    if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "finish before begin");
-    PS_TRY(check_utf8(leaf, err));
-    PS_TRY(check_range(leaf, err));
+static ps_status give_output(ps_leaf *leaf, ps_column *out, ps_error *err) {
     const size_t n = (size_t)leaf->out_rows;
     out->rows = leaf->nest ? ps_nest_rows(leaf->nest) : leaf->out_rows;
     out->n = leaf->out_rows;
@@ -511,6 +513,16 @@ ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
     if (leaf->spec.kind == PS_BOOL && out->values) ps_bits_end(out->values, n);
     leaf->begun = false;
     return PS_OK;
+}
+
+ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
+    *out = (ps_column){0};
+    if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "finish before begin");
+    PS_TRY(check_utf8(leaf, err));
+    PS_TRY(check_range(leaf, err));
+    const ps_status status = give_output(leaf, out, err);
+    if (status != PS_OK) drop_output(leaf); /* some of it is gone: it cannot be tried again */
+    return status;
 }
 
 ps_status ps_leaf_rung(ps_leaf *leaf, int32_t rung, ps_column *out, ps_error *err) {

@@ -55,6 +55,7 @@ void ps_nest_drop_output(ps_nest *nest) {
     for (int32_t i = 0; nest->rungs && i < nest->n_rungs; i++) {
         ps_grow_drop(&nest->rungs[i].out);
         nest->rungs[i].null_count = 0;
+        nest->rungs[i].given = false;
     }
     for (int32_t s = 0; nest->segments && s <= nest->lists; s++) nest->segments[s].slots = 0;
     nest->rows = 0;
@@ -233,6 +234,9 @@ static ps_status skip_entries(ps_leaf *leaf, int64_t to, ps_error *err) {
 ps_status ps_nest_rung(ps_nest *nest, int32_t rung, ps_column *out, ps_error *err) {
     ps_step *r = &nest->rungs[rung];
     const ps_segment *segment = nest->segments;
+    if (r->given)
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "the output of rung %d is gone", (int)rung);
+    r->given = true;
     while (rung > segment->stop || (rung == segment->stop && r->type != PS_RUNG_LIST))
         segment++;
     out->rows = nest->rows;

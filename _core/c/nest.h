@@ -14,6 +14,7 @@ typedef struct ps_step { /* a rung and its output */
     uint8_t level;      /* least definition level at which it is there */
     int64_t null_count; /* PS_RUNG_OPTIONAL */
     ps_grow out;        /* bits, or 32-bit offsets */
+    bool given;         /* handed over, until it is begun again */
 } ps_step;
 
 typedef struct ps_segment {
