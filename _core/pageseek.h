@@ -339,12 +339,17 @@ typedef struct ps_zones {
     const int64_t *nan_counts;  /* n or NULL; negative = unknown; floats only */
     const int64_t *counts;      /* n or NULL; rows in the zone; negative = unknown */
     int32_t order;              /* what ps_zones_order verified: 0, 1 ascending, 2 descending */
+    const int64_t *nearest; /* n, as ps_zones_nearest has it, or NULL: it is sought each time */
 } ps_zones;
 
 /* Is the claimed order true? Checked over the known zones; *order = claimed if so and if every zone
  * that is not known is all_null, else 0. NaN bounds or lower > upper clear `known` of that zone. */
 ps_status ps_zones_order(ps_zones *zones, uint8_t *known, int32_t claimed, int32_t *order,
                          ps_error *err);
+
+/* Of each zone the last one up to it whose bounds count, or -1: so that a search among many zones without bounds need
+ * not walk over them. False, and nothing written, where every zone has bounds: then it needs no such table. */
+bool ps_zones_nearest(const ps_zones *zones, int64_t *nearest);
 
 /* The first zone that lies wholly outside of zone i of others, which all of them are said to be parts of; SIZE_MAX
  * where none does. Shortened bounds only reach further. Both have gone through ps_zones_order. */

@@ -16,6 +16,7 @@ from pageseek._core.status cimport check
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
@@ -45,6 +46,8 @@ cdef extern from "pageseek.h" nogil:
         const int64_t *nan_counts
         const int64_t *counts
         int32_t order
+        const int64_t *nearest
+    bint ps_zones_nearest(const ps_zones *, int64_t *)
     ps_status ps_literals_sort(const ps_values *, int64_t *, size_t *, ps_error *)
     ps_status ps_compare(const ps_values *, ps_op, bint, const ps_values *, ps_nan, uint8_t *,
                          int64_t *, ps_error *)
@@ -410,6 +413,18 @@ cdef class Zones:
             status = ps_zones_order(&self.c, own, claimed_order, &order, &error)
         check(status, &error)
         self.c.order = order
+        cdef int64_t *table
+        if order:  # which alone is searched
+            table = <int64_t *> PyMem_Malloc(<size_t> (n + 1) * sizeof(int64_t))
+            if table == NULL:
+                raise MemoryError
+            if ps_zones_nearest(&self.c, table):
+                self.c.nearest = table
+            else:
+                PyMem_Free(table)
+
+    def __dealloc__(self):
+        PyMem_Free(<void *> self.c.nearest)
 
     @property
     def order(self):

@@ -107,7 +107,11 @@ static size_t split(const ps_zones *z, const ps_values *bounds, const ps_values 
     size_t low = 0, high = z->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2, k = middle;
-        while (k > low && !bounded(z, k)) k--;
+        if (z->nearest) {
+            k = z->nearest[middle] > (int64_t)low ? (size_t)z->nearest[middle] : low;
+        } else {
+            while (k > low && !bounded(z, k)) k--;
+        }
         bool before = true;
         if (bounded(z, k)) {
             int order = prefix ? bound_order(bounds, (int64_t)k, literal, true)
@@ -237,6 +241,15 @@ ps_status ps_zones_order(ps_zones *zones, uint8_t *known, int32_t claimed, int32
     }
     if (holds) *order = claimed;
     return PS_OK;
+}
+
+bool ps_zones_nearest(const ps_zones *zones, int64_t *nearest) {
+    size_t first = 0;
+    while (first < zones->n && bounded(zones, first)) first++;
+    if (first == zones->n) return false;
+    for (size_t i = 0; i < zones->n; i++)
+        nearest[i] = bounded(zones, i) ? (int64_t)i : i ? nearest[i - 1] : -1;
+    return true;
 }
 
 static bool nan_passes(ps_op op, bool literal_is_nan, ps_nan nan) {

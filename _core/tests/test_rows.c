@@ -530,6 +530,13 @@ static void test_zones(void) {
                           .nan_counts = none};
             CHECK(ps_zones_order(&z, known, claimed, &order, NULL) == PS_OK &&
                   order == claimed);
+            int64_t *nearest = exactly(n * sizeof *nearest), last = -1;
+            const bool gaps = ps_zones_nearest(&z, nearest);
+            CHECK(gaps == (n && memchr(known, 0, n) != NULL));
+            for (size_t i = 0; gaps && i < n; i++) {
+                if (known[i]) last = (int64_t)i;
+                CHECK(nearest[i] == last);
+            }
             int all_lo, all_hi;
             do all_lo = pick(kind), all_hi = pick(kind);
             while (all_lo == NAN_VALUE || all_hi == NAN_VALUE ||
@@ -558,6 +565,10 @@ static void test_zones(void) {
                 z.order = 0;
                 CHECK(ps_zones_probe(&z, (ps_op)op, &list, PS_NAN_IEEE, walked, NULL) == PS_OK);
                 CHECK(memcmp(verdict, walked, n) == 0);
+                z.order = order, z.nearest = gaps ? nearest : NULL;
+                CHECK(ps_zones_probe(&z, (ps_op)op, &list, PS_NAN_IEEE, walked, NULL) == PS_OK);
+                CHECK(memcmp(verdict, walked, n) == 0);
+                z.nearest = NULL;
                 bool same = true;
                 for (size_t i = 0; i < n; i++)
                     same = same &&
@@ -568,7 +579,7 @@ static void test_zones(void) {
                 drop(&list);
             }
             drop(&z.lower), drop(&z.upper);
-            free(known), free(all_null), free(verdict), free(walked), free(none);
+            free(known), free(all_null), free(verdict), free(walked), free(none), free(nearest);
         }
     }
 }

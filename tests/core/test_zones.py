@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -318,3 +319,54 @@ def test_no_zones() -> None:
         zones = zones_of(I32, [], 1)
         assert len(zones) == 0
         assert zones.probe(op, encode(I32, [1])) == b""
+
+
+def null_pages_between(n: int) -> Zones:
+    """Two zones with bounds and, between them, n without."""
+    known = b"\1" + bytes(n) + b"\1"
+    bounds = np.r_[0, np.zeros(n, np.int64), 1 << 40].astype(np.int64)
+    null = b"\0" + b"\1" * n + b"\0"
+    return Zones(
+        rows.KIND_I64, 0, n + 2, bounds, None, bounds, None, known, null, None, None, None, 1
+    )
+
+
+def test_many_pages_without_bounds_are_not_walked_for_every_literal() -> None:
+    """The time grows with pages and literals, and not with their product."""
+    n, count = 200_000, 2_000
+    literals = count, np.arange(1, count + 1), None
+    some = np.arange(n, dtype=np.int64)
+    known, null = b"\1" * n, bytes(n)
+    full = Zones(rows.KIND_I64, 0, n, some, None, some, None, known, null, None, None, None, 1)
+    gaps = null_pages_between(n)
+    assert full.order == gaps.order == 1
+
+    def least(zones: Zones) -> float:
+        times = []
+        for _ in range(5):
+            began = time.perf_counter()
+            zones.probe(rows.OP_IN, literals)
+            times.append(time.perf_counter() - began)
+        return min(times)
+
+    assert least(gaps) < 10 * least(full)  # more than a hundred times as long, walked
+
+
+@given(st.data())
+def test_gaps_of_all_lengths_among_ordered_zones(data: st.DataObject) -> None:
+    kind, order = I32, data.draw(st.sampled_from([1, 2]))
+    gaps = data.draw(st.lists(st.integers(0, 70), min_size=1, max_size=6))
+    numbers = sorted(data.draw(st.lists(st.integers(-9, 9), min_size=6, max_size=6)))
+    zones: list[Zone] = []
+    for low, gap in zip(numbers[:: 1 if order == 1 else -1], gaps, strict=False):
+        zones += [Zone(None, all_null=True)] * gap + [Zone((low, low))]
+    zones += [Zone(None, all_null=True)] * data.draw(st.integers(0, 70))
+    literals = sorted(data.draw(st.sets(st.integers(-10, 10), max_size=5)))
+    packed = len(literals), np.array(literals, np.int32), None
+    searched, walked = zones_of(kind, zones, order), zones_of(kind, zones)
+    assert searched.order == order
+    assert walked.order == 0
+    assert searched.probe(rows.OP_IN, packed) == walked.probe(rows.OP_IN, packed)
+    for op in (rows.OP_EQ, rows.OP_LT, rows.OP_GE) if literals else ():
+        one = 1, packed[1][:1], None
+        assert searched.probe(op, one) == walked.probe(op, one)
