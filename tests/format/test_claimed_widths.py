@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.opened import open_metadata
 
 import pageseek as ps
 from pageseek.format.columns import tested as leaf_at
@@ -21,6 +20,7 @@ from pageseek.format.value_list import FIXED_LAYOUT, STRINGS, Distinct
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.value_lists import ValueLists
+from support.opened import open_metadata
 from support.writer import FIXED, Column, Struct, write
 
 WIDE = 1 << 27  # the greatest width that is read

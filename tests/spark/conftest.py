@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,14 @@ FILES, ROWS = 4, 5000
 def write_files(directory: Path) -> None:
     for i in range(FILES):
         k = np.arange(i * ROWS, (i + 1) * ROWS)
-        table = pa.table({"k": k, "s": [f"row {n}" for n in k]})
+        table = pa.table(
+            {
+                "k": k,
+                "s": [f"row {n}" for n in k],
+                "t": pa.array(k * 10**6, pa.timestamp("us", "UTC")),
+                "d": pa.array([Decimal(int(n)).scaleb(-1) for n in k], pa.decimal128(9, 2)),
+            }
+        )
         pq.write_table(
             table,
             directory / f"{i}.parquet",
@@ -54,6 +62,9 @@ def run_job(kind: str, url: str, directory: Path) -> dict[str, Any]:
 def check(found: dict[str, Any], directory: Path) -> None:
     assert found["point"] == [[4711, "row 4711"]]
     assert found["none"] == 0
+    assert found["joins"] == ["SortMergeJoin", "SortMergeJoin", "BroadcastHashJoin"]
+    assert found["meanings"] == [0, 1, 3, 1, 1]
+    assert found["parallelism"] >= 2
     assert found["range"] == 200
     assert sum(rows for _, rows in found["executors"]) == FILES * ROWS
     assert "FileChangedError" in found["changed"]

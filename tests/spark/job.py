@@ -5,6 +5,8 @@ usage: job.py {master|remote} URL DIRECTORY
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -17,6 +19,7 @@ import pyarrow as pa
 
 import pageseek as ps
 from pageseek.spark import read
+from pageseek.spark.packing import parallelism_of
 
 warnings.simplefilter("ignore")
 
@@ -52,6 +55,37 @@ def wait_for_executors(spark: Any, count: int) -> None:
         time.sleep(0.1)
 
 
+def join_of(spark: Any, frame: Any) -> str:
+    """How Spark would join a frame with a large one, where it may broadcast half a megabyte."""
+    others, said = spark.range(0, 1 << 40).withColumnRenamed("id", "k"), io.StringIO()
+    setting = "spark.sql.autoBroadcastJoinThreshold"
+    spark.conf.set(setting, "500000")
+    with contextlib.redirect_stdout(said):
+        others.join(frame, "k").explain()
+    spark.conf.unset(setting)
+    plan = said.getvalue()
+    return next(kind for kind in ("BroadcastHashJoin", "SortMergeJoin") if kind in plan)
+
+
+def meanings(spark: Any, directory: str) -> list[Any]:
+    """SQL that hangs on the session's settings."""
+    zone = "spark.sql.session.timeZone"
+    before = spark.conf.get(zone)
+    spark.conf.set(zone, "America/New_York")
+    found = [
+        read(spark, directory, ["K"], condition).count()
+        for condition in (
+            "t = timestamp '1970-01-01 00:00:00'",
+            "t = timestamp '1969-12-31 19:00:00'",
+            "t >= '1800-01-01' and K < 3",
+            r"S = 'row\0404711'",
+            "d = 1.1e0",
+        )
+    ]
+    spark.conf.set(zone, before)
+    return found
+
+
 def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
     found: dict[str, Any] = {"session": type(spark).__module__}
     row = read(spark, directory, ["k", "s"], ps.col("k") == 4711).collect()
@@ -67,6 +101,13 @@ def answers(spark: Any, kind: str, directory: str) -> dict[str, Any]:
             spark, directory, ["k"], ps.col("k") == 1, python_path=big
         ).count()
     whole = read(spark, directory, tasks=8)
+    found["joins"] = [
+        join_of(spark, read(spark, directory, tasks=1)),
+        join_of(spark, whole),
+        join_of(spark, read(spark, directory, filter=ps.col("k") == 4711)),
+    ]
+    found["meanings"] = meanings(spark, directory)
+    found["parallelism"] = parallelism_of(spark)
     found["executors"] = [
         list(r)
         for r in whole.mapInArrow(who, "executor long, rows long")

@@ -34,6 +34,6 @@ def test_a_connect_session_gives_the_same_answers(
     need_connect()
     found = checked_job("remote", "local[2]")
     assert "connect" in found["session"]
-    assert found["none_columns"] == ["k", "s"]
+    assert found["none_columns"] == ["k", "s", "t", "d"]
     assert found["limit"] == 4000
     assert found["large_function"] == 1

@@ -42,11 +42,11 @@ from pageseek._core import (
     search,
     status,
 )
-from support.opened import open_metadata
 
 import pageseek as ps
 from pageseek import _core
 from pageseek.format.types import Options
+from support.opened import open_metadata
 
 R = random.Random()
 HANG = 60  # seconds that no call may take

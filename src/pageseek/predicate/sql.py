@@ -18,7 +18,7 @@ from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.literal import MAX_EXPONENT, Number
 from pageseek.predicate.text import RESERVED, point
 
-__all__ = ["parse"]
+__all__ = ["Parser", "parse"]
 
 MAX_NESTED = 100  # parentheses and NOTs, one within the other
 _TOKEN = re.compile(
@@ -78,10 +78,17 @@ def parse(text: str) -> ex.Expression:
     >>> parse("a > 5 and b is not null")
     a > 5 and b is not null
     """
-    return _Parser(text).whole()
+    return Parser(text).whole()
 
 
-class _Parser:
+class Parser:
+    """The parser of one text. What a dialect spells in another way is its own to say: the tokens, the texts, the
+    values that a word stands before, functions.
+    """
+
+    tokens = _TOKEN
+    typed = _TYPED
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = self._split()
@@ -92,7 +99,7 @@ class _Parser:
     def _split(self) -> list[_Token]:
         text, at, tokens = self._text, 0, []
         while at < len(text):
-            found = _TOKEN.match(text, at)
+            found = self.tokens.match(text, at)
             if found is None:
                 raise self._error(at, self._unknown(at))
             kind, part = found.lastgroup, found[0]
@@ -427,7 +434,7 @@ class _Parser:
         if token.kind == "quoted":
             return self._column()
         if token.kind == "word" and token.word not in RESERVED:
-            if token.word in _TYPED and self._ahead().kind == "text":
+            if token.word in self.typed and self._ahead().kind == "text":
                 return _Literal(self._typed(), token.at)
             if self._ahead().key == "(":
                 raise self._error(
@@ -462,12 +469,16 @@ class _Parser:
 
     def _typed(self) -> Any:
         kind, token = self._take().word, self._take()
-        text = token.text[1:-1].replace("''", "'")
+        text = self._unquoted(token)
         try:
-            return _TYPED[kind](text)
+            return self.typed[kind](text)
         except (ValueError, ArithmeticError) as error:
             words = str(error) if kind not in ("decimal", "double") else f"{text!r} is no number"
             raise self._error(token.at, f"{kind.upper()}: {words}") from error
+
+    def _unquoted(self, token: _Token) -> str:
+        """What a text says."""
+        return token.text[1:-1].replace("''", "'")
 
     def _value(self) -> Any:
         sign = ""
@@ -480,7 +491,7 @@ class _Parser:
         if token.kind == "number":
             return self._number(token, sign)
         if token.kind == "text":
-            return token.text[1:-1].replace("''", "'")
+            return self._unquoted(token)
         if token.kind == "blob":
             try:
                 return bytes.fromhex(token.text[2:-1])

@@ -13,7 +13,11 @@ from pageseek.base.report import Report
 from pageseek.base.version import __version__
 from pageseek.dataset.file_cache import cache
 from pageseek.scan.bound_request import BoundRequest
-from pageseek.spark.packing import parallelism_of, task_count
+from pageseek.spark.calendar_marks import Modes, check_filter, has_calendar
+from pageseek.spark.filters import spark_filter
+from pageseek.spark.names import Columns
+from pageseek.spark.packing import ids_of, parallelism_of, task_count
+from pageseek.spark.settings import Settings
 from pageseek.spark.task import ROWS, make_task, pack
 from pageseek.spark.types import spark_schema, wire_field, wire_schema
 from pageseek.storage import Source
@@ -55,7 +59,8 @@ def read(
         Top-level columns, in the order wanted; None is all. [] gives a DataFrame without columns whose
         `count()` is right.
     filter : Expression, str, pyarrow.compute.Expression or list, optional
-        `pageseek.col("a") > 35`, SQL such as `"a > 35"`, and more: as in `pageseek.scan`.
+        `pageseek.col("a") > 35`, SQL such as `"a > 35"`, and more: as in `pageseek.scan`, but with the meaning
+        that they have in this session (docs/spark.md): its SQL, its time zone, its case of names.
     limit : int, optional
         At most so many rows; any of those that pass, because Spark keeps no order between tasks.
     tasks : int, optional
@@ -75,9 +80,10 @@ def read(
     Raises
     ------
     UnsupportedError
-        Spark has no type for a column, or the source is in the driver's memory.
+        Spark has no type for a column, the source is in the driver's memory, or the filter hangs on dates or
+        times that Spark before 3.0 wrote by another calendar.
     PredicateError
-        The filter does not fit the columns.
+        The filter does not fit the columns, or Spark would answer it in a way that is not known here.
     """
     if tasks is not None and tasks < 1:
         raise ValueError(f"tasks={tasks}: at least 1")
@@ -86,22 +92,49 @@ def read(
             "bytes in memory cannot be read by executors: write them to a file that all nodes see"
         )
     wanted = {"nan": "spark", "int96_unit": "us", "threads": 1, **options}
-    made = scan(source, columns=columns, filter=filter, limit=limit, **wanted)
+    if isinstance(columns, str):
+        raise TypeError(f"columns={columns!r}: a list of names")
+    settings = Settings(spark)
+    made = scan(source, limit=limit, **wanted)
+    known = Columns(made, settings)
+    condition = spark_filter(filter, known, settings)
+    if condition is not None:
+        check_filter(condition, known, settings)
+        made = made.filter(condition)
+    asked = None if columns is None else [known.output(name) for name in columns]
+    if asked is not None:
+        made = made.select(*asked)
     plan, name = made.plan(), made.sources[0].path if made.sources else "a table without files"
     wire = _wire(plan, made.sources)
     schema = spark_schema(wire, name, spark)
+    if columns is not None and asked is not None:
+        schema = _renamed(schema, dict(zip(asked, columns, strict=True)))
     if not plan.files:
         return _empty(spark, schema)
     if tasks is None:
         tasks = task_count(plan, lambda: parallelism_of(spark))
-    parts = [pack(part, wire) for part in plan.split(tasks)]
+    modes = Modes.of(settings) if any(has_calendar(field.type) for field in wire) else None
+    parts = [pack(part, wire, modes) for part in plan.split(tasks)]
     if not schema.names:
         schema = schema.add(ROWS, "void", True)
-    task = make_task(parts, __version__, python_path)
-    frame = spark.range(0, len(parts), 1, len(parts)).mapInArrow(task, schema)
+    ids, step = ids_of(plan, len(parts))
+    source_ids = spark.range(0, ids, 1, len(parts))
+    if step > 1:
+        source_ids = source_ids.where(f"(id & {step - 1}) = 0")
+    task = make_task(parts, __version__, python_path, step)
+    frame = source_ids.mapInArrow(task, schema)
     if limit is not None and len(parts) > 1:
         frame = frame.limit(limit)
     return frame.drop(ROWS) if schema.names == [ROWS] else frame
+
+
+def _renamed(schema: StructType, names: dict[str, str]) -> StructType:
+    """Columns as they were asked for, where the files spell them in another case; Spark does likewise."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType(
+        [StructField(names.get(f.name, f.name), f.dataType, f.nullable) for f in schema]
+    )
 
 
 def _wire(plan: ScanPlan, sources: Sequence[Source]) -> pa.Schema:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pageseek.base.errors import PageseekError
+from pageseek.base.report import Report
 from pageseek.base.version import __version__
+from pageseek.dataset.file_cache import cache
+from pageseek.spark.calendar_marks import Modes, check_values, holds_old
 from pageseek.spark.types import to_wire
 
 if TYPE_CHECKING:
@@ -22,16 +25,16 @@ ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def pack(plan: ScanPlan, wire: pa.Schema) -> bytes:
+def pack(plan: ScanPlan, wire: pa.Schema, modes: Modes | None = None) -> bytes:
     """A part of a scan as bytes, without the metadata of the schema, which no task needs."""
     lean = replace(
         plan, schema=pa.schema([pa.field(f.name, f.type, f.nullable) for f in plan.schema])
     )
-    return zlib.compress(pickle.dumps((lean, wire), protocol=5), 1)
+    return zlib.compress(pickle.dumps((lean, wire, modes), protocol=5), 1)
 
 
-def make_task(parts: Sequence[bytes], version: str, python_path: str | None) -> Task:
-    """The function for `mapInArrow` over a range of `len(parts)` ids.
+def make_task(parts: Sequence[bytes], version: str, python_path: str | None, step: int = 1) -> Task:
+    """The function for `mapInArrow` over every `step`-th of `step * len(parts)` ids.
 
     It is shipped by value with the bytes of every part, and a task unpickles only its own: Spark sends the
     function to an executor once (Classic as a broadcast where it is large), so that its size matters little.
@@ -52,7 +55,7 @@ def make_task(parts: Sequence[bytes], version: str, python_path: str | None) -> 
             ) from error
         for batch in batches:
             for part in batch.column(0).to_pylist():
-                yield from run(packed[part], version)
+                yield from run(packed[part // step], version)
 
     return task
 
@@ -64,7 +67,7 @@ def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
             f"the driver has pageseek {version}, this executor {__version__}: install the same on both"
         )
     plan: ScanPlan
-    plan, wire = pickle.loads(zlib.decompress(part))
+    plan, wire, modes = pickle.loads(zlib.decompress(part))
     left = plan.request.limit
     for file in plan.files:
         if left == 0:
@@ -74,7 +77,7 @@ def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
             for batch in limited.execute():
                 if left is not None:
                     left -= batch.num_rows
-                yield _outgoing(batch, wire, file)
+                yield _outgoing(batch, wire, file, plan, modes)
         except FileNotFoundError as error:
             error.add_note(
                 f"{file.source.name}: planned on the driver, and not to be seen from this executor: it was removed, "
@@ -87,7 +90,23 @@ def run(part: bytes, version: str) -> Iterator[pa.RecordBatch]:
             raise
 
 
-def _outgoing(batch: pa.RecordBatch, wire: pa.Schema, file: FilePlan) -> pa.RecordBatch:
+def _outgoing(
+    batch: pa.RecordBatch, wire: pa.Schema, file: FilePlan, plan: ScanPlan, modes: Modes | None
+) -> pa.RecordBatch:
     if batch.num_columns == 0:  # the JVM cannot take it: a column of nulls carries the count
         return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=[ROWS])
-    return to_wire(batch, wire, file.source.name)
+    made = to_wire(batch, wire, file.source.name)
+    if modes is not None:
+        _check_calendar(made, file, plan, modes)
+    return made
+
+
+def _check_calendar(batch: pa.RecordBatch, file: FilePlan, plan: ScanPlan, modes: Modes) -> None:
+    folders = {name for name, _ in file.source.partitions}
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        if name not in folders and holds_old(array):
+            most = plan.request.limits.max_metadata_bytes
+            check_values(name, cache.open(file.source, Report(), most), modes)
+
+
+__all__ = ["ROWS", "make_task", "pack", "run"]

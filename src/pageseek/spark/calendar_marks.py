@@ -1,0 +1,250 @@
+"""Files whose dates and times Spark wrote by another calendar, which is not undone here: such values are refused.
+
+Until version 3.0 (3.1 for INT96) Spark counted days by the Julian calendar before 1582-10-15, and instants before 1900
+by the offsets of that calendar's time zones. A file says so by Spark's version in its footer, or by a key that later
+versions set where they were told to write in the old way. Readers of Spark move such values; later ones are the same
+in both. TIMESTAMP_NTZ is younger than all that.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek.base.errors import PageseekError, PredicateError, UnsupportedError
+from pageseek.dataset.dataset_schema import tested_paths
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.format.types import INT96
+from pageseek.predicate import expression as ex
+from pageseek.predicate.literal import exact
+from pageseek.spark.names import Columns, Kind
+from pageseek.spark.settings import Settings
+
+FIRST_DAY = dt.date(1582, 10, 15).toordinal() - dt.date(1970, 1, 1).toordinal()
+FIRST_SECOND = -2_208_988_800  # 1900-01-01
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_VERSION = b"org.apache.spark.version"
+LEGACY, CORRECTED, EXCEPTION = "LEGACY", "CORRECTED", "EXCEPTION"
+
+
+class Modes(NamedTuple):
+    """How a session takes files that no Spark has signed: the modes of its two settings."""
+
+    datetime: str
+    int96: str
+
+    @classmethod
+    def of(cls, settings: Settings) -> Modes:
+        """Those of a session."""
+        default = CORRECTED if settings.major >= 4 else EXCEPTION
+        names = "datetimeRebaseModeInRead", "int96RebaseModeInRead"
+        return cls(*(settings.get(f"spark.sql.parquet.{name}", default).upper() for name in names))
+
+    def in_file(self, pairs: Mapping[bytes, bytes | None]) -> Modes:
+        """How the values of one file are taken, by the key-value pairs of its footer."""
+        version = pairs.get(_VERSION)
+        if version is None:
+            return self
+        old = version < b"3.0.0", version < b"3.1.0"  # as texts, as Spark compares them
+        keys = b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"
+        return Modes(
+            *(
+                LEGACY if early or key in pairs else CORRECTED
+                for early, key in zip(old, keys, strict=True)
+            )
+        )
+
+
+def has_calendar(kind: pa.DataType) -> bool:
+    """Whether a column as it goes to Spark may hold values of the old calendar."""
+    t = pa.types
+    if t.is_nested(kind):
+        return any(has_calendar(kind.field(i).type) for i in range(kind.num_fields))
+    return bool(t.is_date32(kind) or (t.is_timestamp(kind) and kind.tz is not None))
+
+
+# -- values that are read -------------------------------------------------------------------------
+
+
+def check_values(column: str, file: FileMetadata, modes: Modes) -> None:
+    """Refuse a column in which there are values of the old calendar.
+
+    Raises
+    ------
+    UnsupportedError
+        The file is one whose values Spark would move, or refuse.
+    """
+    tree = file.schema_tree
+    try:
+        field = tree.field(tree.field_index(column))
+        leaves = [tree.leaf(i) for i in range(field.first_leaf, field.stop_leaf)]
+    except PageseekError:  # a table calls it by another name
+        leaves = tree.leaves
+    int96 = any(leaf.element.type == INT96 for leaf in leaves)
+    found = modes.in_file(file.key_value_metadata)
+    mode = found.int96 if int96 else found.datetime
+    if mode != CORRECTED:
+        raise _refused(file, column, int96, mode)
+
+
+def _refused(file: FileMetadata, column: str, int96: bool, mode: str) -> UnsupportedError:
+    setting = "int96RebaseModeInRead" if int96 else "datetimeRebaseModeInRead"
+    if mode == EXCEPTION:
+        return UnsupportedError(
+            f"{file.name}: column {column!r} has dates before 1582-10-15 or timestamps before 1900, and nothing says "
+            f"by which calendar: set spark.sql.parquet.{setting} to CORRECTED if it is the one of today"
+        )
+    return UnsupportedError(
+        f"{file.name}: column {column!r} has, or may have, dates before 1582-10-15 or timestamps before 1900 in the calendar of "
+        "Spark before 3.0, which are not converted: read this file with spark.read.parquet, or write it anew with "
+        f"spark.sql.parquet.{setting.replace('InRead', 'InWrite')}=CORRECTED"
+    )
+
+
+def holds_old(array: pa.Array) -> bool:
+    """Whether some value is one that the two calendars count differently."""
+    t, kind = pa.types, array.type
+    if t.is_nested(kind):
+        if not has_calendar(kind):
+            return False
+        if t.is_struct(kind):
+            return any(map(holds_old, array.flatten()))
+        if t.is_map(kind):
+            return holds_old(array.keys) or holds_old(array.items)
+        return holds_old(array.flatten())
+    if not has_calendar(kind):
+        return False
+    least = pc.min(array.view(pa.int32() if t.is_date32(kind) else pa.int64())).as_py()
+    return least is not None and least < first_of(kind)
+
+
+def first_of(kind: pa.DataType) -> int:
+    """The first value of a type that is the same in both calendars."""
+    if pa.types.is_date(kind):
+        return FIRST_DAY
+    return FIRST_SECOND * _PER_SECOND[kind.unit]
+
+
+# -- values that are compared ---------------------------------------------------------------------
+
+
+def check_filter(condition: ex.Expression, columns: Columns, settings: Settings) -> None:
+    """Refuse a filter that would be answered by values of the old calendar.
+
+    A value before the switch-over stays before it when it is moved: a comparison with a later literal has the same answer
+    for both. With an earlier one, or with another column, it has not, and the files' statistics have to tell that they
+    hold no such values.
+
+    Raises
+    ------
+    UnsupportedError
+        A file has, or may have, such values in a column of the filter.
+    """
+    tested = set(_paths(condition, columns))
+    if not tested:
+        return
+    modes = Modes.of(settings)
+    for source, file in columns.files():
+        kept = modes.in_file(file.key_value_metadata)
+        if kept == Modes(CORRECTED, CORRECTED):
+            continue
+        names = columns.names_of(file, source)
+        for path, element in sorted(tested):
+            try:
+                leaf, leaf_type = names.element(path) if element else names(path)
+            except PredicateError:
+                continue
+            kind = Kind(leaf_type, leaf)
+            mode = kept.int96 if kind.is_int96 else kept.datetime
+            if leaf.index < 0 or mode == CORRECTED or not _is_calendar(kind):
+                continue
+            least = _least(file, leaf)
+            if least is None and mode == EXCEPTION:
+                continue  # nothing says that there are any
+            if least is None or least < first_of(_raw(file, leaf)):
+                raise _refused(file, leaf.name, kind.is_int96, mode)
+
+
+def _paths(condition: ex.Expression, columns: Columns) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """The columns that are compared with something that may be of the old calendar, and whether through lists."""
+    rest: list[Any] = [condition]
+    while rest:
+        e = rest.pop()
+        if isinstance(e, (ex.And, ex.Or)):
+            rest += e.args
+        elif isinstance(e, (ex.Not, ex.IsTrue)):
+            rest.append(e.arg)
+        elif isinstance(e, ex.CompareColumns):
+            for column in (e.column, e.other):
+                if _is_calendar(columns.kind(column.path)):
+                    yield column.path, False
+        elif isinstance(e, ex.ArrowFilter):
+            for path in tested_paths(e) or ():
+                if _is_calendar(columns.kind(path)):
+                    yield path, False
+        elif isinstance(e, ex.AnyElement):
+            kind = columns.kind(e.element.path, True)
+            inner = [e.test]
+            while inner:
+                test = inner.pop()
+                if isinstance(test, (ex.And, ex.Or)):
+                    inner += test.args
+                elif isinstance(test, ex.Not):
+                    inner.append(test.arg)
+                elif _is_calendar(kind) and _is_early(test, kind):
+                    yield e.element.path, True
+        elif isinstance(e, (ex.Compare, ex.IsIn)):
+            if not _has_times(e):
+                continue  # the column need not be looked up
+            kind = columns.kind(e.column.path)
+            if _is_calendar(kind) and _is_early(e, kind):
+                yield e.column.path, False
+
+
+def _has_times(e: ex.Compare | ex.IsIn) -> bool:
+    if isinstance(e, ex.IsIn) and isinstance(e.values, pa.Array):
+        return bool(pa.types.is_temporal(e.values.type))
+    values = [e.value] if isinstance(e, ex.Compare) else e.values
+    return any(isinstance(v, (dt.date, pa.Scalar, np.datetime64)) for v in values)
+
+
+def _is_calendar(kind: Kind | None) -> bool:
+    return kind is not None and (kind.is_instant or bool(pa.types.is_date(kind.leaf_type.storage)))
+
+
+def _is_early(e: ex.Expression, kind: Kind | None) -> bool:
+    """Whether a literal lies before the switch-over."""
+    assert kind is not None
+    if not isinstance(e, (ex.Compare, ex.IsIn)):
+        return False
+    first = first_of(kind.leaf_type.storage)
+    for value in [e.value] if isinstance(e, ex.Compare) else e.values:
+        try:
+            made = exact(value, kind.leaf_type, None)
+        except PredicateError:  # the plan will say it
+            continue
+        if made is not None and not isinstance(made, bytes) and made < first:
+            return True
+    return False
+
+
+def _raw(file: FileMetadata, leaf: Leaf) -> pa.DataType:
+    return file.schema_tree.parquet_leaf_type(leaf).storage
+
+
+def _least(file: FileMetadata, leaf: Leaf) -> int | None:
+    """The least value that a leaf may have, in its own unit; None where statistics do not tell."""
+    lower = file.statistics(leaf)[0]
+    if leaf.element.type == INT96 or lower.null_count or not len(lower):
+        return None
+    width = pa.int32() if lower.type.bit_width == 32 else pa.int64()
+    return int(pc.min(lower.view(width)).as_py())
+
+
+__all__ = ["Modes", "check_filter", "check_values", "first_of", "has_calendar", "holds_old"]

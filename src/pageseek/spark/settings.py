@@ -1,0 +1,68 @@
+"""What a Spark session is set to, as far as reading depends on it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class Settings:
+    """The settings of one session, each asked for once and only when it matters: over Connect that is a request."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._known: dict[str, str] = {}
+
+    def get(self, key: str, default: str) -> str:
+        """The value in force; `default` where this Spark does not know the setting."""
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._asked(key, default)
+        return found
+
+    def _asked(self, key: str, default: str) -> str:
+        from pyspark.errors import PySparkException
+
+        try:
+            return str(self._spark.conf.get(key))
+        except PySparkException:
+            return default
+
+    def is_true(self, key: str, default: str = "false") -> bool:
+        """Whether a setting is on."""
+        return self.get(key, default).lower() == "true"
+
+    @property
+    def case_sensitive(self) -> bool:
+        """Whether names that differ in case are different names."""
+        return self.is_true("spark.sql.caseSensitive")
+
+    @property
+    def ansi(self) -> bool:
+        """Whether types are coerced by the rules of the SQL standard."""
+        return self.is_true("spark.sql.ansi.enabled", "true" if self.major >= 4 else "false")
+
+    @property
+    def time_zone(self) -> str:
+        """The zone in which times without one are meant."""
+        return self.get("spark.sql.session.timeZone", "")
+
+    @property
+    def major(self) -> int:
+        """The first number of Spark's version."""
+        if "version" not in self._known:
+            self._known["version"] = str(self._spark.version)
+        return int(self._known["version"].split(".")[0])
+
+    def instant(self, text: str) -> dt.datetime:
+        """The instant of a local time, by Spark itself: its Java knows every zone it takes, and their history."""
+        row = self._spark.sql(f"select unix_micros(timestamp_ltz '{text}')").collect()[0]
+        return _EPOCH + dt.timedelta(microseconds=row[0])
+
+
+__all__ = ["Settings"]
