@@ -75,7 +75,7 @@ def meanings(spark: Any, directory: str) -> list[Any]:
     found = [
         read(spark, directory, ["K"], condition).count()
         for condition in (
-            "t = timestamp '1970-01-01 00:00:00'",
+            "t = timestamp '1970-01-01 00:00:00' and K = 18000",
             "t = timestamp '1969-12-31 19:00:00'",
             "t >= '1800-01-01' and K < 3",
             r"S = 'row\0404711'",
