@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -81,3 +81,17 @@ def checked_job(spark_ready: None, tmp_path: Path) -> Callable[[str, str], dict[
         return found
 
     return job
+
+
+@pytest.fixture
+def conf(spark: Any) -> Iterator[Any]:
+    """Settings of the session, put back at the end."""
+    before: dict[str, str] = {}
+
+    def put(key: str, value: str) -> None:
+        before.setdefault(key, spark.conf.get(key))
+        spark.conf.set(key, value)
+
+    yield put
+    for key, value in before.items():
+        spark.conf.set(key, value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -402,20 +401,6 @@ def int96(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(made)
 
 
-@pytest.fixture
-def conf(spark: Any) -> Iterator[Any]:
-    """Settings of the session, put back at the end."""
-    before: dict[str, str] = {}
-
-    def put(key: str, value: str) -> None:
-        before.setdefault(key, spark.conf.get(key))
-        spark.conf.set(key, value)
-
-    yield put
-    for key, value in before.items():
-        spark.conf.set(key, value)
-
-
 def by_spark(frame: Any, conditions: list[str]) -> list[list[int]]:
     """Ids of the rows for which each condition is true, in one job and without anything pushed down."""
     asked = [f"({condition}) as q{i}" for i, condition in enumerate(conditions)]
@@ -602,31 +587,3 @@ def test_names_are_those_of_the_session(spark: Any, path: str, conf: Any) -> Non
             read(spark, path, filter=condition)
     with pytest.raises(ps.PredicateError, match="no column 'MIXED'"):
         read(spark, path, ["MIXED"])
-
-
-def test_names_that_differ_in_case_alone_are_ambiguous(
-    spark: Any, tmp_path: Path, conf: Any
-) -> None:
-    path = str(tmp_path / "both.parquet")
-    pq.write_table(pa.table({"id": [1], "ID": [2], "s": [{"a": 1, "A": 2}]}), path)
-    for condition in ("id = 1", "ID = 1", ps.col("Id") == 1, "s.a = 1"):
-        with pytest.raises(ps.PredicateError, match=r"ambiguous.*caseSensitive"):
-            read(spark, path, filter=condition)
-    with pytest.raises(ps.PredicateError, match="ambiguous"):
-        read(spark, path, ["id"])
-    conf("spark.sql.caseSensitive", "true")
-    assert read(spark, path, ["ID"], "id = 1 and s.A = 2").collect() == [(2,)]
-
-
-def test_names_of_folders_and_of_later_files(spark: Any, tmp_path: Path) -> None:
-    for day, table in (
-        ("2024-01-01", pa.table({"k": [1, 2]})),
-        ("2024-01-02", pa.table({"k": [3, 4], "Later": [5.5, 6.5]})),
-    ):
-        folder = tmp_path / f"Day={day}"
-        folder.mkdir()
-        pq.write_table(table, folder / "0.parquet")
-    found = read(spark, str(tmp_path), ["K", "DAY"], "DAY = '2024-01-02' and later > 5.4")
-    assert found.columns == ["K", "DAY"]
-    assert sorted(row["K"] for row in found.collect()) == [3, 4]
-    assert read(spark, str(tmp_path), ["k"], "day < timestamp '2024-01-01 00:00:01'").count() == 2
