@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pageseek.predicate import expression as ex
-from pageseek.predicate.expression import to_expression
+from pageseek.predicate.filters import to_expression
 from pageseek.spark.dialect import parse
 from pageseek.spark.meaning import Meaning
 from pageseek.spark.names import Columns

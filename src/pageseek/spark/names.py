@@ -65,10 +65,10 @@ class Columns:
 
     def names_of(self, file: FileMetadata, source: Source) -> Names | SchemaMapping:
         """What the names of a filter stand for in one file."""
-        shape, options = self.request.shape, self.request.options
-        if shape is None:
+        dataset_schema, options = self.request.dataset_schema, self.request.options
+        if dataset_schema is None:
             return Names(file, options)
-        return SchemaMapping(file, shape, options, source.partitions)
+        return SchemaMapping(file, dataset_schema, options, source.partitions)
 
     def kind(self, path: Path, element: bool = False) -> Kind | None:
         """What is at a path; None where no file has something there that can be compared. `element`: through lists."""
@@ -165,8 +165,8 @@ class Columns:
     def _first(self) -> list[str]:
         """The names of the first file, and of folders, or those that were given."""
         if self._tops is None:
-            shape, sources = self.request.shape, self._scan.sources
-            given = None if shape is None else shape.given
+            dataset_schema, sources = self.request.dataset_schema, self._scan.sources
+            given = None if dataset_schema is None else dataset_schema.given
             if given is not None:
                 tops = list(given.names)
             elif sources:
@@ -174,14 +174,14 @@ class Columns:
                 tops = [tree.field(i).name for i in range(tree.num_fields)]
             else:
                 tops = []
-            folders = [] if shape is None else shape.folders.names
+            folders = [] if dataset_schema is None else dataset_schema.folders.names
             self._tops = list(dict.fromkeys([*tops, *folders]))
         return self._tops
 
     def _type(self, top: str, everywhere: bool) -> pa.DataType | None:
         """The type of a top-level column."""
-        shape = self.request.shape
-        given = None if shape is None else shape.given
+        dataset_schema = self.request.dataset_schema
+        given = None if dataset_schema is None else dataset_schema.given
         if given is not None and top in given.names:
             return given.field(top).type
         if everywhere:
