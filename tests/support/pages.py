@@ -41,7 +41,7 @@ Selection = Any  # what LeafDecoder.begin takes
 
 class Kind(NamedTuple):
     name: str
-    form: tuple[int, int, int, int, int, int, int]
+    leaf_type: tuple[int, int, int, int, int, int, int]
     values: list[Any]
     encodings: tuple[int, ...]
 
