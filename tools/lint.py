@@ -53,12 +53,13 @@ def steps() -> list[Step]:
         checks.append(Step("clang-format", format_check))
     zizmor = ["--config", ".github/zizmor.yml"]
     schema = ["--builtin-schema", "vendor.github-workflows"]
+    workflow = ".github/workflows/wheels.yml"
     checks += [
         Step("imports", script("lint-imports", "--no-cache"), tree),
         Step("codespell", script("codespell")),
-        Step("workflow", script("check-jsonschema", *schema, "wheels.yml")),
+        Step("workflow", script("check-jsonschema", *schema, workflow)),
         Step("wheels", [PYTHON, "tools/wheels.py"]),
-        Step("zizmor", script("zizmor", "--offline", "--quiet", *zizmor, "wheels.yml")),
+        Step("zizmor", script("zizmor", "--offline", "--quiet", *zizmor, workflow)),
     ]
     return checks
 
