@@ -16,6 +16,7 @@ TAKE_PAGE: Final[int]
 TAKE_DONE: Final[int]
 TAKE_FULL: Final[int]
 TAKE_DICTIONARY: Final[int]
+utf8_scan: Final[str]
 
 @final
 class CodecSettings:

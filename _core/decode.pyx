@@ -1,5 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """The leaf decoder: bytes of pages in, memory of Arrow arrays out."""
+import os
+
 from pageseek._core.codecs cimport PS_CODEC_NONE, PS_CODEC_OTHER, codec_of, ps_codec, ps_zstd_share, zstd
 from pageseek._core.convert cimport fill_spec
 from pageseek._core.header cimport (
@@ -31,6 +33,7 @@ from libc.string cimport memset
 
 
 cdef extern from "pageseek.h" nogil:
+    const char *ps_utf8_choose(bint)
     ctypedef enum ps_take:
         PS_TAKE_PAGE
         PS_TAKE_DONE
@@ -102,6 +105,8 @@ cdef extern from "pages.h" nogil:
 
 ps_pool_share(pool())
 ps_zstd_share(zstd())
+# what finds faults in text: tests ask for plain C where this is set
+utf8_scan = ps_utf8_choose(os.environ.get("PAGESEEK_PLAIN_C") == "1").decode()
 
 PARALLEL = bool(PS_TASK_THREADS)  # whether `read_pages` has use for several threads
 TAKE_PAGE, TAKE_DONE, TAKE_FULL = PS_TAKE_PAGE, PS_TAKE_DONE, PS_TAKE_FULL

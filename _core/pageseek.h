@@ -57,7 +57,8 @@ ps_pool *ps_pool_own(void);
 void ps_pool_share(ps_pool *pool);
 void ps_pool_rest(size_t bytes); /* kept while closed */
 void ps_pool_open(double seconds,
-                  size_t limit); /* from now, for so many bytes; 0 seconds close it */
+                  size_t limit); /* from now, for so many bytes; 0 seconds close it, and free
+                                   what is kept beyond those of ps_pool_rest */
 size_t ps_pool_trim(
     double seconds);       /* frees what is kept for longer; bytes left, SIZE_MAX: not now */
 void ps_pool_forked(void); /* in a child process: nobody else is inside */
@@ -465,6 +466,10 @@ void ps_gather_strings(const ps_picks *picks, const uint8_t *offsets, size_t wid
 
 /* CRC-32 (IEEE 802.3, polynomial 0xEDB88320 reflected), as gzip and Parquet page headers use it. */
 uint32_t ps_crc32(uint32_t crc, const uint8_t *data, size_t length);
+
+/* How text is found to be UTF-8: the fastest way that this processor has, or plain C. The name of what was chosen. Once, before
+ * any thread decodes. */
+const char *ps_utf8_choose(bool plain);
 
 /* Decode a raw Snappy or LZ4 block into out[0..size). With `exact` the block must yield exactly `size`
  * bytes and use all its input; without, decoding stops as soon as `size` bytes are out (a prefix).

@@ -140,6 +140,8 @@ PS_INLINE void ps_copy_string(uint8_t *to, size_t to_room, const uint8_t *from,
                               size_t from_room, size_t n) {
     if (n <= 32 && to_room >= 32 && from_room >= 32) {
         memcpy(to, from, 32);
+    } else if (n <= 128 && to_room >= 128 && from_room >= 128) { /* a call costs more */
+        for (size_t i = 0; i < n; i += 32) memcpy(to + i, from + i, 32);
     } else if (n) {
         memcpy(to, from, n);
     }

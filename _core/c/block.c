@@ -11,7 +11,7 @@ ps_status ps_block_strings(ps_leaf *leaf, const uint8_t *const *at, const uint32
     *fit = sum <= ps_offset_limit(leaf) - size;
     if (!*fit) return PS_OK;
     leaf->out_values.size = (size_t)size;
-    PS_TRY(ps_leaf_room(leaf, &leaf->out_values, (size_t)(size + sum), err));
+    PS_TRY(ps_leaf_strings_room(leaf, leaf->out_rows + (int64_t)n, (size_t)(size + sum), err));
     const size_t room = leaf->out_values.capacity;
     uint8_t *out = leaf->out_values.data;
     for (size_t i = 0; i < n; i++) {

@@ -213,7 +213,9 @@ void ps_pool_open(double seconds, size_t limit) {
     if (!enter(shared)) return;
     shared->limit = limit;
     shared->open_until = until;
+    kept *gone = seconds > 0 ? NULL : let_go(shared, shared->rest);
     leave(shared);
+    free_all(gone);
 }
 
 size_t ps_pool_trim(double seconds) {

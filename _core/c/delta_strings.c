@@ -137,10 +137,10 @@ static uint64_t sum_fitting(const ps_batch *batch, bool shared, uint64_t room, s
     }
 }
 
-/* The next batch of at most n values, as far as offsets go, and room for its bytes at *size. *full: it was
- * cut short. */
-static ps_status next_fitting(ps_leaf *leaf, ps_batch *batch, int64_t n, int64_t size,
-                              uint64_t *sum, bool *full, ps_error *err) {
+/* The next batch of at most n values behind `rows` of them, as far as offsets go, and room for its bytes at
+ * `size`. *full: it was cut short. */
+static ps_status next_fitting(ps_leaf *leaf, ps_batch *batch, int64_t rows, int64_t n,
+                              int64_t size, uint64_t *sum, bool *full, ps_error *err) {
     const ps_place before = leaf->place;
     size_t fit;
     PS_TRY(next(leaf, batch, n < PS_BLOCK ? (size_t)n : PS_BLOCK, err));
@@ -151,7 +151,8 @@ static ps_status next_fitting(ps_leaf *leaf, ps_batch *batch, int64_t n, int64_t
         PS_TRY(next(leaf, batch, fit, err));
     }
     leaf->out_values.size = (size_t)size;
-    return ps_leaf_room(leaf, &leaf->out_values, (size_t)size + (size_t)*sum, err);
+    return ps_leaf_strings_room(leaf, rows + (int64_t)batch->n, (size_t)size + (size_t)*sum,
+                                err);
 }
 
 static ps_status read_lengths(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
@@ -162,7 +163,7 @@ static ps_status read_lengths(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
     leaf->unchecked = true;
     for (*done = 0; *done < n && !full; *done += (int64_t)batch.n) {
         uint64_t sum;
-        PS_TRY(next_fitting(leaf, &batch, n - *done, size, &sum, &full, err));
+        PS_TRY(next_fitting(leaf, &batch, dense + *done, n - *done, size, &sum, &full, err));
         memcpy(leaf->out_values.data + size, leaf->place.at, (size_t)sum);
         leaf->place.at += sum;
         add_offsets(leaf, dense + *done, batch.own, batch.n, size);
@@ -214,7 +215,7 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
     leaf->unchecked = true;
     for (*done = 0; *done < n && !full; *done += (int64_t)batch.n) {
         uint64_t sum;
-        PS_TRY(next_fitting(leaf, &batch, n - *done, size, &sum, &full, err));
+        PS_TRY(next_fitting(leaf, &batch, dense + *done, n - *done, size, &sum, &full, err));
         uint8_t *out = leaf->out_values.data;
         PS_TRY(join(leaf, &batch, out + size, out + leaf->out_values.capacity, err));
         for (size_t i = 0; i < batch.n; i++) batch.own[i] += batch.shared[i];
@@ -351,7 +352,8 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
     *fit = sum <= (uint64_t)(ps_offset_limit(leaf) - size);
     if (!*fit) return PS_OK;
     leaf->out_values.size = (size_t)size;
-    PS_TRY(ps_leaf_room(leaf, &leaf->out_values, (size_t)size + (size_t)sum, err));
+    PS_TRY(ps_leaf_strings_room(leaf, leaf->out_rows + (int64_t)block->kept,
+                                (size_t)size + (size_t)sum, err));
     PS_TRY(last_room(leaf, batch.most, err));
     const size_t room = leaf->out_values.capacity;
     uint8_t *out = leaf->out_values.data;

@@ -62,7 +62,7 @@ static ps_status strings_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     const size_t likely = part < (double)d->supply->size ? (size_t)part : d->supply->size;
     ps_slice *slices = (ps_slice *)(void *)d->slices.data;
     const uint8_t *data = d->supply->data;
-    size_t at = d->at, have = d->supply->have, length, bad;
+    size_t at = d->at, have = d->supply->have, length;
     for (uint32_t i = d->ready; i < stop; i++) {
         if (have - at < 4 || (length = ps_load32(data + at)) > have - at - 4) {
             d->ready = i;
@@ -75,7 +75,7 @@ static ps_status strings_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
         if (leaf->bytes) {
             slices[i] = (ps_slice){.offset = (uint32_t)at, .length = (uint32_t)length};
             if (d->checked && leaf->spec.utf8 &&
-                ps_utf8_check(data + at, length, &bad) != PS_OK) {
+                ps_utf8_scan(data + at, length) == PS_UTF8_BAD) {
                 d->checked = false; /* a fault only if a row uses it */
             }
         } else if (!ps_convert_decimal(data + at, length,
@@ -248,16 +248,44 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
     return PS_OK;
 }
 
+/* n entries to the output, which has room for them; where the last one ends. With offsets of either width, from that of the first
+ * one on; a compiler makes a loop of each. */
+PS_INLINE size_t copy_entries(const ps_leaf *leaf, bool wide, int64_t dense,
+                              const uint32_t *codes, size_t n) {
+    const ps_dictionary *d = &leaf->dictionary;
+    const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
+    const uint8_t *from = d->supply->data;
+    const size_t have = d->supply->have, room = leaf->out_values.capacity;
+    uint8_t *out = leaf->out_values.data;
+    uint32_t *narrow = (uint32_t *)(void *)leaf->out_offsets.data + dense;
+    uint64_t *broad = (uint64_t *)(void *)leaf->out_offsets.data + dense;
+    size_t size = wide ? broad[0] : narrow[0];
+    for (size_t i = 0; i < n; i++) {
+        const ps_slice slice = slices[codes[i]];
+        ps_copy_string(out + size, room - size, from + slice.offset, have - slice.offset,
+                       slice.length);
+        size += slice.length;
+        if (wide) {
+            broad[i + 1] = size;
+        } else {
+            narrow[i + 1] = (uint32_t)size;
+        }
+    }
+    return size;
+}
+
 static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
                               ps_error *err) {
     uint32_t codes[BATCH];
     const ps_dictionary *d = &leaf->dictionary;
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
+    const bool wide = leaf->spec.kind != PS_BYTES;
     const int64_t limit = ps_offset_limit(leaf);
     int64_t size = ps_offset_get(leaf, dense);
     *done = 0;
     while (*done < n) {
         const ps_rle before = leaf->place.codes;
+        const int64_t at = dense + *done;
         size_t batch = n - *done < BATCH ? (size_t)(n - *done) : BATCH;
         PS_TRY(read_codes(leaf, codes, batch, err));
         if (!d->checked) leaf->unchecked = true;
@@ -273,20 +301,9 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
             batch = fit;
         }
         leaf->out_values.size = (size_t)size;
-        /* 16 bytes of slack let short strings be copied whole */
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, (size_t)(size + sum) + 16, err));
-        uint8_t *out = leaf->out_values.data;
-        for (size_t i = 0; i < batch; i++) {
-            const ps_slice slice = slices[codes[i]];
-            const uint8_t *from = d->supply->data + slice.offset;
-            if (slice.length <= 16 && d->supply->have - slice.offset >= 16) {
-                memcpy(out + size, from, 16);
-            } else {
-                memcpy(out + size, from, slice.length);
-            }
-            size += slice.length;
-            ps_offset_set(leaf, dense + *done + (int64_t)i + 1, size);
-        }
+        PS_TRY(ps_leaf_strings_room(leaf, at + (int64_t)batch, (size_t)(size + sum), err));
+        size = (int64_t)(wide ? copy_entries(leaf, true, at, codes, batch)
+                              : copy_entries(leaf, false, at, codes, batch));
         *done += (int64_t)batch;
         leaf->out_values.size = (size_t)size;
         if (full) break;

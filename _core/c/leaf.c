@@ -32,6 +32,23 @@ ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error
     return ps_grow_room(grow, size, leaf->spec.max_output, err);
 }
 
+enum {
+    LEAP = 8
+}; /* times the bytes that are there, at most, on the word that rows to come are like them */
+
+ps_status ps_leaf_strings_room(ps_leaf *leaf, int64_t rows, size_t size, ps_error *err) {
+    ps_grow *grow = &leaf->out_values;
+    const size_t limit = leaf->spec.max_output;
+    if (size <= grow->capacity && grow->data) return PS_OK;
+    if (size <= limit && rows > 0 && rows < leaf->room) {
+        const double likely = (double)size / (double)rows * (double)leaf->room * 1.03;
+        size_t most = size <= limit / LEAP ? size * LEAP : limit;
+        if (likely < (double)most) most = (size_t)likely;
+        if (ps_grow_room(grow, most < size ? size : most, limit, NULL) == PS_OK) return PS_OK;
+    }
+    return ps_grow_room(grow, size, limit, err);
+}
+
 void ps_grow_drop(ps_grow *grow) {
     ps_buffer_free(grow->data, grow->capacity);
     *grow = (ps_grow){0};
@@ -117,21 +134,37 @@ static ps_status rows_room(ps_leaf *leaf, int64_t rows, ps_error *err) {
     return PS_OK;
 }
 
+/* Room for all PLAIN byte strings that are left in the page at hand: it says how long they are together. */
+static ps_status strings_room(ps_leaf *leaf, int64_t rows, ps_error *err) {
+    const size_t left = (size_t)(leaf->n_values - leaf->value),
+                 bytes = (size_t)(leaf->values + leaf->values_length - leaf->place.at);
+    const size_t have = (size_t)ps_offset_get(leaf, leaf->out_rows);
+    if (left > bytes / 4) return PS_OK; /* it lies: reading it will tell */
+    const size_t size = have + (bytes - 4 * left);
+    if (size > (uint64_t)ps_offset_limit(leaf) || size > leaf->spec.max_output) return PS_OK;
+    return ps_leaf_strings_room(leaf, leaf->out_rows + rows, size, err);
+}
+
 /* Room for the rows of the page at hand from `start` on, as far as it can hold them. */
 static ps_status page_room(ps_leaf *leaf, int64_t start, int64_t end, ps_error *err) {
     int64_t rows = end - start;
     if (rows > leaf->max_rows - leaf->out_rows) rows = leaf->max_rows - leaf->out_rows;
-    if (rows <= leaf->room - leaf->out_rows) return PS_OK;
-    const size_t least = leaf->page.encoding != PQ_PLAIN        ? 0
-                         : leaf->spec.physical == PQ_BYTE_ARRAY ? 4
-                                                                : leaf->in_width;
-    if (least && leaf->run.stop >= end &&
-        (uint64_t)leaf->n_values > leaf->values_length / least) {
-        return ps_fail(err, PS_TRUNCATED,
-                       ps_page_byte(leaf, leaf->values) + leaf->values_length,
-                       "page ends before value %lld", (long long)leaf->n_values);
+    if (rows > leaf->room - leaf->out_rows) {
+        const size_t least = leaf->page.encoding != PQ_PLAIN        ? 0
+                             : leaf->spec.physical == PQ_BYTE_ARRAY ? 4
+                                                                    : leaf->in_width;
+        if (least && leaf->run.stop >= end &&
+            (uint64_t)leaf->n_values > leaf->values_length / least) {
+            return ps_fail(err, PS_TRUNCATED,
+                           ps_page_byte(leaf, leaf->values) + leaf->values_length,
+                           "page ends before value %lld", (long long)leaf->n_values);
+        }
+        PS_TRY(rows_room(leaf, leaf->out_rows + rows, err));
     }
-    return rows_room(leaf, leaf->out_rows + rows, err);
+    if (leaf->bytes && leaf->page.encoding == PQ_PLAIN && leaf->run.stop >= end &&
+        rows == end - start)
+        return strings_room(leaf, rows, err);
+    return PS_OK;
 }
 
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
@@ -144,7 +177,8 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     leaf->run = (ps_range){0};
     leaf->judged = 0;
     leaf->out_rows = leaf->null_count = 0;
-    leaf->unchecked = false;
+    leaf->unchecked = leaf->faulty = false;
+    leaf->scanned = 0;
     const int64_t rows = ps_selection_count_from(selection, leaf->next_row, max_rows);
     leaf->max_rows = rows;
     const int64_t likely = leaf->spec.likely_rows,
@@ -157,7 +191,8 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     if (leaf->bytes) {
         memset(leaf->out_offsets.data, 0, leaf->spec.kind == PS_BYTES ? 4 : 8);
         if (hint > leaf->spec.max_output) hint = leaf->spec.max_output;
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, hint, err));
+        if (ps_leaf_room(leaf, &leaf->out_values, hint, NULL) != PS_OK)
+            PS_TRY(ps_leaf_room(leaf, &leaf->out_values, 0, err)); /* it was only a hint */
     }
     leaf->begun = true;
     return PS_OK;
@@ -245,6 +280,10 @@ static ps_status find_encoding(ps_leaf *leaf, ps_error *err) {
     return PS_OK;
 }
 
+enum {
+    SCAN = 256 << 10
+}; /* bytes of strings that are looked at together, while the caches have them */
+
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
     leaf->has_page = false;
     if (page->num_values < 0 || page->first_row < 0 ||
@@ -263,6 +302,10 @@ ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
                        (long long)(page->first_row + leaf->n_rows), (long long)leaf->next_row);
     }
     leaf->place = (ps_place){.at = leaf->values};
+    const size_t length = leaf->values_length;
+    leaf->scan_rows = SCAN;
+    if ((uint64_t)leaf->n_values < length)
+        leaf->scan_rows = (int64_t)((double)leaf->n_values / (double)length * SCAN) + 1;
     if (page->num_values && !leaf->spec.levels_only) PS_TRY(leaf->encoding->open(leaf, err));
     leaf->has_page = true;
     return PS_OK;
@@ -372,6 +415,19 @@ void ps_leaf_forget_selection(ps_leaf *leaf) {
     leaf->run = (ps_range){0};
 }
 
+/* Strings that came from pages, or from a dictionary with a fault in it. */
+static void scan_strings(ps_leaf *leaf) {
+    const bool wide = leaf->spec.kind != PS_BYTES;
+    const int64_t from = leaf->scanned, n = leaf->out_rows - from;
+    if (leaf->unchecked && leaf->spec.utf8 && leaf->bytes && n) {
+        const uint8_t *offsets = leaf->out_offsets.data + (size_t)from * (wide ? 8 : 4);
+        if (!ps_utf8_strings_valid(leaf->out_values.data, offsets, wide, n))
+            leaf->faulty = true;
+    }
+    leaf->unchecked = false;
+    leaf->scanned = leaf->out_rows;
+}
+
 static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
     for (;;) {
         if (leaf->run.start == leaf->run.stop &&
@@ -406,7 +462,9 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
         }
         int64_t want = (leaf->run.stop < end ? leaf->run.stop : end) - start, done = 0;
         if (want > leaf->max_rows - leaf->out_rows) want = leaf->max_rows - leaf->out_rows;
+        if (leaf->spec.utf8 && want > leaf->scan_rows) want = leaf->scan_rows;
         PS_TRY(read_rows(leaf, want, &done, err));
+        if (leaf->out_rows - leaf->scanned >= leaf->scan_rows) scan_strings(leaf);
         leaf->run.start = leaf->next_row = start + done;
         if (done < want) {
             if (leaf->out_rows == 0) {
@@ -424,13 +482,17 @@ ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
     if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "take before begin");
     const ps_status status = leaf->nest ? ps_nest_take(leaf, state, err)
                                         : take_runs(leaf, state, err);
-    if (status != PS_OK) ps_leaf_forget(leaf); /* it stands somewhere inside the page */
+    if (status != PS_OK) {
+        ps_leaf_forget(leaf); /* it stands somewhere inside the page */
+    } else {
+        scan_strings(leaf);
+    }
     return status;
 }
 
-/* Strings that came from pages, or from a dictionary with a fault in it. */
+/* Where the fault lies that a scan has found. */
 static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
-    if (!leaf->spec.utf8 || !leaf->unchecked || !leaf->bytes) return PS_OK;
+    if (!leaf->faulty) return PS_OK;
     int64_t bad = 0;
     if (leaf->spec.kind == PS_BYTES) {
         if (ps_utf8_check_offsets32(leaf->out_values.data,
@@ -518,6 +580,7 @@ static ps_status give_output(ps_leaf *leaf, ps_column *out, ps_error *err) {
 ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
     *out = (ps_column){0};
     if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "finish before begin");
+    scan_strings(leaf); /* what a take left that failed */
     PS_TRY(check_utf8(leaf, err));
     PS_TRY(check_range(leaf, err));
     const ps_status status = give_output(leaf, out, err);

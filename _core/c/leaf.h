@@ -82,8 +82,11 @@ struct ps_leaf {
     ps_range run;     /* what is left of the run before the cursor; empty: look for the next */
     int64_t next_row; /* rows of the row group before this one are done */
     int64_t judged;   /* up to this row the runs are read one by one */
-    bool begun,
-        unchecked; /* unchecked: bytes in the output that have not been shown to be UTF-8 */
+    bool begun;
+    bool unchecked;    /* behind the `scanned` rows are bytes that may not be UTF-8 */
+    bool faulty;       /* before them are some that are not */
+    int64_t scanned;   /* rows of the output */
+    int64_t scan_rows; /* of the page at hand, that are looked at together */
     int64_t out_rows, max_rows, null_count; /* of a nested leaf out_rows counts its slots */
     int64_t room; /* rows that the output has room for: they grow with the pages that come */
     ps_grow out_validity, out_values,
@@ -94,6 +97,9 @@ struct ps_leaf {
 ps_status ps_grow_room(ps_grow *grow, size_t size, size_t limit, ps_error *err);
 /* The same for output: the limit is the leaf's max_output. */
 ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error *err);
+/* The same for the bytes of byte strings, of which the first `rows` of the output take `size`: if those to come are like them, it
+ * grows no more. Never beyond a small multiple of what is there: a few long strings do not stand for all. */
+ps_status ps_leaf_strings_room(ps_leaf *leaf, int64_t rows, size_t size, ps_error *err);
 
 /* levels.c: split the body of a page into levels and values; what the levels of a flat leaf say. */
 typedef struct ps_level_part {

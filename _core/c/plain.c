@@ -49,38 +49,52 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
     return ps_page_error(leaf, in, ps_convert_fixed(&leaf->spec, in, out, (size_t)n, err), err);
 }
 
-static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
-                              ps_error *err) {
-    const uint8_t *p = leaf->place.at, *end = leaf->values + leaf->values_length;
-    const int64_t limit = ps_offset_limit(leaf);
-    int64_t size = ps_offset_get(leaf, dense), i = 0;
+/* With offsets of either width; a compiler makes a loop of each. */
+PS_INLINE ps_status copy_strings(ps_leaf *leaf, bool wide, int64_t dense, int64_t n,
+                                 int64_t *done, ps_error *err) {
+    const uint8_t *p = leaf->place.at, *const end = leaf->values + leaf->values_length;
+    const size_t limit = wide ? (size_t)INT64_MAX : (size_t)INT32_MAX;
+    uint8_t *out = leaf->out_values.data;
+    uint32_t *narrow = (uint32_t *)(void *)leaf->out_offsets.data + dense;
+    uint64_t *broad = (uint64_t *)(void *)leaf->out_offsets.data + dense;
+    size_t size = wide ? broad[0] : narrow[0], room = leaf->out_values.capacity;
     ps_status status = PS_OK;
-    while (i < n) {
-        if ((size_t)(end - p) < 4) {
+    int64_t i = 0;
+    for (; i < n; i++) {
+        const size_t left = (size_t)(end - p);
+        size_t length;
+        if (left < 4 || (length = ps_load32(p)) > left - 4) {
             status = short_page(leaf, i, err);
             break;
         }
-        size_t length = ps_load32(p);
-        if (length > (size_t)(end - p) - 4) {
-            status = short_page(leaf, i, err);
-            break;
-        }
-        if ((int64_t)length > limit - size) break;
-        if ((size_t)size + length > leaf->out_values.capacity) {
-            leaf->out_values.size = (size_t)size;
-            status = ps_leaf_room(leaf, &leaf->out_values, (size_t)size + length, err);
+        if (length > limit - size) break;
+        if (length > room - size) {
+            leaf->out_values.size = size;
+            status = ps_leaf_strings_room(leaf, dense + i + 1, size + length, err);
             if (status != PS_OK) break;
+            out = leaf->out_values.data;
+            room = leaf->out_values.capacity;
         }
-        memcpy(leaf->out_values.data + size, p + 4, length);
-        size += (int64_t)length;
+        ps_copy_string(out + size, room - size, p + 4, left - 4, length);
+        size += length;
         p += 4 + length;
-        ps_offset_set(leaf, dense + ++i, size);
+        if (wide) {
+            broad[i + 1] = size;
+        } else {
+            narrow[i + 1] = (uint32_t)size;
+        }
     }
     leaf->place.at = p;
-    leaf->out_values.size = (size_t)size;
+    leaf->out_values.size = size;
     leaf->unchecked = true;
     *done = i;
     return status;
+}
+
+static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
+                              ps_error *err) {
+    return leaf->spec.kind == PS_BYTES ? copy_strings(leaf, false, dense, n, done, err)
+                                       : copy_strings(leaf, true, dense, n, done, err);
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-"""Buffers that threads pass on to each other: kept while scans follow one another, given back soon after.
+"""Buffers that threads pass on to each other: kept while scans follow one another, given back soon after. What a single thread
+frees waits for its next row group until its scan ends.
 
 A few stay from one read to the next: enough for the pages of a lookup, whose memory the system may otherwise take and
 zero each time.
@@ -9,12 +10,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 
 from pageseek._core import memory
 
 WARM = 5.0  # seconds that freed buffers wait for the next reader
+SCAN = 3600.0  # seconds that they wait, at most, for the next row group of a scan
 PART = 8  # of the memory that there is, how much may wait so
 REST = 8 << 20  # bytes that may wait at any time
 
@@ -22,6 +25,7 @@ memory.rest(REST)
 
 _lock = threading.Lock()
 _until = 0.0
+_scans = 0  # of several row groups, that are under way
 _keeper: threading.Thread | None = None
 
 
@@ -59,6 +63,23 @@ def keep_warm() -> None:
                 _keeper = keeper
 
 
+@contextmanager
+def kept() -> Iterator[None]:
+    """Several row groups are read: what one of them frees, as the bytes that were fetched for it, is there for the next."""
+    global _scans
+    with _lock:
+        _scans += 1
+        if time.monotonic() >= _until:
+            memory.keep(SCAN, _limit())
+    try:
+        yield
+    finally:
+        with _lock:
+            _scans = max(_scans - 1, 0)  # a child that was forked meanwhile counts anew
+            if not _scans and time.monotonic() >= _until:
+                memory.keep(0, 0)
+
+
 def _give_back() -> None:
     global _keeper
     while True:
@@ -74,8 +95,8 @@ def _give_back() -> None:
 
 def _forked() -> None:
     """In a child process the keeper is gone, and no lock has a holder."""
-    global _lock, _keeper, _until
-    _lock, _keeper, _until = threading.Lock(), None, 0.0
+    global _lock, _keeper, _until, _scans
+    _lock, _keeper, _until, _scans = threading.Lock(), None, 0.0, 0
     memory.forked()
     memory.keep(0, 0)
     memory.trim(0)

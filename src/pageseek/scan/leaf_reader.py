@@ -30,6 +30,8 @@ CODED_KINDS = BYTES_KINDS | {
     K_D256,
 }  # of which a code is tested sooner than a value
 MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
+MAX_RATIO = 16  # bytes of strings for each byte that was fetched, of which room is made on its word
+_DELTA = 1 << 6 | 1 << 7  # parquet.thrift, Encoding: lengths take much less than in PLAIN
 
 
 def _likely_rows(length: int) -> int:
@@ -429,7 +431,7 @@ class LeafReader:
                     return self._finished([array]) if self._nesting_levels else [array]
                 states = iter([made])
         if states is None:
-            decoder.begin(ranges, hint=self._slots())
+            decoder.begin(ranges, hint=self._hint())
             if self._pages is not None:
                 states = self._indexed(self._pages)
             else:
@@ -467,6 +469,19 @@ class LeafReader:
                 self._page_number, self._at = None, 0
             raise
         return made
+
+    def _hint(self) -> int:
+        """What the decoder makes room for at once: slots of a nested leaf, bytes of strings of another."""
+        if self._nesting_levels or self.leaf_type.kind not in BYTES_KINDS:
+            return self._slots()
+        chunk = self._chunk
+        size: int = chunk.total_uncompressed_size
+        if not chunk.encodings & _DELTA and (
+            chunk.statistics_null_count >= 0 or not self.leaf.max_def
+        ):
+            size -= 4 * (self._num_rows - min(max(chunk.statistics_null_count, 0), self._num_rows))
+        size = size * self._ranges.num_rows // max(self._num_rows, 1)
+        return max(min(size, MAX_RATIO * sum(data.nbytes for data in self._buffers)), 0)
 
     def _slots(self) -> int:
         """About how many values the rows of a nested leaf have: room is made for them at once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from pageseek._core import rows
 from pageseek.base.batches import batches_of, table_of
+from pageseek.base.memory import kept
 from pageseek.base.progress import Watch, watched
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
@@ -210,7 +212,8 @@ class Scan:
     def _table(self, unconfirmed: UnconfirmedVersions | None) -> pa.Table:
         with Ahead(self._request) as ahead:
             plan, opened = self._prepared(self._request, unconfirmed, ahead)
-            with watched(self._progress, plan.report):
+            several = sum(len(file.groups) for file in plan.files) > 1
+            with watched(self._progress, plan.report), kept() if several else nullcontext():
                 tables = list(plan.tables(plan.report, opened))
         if len(tables) == 1:
             return tables[0]
