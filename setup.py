@@ -21,6 +21,10 @@ if sys.platform == "win32":
     cflags, ldflags = ["/std:c11", "/O2"], []
 else:
     cflags, ldflags = ["-std=c11", "-O3", "-g0", "-fvisibility=hidden", "-pthread"], ["-pthread"]
+    if sys.platform == "linux" and not chosen:  # what reads hostile bytes
+        cflags += ["-fstack-protector-strong", "-fstack-clash-protection"]
+        cflags += ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3"]
+        ldflags += ["-Wl,-z,relro,-z,now"]
     if "SANITIZE" in chosen:
         checks = "-fsanitize=address,undefined"
         cflags += ["-O1", "-g", "-fno-omit-frame-pointer", checks, "-fno-sanitize-recover=all"]
