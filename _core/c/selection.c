@@ -151,7 +151,7 @@ bool ps_selection_next(const ps_selection *selection, ps_run_cursor *cursor, int
     int64_t start, stop;
     if (cursor->row >= limit) return false;
     if (selection->bitmap) {
-        int64_t base = selection->base, end = limit - base;
+        int64_t base = selection->base, end = limit > base ? limit - base : 0;
         if (end > selection->length) end = selection->length;
         int64_t from = cursor->row > base ? cursor->row - base : 0;
         if (from >= end) goto none;

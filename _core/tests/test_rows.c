@@ -584,6 +584,18 @@ static void test_zones(void) {
     }
 }
 
+/* Rows below 0 are none, and rows beyond are as far as numbers go. */
+static void test_rows_that_are_none(void) {
+    const ps_selection bits = {.bitmap = (const uint8_t *)"\377", .base = 9, .length = 8};
+    const int64_t first[] = {INT64_MIN, INT64_MIN + 1, -1, 0, 9, 10, INT64_MAX};
+    uint8_t mask[6];
+    ps_range run;
+    ps_run_cursor cursor = {.row = INT64_MIN};
+    CHECK(!ps_selection_next(&bits, &cursor, INT64_MIN + 1, &run));
+    ps_pages_touched(&bits, first, 6, mask);
+    CHECK(memcmp(mask, "\0\0\0\0\1\1", 6) == 0);
+}
+
 static void test_refusals(void) {
     const int32_t falls[] = {0, 2, 1}, leaves[] = {0, 1, 4}, negative[] = {-1, 0, 1};
     const int32_t *offsets[] = {falls, leaves, negative};
@@ -644,6 +656,7 @@ int main(void) {
     test_compare();
     test_search();
     test_zones();
+    test_rows_that_are_none();
     test_refusals();
     return report();
 }

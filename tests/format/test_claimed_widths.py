@@ -15,13 +15,14 @@ import pytest
 import pageseek as ps
 from pageseek.format.columns import tested as leaf_at
 from pageseek.format.embedded import InvalidIndexError
-from pageseek.format.types import K_FIXED, LeafType, Options
+from pageseek.format.nesting.assembly import _filler
+from pageseek.format.types import K_FIXED, LeafType, Options, null_bytes, nulls
 from pageseek.format.value_list import FIXED_LAYOUT, STRINGS, Distinct
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.value_lists import ValueLists
 from support.opened import open_metadata
-from support.writer import FIXED, Column, Struct, write
+from support.writer import FIXED, INT64, Column, Struct, write
 
 WIDE = 1 << 27  # the greatest width that is read
 PAGES = 16
@@ -204,3 +205,30 @@ def test_a_list_of_short_values_leaves_those_beside_it_alone() -> None:
         test = bind(ps.col("x") == value, lambda path: leaf_at(file, path, options))
         assert isinstance(test, BoundLeaf)
         assert lists.judge(test).may == wanted
+
+
+# ---- nulls ----------------------------------------------------------------------------------------
+
+
+def test_nulls_of_a_width_that_a_file_claims_are_bounded(tmp_path: Path) -> None:
+    """A column that other files of the dataset have, as wide as one of them says."""
+    n = 100
+    column = Column("x", FIXED, [None] * n, type_length=WIDE)
+    column.edit_element = lambda made: made.update({2: type(made[1])(WIDE)})
+    (tmp_path / "a.parquet").write_bytes(write([Column("i", INT64, list(range(n))), column]))
+    (tmp_path / "b.parquet").write_bytes(write([Column("i", INT64, list(range(n)))]))
+    both = [tmp_path / "b.parquet", tmp_path / "a.parquet"]
+    with pytest.raises(
+        ps.LimitError, match=r"b\.parquet: column 'x': 100 nulls of type fixed_size"
+    ):
+        ps.read_table(both, ["x"])
+    assert ps.read_table(both, ["i"], filter=ps.col("x").is_null()).num_rows == 2 * n
+
+
+def test_elements_of_null_lists_count_by_their_width() -> None:
+    assert _filler(pa.list_(pa.binary(WIDE), 16)) * 8 == 16 * WIDE
+    assert _filler(pa.list_(pa.uuid(), 3)) == 6
+    assert null_bytes(pa.list_(pa.struct([("a", pa.binary(9)), ("b", pa.uuid())]), 3)) == 48
+    with pytest.raises(ps.LimitError, match="here: "):
+        nulls(1 << 40, pa.int64(), "here")
+    assert nulls(3, pa.binary(5), "here").null_count == 3

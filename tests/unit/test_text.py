@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from pageseek._core import memory as blocks
 from pageseek._core import rows
-from support.opened import open_metadata
 
 import pageseek as ps
 from pageseek.base import memory
@@ -22,6 +21,7 @@ from pageseek.format.columns import output
 from pageseek.format.types import Options
 from pageseek.io.fetch import Fetcher
 from pageseek.scan import leaf_reader as decode
+from support.opened import open_metadata
 
 ENCODINGS = ("PLAIN", "DICTIONARY", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")
 LANGUAGES = {"ascii": "plain old text", "german": "Übergrößenträger", "greek": "ελληνικά", "japanese": "日本語の文字列", "signs": "🙂🙃"}  # fmt: skip

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.dataset.widening import holds, joined_fields, keyed, widened
+from pageseek.format.types import nulls
 from pageseek.predicate import expression as ex
 from pageseek.predicate import pyarrow_filter as arrow
 from pageseek.predicate.literal import Number
@@ -186,7 +187,7 @@ class SchemaAdapter:
             elif value is not None and value.is_valid:
                 made.append([_repeated(value, n, kind)])
             else:
-                made.append([pa.nulls(n, kind)])
+                made.append([nulls(n, kind, f"{self._name}: column {field_.name!r}")])
         return made
 
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
-from pageseek.base.errors import CORRUPT, LIMIT, CoreError
+from pageseek.base.errors import CORRUPT, LIMIT, CoreError, LimitError
+from pageseek.base.limits import DEFAULT
 from pageseek.base.records import dataclass
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
@@ -491,3 +492,27 @@ def to_arrow(
         buffers.append(pa.py_buffer(offsets))
     buffers.append(pa.py_buffer(values))
     return pa.Array.from_buffers(leaf_type.storage, n, buffers, null_count)
+
+
+def null_bytes(kind: pa.DataType) -> int:
+    """Bytes that a null of a type takes up in the largest of its buffers: a schema may claim any width."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return null_bytes(kind.storage_type)
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * null_bytes(kind.value_type)
+    if pa.types.is_struct(kind):
+        return max((null_bytes(kind.field(i).type) for i in range(kind.num_fields)), default=0)
+    return int(kind.byte_width) if pa.types.is_fixed_size_binary(kind) else 8
+
+
+def nulls(n: int, kind: pa.DataType, where: str) -> pa.Array:
+    """Nothing but nulls. LimitError, which begins with `where`, where they would take more than a decoder may give."""
+    if n * null_bytes(kind) > DEFAULT.max_output_bytes:
+        raise LimitError(
+            f"{where}: {n} nulls of type {kind} take more than {DEFAULT.max_output_bytes} bytes; "
+            "read fewer rows at a time"
+        )
+    try:
+        return pa.nulls(n, kind)
+    except (MemoryError, pa.ArrowMemoryError) as error:
+        raise LimitError(f"{where}: {error}") from error

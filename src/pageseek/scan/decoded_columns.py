@@ -13,7 +13,7 @@ from pageseek.base.errors import CorruptFileError, LimitError, placed
 from pageseek.format.columns import PRESENCE, Column, Part
 from pageseek.format.nesting import Decoded, assemble
 from pageseek.format.schema import Leaf
-from pageseek.format.types import BYTES_KINDS, LeafType
+from pageseek.format.types import BYTES_KINDS, LeafType, nulls
 from pageseek.predicate.bound import (
     Bound,
     BoundAnd,
@@ -98,7 +98,8 @@ class DecodedColumns:
     def put_nulls(self, part: Part, num_rows: int) -> None:
         """A leaf that is null in all rows."""
         key = part.leaf.key
-        self.arrays[key] = [pa.nulls(num_rows, part.leaf_type.storage)]
+        where = f"{self.where()}, column {part.leaf.name!r}"
+        self.arrays[key] = [nulls(num_rows, part.leaf_type.storage, where)]
         self._entries.pop(key, None)
 
     def share_presence(self, leaf: Leaf) -> None:

@@ -230,6 +230,8 @@ def _filler(kind: pa.DataType) -> int:
         return max(int(kind.list_size) * _filler(kind.value_type), 1)
     if pa.types.is_struct(kind):
         return sum(_filler(kind.field(i).type) for i in range(kind.num_fields)) or 1
+    if pa.types.is_fixed_size_binary(kind):
+        return max(-(-int(kind.byte_width) // 8), 1)  # as many as numbers of its width
     return 1
 
 
