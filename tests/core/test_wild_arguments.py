@@ -76,12 +76,12 @@ CASES = {
             def __len__(self): return 1 << 40
         build.column_index(b"\\0", [Long(b"a")], [Long(b"b")], 0)
     """,
-    "rungs that were handed over": """
-        decoder = ps.LeafDecoder(INT32, 2, 1, rungs=((1, 1, 1),))
+    "nesting levels that were handed over": """
+        decoder = ps.LeafDecoder(INT32, 2, 1, nesting_levels=((1, 1, 1),))
         decoder.begin(b"")
         decoder.finish()
-        assert len(decoder.rungs()) == 1
-        assert "gone" in refused(decoder.rungs, ps.PageseekError)
+        assert len(decoder.nesting_levels()) == 1
+        assert "gone" in refused(decoder.nesting_levels, ps.PageseekError)
     """,
     "rows that change after they were checked": """
         chosen = bytearray(array.array("q", [0, 2]).tobytes())

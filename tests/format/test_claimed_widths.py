@@ -167,11 +167,11 @@ def test_a_list_of_short_values_takes_the_memory_of_its_bytes(tmp_path: Path) ->
     program = """
         import pyarrow as pa
         from pageseek.format.value_list import Distinct
-        from pageseek.format.embedded import DoubtError
+        from pageseek.format.embedded import InvalidIndexError
         from pageseek.prune.value_lists import ValueLists
-        from pageseek.format.types import Form
+        from pageseek.format.types import LeafType
         wide = pa.binary(1 << 27)
-        form = Form((7, 1 << 27, 16, 1 << 27, 0, 0, 0), wide, wide)
+        form = LeafType((7, 1 << 27, 16, 1 << 27, 0, 0, 0), wide, wide)
         data = Path(sys.argv[1]).read_bytes()
         begin()
         for ask in (
@@ -180,7 +180,7 @@ def test_a_list_of_short_values_takes_the_memory_of_its_bytes(tmp_path: Path) ->
         ):
             try:
                 ask()
-            except DoubtError as error:
+            except InvalidIndexError as error:
                 assert "not all of its values" in str(error)
             else:
                 raise AssertionError("values of no bytes")

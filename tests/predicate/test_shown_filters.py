@@ -23,7 +23,7 @@ from pageseek.base.suggest import nearest, nearest_path
 from pageseek.cli.main import main
 from pageseek.format.chunks import CHUNK, Chunk
 from pageseek.format.types import ABSENT
-from pageseek.predicate.expression import to_expression
+from pageseek.predicate.filters import to_expression
 from pageseek.predicate.sql import parse
 from support.opened import open_metadata
 

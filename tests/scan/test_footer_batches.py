@@ -6,6 +6,7 @@ import itertools
 import os
 import random
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -640,7 +641,9 @@ def test_the_first_file_is_judged_with_the_others(
 ) -> None:
     """It is opened for what all have in common, and no more is asked of it."""
     simple(tmp_path, 100)
-    monkeypatch.setattr("pageseek.scan.planner._prune_file", lambda *_: pytest.fail("by itself"))
+    monkeypatch.setattr(
+        sys.modules["pageseek.scan.planner"], "_prune_file", lambda *_: pytest.fail("by itself")
+    )
     assert ps.scan(str(tmp_path), filter="id = -1").plan().num_rows == 0
 
 

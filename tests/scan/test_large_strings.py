@@ -47,7 +47,7 @@ class Halting:
 
 
 def halting_if_flat(*args: Any, **how: Any) -> Any:
-    return (core.LeafDecoder if how.get("rungs") else Halting)(*args, **how)
+    return (core.LeafDecoder if how.get("nesting_levels") else Halting)(*args, **how)
 
 
 @pytest.fixture

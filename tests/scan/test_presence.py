@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
+from pageseek.base.report import Report
 
 N = 600
 ROWS = 100  # of a page
@@ -192,7 +193,7 @@ def test_a_list_that_is_tested_and_wanted_is_fetched_once(layout: str, dictionar
             assert report["leaves"][name]["bytes"] <= leaf["bytes"]
             assert report["leaves"][name]["rows_decoded"] <= N
         light = ps.scan(data, filter=condition)
-        counts = ps.report.Report(chunks=None)
+        counts = Report(chunks=None)
         assert sum(map(len, light.plan().execute(counts))) == len(found)
         for name, pages in (
             (n, counts.tally()[1][n]) for n in ("l.list.element", "s.l.list.element")

@@ -430,7 +430,7 @@ SHAPES: dict[str, DatasetSchema] = {
         R.choice((1000, number())),
     ),
     "convert.convert_bounds": of_convert,
-    "decode.Manner": lambda: (
+    "decode.CodecSettings": lambda: (
         R.choice(["snappy", "gzip", "zstd"]),
         None,
         None,

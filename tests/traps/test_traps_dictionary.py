@@ -448,8 +448,8 @@ def test_nested_leaves() -> None:
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pruners run wherever they can prove something, whatever it costs."""
     monkeypatch.setattr("pageseek.prune.driver.DOUBT", 0)
-    for module in ("bloom", "dictionary"):
-        monkeypatch.setattr(f"pageseek.prune.{module}.at_stake", lambda *_: 1 << 40)
+    for module in ("bloom_filter", "dictionary"):
+        monkeypatch.setattr(f"pageseek.prune.{module}.bytes_at_stake", lambda *_: 1 << 40)
 
 
 @pytest.mark.usefixtures("eager")
