@@ -40,7 +40,7 @@ url, how = sys.argv[1:]
 print("ready", flush=True)
 try:
     if how == "open":
-        open_metadata(url)
+        ps.open(url)
     elif how == "table":
         ps.read_table(url)
     else:
