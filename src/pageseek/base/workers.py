@@ -1,7 +1,7 @@
 """Work on several cores while stores are waited for, with results in the order of the work.
 
-One crew serves one scan. Its tokens stand for cores: who computes holds one, who waits for a store has put his down,
-so that more jobs than cores can be under way and none of them idles a core.
+One pool serves one scan. Its tokens stand for cores: a thread that computes holds one, and puts it down while it waits
+for a store. So more jobs than cores can be under way, and no core is idle.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class WorkerPool:
     def in_order(self, jobs: Iterable[Job[T]]) -> Iterator[T]:
         """The results of jobs, in their order; later ones are worked on meanwhile.
 
-        A job that fails raises when its turn comes. Who stops early stops the crew.
+        A job that fails raises when its turn comes. A caller that stops early stops the pool.
         """
         left = iter(jobs)
         job = next(left, None)
@@ -254,7 +254,7 @@ def _end() -> None:
 
 
 def _forked() -> None:
-    """In a child process the threads of crews are gone, and their locks may have had holders."""
+    """A child process has no threads of pools, and their locks may be held for good."""
     global _pools
     _pools = weakref.WeakSet()
 

@@ -123,7 +123,7 @@ class FileCache:
 
         A version without a date does not tell that: such a file is read anew each time. `limit`: bytes that
         its footer, and an index of it, may have. `end`: the last bytes of a local file, read a moment ago.
-        `doubts`: of a distant file what is at hand is taken for its version, and put there to be confirmed.
+        `unconfirmed`: a remote file is taken in the version that the cache has, and put there to be confirmed.
         `begun`: the file, if it was asked for before.
         """
         if source.data is not None:
@@ -176,7 +176,7 @@ class FileCache:
         return source.begin(self._known(source, held), partial(_wanted, limit, may_take))
 
     def assumes(self, source: Source, limit: int) -> bool:
-        """Whether `open` with doubts asks nothing for a file."""
+        """Whether `open` with `unconfirmed` sends no request for a file."""
         with self._lock:
             held, end = self._files.get(source.key), self._end(source)
         if held is not None:

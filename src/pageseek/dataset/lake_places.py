@@ -69,7 +69,7 @@ def iceberg_options(given: Mapping[str, Any], scheme: str) -> dict[str, Any]:
 
 
 class Places:
-    """The files of one table. `table`: its name in errors; `options` of a scheme; `patience` with distant stores."""
+    """The files of one table. `table`: its name in errors; `options` of a scheme; `retry_policy`: for remote stores."""
 
     def __init__(self, table: str, options: Any, retry_policy: RetryPolicy) -> None:
         self._table, self._options, self._patience = table, options, retry_policy

@@ -75,7 +75,7 @@ def opened_in_order(
     max_ahead_bytes: int = ENDS,
 ) -> Iterator[FileMetadata]:
     """The files, each opened or found in the cache; closing the iterator leaves the rest. `limited`: the caller may
-    end early. `doubts`: as `cache.open` has them. `max_ahead_bytes`: that what is read ahead may take; the ends of files
+    end early. `unconfirmed`: as in `cache.open`. `max_ahead_bytes`: that what is read ahead may take; the ends of files
     take no more than that, and than the cache may hold.
     """
     waited = [

@@ -24,7 +24,7 @@ MAX_PRESENCE_LEAVES = 16  # leaves of a group that are compared; it may have tho
 
 
 class Part(NamedTuple):
-    """A leaf that a column is made of, and how it is decoded; `ladder` is empty for a flat one."""
+    """A leaf that a column is made of, and how it is decoded; a flat one has no `nesting_levels`."""
 
     leaf: Leaf
     leaf_type: LeafType

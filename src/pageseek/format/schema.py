@@ -80,10 +80,12 @@ class Leaf:
     max_rep: int
     top: int  # position of the top-level field that holds it
     group: bool = False  # it stands for a group above it: is that null?
-    nesting_level: int = -1  # of its ladder, that tells this; -1: the group never is
+    nesting_level: int = -1  # the level that tells this; -1: the group is never null
     siblings: int = 1  # leaves of that group, the first of which this is
     name: str = field(init=False, compare=False, repr=False)
-    key: tuple[int, int] = field(init=False, compare=False, repr=False)  # its values, or a rung
+    key: tuple[int, int] = field(
+        init=False, compare=False, repr=False
+    )  # its values, or one of its nesting levels
     flat: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

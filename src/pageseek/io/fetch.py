@@ -56,8 +56,9 @@ class Kept:
 class Fetcher:
     """Reads ranges of one store for one scan, and knows what that scan lets a file claim.
 
-    `tail`: the last bytes of the file, when they are at hand. `kept`: what was read to prune. `crew`: who works on
-    other things while a distant store is waited for; `threads`: without a crew, how many may compute. `doubt`: what is told that a read has confirmed the version.
+    `tail`: the last bytes of the file, when they are at hand. `kept`: what was read to prune. `pool`: the threads
+    that go on while a remote store is waited for; `threads`: without a pool, how many may compute. `version_check`: is told
+    that a read has confirmed the version.
     """
 
     __slots__ = (

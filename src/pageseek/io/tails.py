@@ -56,7 +56,7 @@ class TailBatch:
         How many of them were; the others would have been too much.
     places : int64 array
         Of the ends that could be had in the usual way.
-    feet : bytes
+    footers : bytes
         Their footers, each with its length and the magic number behind it.
     at : int64 array of shape (looked_at, 2)
         Where in these each footer begins, and its length.

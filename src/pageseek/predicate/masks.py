@@ -83,7 +83,7 @@ def repeats(decoded: Decoded) -> bool:
 
 
 def picked_nesting(decoded: Decoded, mask: Bitmap, count: int) -> Decoded:
-    """The `count` rows of a bitmap; without a list every rung has a slot a row."""
+    """The `count` rows of a bitmap; without a list every nesting level has a slot a row."""
     nesting_levels: list[tuple[Any, ...]] = []
     for slots, nulls, bits in decoded.nesting_levels:
         if nulls:

@@ -78,7 +78,7 @@ class DecodedColumns:
         num_rows: int,
     ) -> None:
         """Hold what was decoded of a leaf: values, or codes and the `entries` that they stand for; of a nested one its
-        ladder, too.
+        nesting levels, too.
         """
         key = leaf.key
         self._leaf_types[key], self.arrays[key] = leaf_type, arrays
@@ -90,7 +90,7 @@ class DecodedColumns:
             raise CorruptFileError(
                 f"{self.where()}, column {leaf.name!r}: {decoded.rows} rows where {num_rows} are due"
             )
-        if leaf.group:  # tested, and never put together: its ladder may have lists
+        if leaf.group:  # tested, and never put together: its nesting levels may have lists
             self.arrays[key] = [presence(decoded, leaf)]
         else:
             self._ladders[key] = decoded

@@ -53,7 +53,7 @@ class Early(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A file, what is asked of it, and what its footer proves of that, as far as this is at hand. `doubt`: where its
+    """A file, what is asked of it, and what its footer proves of that, as far as this is at hand. `version_check`: where its
     version is still to be confirmed. `early`: row groups that are being read already.
     """
 

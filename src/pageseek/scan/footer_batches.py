@@ -38,7 +38,7 @@ PATIENCE = 64  # files that are opened one by one after several that were all un
 
 
 class BatchedFile:
-    """One file: the rows of its row groups, and where these are among those alike."""
+    """One file: the rows of its row groups, and where these are among the homogeneous files."""
 
     __slots__ = (
         "_batch",
@@ -113,7 +113,7 @@ class FooterBatches:
         self._begin = self._stop = 0  # positions of the files that were looked at
         self._positions = NONE  # of the files of the batch
         self._homogeneous: list[HomogeneousFiles] = []
-        # of each of those that were looked at: its place in the batch; which of the alike it is among, the first of its
+        # of each of those that were looked at: its place in the batch; which homogeneous files it is among, the first of its
         # row groups there, and how many it has
         self._places, self._found = NONE, np.zeros((0, 3), np.int64)
         # what was wholly ruled out, and the next that is not, as long as that is known
@@ -217,7 +217,7 @@ class FooterBatches:
             self._batch.forget_tails()
 
     def _next(self, at: int) -> None:
-        """Read the ends of the next files, more at a time as long as they are alike."""
+        """Read the ends of the next files, more at a time as long as they are similar."""
         self.close()
         if self._seen and 2 * self._matched >= self._seen:
             self._size, self._pause = min(GROWTH * self._size, MOST), 1

@@ -327,7 +327,7 @@ class LeafReader:
 
     def read(self) -> list[pa.Array]:
         """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a
-        nested leaf one, which `decoded` then holds with its ladder.
+        nested leaf one, which `decoded` then holds with its nesting levels.
 
         Raises IndexMismatch where the pages are not what the offset index says: the rows asked for may
         themselves have been chosen on its word, so the caller has to begin again without it.

@@ -1,5 +1,5 @@
-"""Lists and their elements, by the ladders of decoded leaves: which lists have an element that passes, and
-some rows of a ladder.
+"""Lists and their elements, by the nesting levels of decoded leaves: which lists have an element that passes, and
+some rows of nesting levels.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def passing(decoded: Decoded, mask: Bitmap, slots: int, every: bool) -> tuple[Bi
 
 
 def taken(decoded: Decoded, mask: Bitmap) -> Decoded:
-    """Some rows of a leaf with its ladder, by a bitmap."""
+    """Some rows of a leaf with its nesting levels, by a bitmap."""
     places: npt.NDArray[np.int64] = np.flatnonzero(_flags(mask, decoded.rows))
     rows = len(places)
     nesting_levels: list[tuple[Any, ...]] = []

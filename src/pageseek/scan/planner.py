@@ -61,7 +61,7 @@ def prepare(
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`. `lazy`: the plan is executed
     at once, so that row groups which a limit may spare are judged then, as they are reached. `report` and the `first`
     file, if there are; `visit` is called with each file of which something is left. `fold`: of what is counted only
-    sums are wanted. `doubts`: where files may be put whose versions the caller will have confirmed. `ahead`: what
+    sums are wanted. `unconfirmed`: takes the files whose versions the caller will have confirmed. `ahead`: what
     reads files while others are opened, for a plan that is executed whole.
     """
     if report is None:
@@ -307,7 +307,7 @@ class _Survey:
     def open(
         self, source: Source, at: int | None = None, batched_file: BatchedFile | None = None
     ) -> tuple[FileMetadata, BoundRequest]:
-        """A file, and what is asked of it. `at`: its position; `brief`: what is known of it."""
+        """A file, and what is asked of it. `at`: its position; `batched_file`: what its footer batch says."""
         end = None
         if batched_file is not None:
             end = batched_file.known

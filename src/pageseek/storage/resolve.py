@@ -33,7 +33,7 @@ PATIENCE = RetryPolicy()
 class Source:
     """One file, not yet open: a local path, a path on a filesystem, or bytes. Picklable.
 
-    `filesystem`: of pyarrow, or what stands for one of obstore or fsspec. `patience`: with what distant stores are tried.
+    `filesystem`: of pyarrow, or what stands for one of obstore or fsspec. `retry_policy`: for remote stores.
     """
 
     path: str

@@ -31,7 +31,7 @@ def installed(name: str) -> bool:
 def from_url(
     url: str, scheme: str, options: Mapping[str, Any], retry_policy: RetryPolicy
 ) -> tuple[Files | pafs.FileSystem, str]:
-    """What opens the files of a URL, and the path there. `patience`: with what is connected to for that."""
+    """What opens the files of a URL, and the path there. `retry_policy`: for what is connected to."""
     if "://" not in url:  # a URL with one slash too few may hold a password
         raise FileNotFoundError(f"{scheme}:/...: no such file, and no URL, which has '//' there")
     if scheme in obstore_files.SCHEMES and installed("obstore"):

@@ -28,11 +28,11 @@ class Decoded:
     array : pyarrow.Array
         Values in the storage type of the leaf's form, a slot for each slot of the innermost segment, null
         where the definition level is below the leaf's greatest.
-    ladder : list
-        An entry for each rung but the leaf's own OPTIONAL one. OPTIONAL: (slots, null count, validity
+    nesting_levels : list
+        An entry for each nesting level but the leaf's own OPTIONAL one. OPTIONAL: (slots, null count, validity
         bitmap or None if nothing is null). REPEATED: (slots, offsets), slots + 1 of int32, the first 0.
 
-    A segment is what lies between two repeated rungs; all of its rungs have the same slots. A null struct
+    A segment is what lies between two repeated nesting levels; all levels in it have the same slots. A null struct
     keeps its slot in everything below it, a null or empty list has none there.
     """
 
@@ -78,7 +78,7 @@ class _Assembler:
         self._where = where
 
     def array(self, node: Node, at: int, slots: int, present: pa.Buffer | None) -> pa.Array:
-        """The array of a node whose first rung is `at`.
+        """The array of a node whose first nesting level is `at`.
 
         `present` is the validity of the nearest node above that may be null and lies in the same segment.
         """

@@ -1,4 +1,4 @@
-"""Ways through the tree of a nested field: the ladder to each leaf, and the leaves below a path.
+"""Ways through the tree of a nested field: the nesting levels of each leaf, and the leaves below a path.
 
 Sources: Dremel's levels, as parquet.thrift counts them.
 """
@@ -16,14 +16,14 @@ import pyarrow as pa
 from pageseek.format.nesting.tree import Node, like_list
 from pageseek.format.schema import Leaf
 
-OPTIONAL, REPEATED = 0, 1  # kinds of rungs
+OPTIONAL, REPEATED = 0, 1  # kinds of nesting levels
 NestingLevel: TypeAlias = tuple[int, int, int]
 
 
 def nesting_levels_of(root: Node, leaf: int) -> tuple[NestingLevel, ...]:
-    """The ladder from a top-level field down to one of its leaves.
+    """The nesting levels from a top-level field down to one of its leaves.
 
-    A rung is (kind, definition level, repetition level). OPTIONAL: a node that may be null, and is there
+    A level is (kind, definition level, repetition level). OPTIONAL: a node that may be null, and is there
     where the definition level is at least this. REPEATED: one more element is there where the definition
     level is at least this; it is a further one of the same list where the repetition level is this one.
     """
