@@ -55,10 +55,9 @@ void ps_buffer_free(void *buffer, size_t size); /* `size` as it was asked */
 typedef struct ps_pool ps_pool;
 ps_pool *ps_pool_own(void);
 void ps_pool_share(ps_pool *pool);
-void ps_pool_rest(size_t bytes); /* kept while closed */
+void ps_pool_rest(size_t bytes); /* kept while closed; more than that is freed */
 void ps_pool_open(double seconds,
-                  size_t limit); /* from now, for so many bytes; 0 seconds close it, and free
-                                   what is kept beyond those of ps_pool_rest */
+                  size_t limit); /* from now, for so many bytes; 0 seconds close it */
 size_t ps_pool_trim(
     double seconds);       /* frees what is kept for longer; bytes left, SIZE_MAX: not now */
 void ps_pool_forked(void); /* in a child process: nobody else is inside */

@@ -203,9 +203,12 @@ void ps_pool_share(ps_pool *pool) {
 }
 
 void ps_pool_rest(size_t bytes) {
+    const uint64_t now = now_ns();
     if (!enter(shared)) return;
     shared->rest = bytes;
+    kept *gone = now < shared->open_until ? NULL : let_go(shared, bytes);
     leave(shared);
+    free_all(gone);
 }
 
 void ps_pool_open(double seconds, size_t limit) {
@@ -213,9 +216,7 @@ void ps_pool_open(double seconds, size_t limit) {
     if (!enter(shared)) return;
     shared->limit = limit;
     shared->open_until = until;
-    kept *gone = seconds > 0 ? NULL : let_go(shared, shared->rest);
     leave(shared);
-    free_all(gone);
 }
 
 size_t ps_pool_trim(double seconds) {

@@ -73,7 +73,16 @@ static void test_rest(void) {
     ps_pool_open(0, 0);
     ps_buffer_free(ps_buffer_new(mib), mib); /* closed again: the others go */
     CHECK_INT(ps_pool_trim(LONG_AGO), 2 * mib + mib / 2);
+    ps_pool_rest(
+        2 *
+        mib); /* what is kept beyond it goes at once, large blocks first, but not from an open pool */
+    CHECK(ps_pool_trim(LONG_AGO) <= 2 * mib && ps_pool_trim(LONG_AGO) > 0);
+    ps_pool_open(60, 8 * mib);
     ps_pool_rest(0);
+    CHECK(ps_pool_trim(LONG_AGO) > 0);
+    ps_pool_open(0, 0);
+    ps_pool_rest(0);
+    CHECK_INT(ps_pool_trim(LONG_AGO), 0);
     ps_buffer_free(ps_buffer_new(mib), mib);
     CHECK_INT(ps_pool_trim(0), 0);
 }

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pageseek._core import rows
+from pageseek.bench.pruning.text import texts
 
 PAGE, PAGES = 20_000, 50
 N = PAGE * PAGES
@@ -42,6 +43,10 @@ def _texts(_: Dice) -> pa.Array:
 
 def _paths(_: Dice) -> pa.Array:
     return pa.array([f"/data/part/{i // 1000:05d}/row-{i:08d}" for i in range(N)])
+
+
+def _language(name: str, different: int = 20_000) -> Callable[[Dice], pa.Array]:
+    return lambda _: texts(name, 40, N, different)
 
 
 def _fixed(width: int) -> Callable[[Dice], pa.Array]:
@@ -112,6 +117,9 @@ COLUMNS: dict[str, tuple[str, Callable[[Dice], pa.Array]]] = {
     "plain-decimal": ("PLAIN", _decimals),
     "plain-string": ("PLAIN", _texts),
     "plain-string-nulls": ("PLAIN", _with_nulls(_texts)),
+    "plain-german": ("PLAIN", _language("german")),
+    "plain-cyrillic": ("PLAIN", _language("cyrillic")),
+    "plain-japanese": ("PLAIN", _language("japanese")),
     "rle-bool": ("RLE", _flags),
     "dictionary-int32": ("DICTIONARY", _integers(10, pa.int32())),
     "dictionary-int64": ("DICTIONARY", _integers(10, pa.int64())),
@@ -119,6 +127,7 @@ COLUMNS: dict[str, tuple[str, Callable[[Dice], pa.Array]]] = {
     "dictionary-fixed16": ("DICTIONARY", _few_fixed),
     "dictionary-string": ("DICTIONARY", _cities),
     "dictionary-string-nulls": ("DICTIONARY", _with_nulls(_cities)),
+    "dictionary-japanese": ("DICTIONARY", _language("japanese", 500)),
     "delta-int8": (DELTA, _integers(7, pa.int8())),
     "delta-int32": (DELTA, INT32),
     "delta-int64": (DELTA, INT64),
@@ -126,6 +135,8 @@ COLUMNS: dict[str, tuple[str, Callable[[Dice], pa.Array]]] = {
     "delta-int64-nulls": (DELTA, _with_nulls(INT64)),
     "lengths-string": (LENGTHS, _texts),
     "lengths-string-nulls": (LENGTHS, _with_nulls(_texts)),
+    "lengths-japanese": (LENGTHS, _language("japanese")),
+    "strings-japanese": (STRINGS, _language("japanese")),
     "strings-string": (STRINGS, _texts),
     "strings-paths": (STRINGS, _paths),
     "strings-fixed16": (STRINGS, _fixed(16)),

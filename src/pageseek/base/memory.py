@@ -78,6 +78,7 @@ def kept() -> Iterator[None]:
             _scans = max(_scans - 1, 0)  # a child that was forked meanwhile counts anew
             if not _scans and time.monotonic() >= _until:
                 memory.keep(0, 0)
+                memory.rest(REST)
 
 
 def _give_back() -> None:
