@@ -147,10 +147,10 @@ def scan(
         is installed, else pyarrow or fsspec. Without them it looks in the environment, as it always does; a table's files
         are read with the table's own.
     retries : int, optional
-        How often a request to a distant store is tried again, after waits that double, and longer ones where the store
+        How often a request to a remote store is tried again, after waits that double, and longer ones where the store
         says that it is busy; 5 unless given.
     timeout : float, optional
-        Seconds that a distant store may be silent until a request counts as failed; 10 unless given.
+        Seconds that a remote store may be silent until a request counts as failed; 10 unless given.
     """
     batch_size = min(whole("batch_size", batch_size), MOST)
     if limit is not None:
@@ -322,7 +322,7 @@ def resize_cache(max_bytes: int) -> None:
 
 
 def save_cache(path: str | os.PathLike[str]) -> int:
-    """Write what is kept of distant files to a file, for `load_cache`; returns of how many.
+    """Write what is kept of remote files to a file, for `load_cache`; returns of how many.
 
     Of each its name, its version and its end, with footer and page index: no data, no credentials.
     """

@@ -1,4 +1,4 @@
-"""Files kept open between scans, with what was parsed of them; of distant ones that are not, their ends."""
+"""Files kept open between scans, with what was parsed of them; of remote ones that are not, their ends."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _lasting = re.compile(r"[a-z0-9]+://")  # as the keys begin that mean the same i
 class FileCache:
     """Open files by source and version, the least recently used dropped first. Safe for threads.
 
-    At most `capacity` of them, and a quarter of the descriptors that the process may have. Of a distant file that
+    At most `capacity` of them, and a quarter of the descriptors that the process may have. Of a remote file that
     had to go its end is kept, with footer and page index, to be parsed again. All together take `max_bytes` at most.
     """
 
@@ -168,7 +168,7 @@ class FileCache:
     def begin(
         self, source: Source, limit: int, may_take: Callable[[int], bool] = bool
     ) -> Begun | None:
-        """Ask for a distant file, and do not wait; None where it cannot be had so. `may_take`: whether so many bytes
+        """Ask for a remote file, and do not wait; None where it cannot be had so. `may_take`: whether so many bytes
         of its end may be read ahead; else what is missing is read when it is opened.
         """
         with self._lock:
@@ -265,7 +265,7 @@ class FileCache:
             self._shrink()
 
     def ends(self) -> dict[str, Known]:
-        """The ends of distant files whose names say where they are to every process."""
+        """The ends of remote files whose names say where they are to every process."""
         with self._lock:
             files, kept = list(self._files.items()), list(self._ends.items())
         found = {key: one.known for key, one in kept if one.source is None}

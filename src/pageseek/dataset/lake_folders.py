@@ -60,7 +60,7 @@ def _missing(folder: TableFolder, package: str, extra: str) -> UnsupportedError:
 
 
 def _whole(source: Source) -> bytes:
-    """All bytes of a file; a distant one of few came as it was opened."""
+    """All bytes of a file; a remote one of few came as it was opened."""
     with closing(source.open()) as store:
         tail = store.tail if isinstance(store, RemoteStore) else None
         came = 0 if tail is None else len(tail)

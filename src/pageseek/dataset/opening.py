@@ -1,4 +1,4 @@
-"""Many files opened in order: those of distant stores several at a time, before they are asked for."""
+"""Many files opened in order: those of remote stores several at a time, before they are asked for."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def opened_in_order(
 def _waited_for(
     sources: Sequence[Source], report: Report, max_metadata_bytes: int, ahead: int, room: _Room
 ) -> Generator[FileMetadata, None, None]:
-    """The same of distant files, `ahead` at a time, and as many as there is room for."""
+    """The same of remote files, `ahead` at a time, and as many as there is room for."""
 
     def open_one(source: Source, asked: Begun | None = None) -> tuple[FileMetadata, Report]:
         part = report.part()

@@ -1,4 +1,4 @@
-"""The cache in a file: of each distant file its version and its end. A format of our own, in which nothing is code.
+"""The cache in a file: of each remote file its version and its end. A format of our own, in which nothing is code.
 
 MAGIC, 8 bytes: the length of a list in JSON (of each file its key, version, and the length of its end), the list, the ends,
 and BLAKE2b over all before.
@@ -22,7 +22,7 @@ DIGEST = 16
 
 
 def save(cache: FileCache, path: str) -> int:
-    """Write what a cache has of distant files; returns of how many. The file is there whole or not at all."""
+    """Write what a cache has of remote files; returns of how many. The file is there whole or not at all."""
     ends = cache.ends()
     listed = [
         [key, known.version.size, known.version.tag, known.version.strong, len(known.tail)]

@@ -183,7 +183,7 @@ class FooterFile:
         return 0 if offset >= self.store.size - self._tail.nbytes else length
 
     def _keep_end(self) -> None:
-        """Of a distant file: tell how long a tail others in its folder need, and keep no more of its own, unless that
+        """Of a remote file: tell how long a tail others in its folder need, and keep no more of its own, unless that
         is the whole file.
         """
         if not isinstance(self.store, RemoteStore):

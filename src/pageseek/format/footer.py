@@ -68,7 +68,7 @@ def _worth(store: Store) -> int:
 
 
 def _brought(store: Store, report: Report) -> memoryview | None:
-    """The last bytes, where to open a distant store has brought them, which counts as reading them here."""
+    """The last bytes, where to open a remote store has brought them, which counts as reading them here."""
     if not isinstance(store, RemoteStore):
         return None
     tail, store.tail = store.tail, None

@@ -12,7 +12,7 @@ from pageseek.storage.atomic_files import Draft, take_rights
 from pageseek.storage.hadoop_sums import Sums
 from pageseek.storage.local import LocalStore, version_at
 
-STEP = 32 << 20  # bytes copied at a time from a distant store
+STEP = 32 << 20  # bytes copied at a time from a remote store
 PIECE = 8 << 20  # of them in one request, and at a time from a near one; two such are held
 
 

@@ -1,4 +1,4 @@
-"""Distant files that a scan takes for what the cache has of them, until the store has confirmed their versions.
+"""Remote files that a scan takes for what the cache has of them, until the store has confirmed their versions.
 
 Where every read is tied to a version, the first one confirms it, or says that it is past; to ask before would be a round
 trip for nothing. Files of which nothing is read are asked about beside the reading of others, and no answer is given

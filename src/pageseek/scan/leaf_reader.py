@@ -74,7 +74,7 @@ def pages_wanted(
 def places_wanted(
     file: FileMetadata, row_group: int, leaf: Leaf, ranges: rows.RowRanges, levels: bool
 ) -> list[tuple[int, int]]:
-    """The (offset, length) of the bytes that a reader on a distant store would want for these rows."""
+    """The (offset, length) of the bytes that a reader on a remote store would want for these rows."""
     _, start, stop = file.placed_chunk(row_group, leaf)
     offsets = file.cached_offset_index(row_group, leaf)[1]
     pages = pages_wanted(offsets, ranges, file.group_rows[row_group], levels)

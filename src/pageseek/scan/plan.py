@@ -40,7 +40,7 @@ SMALL = 1 << 18  # values that one thread has read before another is ready
 # threads files of 5,000 rows and 4 columns took 1.8 times as long, of 20,000 rows and 12 columns 1.2 times, of 16 as long
 PIECE = 1 << 18
 HEAVY = 1 << 20  # bytes of a row group that are work for a thread, however few values they are
-FAR_AHEAD = 16  # row groups that may wait for a distant store at a time
+FAR_AHEAD = 16  # row groups that may wait for a remote store at a time
 AT_ONCE = 4  # requests that a file is worth before row groups share one, unless it is tiny
 UNKNOWN = 8 << 20  # bytes that a job in a file may take that is not open yet
 
@@ -355,7 +355,7 @@ class Reading:
             return self._runs[number]
 
     def _shared(self, found: Opened, budget: int) -> Iterator[Run]:
-        """The row groups, each by itself; of a distant file those together of which nothing is tested and that one
+        """The row groups, each by itself; of a remote file those together of which nothing is tested and that one
         request brings sooner than another could be waited for, as long as others go on beside it.
 
         Bytes between two of them are read over where that costs less than the request: as many are under way at a time
@@ -547,7 +547,7 @@ class Reading:
 
 
 class Ahead:
-    """Reads what a filter leaves of distant files while others are still being opened: that saves a wave.
+    """Reads what a filter leaves of remote files while others are still being opened: that saves a wave.
 
     What waits for its turn takes a share of the memory that the scan may take for row groups read ahead. Leaving the
     block ends what is still under way.

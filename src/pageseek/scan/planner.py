@@ -30,7 +30,7 @@ from pageseek.scan.request import Request
 from pageseek.storage import Known, Source, Sources
 
 FILTER, PARTITION = "filter", "partition"
-# distant files that stay open from plan to reading, each of which would else be asked for its version again; and those
+# remote files that stay open from plan to reading, each of which would else be asked for its version again; and those
 # of them of which bytes are kept that were read to prune
 HELD, HELD_FULL = 256, 16
 Visit = Callable[[Opened, FilePlan, Report], None]
@@ -55,7 +55,7 @@ def prepare(
     unconfirmed: UnconfirmedVersions | None = None,
     ahead: Ahead | None = None,
 ) -> tuple[ScanPlan, list[Opened | None]]:
-    """A plan, and of its files those that stay open, or nothing where none does: a single one, and distant ones, of
+    """A plan, and of its files those that stay open, or nothing where none does: a single one, and remote ones, of
     which many use up no descriptors.
 
     `account`: count the pages and bytes that the plan will read, for `explain` and `split`. `lazy`: the plan is executed

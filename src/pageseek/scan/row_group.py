@@ -288,7 +288,7 @@ class GroupScan:
     def _fetch_ahead(
         self, conditions: Sequence[Sequence[BoundLeaf]], ranges: rows.RowRanges
     ) -> None:
-        """On a distant store, in one wave: the pages of the first condition, those of the others, and those of the
+        """On a remote store, in one wave: the pages of the first condition, those of the others, and those of the
         payload. What would take longer to come than another wave is left for later: it may not be needed.
         """
         wanted = [list(self._tested(tests)[0].values()) for tests in conditions]

@@ -81,7 +81,7 @@ def _guard() -> None:
     elif _first_use != os.getpid():
         raise UnsupportedError(
             "obstore was used before this process was forked, and would hang in it: start workers by "
-            'multiprocessing.get_context("spawn") or "forkserver", or fork before the first read from a distant store'
+            'multiprocessing.get_context("spawn") or "forkserver", or fork before the first read from a remote store'
         )
 
 

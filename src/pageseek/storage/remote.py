@@ -1,4 +1,4 @@
-"""What all distant stores have in common: several ranges at once, tried again where that helps, each answer checked."""
+"""What all remote stores have in common: several ranges at once, tried again where that helps, each answer checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that wait for distant stores, shared by all of them: started when first needed, none in a forked process.
+"""Threads that wait for remote stores, shared by all of them: started when first needed, none in a forked process.
 
 A request that blocks in the library of a store cannot be ended from outside. One that is given up gives its place in the
 endpoint to the next one at once; its thread ends by itself, and the process does not wait for it.

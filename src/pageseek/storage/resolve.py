@@ -45,7 +45,7 @@ class Source:
     retry_policy: RetryPolicy = field(default=PATIENCE, compare=False)
 
     def open(self, known: Known | None = None) -> Store:
-        """The file. `known`: what there is of it from before, which a distant store can confirm in one request."""
+        """The file. `known`: what there is of it from before, which a remote store can confirm in one request."""
         if self.data is not None:
             return MemoryStore(self.data, self.path)
         if self.filesystem is None:
