@@ -84,7 +84,7 @@ def both(request: pytest.FixtureRequest) -> list[tuple[Any, Any, Any]]:
         lambda cls: cls(1, "a", [1]) == cls(1, "a", [2]),
         lambda cls: cls(1, "a") == cls(1, "b"),
         lambda cls: cls(1) == (1, "two", 1.5),
-        lambda cls: hash(cls(1)) == hash(cls(1, "two", [5])),
+        lambda cls: len({hash(one) for one in [cls(1), cls(1, "two", [5])]}),
         lambda cls: len({cls(1), cls(1), cls(2)}),
         lambda cls: copy.copy(cls(1, "b")).second,
         lambda cls: copy.deepcopy(cls(1, shown=[[1]])).shown,
