@@ -19,7 +19,10 @@ from pageseek.base.report import Report
 from pageseek.format.columns import output
 from pageseek.format.types import Options
 from pageseek.io.fetch import Fetcher
+from pageseek.scan.condition_order import Learned
 from pageseek.scan.row_group import GroupScan
+from pageseek.scan.scheduler import Lane, Scheduler
+from pageseek.scan.steps import ScanContext
 
 Decode = Callable[[rows.RowRanges], list[pa.Array]]
 Compare = Callable[[Callable[[], Any], Callable[[], Any], int], Any]
@@ -35,11 +38,12 @@ def decode_of() -> Callable[[bytes], Decode]:
         columns, _ = output(file, None, Options())
         for leaf in file.leaves:
             file.offset_index(0, leaf)
+        scheduler = Scheduler(ps.scan(data)._request, Report())
 
         def decode(selection: rows.RowRanges) -> list[pa.Array]:
-            fetcher = Fetcher(file.store, Report())
-            scan = GroupScan(file, 0, columns, fetcher, Options())
-            return scan.run(selection, None, None)[1][0]
+            context, fetcher = ScanContext(Report()), Fetcher(file.store, Report())
+            scan = GroupScan(file, 0, columns, context, Options(), Learned())
+            return scheduler.run(scan.run(selection, None, None), Lane(context, fetcher))[1][0]
 
         return decode
 

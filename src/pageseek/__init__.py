@@ -33,8 +33,8 @@ from pageseek.format.parquet_file import ParquetFile
 from pageseek.predicate.expression import Column, Expression, col
 from pageseek.predicate.search import lower_bound, upper_bound
 from pageseek.prune import register_pruner, unregister_pruner
-from pageseek.scan.plan import ScanPlan
 from pageseek.scan.scan import Scan
+from pageseek.scan.scan_plan import ScanPlan
 
 if TYPE_CHECKING:
     from pageseek import index as index

@@ -19,8 +19,8 @@ from pageseek.base import memory
 from pageseek.base.report import Report
 from pageseek.format.columns import output
 from pageseek.format.types import Options
-from pageseek.io.fetch import Fetcher
 from pageseek.scan import leaf_reader as decode
+from pageseek.scan.steps import ScanContext
 from support.opened import open_metadata
 
 ENCODINGS = ("PLAIN", "DICTIONARY", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")
@@ -124,7 +124,7 @@ def test_plain_c_finds_what_the_processor_s_own_instructions_find(tmp_path: Any)
 def reader_of(data: bytes) -> decode.LeafReader:
     file = open_metadata(data)
     columns, _ = output(file, None, Options())
-    reader = decode.LeafReader(file, 0, columns[0].parts[0], Fetcher(file.store, Report()), None)
+    reader = decode.LeafReader(file, 0, columns[0].parts[0], ScanContext(Report()), None)
     ranges = rows.RowRanges([(0, file.num_rows)])
     (wanted,) = reader.want(ranges)
     reader.give([memoryview(data)[wanted[0] : sum(wanted)]], wanted[1])
@@ -152,7 +152,9 @@ def test_a_hint_that_lies_is_no_large_allocation() -> None:
             assert reader._hint() == 16 * fetched
     reader._chunk = reader._chunk._replace(total_uncompressed_size=-5)
     assert reader._hint() == 0
-    (found,) = reader.read()
+    with pytest.raises(StopIteration) as done:  # nothing is left to be fetched
+        next(reader.decode())
+    (found,) = done.value.value
     assert found.to_pylist() == ["text"] * N
 
 

@@ -127,10 +127,9 @@ def test_it_travels_by_pickle(server: ObjectServer, monkeypatch: pytest.MonkeyPa
     assert again is not cache and again.max_bytes == 10 << 20 and again.info().files == FILES
     for room in (
         "pageseek.dataset.file_cache",
-        "pageseek.scan.planner",
-        "pageseek.scan.plan",
+        "pageseek.scan.scheduler",
         "pageseek.api",
-        "pageseek.dataset.opening",
+        "pageseek.scan.open_ahead",
     ):
         if hasattr(sys.modules[room], "cache"):
             monkeypatch.setattr(sys.modules[room], "cache", again)

@@ -642,7 +642,7 @@ def test_the_first_file_is_judged_with_the_others(
     """It is opened for what all have in common, and no more is asked of it."""
     simple(tmp_path, 100)
     monkeypatch.setattr(
-        sys.modules["pageseek.scan.planner"], "_prune_file", lambda *_: pytest.fail("by itself")
+        sys.modules["pageseek.scan.planner"].Planner, "_prune", lambda *_: pytest.fail("by itself")
     )
     assert ps.scan(str(tmp_path), filter="id = -1").plan().num_rows == 0
 

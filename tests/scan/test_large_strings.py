@@ -54,7 +54,9 @@ def halting_if_flat(*args: Any, **how: Any) -> Any:
 def halting(monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = SimpleNamespace(**{**vars(core), "LeafDecoder": halting_if_flat})
     monkeypatch.setattr(decode, "core", proxy)
-    monkeypatch.setattr(execute, "read_ahead", lambda *_: None)  # it takes the core's own alone
+    monkeypatch.setattr(
+        execute, "decode_pages", lambda *_: iter(())
+    )  # it takes the core's own alone
 
 
 def table(n: int = 300) -> pa.Table:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
 from datetime import datetime
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.fetch import Fetcher
 from pageseek.scan import page_batch as ahead
 from pageseek.scan import row_group as execute
+from pageseek.scan import scheduler
 from pageseek.scan.leaf_reader import LeafReader
 from support.opened import open_metadata
 
@@ -62,7 +61,7 @@ def test_rows_are_the_same_ahead_or_not(
         found.validate(full=True)
         sooner = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
         with monkeypatch.context() as patch:
-            patch.setattr(execute, "read_ahead", lambda *_: None)
+            patch.setattr(execute, "decode_pages", lambda *_: iter(()))
             assert ps.read_table(data, filter=condition).equals(found)
             later = ps.scan(data, filter=condition).explain(analyze=True).to_dict()
         sooner.pop("seconds"), later.pop("seconds")
@@ -153,17 +152,15 @@ def test_chunks_of_one_page(
 @pytest.mark.parametrize("page_rows", [500, ROWS])
 def test_by_several_threads(threads: int, page_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     table, data = make("zstd", "1.0", page_rows)
-    monkeypatch.setattr(execute, "SHARED", 1)
+    monkeypatch.setattr(scheduler, "WORTH_A_CORE", 1)
     used: list[int] = []
-    begin = execute.read_ahead
+    decode = scheduler.read_pages
 
-    def counted(
-        readers: list[LeafReader], fetcher: Fetcher, by: int, go_on: Callable[[], None]
-    ) -> None:
+    def counted(tasks: list[Any], by: int) -> list[Any]:
         used.append(by)
-        begin(readers, fetcher, by, go_on)
+        return decode(tasks, by)
 
-    monkeypatch.setattr(execute, "read_ahead", counted)
+    monkeypatch.setattr(scheduler, "read_pages", counted)
     for row in range(0, ROWS, 377):
         found = ps.read_table(data, filter=ps.col("key") == row, threads=threads)
         assert found.equals(table.slice(row, 1))
@@ -266,18 +263,17 @@ def rss() -> int:
 def test_between_batches_the_scan_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
     table, data = make("zstd", "1.0", ROWS)
     begun: list[int] = []
-    begin = ahead.core.read_pages
+    begin = scheduler.read_pages
 
     def counted(tasks: list[Any], threads: int) -> Any:
         begun.append(len(tasks))
         return begin(tasks, threads)
 
-    proxy = SimpleNamespace(**{**vars(ahead.core), "read_pages": counted})
-    monkeypatch.setattr(ahead, "core", proxy)
+    monkeypatch.setattr(scheduler, "read_pages", counted)
     assert ps.read_table(data).equals(table)
     assert begun == [6]
     begun.clear()
-    monkeypatch.setattr(ahead, "AT_ONCE", 1)
+    monkeypatch.setattr(ahead, "BATCH_BYTES", 1)
     assert ps.read_table(data).equals(table)
     assert begun == [1] * 6
 
@@ -334,7 +330,7 @@ def test_dictionaries_that_turn_out_to_be_needed_come_in_waves_of_a_size(
     size = offsets.start - file.placed_chunk(0, leaf)[1]  # of a dictionary; others are like it
     waves: dict[int, int] = {}
     for most in (1 << 20, 4 * size - 200, 1):
-        monkeypatch.setattr(ahead, "DICTIONARIES_AT_ONCE", most)
+        monkeypatch.setattr(ahead, "DICTIONARY_WAVE_BYTES", most)
         scan = ps.scan(data, filter=ps.col("key") == 5, threads=threads)
         assert scan.to_table().equals(table.slice(5, 1))
         report = scan.explain(analyze=True).to_dict()
@@ -347,13 +343,13 @@ def test_dictionaries_that_turn_out_to_be_needed_come_in_waves_of_a_size(
 
 def test_a_dictionary_that_was_used_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[int] = []
-    begin = execute.read_ahead
+    begin = execute.decode_pages
 
-    def counted(readers: list[LeafReader], *how: Any) -> None:
-        begin(readers, *how)
+    def counted(readers: list[LeafReader]) -> Any:
+        yield from begin(readers)
         held.extend(reader._dictionary_data is not None for reader in readers)
 
-    monkeypatch.setattr(execute, "read_ahead", counted)
+    monkeypatch.setattr(execute, "decode_pages", counted)
     table, data = make("zstd", "1.0")
     assert ps.read_table(data, filter=ps.col("key") == 7).equals(table.slice(7, 1))
     assert held

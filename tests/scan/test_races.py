@@ -19,8 +19,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.predicate.bound import Bound, BoundConst
-from pageseek.scan import plan
-from pageseek.scan import row_group as execute
+from pageseek.scan import scheduler, tables
 from pageseek.scan.condition_order import ENOUGH, Learned
 from pageseek.storage.local import LocalStore
 from pageseek.storage.store import SLOW_STORE
@@ -31,9 +30,9 @@ FILES, IN_FILE, IN_GROUP = 3, 40_000, 4_000
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads are given what is too small to be worth one, too."""
-    monkeypatch.setattr(plan, "SMALL", 0)
-    monkeypatch.setattr(plan, "PIECE", 0)
-    monkeypatch.setattr(execute, "SHARED", 1)
+    monkeypatch.setattr(tables, "FEW_VALUES", 0)
+    monkeypatch.setattr(tables, "GROUP_VALUES", 0)
+    monkeypatch.setattr(scheduler, "WORTH_A_CORE", 1)
 
 
 @pytest.fixture(scope="module")
@@ -202,11 +201,10 @@ def test_conditions_are_put_in_order_while_others_are_measured() -> None:
 LATE = """
 import atexit, sys, threading, time
 import pageseek as ps
-from pageseek.scan import row_group as execute
-from pageseek.scan import plan
+from pageseek.scan import scheduler, tables
 
-plan.SMALL = plan.PIECE = 0
-execute.SHARED = 1
+scheduler.WORTH_A_CORE = 1
+tables.FEW_VALUES = tables.GROUP_VALUES = 0
 
 def count(**options):
     return ps.read_table(sys.argv[1], ["row", "share", "odd"], threads=2, **options).num_rows

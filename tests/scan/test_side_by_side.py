@@ -20,8 +20,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.predicate.expression import And
-from pageseek.scan import plan
-from pageseek.scan import row_group as execute
+from pageseek.scan import scheduler, tables
 from pageseek.storage.local import LocalStore
 
 GROUPS, ROWS = 12, 5_000
@@ -56,9 +55,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """However small the work is, it is shared."""
-    monkeypatch.setattr(plan, "SMALL", 0)
-    monkeypatch.setattr(plan, "PIECE", 0)
-    monkeypatch.setattr(execute, "SHARED", 1)
+    monkeypatch.setattr(tables, "FEW_VALUES", 0)
+    monkeypatch.setattr(tables, "GROUP_VALUES", 0)
+    monkeypatch.setattr(scheduler, "WORTH_A_CORE", 1)
 
 
 def settled(check: Callable[[], bool], seconds: float = 10) -> bool:

@@ -62,6 +62,12 @@ def coalesced(
     return requests
 
 
+def pays_ahead(ranges: Sequence[tuple[int, int]], gap: int) -> bool:
+    """Whether ranges that may prove useless come sooner than another wave of requests would. `gap`: as of `coalesced`."""
+    sizes = [length for _, length, _ in coalesced(sorted(ranges), gap)]
+    return max(sizes, default=0) <= gap and sum(sizes) <= gap * PARALLEL // 4
+
+
 def pieces(sizes: Sequence[int], gap: int, free: int) -> list[int]:
     """As how many requests each of some that begin together is best asked.
 

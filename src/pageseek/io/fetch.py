@@ -1,17 +1,15 @@
-"""The planner that all reads of a file pass: coalesces, issues, counts."""
+"""All reads of a file pass here: ranges are coalesced, requested and counted."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any
 
 from pageseek.base.errors import CorruptFileError
-from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.report import Report
 from pageseek.base.workers import WorkerPool
-from pageseek.io.coalesce import LEAST, PARALLEL, coalesced, pieces
+from pageseek.io.coalesce import LEAST, coalesced, pieces
 from pageseek.io.version_checks import VersionCheck
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Retries
@@ -54,7 +52,7 @@ class Kept:
 
 
 class Fetcher:
-    """Reads ranges of one store for one scan, and knows what that scan lets a file claim.
+    """Reads ranges of one store for one scan.
 
     `tail`: the last bytes of the file, when they are at hand. `kept`: what was read to prune. `pool`: the threads
     that go on while a remote store is waited for; `threads`: without a pool, how many may compute. `version_check`: is told
@@ -68,11 +66,8 @@ class Fetcher:
         "_tail",
         "_tail_start",
         "_version_check",
-        "decoding",
         "gap",
         "kept",
-        "latency",
-        "limits",
         "pool",
         "report",
         "threads",
@@ -83,22 +78,18 @@ class Fetcher:
         store: Store,
         report: Report,
         tail: memoryview | None = None,
-        limits: Limits = DEFAULT,
         kept: Kept | None = None,
         pool: WorkerPool | None = None,
         version_check: VersionCheck | None = None,
         threads: int = 1,
     ) -> None:
-        self.limits = limits
         self.threads = threads
         self._version_check = version_check
         self.pool = pool
         self._far = pool is not None and store.latency >= SLOW_STORE
         self._counting = threading.Lock()  # leaves of a row group may be decoded side by side
         self.kept = Kept() if kept is None else kept
-        self.decoding: dict[int, Any] = {}  # codec: how its pages are decoded (scan/leaf_reader.py)
         self._store = store
-        self.latency = store.latency
         self._tail = tail
         self._tail_start = store.size - (tail.nbytes if tail is not None else 0)
         self.gap = int(store.latency * store.bandwidth)
@@ -152,11 +143,6 @@ class Fetcher:
             rest = out[i]
             out[i] = memoryview(head if rest is None else b"".join((head, rest)))
         return out  # type: ignore[return-value]
-
-    def pays_ahead(self, ranges: Sequence[tuple[int, int]]) -> bool:
-        """Whether ranges that may prove useless come sooner than another wave of requests would."""
-        sizes = [length for _, length, _ in coalesced(sorted(ranges), self.gap)]
-        return max(sizes, default=0) <= self.gap and sum(sizes) <= self.gap * PARALLEL // 4
 
     def _answers(
         self, requests: Sequence[tuple[int, int]], parts: Sequence[int] | None

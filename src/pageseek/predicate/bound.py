@@ -174,6 +174,13 @@ def has_residual(bound: Bound) -> bool:
     return isinstance(bound, (BoundAnd, BoundOr)) and any(map(has_residual, bound.args))
 
 
+def has_not(bound: Bound) -> bool:
+    """Whether some part asks where another is not TRUE: rows that surely match that one are then ruled out."""
+    if isinstance(bound, (BoundAnd, BoundOr)):
+        return any(map(has_not, bound.args))
+    return isinstance(bound, BoundNot)
+
+
 def conjuncts(bound: Bound) -> list[Bound]:
     """The parts that must all be TRUE."""
     return list(bound.args) if isinstance(bound, BoundAnd) else [bound]

@@ -17,7 +17,7 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf, Schema
 from pageseek.io.fetch import Kept
 from pageseek.predicate.bind import bind
-from pageseek.predicate.bound import Bound, leaves_of
+from pageseek.predicate.bound import Bound, has_not, leaves_of
 from pageseek.scan.request import Request
 from pageseek.storage import Source
 
@@ -121,6 +121,15 @@ class BoundRequest:
             payload = self.payload
             found = any(test.leaf.index in payload or test.leaf.group for test in tests)
             self.made["tests_payload"] = found
+        return found
+
+    @property
+    def asks_for_matches(self) -> bool:
+        """Whether it is of use to know which rows match before their values are read."""
+        found: bool | None = self.made.get("asks_for_matches")
+        if found is None:
+            found = not self.tests_payload or (self.bound is not None and has_not(self.bound))
+            self.made["asks_for_matches"] = found
         return found
 
     def required_leaves(self, file: FileMetadata) -> Callable[[int], list[Leaf]]:

@@ -20,9 +20,9 @@ from pageseek.format.nesting import REPEATED, Decoded
 from pageseek.format.page_index import OffsetIndex, Page
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
-from pageseek.io.fetch import Fetcher
 from pageseek.scan.dictionary_codes import CodesDecoder
-from pageseek.storage.store import SLOW_STORE
+from pageseek.scan.leaf_places import pages_wanted
+from pageseek.scan.steps import Read, ScanContext, Steps
 
 CODED_KINDS = BYTES_KINDS | {
     K_FIXED,
@@ -39,17 +39,17 @@ def _likely_rows(length: int) -> int:
     return (1 << 16) + (length << 10)
 
 
-def _codec_settings(file: FileMetadata, fetcher: Fetcher, number: int) -> core.CodecSettings:
+def _codec_settings(file: FileMetadata, context: ScanContext, number: int) -> core.CodecSettings:
     """What the decoders of all chunks of a codec have in common, in one scan of one file."""
     codec, decompress = decompressor(number)
     prefix, step = prefix_of(codec)
-    made = fetcher.decoding[number] = core.CodecSettings(
+    made = context.codec_settings[number] = core.CodecSettings(
         codec,
         decompress,
         prefix,
         step,
-        fetcher.limits.max_output_bytes,
-        fetcher.limits.max_page_bytes,
+        context.limits.max_output_bytes,
+        context.limits.max_page_bytes,
         file.lsb_levels,
         file.always_compressed,
     )
@@ -57,33 +57,6 @@ def _codec_settings(file: FileMetadata, fetcher: Fetcher, number: int) -> core.C
 
 
 _NO_ROWS = rows.RowRanges.empty()
-
-
-def pages_wanted(
-    offsets: OffsetIndex | None, ranges: rows.RowRanges, num_rows: int, levels: bool
-) -> list[Page] | None:
-    """The pages of a chunk that hold rows, by its offset index; None: the chunk as a whole. `levels`: it is read
-    without its dictionary.
-    """
-    if offsets is None or (ranges.num_rows == num_rows and not levels):
-        return None
-    pages = offsets.pages_of(ranges)
-    return None if not levels and len(pages) == offsets.num_pages > 1 else pages  # all the same
-
-
-def places_wanted(
-    file: FileMetadata, row_group: int, leaf: Leaf, ranges: rows.RowRanges, levels: bool
-) -> list[tuple[int, int]]:
-    """The (offset, length) of the bytes that a reader on a remote store would want for these rows."""
-    _, start, stop = file.placed_chunk(row_group, leaf)
-    offsets = file.cached_offset_index(row_group, leaf)[1]
-    pages = pages_wanted(offsets, ranges, file.group_rows[row_group], levels)
-    if offsets is None or pages is None:
-        return [(start, stop - start)]
-    places = [(offset, length) for _, offset, length, _, _ in pages]
-    if places and not levels and offsets.start > start:
-        places.append((start, offsets.start - start))
-    return places
 
 
 class IndexMismatch(Exception):
@@ -112,11 +85,11 @@ class LeafReader:
         "_chunk",
         "_codec_settings",
         "_codes",
+        "_context",
         "_counts",
         "_decoder",
         "_dictionary_at",
         "_dictionary_data",
-        "_fetcher",
         "_file",
         "_levels",
         "_likely_rows",
@@ -145,7 +118,7 @@ class LeafReader:
         file: FileMetadata,
         row_group: int,
         part: Part,
-        fetcher: Fetcher,
+        context: ScanContext,
         offsets: OffsetIndex | None,
         codes: bool = False,
         again: bool = False,
@@ -164,7 +137,7 @@ class LeafReader:
         self._nesting_levels = nesting_levels
         self._file = file
         self._row_group = row_group
-        self._fetcher = fetcher
+        self._context = context
         self._offsets = offsets
         self._chunk, self._start, self._stop = file.placed_chunk(row_group, leaf)
         self._num_rows = file.group_rows[row_group]
@@ -173,7 +146,7 @@ class LeafReader:
         self._max_values = self._chunk.num_values if declared else 1 << 62
         self._levels = levels
         num_pages = None if offsets is None or again else offsets.num_pages
-        self._report = fetcher.report.chunk(file.name, row_group, leaf.name, num_pages)
+        self._report = context.report.chunk(file.name, row_group, leaf.name, num_pages)
         self._counts = LeafReport() if again else self._report  # of pages and rows
         self._ranges: rows.RowRanges = _NO_ROWS
         self._pages: list[Page] | None = None  # pages wanted; None: the whole chunk
@@ -190,8 +163,8 @@ class LeafReader:
         self._made: tuple[Any, ...] | int | None = None  # what `read_ahead` had of the decoder
         try:
             codec = self._chunk.codec
-            self._codec_settings = fetcher.decoding.get(codec) or _codec_settings(
-                file, fetcher, codec
+            self._codec_settings = context.codec_settings.get(codec) or _codec_settings(
+                file, context, codec
             )
             self._likely_rows = _likely_rows(self._stop - self._start)
             self._decoder: Any = self._new_decoder()
@@ -248,7 +221,7 @@ class LeafReader:
         self._pages = pages_wanted(self._offsets, ranges, self._num_rows, self._levels)
         if self._pages is None:
             first = self._first_data_page() if self._levels else 0
-            kept = 0 if self._levels else self._fetcher.kept.length_at(self._start)
+            kept = 0 if self._levels else self._context.kept.length_at(self._start)
             self._skipped = kept or max(first - self._start, 0)
             wanted = [(self._start + self._skipped, self._stop - self._start - self._skipped)]
             if kept:  # to put it before the rest would copy that
@@ -277,7 +250,7 @@ class LeafReader:
             return False
         if self._dictionary_only():
             return True
-        return self._file.store.latency >= SLOW_STORE  # fetched with the pages, used or not
+        return self._context.wait_bytes > 0  # fetched with the pages, used or not
 
     def give(self, buffers: list[memoryview], fetched: int) -> None:
         """The bytes asked for by `want`, in its order; so many of them were not at hand."""
@@ -325,7 +298,7 @@ class LeafReader:
         self._dictionary_data = data
         self._report.bytes += data.nbytes
 
-    def read(self) -> list[pa.Array]:
+    def decode(self) -> Steps[list[pa.Array]]:
         """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a
         nested leaf one, which `decoded` then holds with its nesting levels.
 
@@ -333,16 +306,19 @@ class LeafReader:
         themselves have been chosen on its word, so the caller has to begin again without it.
         """
         if self._skipped and not self._has_all_values():
-            self._fetch_whole()
+            yield from self._fetch_whole()
         try:
             try:
-                arrays = self._decode() if self._codes is None else self._decode_codes(self._codes)
+                if self._codes is None:
+                    arrays = yield from self._decode()
+                else:
+                    arrays = yield from self._decode_codes(self._codes)
             except _HeadersLieError as error:
-                self._fetcher.report.note(
+                self._context.report.note(
                     f"{self._where_page()}: row counts of headers ignored: {error}"
                 )
                 self._trust_header_counts, self._decoder = False, self._new_decoder()
-                arrays = self._decode()
+                arrays = yield from self._decode()
         except core.CoreError as error:
             raise self._placed(error) from error
         finally:
@@ -368,9 +344,9 @@ class LeafReader:
             at = decoder.stop
         return bool(values == self._chunk.num_values)
 
-    def _fetch_whole(self) -> None:
+    def _fetch_whole(self) -> Steps[None]:
         length, self._skipped = self._stop - self._start, 0
-        self._buffers = self._fetcher.read([(self._start, length)], "data")
+        self._buffers = yield Read([(self._start, length)], "data")
         self._report.bytes += length
 
     def _placed(self, error: core.CoreError) -> Exception:
@@ -379,24 +355,24 @@ class LeafReader:
         if isinstance(error, PageMismatch) or (indexed and isinstance(error, HeaderError)):
             message = f"page {self._page_number} at byte {self._at}: {error}"
             note = f"{self._where()}: offset index ignored: {message}"
-            self._file.ignore_index(self._row_group, self.leaf, note, self._fetcher.report)
+            self._file.ignore_index(self._row_group, self.leaf, note, self._context.report)
             return IndexMismatch(self.leaf, message)
         if isinstance(error, HeaderError):
             base = None if error.offset is None else self._base
             return from_core(error, f"{self._where_page()}: page header", base)
         return from_core(error, self._where_page())
 
-    def _decode_codes(self, codes: CodesDecoder) -> list[pa.Array]:
+    def _decode_codes(self, codes: CodesDecoder) -> Steps[list[pa.Array]]:
         """Codes and dictionaries, or values where that cannot be: what is wrong then shows itself."""
         counts, values = self._counts, self._decoder
         before = counts.pages_read, counts.pages_total, self._report.dictionary_pages
         self._decoder = codes
         try:
-            return self._decode()
+            return (yield from self._decode())
         except (core.CoreError, CorruptFileError, pa.ArrowException):
             counts.pages_read, counts.pages_total, self._report.dictionary_pages = before
             self._codes, self._decoder = None, values
-            return self._decode()
+            return (yield from self._decode())
         finally:
             codes.release()
 
@@ -407,7 +383,7 @@ class LeafReader:
             return to_arrow(self.leaf_type, n, nulls, validity, offsets, values)
         return self._codes.arrow(n, nulls, validity, values, whole=n == self._num_rows)
 
-    def _decode(self) -> list[pa.Array]:
+    def _decode(self) -> Steps[list[pa.Array]]:
         decoder, ranges = self._decoder, self._ranges.buffers
         states: Iterator[int] | None = None
         made, self._made = self._made, None
@@ -439,6 +415,9 @@ class LeafReader:
         arrays: list[pa.Array] = []
         if self._ranges:
             for state in states:
+                if state == core.TAKE_DICTIONARY:  # the page is taken again
+                    yield from self._load_dictionary()
+                    continue
                 while state == core.TAKE_FULL:
                     arrays.append(self._arrow(*self._finish()))
                     decoder.begin(ranges)
@@ -516,7 +495,7 @@ class LeafReader:
             decoder.head(data, 0, count)
             state = decoder.take(first)
             if state == core.TAKE_DICTIONARY:
-                self._load_dictionary()
+                yield state
                 self._page_number, self._at = page, offset
                 decoder.head(data, 0, count)
                 state = decoder.take(first)
@@ -547,7 +526,7 @@ class LeafReader:
                 if self._ranges.meets(row, stop):
                     state = decoder.take(row)
                     if state == core.TAKE_DICTIONARY:
-                        self._load_dictionary()
+                        yield state
                         self._page_number, self._at, self._base = page, start + at, start
                         decoder.head(data, at)
                         state = decoder.take(row)
@@ -589,7 +568,7 @@ class LeafReader:
                 if not told or self._ranges.meets(row, row + count):
                     state = decoder.take(row, told)
                     if state == core.TAKE_DICTIONARY:
-                        self._load_dictionary()
+                        yield state
                         self._page_number, self._at, self._base = page, start + at, start
                         decoder.head(data, at)
                         state = decoder.take(row, told)
@@ -628,12 +607,12 @@ class LeafReader:
             at = decoder.stop
         return bool(rows_in == self._num_rows)
 
-    def _load_dictionary(self) -> None:
+    def _load_dictionary(self) -> Steps[None]:
         if self._dictionary_at is None:
             raise self._corrupt("dictionary-encoded, and the chunk has no dictionary page")
         at, length = self._dictionary_at
         if self._dictionary_data is None:
-            (data,) = self._fetcher.read([(at, length)], "data")
+            (data,) = yield Read([(at, length)], "data")
             self.give_dictionary(data)
         self._page_number, self._at, self._base = None, at, at
         decoder = self._decoder

@@ -1,64 +1,56 @@
-"""Leaves of which one page each is wanted, read in one go: as soon as Python comes between, caches and cores are others'."""
+"""Leaves of which one page each is wanted: the core decodes many in one call, so that caches and cores stay with the pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from pageseek._core import decode as core
-from pageseek.io.fetch import Fetcher
 from pageseek.scan.leaf_reader import LeafReader
+from pageseek.scan.steps import DecodePages, Read, Steps
 
-AT_ONCE = 8 << 20  # bytes of pages, as they were fetched, that are read in one go
-DICTIONARIES_AT_ONCE = 1 << 20  # bytes of those that are fetched in one wave
+BATCH_BYTES = 8 << 20  # of pages, as they were fetched, that one call decodes
+DICTIONARY_WAVE_BYTES = (
+    1 << 20
+)  # of dictionaries that are fetched in one wave: they stay in the processor's caches
 
 
-def read_ahead(
-    readers: Sequence[LeafReader], fetcher: Fetcher, threads: int, go_on: Callable[[], None]
-) -> None:
-    """Decode those of which `one_page` is wanted, one right after the other, by so many threads at most; `read` then gives
-    the arrays. `go_on`: asked now and then, raises
-    where the scan has ended.
+def decode_pages(readers: Sequence[LeafReader]) -> Steps[None]:
+    """Decode the pages of readers of which `one_page` is wanted; `LeafReader.decode` then has the arrays at hand.
 
-    What fails here is done again by `read`, in its turn and with its place.
+    A page that fails here is decoded again by `LeafReader.decode`, which says where it lies.
     """
     at = 0
     while at < len(readers):
         stop, size = at, 0
-        while stop < len(readers) and size < AT_ONCE:
+        while stop < len(readers) and size < BATCH_BYTES:
             size += readers[stop].nbytes
             stop += 1
-        batch, at = readers[at:stop], stop
-        _with_dictionaries(_decode(batch, threads), fetcher, threads, go_on)
-        go_on()  # and signals have their turn
+        wanting = yield from _decode(readers[at:stop], size)
+        at = stop
+        if wanting:
+            yield from _with_dictionaries(wanting)
 
 
-def _with_dictionaries(
-    wanting: Sequence[tuple[LeafReader, tuple[int, int]]],
-    fetcher: Fetcher,
-    threads: int,
-    go_on: Callable[[], None],
-) -> None:
-    """The same of those whose dictionaries, at these places, are still to be fetched: so many in one wave that their memory
-    stays small, and in the processor's caches.
-    """
+def _with_dictionaries(wanting: Sequence[tuple[LeafReader, tuple[int, int]]]) -> Steps[None]:
+    """Fetch the dictionaries at these places, a few at a time, and decode the pages that need them."""
     at = 0
     while at < len(wanting):
         stop, size = at, 0
-        while stop < len(wanting) and size < DICTIONARIES_AT_ONCE:
+        while stop < len(wanting) and size < DICTIONARY_WAVE_BYTES:
             size += wanting[stop][1][1]
             stop += 1
         batch, at = wanting[at:stop], stop
-        fetched = fetcher.read([place for _, place in batch], "data")
+        fetched = yield Read([place for _, place in batch], "data")
         for (reader, _), data in zip(batch, fetched, strict=True):
             reader.give_dictionary(data)
-        _decode([reader for reader, _ in batch], threads)
-        go_on()
+        yield from _decode(
+            [reader for reader, _ in batch], sum([reader.nbytes for reader, _ in batch])
+        )
 
 
 def _decode(
-    readers: Sequence[LeafReader], threads: int
-) -> list[tuple[LeafReader, tuple[int, int]]]:
-    """Those of them that need their dictionary first, and where it lies."""
-    made = core.read_pages([reader.task() for reader in readers], threads)
+    readers: Sequence[LeafReader], nbytes: int
+) -> Steps[list[tuple[LeafReader, tuple[int, int]]]]:
+    """Those that need their dictionary first, each with the place of that."""
+    made = yield DecodePages([reader.task() for reader in readers], nbytes)
     places = [(reader, reader.take(found)) for reader, found in zip(readers, made, strict=True)]
     return [(reader, place) for reader, place in places if place is not None]

@@ -12,16 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek._core.decode import PARALLEL
 from pageseek.base.errors import placed
-from pageseek.base.report import Report
 from pageseek.format.columns import Column, Part, levels_of, part_of, presence_leaf
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_headers import walk, walking_bytes
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
-from pageseek.io.fetch import Fetcher
-from pageseek.io.range_requests import answered, together
+from pageseek.io.coalesce import pays_ahead
+from pageseek.io.range_requests import together
 from pageseek.predicate.bound import (
     Bound,
     BoundLeaf,
@@ -33,16 +31,16 @@ from pageseek.predicate.bound import (
 )
 from pageseek.scan.condition_order import Learned, blocks_of
 from pageseek.scan.decoded_columns import DecodedColumns, Key
-from pageseek.scan.leaf_reader import LeafReader, places_wanted
-from pageseek.scan.page_batch import read_ahead
-from pageseek.storage.store import SLOW_STORE
+from pageseek.scan.leaf_places import places_wanted
+from pageseek.scan.leaf_reader import LeafReader
+from pageseek.scan.page_batch import decode_pages
+from pageseek.scan.steps import Decode, Read, ScanContext, Steps, reads
 
 _NO_ROWS = rows.RowRanges.empty()
 RESIDUAL_WEIGHT = 8  # of a byte that is evaluated outside of the kernels, until it is measured
 Held = tuple[int, memoryview]  # bytes of a file, and where they begin
 FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
 CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
-SHARED = 1 << 18  # bytes of pages that are worth another core
 
 
 def _place(kept: Held) -> int:
@@ -57,9 +55,9 @@ class GroupScan:
         file: FileMetadata,
         row_group: int,
         columns: Sequence[Column],
-        fetcher: Fetcher,
+        context: ScanContext,
         options: Options,
-        learned: Learned | None = None,
+        learned: Learned,
         indexed: bool = False,
         walked: bool = False,
         held: Sequence[Held] = (),
@@ -69,13 +67,13 @@ class GroupScan:
         the order of their places.
         """
         self._indexed, self._walked = indexed, walked
-        self._learned = learned or Learned()
+        self._learned = learned
         self._file = file
         self._options = options
         self._row_group = row_group
         self._columns = columns
-        self._fetcher = fetcher
-        self._report: Report = fetcher.report
+        self._context = context
+        self._report = context.report
         self._leaves = DecodedColumns(file.name, row_group)
         self._read_before: set[int] = set()  # leaves
         self._reuses = bool(held)  # bytes that were fetched before, or for a test
@@ -92,7 +90,7 @@ class GroupScan:
         bound: Bound | None,
         limit: int | None,
         sure: rows.RowRanges = _NO_ROWS,
-    ) -> tuple[rows.RowRanges, list[list[pa.Array]]]:
+    ) -> Steps[tuple[rows.RowRanges, list[list[pa.Array]]]]:
         """The selected rows that pass, and for each column its arrays of them; those that are `sure` to pass are not
         looked at, for which no leaf of the filter may be wanted itself.
         """
@@ -100,12 +98,12 @@ class GroupScan:
             self._ask_levels(bound)
             with self._report.timed("filter"), placed(self._leaves.where()):
                 if limit is not None and ranges.num_rows > max(FIRST_STEP, 4 * limit):
-                    ranges = self._first(ranges, bound, limit, sure)
+                    ranges = yield from self._first(ranges, bound, limit, sure)
                 elif sure:
-                    ranges = self._filter(ranges - sure, bound) | sure
+                    ranges = (yield from self._filter(ranges - sure, bound)) | sure
                     self._leaves.clear()  # the rows that are left are others
                 else:
-                    ranges = self._filter(ranges, bound)
+                    ranges = yield from self._filter(ranges, bound)
         if limit is not None and ranges.num_rows > limit:
             self._count_limited(ranges, limit)
             ranges = ranges.head(limit)
@@ -119,16 +117,16 @@ class GroupScan:
                 self._leaves.put_nulls(parts[key], n)
             missing = [part for key, part in parts.items() if key not in self._leaves.arrays]
             if bound is not None and (self._indexed or self._walked):
-                self._load_offsets([part.leaf for part in missing], ranges)
-            self._read(missing, ranges)
+                yield from self._load_offsets([part.leaf for part in missing], ranges)
+            yield from self._read(missing, ranges)
             return ranges, [self._leaves.output(column) for column in self._columns]
 
-    def _load_offsets(self, leaves: Sequence[Leaf], ranges: rows.RowRanges) -> None:
+    def _load_offsets(self, leaves: Sequence[Leaf], ranges: rows.RowRanges) -> Steps[None]:
         """Where the pages lie of leaves of which nobody has asked, where half of them may be spared: by the offset
         index, and where the file has none by the headers of the pages.
         """
         file, group = self._file, self._row_group
-        if file.store.latency >= SLOW_STORE:
+        if self._context.wait_bytes:
             return
         unknown = [
             leaf
@@ -148,11 +146,11 @@ class GroupScan:
             for leaf in unknown
             if self._walked and walking_bytes(file, group, leaf, 1 - part) is not None
         ]
-        answered(together(walks), lambda wanted: self._fetcher.read(wanted, "index"))
+        yield from reads(together(walks), "index")
         places = {
             leaf.index: at for leaf in unread if (at := file.index_range("offset", group, leaf))
         }
-        found = dict(zip(places, self._fetcher.read(list(places.values()), "index"), strict=True))
+        found = dict(zip(places, (yield Read(list(places.values()), "index")), strict=True))
         file.load_offset_indexes(
             group, unread, [found.get(leaf.index) for leaf in unread], self._report
         )
@@ -190,45 +188,29 @@ class GroupScan:
             if chunk is not None:
                 chunk.limited += len(offsets.pages_of(ranges))
 
-    def _read(self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False) -> None:
-        """Fetch the pages of several leaves in one wave, then decode leaf by leaf."""
+    def _read(
+        self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False
+    ) -> Steps[None]:
+        """Fetch the pages of several leaves in one wave, then decode them."""
         coded = tested and ranges.num_rows >= CODED_ROWS
         readers = [self._reader(part, not tested, coded) for part in parts]
-        size = self._fetch(readers, ranges)
-        pool = self._fetcher.pool
-        small = pool is None or size < SHARED
-        ready = [one for one in readers if one.one_page] if small or PARALLEL else []
-        if ready:
-            self._read_ahead(ready)
-        if small or len(readers) <= len(ready) + 1:
-            found = [reader.read() for reader in readers]
-        else:
-            assert pool is not None
-            found = pool.each([reader.read for reader in readers])
+        size = yield from self._fetch(readers, ranges)
+        single = [reader for reader in readers if reader.one_page]
+        if single:
+            yield from decode_pages(single)
+        found = yield Decode([reader.decode() for reader in readers], size)
         n = ranges.num_rows
         for reader, arrays in zip(readers, found, strict=True):
             self._leaves.put(
                 reader.leaf, reader.leaf_type, arrays, reader.decoded, reader.entries, n
             )
 
-    def _read_ahead(self, readers: Sequence[LeafReader]) -> None:
-        """Decode what can be read in one go, with the help of other cores where it is worth that."""
-        pool = self._fetcher.pool
-        size = sum([reader.nbytes for reader in readers])
-        helpers = min(size // SHARED, len(readers) - 1) if PARALLEL else 0
-        if pool is None:
-            threads = min(1 + helpers, self._fetcher.threads)
-            read_ahead(readers, self._fetcher, threads, lambda: None)
-            return
-        with pool.idle(helpers) as idle:
-            read_ahead(readers, self._fetcher, 1 + idle, pool.go_on)
-
-    def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> int:
+    def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> Steps[int]:
         """Hand the readers their bytes: in one wave, those that are not at hand. Returns how many bytes they have."""
         wanted = [reader.want(ranges) for reader in readers]
         size = sum([length for places in wanted for _, length in places])
         if not self._reuses:
-            buffers = iter(self._fetcher.read([at for places in wanted for at in places], "data"))
+            buffers = iter((yield Read([at for places in wanted for at in places], "data")))
             for reader, places in zip(readers, wanted, strict=True):
                 fetched = sum([length for _, length in places])
                 reader.give([next(buffers) for _ in places], fetched)
@@ -236,7 +218,7 @@ class GroupScan:
         different = dict.fromkeys(at for places in wanted for at in places)
         held = {at: data for at in different if (data := self._at_hand(at)) is not None}
         missing = [at for at in different if at not in held]
-        new = dict(zip(missing, self._fetcher.read(missing, "data"), strict=True))
+        new = dict(zip(missing, (yield Read(missing, "data")), strict=True))
         lengths = {at: at[1] for at in missing}
         payload = self._payload()
         for reader, places in zip(readers, wanted, strict=True):
@@ -271,7 +253,7 @@ class GroupScan:
             self._file,
             self._row_group,
             part,
-            self._fetcher,
+            self._context,
             offsets,
             codes,
             again,
@@ -287,7 +269,7 @@ class GroupScan:
 
     def _fetch_ahead(
         self, conditions: Sequence[Sequence[BoundLeaf]], ranges: rows.RowRanges
-    ) -> None:
+    ) -> Steps[None]:
         """On a remote store, in one wave: the pages of the first condition, those of the others, and those of the
         payload. What would take longer to come than another wave is left for later: it may not be needed.
         """
@@ -308,7 +290,9 @@ class GroupScan:
                 if leaf.index not in known:
                     levels = self._levels_only(leaf)
                     places[leaf] = places_wanted(self._file, self._row_group, leaf, ranges, levels)
-            if i and not self._fetcher.pays_ahead([at for ats in places.values() for at in ats]):
+            if i and not pays_ahead(
+                [at for ats in places.values() for at in ats], self._context.wait_bytes
+            ):
                 continue
             for leaf, ats in places.items():
                 known.add(leaf.index)
@@ -317,7 +301,7 @@ class GroupScan:
                 counts = self._report.chunk(self._file.name, self._row_group, leaf.name, None)
                 counts.bytes += sum(length for _, length in missing)
         self._reuses = True
-        buffers = self._fetcher.read(list(different), "data")
+        buffers = yield Read(list(different), "data")
         self._kept += [(at[0], data) for at, data in zip(different, buffers, strict=True)]
         self._kept.sort(key=_place)
 
@@ -333,7 +317,7 @@ class GroupScan:
 
     def _first(
         self, ranges: rows.RowRanges, bound: Bound, limit: int, sure: rows.RowRanges
-    ) -> rows.RowRanges:
+    ) -> Steps[rows.RowRanges]:
         """Rows that pass, at least the first `limit` of them: judged a few pages at a time, until there are enough."""
         tested = {test.leaf.index: test.leaf for test in leaves_of(bound)}.values()
         offsets = [self._file.cached_offset_index(self._row_group, leaf)[1] for leaf in tested]
@@ -348,7 +332,7 @@ class GroupScan:
                 starts = offsets[0].first_row
                 stop = int(starts[np.searchsorted(starts, stop)])
             piece = ranges.slice(ranges.bounds[0], stop)
-            found |= self._filter(piece - sure, bound) | (piece & sure)
+            found |= (yield from self._filter(piece - sure, bound)) | (piece & sure)
             self._leaves.clear()  # the rows that are left are others
             ranges = ranges - piece
             step *= 2
@@ -356,7 +340,7 @@ class GroupScan:
             self._count_spared(leaf, ranges)
         return found
 
-    def _filter(self, ranges: rows.RowRanges, bound: Bound) -> rows.RowRanges:
+    def _filter(self, ranges: rows.RowRanges, bound: Bound) -> Steps[rows.RowRanges]:
         """The rows for which the filter is TRUE: conjunct by conjunct, in the order that has shown itself best."""
         parts = list(enumerate(conjuncts(bound)))
         measures = False
@@ -366,13 +350,13 @@ class GroupScan:
         tested = [{t.leaf.key: t for t in leaves_of(part)} for _, part in parts]
         last = {key: i for i, tests in enumerate(tested) for key in tests}  # that needs it
         held = self._leaves.arrays
-        if self._file.store.latency >= SLOW_STORE:
-            self._fetch_ahead([list(tests.values()) for tests in tested], ranges)
+        if self._context.wait_bytes:
+            yield from self._fetch_ahead([list(tests.values()) for tests in tested], ranges)
         for i, ((place, part), tests) in enumerate(zip(parts, tested, strict=True)):
             if not ranges:
                 break
             began = time.perf_counter()
-            self._read_tested([t for key, t in tests.items() if key not in held], ranges)
+            yield from self._read_tested([t for key, t in tests.items() if key not in held], ranges)
             n, before = ranges.num_rows, ranges
             mask, count = self._leaves.evaluate(part, n)
             seconds = time.perf_counter() - began
@@ -391,12 +375,12 @@ class GroupScan:
     def _blocks(self, ranges: rows.RowRanges) -> int:
         return blocks_of(ranges, self._file.group_rows[self._row_group])
 
-    def _read_tested(self, tests: Sequence[BoundLeaf], ranges: rows.RowRanges) -> None:
+    def _read_tested(self, tests: Sequence[BoundLeaf], ranges: rows.RowRanges) -> Steps[None]:
         """The leaves of tests."""
         parts, shared, told = self._tested(tests)
         leaves = self._leaves
         missing = [part for key, part in parts.items() if key not in leaves.arrays]
-        self._read(missing, ranges, tested=True)
+        yield from self._read(missing, ranges, tested=True)
         for leaf in shared:
             leaves.share_presence(leaf)
         for key, other in told.items():

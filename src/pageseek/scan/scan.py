@@ -21,10 +21,10 @@ from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
 from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
-from pageseek.scan.file_plan import Opened
-from pageseek.scan.plan import Ahead, ScanPlan
-from pageseek.scan.planner import make_plan, prepare
+from pageseek.scan.prepare import PreparedScan, make_plan, prepare
 from pageseek.scan.request import Request
+from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scan.scheduler import Scheduler
 from pageseek.storage import Origin, Source, Sources
 
 MOST = (1 << 63) - 1  # rows that the core counts
@@ -130,24 +130,24 @@ class Scan:
             return self._batches()[1]
         unconfirmed = UnconfirmedVersions()
         try:
-            plan, opened = self._prepared(self._request, unconfirmed)
+            rows_of = self._prepared(self._request, unconfirmed)
         except Exception as error:
             if not unconfirmed.may_explain(error):
                 raise
         else:
-            return self._optimistic_batches(plan, opened, unconfirmed)
+            return self._optimistic_batches(rows_of, unconfirmed)
         return self._batches()[1]
 
     def _optimistic_batches(
-        self, plan: ScanPlan, opened: Sequence[Opened | None], unconfirmed: UnconfirmedVersions
+        self, rows_of: PreparedScan, unconfirmed: UnconfirmedVersions
     ) -> Iterator[pa.RecordBatch]:
         """The batches of a plan of which versions are to be confirmed: all of them before a row is handed out."""
-        report, again = plan.report, False
-        with watched(self._progress, report), unconfirmed:
+        again = False
+        with watched(self._progress, rows_of.report), unconfirmed:
             try:
                 # the others are confirmed while the first is read
-                unconfirmed.ask_all_but([one.file.store for one in opened[:1] if one is not None])
-                tables = plan.tables(report, opened)
+                unconfirmed.ask_all_but(rows_of.first_store())
+                tables = rows_of.tables()
                 ready = list(islice(tables, 1))
                 unconfirmed.settle()
             except Exception as error:
@@ -166,37 +166,28 @@ class Scan:
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def _batches(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        plan, opened = self._prepared(self._request)
-        if self._progress is False:
-            return plan.schema, plan.batches(opened)
-        return plan.schema, self._watched(plan, opened)
+        rows_of = self._prepared(self._request)
+        return rows_of.plan.schema, self._watched(rows_of)
 
-    def _watched(self, plan: ScanPlan, opened: Sequence[Opened | None]) -> Iterator[pa.RecordBatch]:
-        with watched(self._progress, plan.report):
-            yield from plan.batches(opened, plan.report)
+    def _watched(self, rows_of: PreparedScan) -> Iterator[pa.RecordBatch]:
+        with watched(self._progress, rows_of.report):
+            for table in rows_of.tables():
+                yield from batches_of(table, self._request.batch_size)
 
     def _prepared(
         self,
         request: Request,
         unconfirmed: UnconfirmedVersions | None = None,
-        ahead: Ahead | None = None,
-    ) -> tuple[ScanPlan, list[Opened | None]]:
+        ahead: bool = False,
+    ) -> PreparedScan:
         """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress. `ahead`:
-        where all of it will be asked for.
+        all of it will be asked for.
         """
         report = Report(nan=request.nan, chunks=None)
         with watched(self._progress, report):
-            plan, opened = prepare(
-                self._sources,
-                request,
-                account=False,
-                lazy=True,
-                report=report,
-                unconfirmed=unconfirmed,
-                ahead=ahead,
-            )
-        plan.report.analyzed = True
-        return plan, opened
+            made = PreparedScan(self._sources, request, report, unconfirmed, ahead=ahead)
+        report.analyzed = True
+        return made
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule protocol: any library that knows it can read a scan.
@@ -210,20 +201,16 @@ class Scan:
         return optimistically(self._sources, self._table)
 
     def _table(self, unconfirmed: UnconfirmedVersions | None) -> pa.Table:
-        with Ahead(self._request) as ahead:
-            plan, opened = self._prepared(self._request, unconfirmed, ahead)
-            several = sum(len(file.groups) for file in plan.files) > 1
-            with watched(self._progress, plan.report), kept() if several else nullcontext():
-                tables = list(plan.tables(plan.report, opened))
+        with self._prepared(self._request, unconfirmed, True) as rows_of:
+            schema = rows_of.plan.schema
+            several = sum([len(file.groups) for file in rows_of.plan.files]) > 1
+            with watched(self._progress, rows_of.report), kept() if several else nullcontext():
+                tables = list(rows_of.tables())
         if len(tables) == 1:
             return tables[0]
-        if not plan.schema.names:
-            return table_of(plan.schema, sum(table.num_rows for table in tables), [])
-        return (
-            pa.concat_tables(tables)
-            if tables
-            else table_of(plan.schema, 0, [[] for _ in plan.schema])
-        )
+        if not schema.names:
+            return table_of(schema, sum([table.num_rows for table in tables]), [])
+        return pa.concat_tables(tables) if tables else table_of(schema, 0, [[] for _ in schema])
 
     def count_rows(self) -> int:
         """How many rows pass; without a filter the footers answer."""
@@ -231,13 +218,14 @@ class Scan:
 
     def _count(self, unconfirmed: UnconfirmedVersions | None) -> int:
         request = replace(self._request, columns=(), row_number=None)
-        with Ahead(request) as ahead:
-            plan, opened = self._prepared(request, unconfirmed, ahead)
-            if self._request.filter is None or all(g.proven for f in plan.files for g in f.groups):
+        with self._prepared(request, unconfirmed, True) as rows_of:
+            plan = rows_of.plan
+            groups = [group for file in plan.files for group in file.groups]
+            if request.filter is None or all(group.fully_matched for group in groups):
                 n, limit = plan.num_rows, self._request.limit
                 return n if limit is None else min(n, limit)
-            with watched(self._progress, plan.report):
-                return sum(table.num_rows for table in plan.tables(plan.report, opened))
+            with watched(self._progress, rows_of.report):
+                return sum([table.num_rows for table in rows_of.tables()])
 
     def aggregate(self, figures: Iterable[Any]) -> pa.Table:
         """One row with counts, least and greatest values of the rows that pass: from statistics where these are exact
@@ -279,7 +267,8 @@ class Scan:
 
             report = explain(self._sources, self._request, aggregate, analyze)
         elif not analyze:
-            report = prepare(self._sources, self._request)[0].report
+            report = Report(nan=self._request.nan, chunks={})
+            prepare(self._sources, Scheduler(self._request, report))
             report.note_unknown()
         else:
             report = optimistically(self._sources, self._analyzed).finish()
@@ -288,12 +277,11 @@ class Scan:
         return report
 
     def _analyzed(self, unconfirmed: UnconfirmedVersions | None) -> Report:
-        plan, opened = prepare(self._sources, self._request, lazy=True, unconfirmed=unconfirmed)
-        report = plan.report.to_execute()
-        if unconfirmed is not None:
-            unconfirmed.report = report
+        report = Report(nan=self._request.nan, chunks={})
+        rows_of = PreparedScan(self._sources, self._request, report, unconfirmed)
+        report = rows_of.count_execution()
         with watched(self._progress, report):
-            for _ in plan.tables(report, opened):
+            for _ in rows_of.tables():
                 pass
         return report
 

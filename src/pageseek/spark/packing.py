@@ -11,7 +11,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pageseek.scan.plan import ScanPlan
+    from pageseek.scan.scan_plan import ScanPlan
 
 TASK_SECONDS = 0.25  # work worth a task: one more costs about 0.04 s of scheduling and piping
 BYTES_PER_SECOND = 128e6  # fetched and decompressed: 32 MB a task

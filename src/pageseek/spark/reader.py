@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pageseek.scan.plan import ScanPlan
+    from pageseek.scan.scan_plan import ScanPlan
 
 
 def read(

@@ -18,8 +18,8 @@ from pageseek.spark.calendar_marks import Modes, check_values, holds_old
 from pageseek.spark.types import to_wire
 
 if TYPE_CHECKING:
-    from pageseek.scan.file_plan import FilePlan
-    from pageseek.scan.plan import ScanPlan
+    from pageseek.scan.plan import FilePlan
+    from pageseek.scan.scan_plan import ScanPlan
 
 ROWS = "__pageseek_rows"  # stands for the rows of a scan without columns
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

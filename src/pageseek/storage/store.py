@@ -34,6 +34,14 @@ class Known:
     tail: bytes | memoryview = b""
 
 
+def wait_bytes(store: Store) -> int:
+    """The bytes that come in the time of a wait for the store: to read so many that may prove useless costs no more than to wait
+    once more. 0: a read of this store does not wait.
+    """
+    latency = store.latency
+    return int(latency * store.bandwidth) if latency >= SLOW_STORE else 0
+
+
 class Store(Protocol):
     """One file, open.
 

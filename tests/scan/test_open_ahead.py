@@ -1,4 +1,4 @@
-"""Files of a distant store are opened several at a time, and come in their order."""
+"""Files of a remote store are opened several at a time, and come in their order."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 
 import pageseek as ps
 from pageseek.base.report import Report
-from pageseek.dataset.opening import FAR_AHEAD, LIMITED_AHEAD, opened_in_order
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.scan.open_ahead import FILES_AHEAD, FILES_AHEAD_OF_LIMIT, OpenAhead
 from pageseek.storage import Source, Sources
 from pageseek.storage.local import LocalStore
 
@@ -57,14 +57,27 @@ def names(files: Iterator[FileMetadata]) -> list[str]:
     return [Path(file.name).stem for file in files]
 
 
+def opened(
+    sources: Sequence[Source], report: Report, limit: int | None = None
+) -> Iterator[FileMetadata]:
+    ahead = OpenAhead(sources, ps.scan(str(sources[0].path), limit=limit)._request, report)
+    try:
+        while ahead.is_next(sources[0]):
+            sources = sources[1:]
+            yield ahead.next()
+            if not sources:
+                return
+    finally:
+        ahead.close()
+
+
 DUE = [f"{i:03}" for i in range(FILES)]
-LIMIT = 1 << 30
 
 
 def test_near_files_are_opened_as_they_are_asked_for(sources: list[Source]) -> None:
     ps.clear_cache()
     report = Report()
-    files = opened_in_order(sources, report, LIMIT)
+    files = opened(sources, report)
     next(files)
     before = report.requests
     next(files)
@@ -74,9 +87,9 @@ def test_near_files_are_opened_as_they_are_asked_for(sources: list[Source]) -> N
 
 def test_distant_files_wait_together(sources: list[Source], far: list[int]) -> None:
     report, start = Report(), time.monotonic()
-    assert names(opened_in_order(sources, report, LIMIT)) == DUE
+    assert names(opened(sources, report)) == DUE
     assert time.monotonic() - start < FILES * WAIT / 2
-    assert 4 < far[1] <= FAR_AHEAD
+    assert 4 < far[1] <= FILES_AHEAD
     assert report.requests == FILES
     assert report.waves == 1
     assert report.bytes["metadata"] == sum(Path(source.path).stat().st_size for source in sources)
@@ -84,16 +97,16 @@ def test_distant_files_wait_together(sources: list[Source], far: list[int]) -> N
 
 def test_few_are_opened_in_vain(sources: list[Source], far: list[int]) -> None:
     report = Report()
-    files = opened_in_order(sources, report, LIMIT, limited=True)
+    files = opened(sources, report, 1)
     next(files)
     files.close()  # type: ignore[attr-defined]
-    assert far[1] <= LIMITED_AHEAD
+    assert far[1] <= FILES_AHEAD_OF_LIMIT
 
 
 def test_an_error_comes_in_its_turn(sources: list[Source], far: list[int], tmp_path: Path) -> None:
     bad = tmp_path / "bad.parquet"
     bad.write_bytes(b"PAR1 is no footer PAR2")
-    files = opened_in_order([*sources[:3], Source(str(bad)), *sources[3:]], Report(), LIMIT)
+    files = opened([*sources[:3], Source(str(bad)), *sources[3:]], Report())
     assert [Path(next(files).name).stem for _ in range(3)] == DUE[:3]
     with pytest.raises(ps.CorruptFileError, match=r"bad\.parquet"):
         next(files)

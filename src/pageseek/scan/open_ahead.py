@@ -1,10 +1,10 @@
-"""Many files opened in order: those of remote stores several at a time, before they are asked for."""
+"""Many files opened in order: the ends of remote ones are read several at a time, before their turn."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import compress
@@ -14,13 +14,14 @@ from pageseek.base.workers import Job, WorkerPool
 from pageseek.dataset.file_cache import cache
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.version_checks import UnconfirmedVersions
+from pageseek.scan.request import Request
 from pageseek.storage import Begun, Source
 from pageseek.storage.endpoint import IN_FLIGHT
 
-FAR_AHEAD = 64  # files whose ends may be under way, or wait to be looked at
-LIMITED_AHEAD = 8  # the same where a limit may make those behind needless
-ENDS = 64 << 20  # bytes that these ends may take together,
-LEAST_ENDS = 8 << 20  # and may at least, however little the scan and the cache may hold
+FILES_AHEAD = 64  # files whose ends may be under way, or wait to be looked at
+FILES_AHEAD_OF_LIMIT = 8  # the same where a limit may make those behind needless
+MOST_END_BYTES = 64 << 20  # that these ends may take together,
+LEAST_END_BYTES = 8 << 20  # and may at least, however little the scan and the cache may hold
 
 
 class _Room:
@@ -66,36 +67,70 @@ class _Share:
             self._room.held -= self._size
 
 
-def opened_in_order(
-    sources: Sequence[Source],
-    report: Report,
-    max_metadata_bytes: int,
-    limited: bool = False,
-    unconfirmed: UnconfirmedVersions | None = None,
-    max_ahead_bytes: int = ENDS,
-) -> Iterator[FileMetadata]:
-    """The files, each opened or found in the cache; closing the iterator leaves the rest. `limited`: the caller may
-    end early. `unconfirmed`: as in `cache.open`. `max_ahead_bytes`: that what is read ahead may take; the ends of files
-    take no more than that, and than the cache may hold.
+class OpenAhead:
+    """Files that are opened in order, and begun before their turn. Safe for one thread.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The files, in the order in which they will be opened.
+    request : Request
+        `max_ahead_bytes` and what the cache may hold bound the memory that ends of files take.
+    unconfirmed : UnconfirmedVersions, optional
+        As of `cache.open`.
     """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        request: Request,
+        report: Report,
+        unconfirmed: UnconfirmedVersions | None = None,
+    ) -> None:
+        self._left = deque(sources)
+        self._opened = _opened(sources, request, report, unconfirmed)
+
+    def is_next(self, source: Source) -> bool:
+        """Whether a file is the next in order."""
+        return bool(self._left) and self._left[0] is source
+
+    def next(self) -> FileMetadata:
+        """The next file."""
+        self._left.popleft()
+        return next(self._opened)
+
+    def close(self) -> None:
+        """Leave the rest."""
+        self._opened.close()
+
+
+def _opened(
+    sources: Sequence[Source],
+    request: Request,
+    report: Report,
+    unconfirmed: UnconfirmedVersions | None,
+) -> Generator[FileMetadata, None, None]:
+    limit = request.limits.max_metadata_bytes
     waited = [
-        source.far and (unconfirmed is None or not cache.assumes(source, max_metadata_bytes))
+        source.far and (unconfirmed is None or not cache.assumes(source, limit))
         for source in sources
     ]
     if len(sources) < 2 or not any(waited):
         for source in sources:
-            yield cache.open(source, report, max_metadata_bytes, unconfirmed=unconfirmed)
+            yield cache.open(source, report, limit, unconfirmed=unconfirmed)
         return
-    ahead = LIMITED_AHEAD if limited else FAR_AHEAD
-    room = _Room(max(min(ENDS, max_ahead_bytes, cache.max_bytes), LEAST_ENDS))
-    far = list(compress(sources, waited))
-    opened = _waited_for(far, report, max_metadata_bytes, ahead, room)
+    ahead = FILES_AHEAD if request.limit is None else FILES_AHEAD_OF_LIMIT
+    room = _Room(
+        max(min(MOST_END_BYTES, request.max_ahead_bytes, cache.max_bytes), LEAST_END_BYTES)
+    )
+    remote = list(compress(sources, waited))
+    opened = _waited_for(remote, report, limit, ahead, room)
     with closing(opened):
         for source, wait in zip(sources, waited, strict=True):
             if wait:
                 yield next(opened)
             else:
-                yield cache.open(source, report, max_metadata_bytes, unconfirmed=unconfirmed)
+                yield cache.open(source, report, limit, unconfirmed=unconfirmed)
 
 
 def _waited_for(

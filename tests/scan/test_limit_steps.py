@@ -13,10 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scan.file_plan import GroupPlan
-from pageseek.scan.pruning import Steps
+from pageseek.scan.limit_steps import LimitSteps
+from pageseek.scan.plan import GroupPlan
 from pageseek.storage.local import LocalStore
-from pageseek.storage.store import SLOW_STORE
 from support.store_log import Log
 
 GROUPS, IN_GROUP, PAGE = 100, 4_000, 100
@@ -150,7 +149,7 @@ def test_a_plan_that_travels_has_judged_everything(file: File, log: Log) -> None
     scan = ps.scan(file.path, columns=["row"], filter=ps.col("v") == 39_250).limit(30)
     full = ps.read_table(file.path, columns=["row"], filter=ps.col("v") == 39_250, prune=False)
     plan = scan.plan()
-    assert all(group.judged for one in plan.files for group in one.groups)
+    assert all(group.pages_pruned for one in plan.files for group in one.groups)
     assert plan.num_rows < 0.1 * len(file.table)
     again = pickle.loads(pickle.dumps(plan))
     assert pa.Table.from_batches(again.execute()).equals(full.slice(0, 30))
@@ -176,12 +175,12 @@ def test_many_files_are_judged_as_they_are_reached(file: File, log: Log) -> None
 
 def test_steps_are_wide_enough_for_the_rows_that_are_left() -> None:
     ranges = ps.RowRanges.all(10)
-    groups = [GroupPlan(i, ranges, False, 0, judged=False) for i in range(200)]
-    near, far = Steps(), Steps()
-    assert [near.next(groups, 1, 0) for _ in range(4)] == [1, 2, 4, 8]
-    assert near.next(groups, 1_000, 0) == 100
-    assert [far.next(groups, 1, SLOW_STORE) for _ in range(3)] == [8, 64, 512]
-    assert Steps().next(groups, 25, 0) == 3
-    assert Steps().next(groups, None, 0) == 200
-    judged = [GroupPlan(i, ranges, True, 0) for i in range(200)]
-    assert Steps().next(judged, 1, 0) == 200
+    groups = [GroupPlan(i, ranges, False, 0, pages_pruned=False) for i in range(200)]
+    quick, waiting = LimitSteps(), LimitSteps()
+    assert [quick.next(groups, 1, False) for _ in range(4)] == [1, 2, 4, 8]
+    assert quick.next(groups, 1_000, False) == 100
+    assert [waiting.next(groups, 1, True) for _ in range(3)] == [8, 64, 512]
+    assert LimitSteps().next(groups, 25, False) == 3
+    assert LimitSteps().next(groups, None, False) == 200
+    pruned = [GroupPlan(i, ranges, True, 0) for i in range(200)]
+    assert LimitSteps().next(pruned, 1, False) == 200

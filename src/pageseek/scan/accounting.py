@@ -1,0 +1,65 @@
+"""What a report counts of a plan: pages and bytes to read, and what ruled out the rest."""
+
+from __future__ import annotations
+
+from pageseek.base.report import ChunkReport, Report
+from pageseek.format.chunks import chunk_range, declared_pages
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.scan.bound_request import BoundRequest
+from pageseek.scan.plan import GroupPlan
+
+FILTER, PARTITION, LIMIT, TAKE, NO_ROWS = "filter", "partition", "limit", "take", "no_rows"
+
+
+def account(
+    file: FileMetadata,
+    bound_request: BoundRequest,
+    plan: GroupPlan,
+    by: str,
+    report: Report,
+) -> tuple[int, int]:
+    """Count the pages of a row group that hold its rows, as far as the metadata at hand tell. `by`: what ruled out the rest.
+
+    A leaf that is only tested is not read for rows that are known to match. Returns the bytes of the pages, and how many of
+    these came with the tail of the file.
+    """
+    assert report.chunks is not None
+    group, found = plan.row_group, plan.ranges
+    sure = found if plan.fully_matched else plan.matching
+    total = held = 0
+    tail = file.store.size - file.tail.nbytes  # what lies behind it was read at open
+    payload = bound_request.payload
+    leaves = bound_request.required_leaves(file)(group)
+    file.load_chunks(group, leaves)
+    for leaf in leaves:
+        ranges = found if leaf.index in payload or not sure else found - sure
+        chunk = file.chunk(group, leaf)
+        start, stop = chunk_range(chunk)
+        offsets = file.cached_offset_index(group, leaf)[1]
+        counts = ChunkReport(path=leaf.name, by=by)
+        counts.rows_decoded = 0 if report.analyzed else ranges.num_rows
+        report.chunks[file.name, group, leaf.name] = counts
+        if offsets is None:
+            places = [(start, stop - start)] if ranges else []
+            counts.kept = None if ranges else 0
+            counts.known = declared_pages(chunk)
+        else:
+            pages = offsets.pages_of(ranges)
+            counts.known, counts.kept = offsets.num_pages, len(pages)
+            places = [(offset, length) for _, offset, length, _, _ in pages]
+            # what lies before the first page is the dictionary, where there is one
+            if pages and not leaf.group:
+                places.append((start, max(offsets.start - start, 0)))
+        size = sum(length for _, length in places)
+        counts.bytes = 0 if report.analyzed else size
+        total += size
+        held += sum(length for at, length in places if at >= tail)
+    return total, held
+
+
+def last_proof(before: dict[str, int], report: Report) -> str:
+    """What ruled out the last row groups that a file had."""
+    found = [m for m, n in report.row_groups.pruned_by.items() if n > before.get(m, 0)]
+    found = [mechanism for mechanism in found if mechanism != NO_ROWS]
+    last = [m for m in (LIMIT, *reversed(found)) if m in found]
+    return last[0] if last else NO_ROWS

@@ -1,0 +1,143 @@
+"""What an aggregation asks for, and which leaves of a file that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
+from pageseek.dataset.evolution import SchemaMapping
+from pageseek.format.columns import output, tested
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.format.types import LeafType
+from pageseek.predicate.expression import Column
+from pageseek.scan.request import Request
+from pageseek.storage import Source
+
+Leaves: TypeAlias = dict[tuple[str, ...], tuple[Leaf, LeafType]]  # of columns, by their paths
+FUNCTIONS = ("count", "min", "max")
+
+
+class Wanted(NamedTuple):
+    """One figure: the number of rows (no path), or of a column that of its values, or the least or greatest."""
+
+    function: str
+    path: tuple[str, ...]
+    name: str
+
+
+def parse(asked: Iterable[Any]) -> list[Wanted]:
+    """Figures from "count" and from pairs of a column and a function.
+
+    Raises
+    ------
+    PredicateError
+        Neither, no such function, or the same name twice.
+    """
+    made: list[Wanted] = []
+    for one in [asked] if isinstance(asked, str) else asked:
+        if isinstance(one, str) and one == "count":
+            made.append(Wanted("count", (), "count"))
+            continue
+        if not isinstance(one, tuple) or len(one) != 2:
+            raise PredicateError(
+                f"aggregate: {one!r}: 'count', or a pair of a column and a function"
+            )
+        column, function = one
+        if function not in FUNCTIONS:
+            raise PredicateError(f"aggregate: {function!r}: one of {', '.join(FUNCTIONS)}")
+        path = column.path if isinstance(column, Column) else (column,)
+        if not all(isinstance(part, str) for part in path):
+            raise PredicateError(f"aggregate: {column!r} is no column")
+        made.append(Wanted(function, path, f"{'.'.join(path)}_{function}"))
+    names = [wanted.name for wanted in made]
+    for name in names:
+        if names.count(name) > 1:
+            raise PredicateError(f"aggregate: {name!r} is asked for twice")
+    return made
+
+
+def _place(
+    file: FileMetadata, path: tuple[str, ...], request: Request
+) -> tuple[str, tuple[str, ...]]:
+    """The column to select for a path, and the way from its field down to the leaf."""
+    leaf = leaf_of(file, path, request)[0]
+    if len(leaf.path) == 1:
+        return leaf.path[0], ()
+    # selects that leaf only, unless a field of another place has this name as well
+    alone = ".".join(leaf.path)
+    try:
+        (column,), _ = output(file, (alone,), request.options)
+        if [part.leaf.index for part in column.parts] == [leaf.index]:
+            return alone, tuple(leaf.path)
+    except PageseekError:
+        pass
+    return leaf.path[0], tuple(leaf.path)
+
+
+def place_of(
+    sources: Sequence[Source],
+    open_file: Callable[[Source], FileMetadata],
+    path: tuple[str, ...],
+    request: Request,
+) -> tuple[str, tuple[str, ...]]:
+    """The column to select for a path, and the way to the leaf, in the first file that has such a column."""
+    dataset_schema = request.dataset_schema
+    if dataset_schema is None:
+        return _place(open_file(sources[0]), path, request)
+    if path[0] in dataset_schema.folders.names:
+        return path[0], ()
+    missing: NoColumnError | None = None
+    for source in sources:
+        try:
+            return _place(open_file(source), path, request)
+        except NoColumnError as error:
+            missing = missing or error
+    assert missing is not None
+    raise missing
+
+
+def type_at(schema: pa.Schema, name: str, below: tuple[str, ...]) -> pa.DataType:
+    """The type of a leaf, through structs."""
+    found = schema.field(below[0] if below else name)
+    for part in below[1:]:
+        found = found.type.field(part)
+    return found.type
+
+
+def values_at(table: pa.Table, name: str, below: tuple[str, ...]) -> pa.ChunkedArray:
+    values = table[below[0] if below else name]
+    for part in below[1:]:
+        values = pc.struct_field(values, [values.type.get_field_index(part)])
+    return values
+
+
+def leaf_of(
+    file: FileMetadata, path: tuple[str, ...], request: Request, find: SchemaMapping | None = None
+) -> tuple[Leaf, LeafType]:
+    leaf, leaf_type = tested(file, path, request.options) if find is None else find(path)
+    if leaf.group or leaf.max_rep:
+        raise UnsupportedError(
+            f"{file.name}: {'.'.join(path)!r} is nested; aggregate one of its leaves that is in no list"
+        )
+    if leaf_type.is_null:
+        return leaf, leaf_type
+    if pa.types.is_interval(leaf_type.type):
+        raise UnsupportedError(
+            f"{file.name}: {'.'.join(path)!r} of type {leaf_type.type} has no order"
+        )
+    return leaf, leaf_type
+
+
+def leaves_of_columns(
+    file: FileMetadata, source: Source, paths: Iterable[tuple[str, ...]], request: Request
+) -> Leaves:
+    """What a file has of columns, by their paths."""
+    find, dataset_schema = None, request.dataset_schema
+    if dataset_schema is not None:
+        find = SchemaMapping(file, dataset_schema, request.options, source.partitions)
+    return {path: leaf_of(file, path, request, find) for path in paths}

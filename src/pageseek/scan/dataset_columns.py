@@ -1,0 +1,112 @@
+"""The columns of many files as one: of which files the folders leave rows, and the schema of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pageseek.dataset.dataset_schema import DatasetSchema, Union, depends_on_types, tested_paths
+from pageseek.dataset.evolution import Folders, SchemaMapping
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.predicate.expression import Expression
+from pageseek.scan.bound_request import BoundRequest, BoundRequests
+from pageseek.scan.request import Request
+from pageseek.storage import Source, Sources
+
+OpenFile = Callable[[Source], FileMetadata]
+
+
+class DatasetColumns:
+    """What the files of a scan have of its columns, as far as they were opened.
+
+    Attributes
+    ----------
+    request : Request
+        The request, with the types that the tested columns have among all files.
+    requests : BoundRequests
+        The request bound to the columns of each file.
+    """
+
+    def __init__(self, sources: Sources, request: Request, open_file: OpenFile) -> None:
+        self._sources, self._open_file = sources, open_file
+        self._single: pa.Schema | None = None
+        self._union: Union | None = None
+        self._folders: Folders | None = None
+        self._opened = 0  # files
+        if request.dataset_schema is not None:
+            self._folders = Folders(request.dataset_schema, request.filter, request.nan)
+            self._union = Union(request.dataset_schema, request.columns)
+        self.request = request
+        self.requests = BoundRequests(request)
+
+    def resolve_types(self) -> None:
+        """Find the types of the columns of a filter among all files, where it means something only once they are known."""
+        request, dataset_schema = self.request, self.request.dataset_schema
+        if dataset_schema is None:
+            return
+        tested = dataset_schema.given
+        if tested is None and request.filter is not None and depends_on_types(request.filter):
+            tested = self._tested(request.filter, dataset_schema)
+        if tested is not None:
+            dataset_schema = replace(dataset_schema, tested=tested)
+            self.request = replace(request, dataset_schema=dataset_schema)
+            self.requests = BoundRequests(self.request)
+            self._union = Union(dataset_schema, request.columns)
+
+    def _tested(self, condition: Expression, dataset_schema: DatasetSchema) -> pa.Schema:
+        """The types among all files of the tested columns."""
+        paths, options = tested_paths(condition), self.request.options
+        union = Union(dataset_schema, None)
+        for source in self._sources:
+            if self.may_match(source):
+                file = self._open_file(source)
+                mapping = SchemaMapping(file, dataset_schema, options, source.partitions)
+                union.add(mapping.whole(paths)[2], (), file.name)
+        return union.schema()
+
+    @property
+    def known(self) -> bool:
+        """Whether the schema of the answer is known as far as it has to be."""
+        return self._opened > 0 and not (self._union is not None and self._union.unknown)
+
+    @property
+    def one_schema(self) -> bool:
+        """Whether files are not compared: there is one, or each has to be as the first."""
+        return self._union is None
+
+    def may_match(self, source: Source) -> bool:
+        """Whether rows of a file may match, by its folders."""
+        return self._folders is None or self._folders.may(source.partitions)
+
+    def add(self, bound_request: BoundRequest, name: str) -> None:
+        """Add the columns of a file."""
+        if self._union is None:
+            self._single = bound_request.schema
+        else:
+            self._union.add(bound_request.schema, bound_request.absent, name)
+
+    def count(self) -> None:
+        """A file was opened, whether or not its columns are added."""
+        self._opened += 1
+
+    def schema(self) -> pa.Schema:
+        """The schema of the answer: that of the files that were opened, one at least. Others are opened where a column that was
+        named is in none of them.
+        """
+        if self._union is None:
+            assert self._single is not None
+            return self._single
+        for source in self._sources:
+            if self.known:
+                break
+            file = self._open_file(source)
+            self.count()
+            self.add(self.requests.of(file, source), file.name)
+        if self._union.unknown:  # the first file says what it has instead
+            source = self._sources[0]
+            unknown = self._union.unknown
+            BoundRequest.of(self._open_file(source), self.request, source, unknown)
+        name = self._sources[0].name if self._sources else "the table"
+        return self.request.numbered(self._union.schema(), name)

@@ -1,0 +1,40 @@
+"""How many row groups are pruned before the rows of them are read, where there is a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pageseek.scan.plan import GroupPlan
+
+
+class LimitSteps:
+    """Few row groups at first, then more with each step: what is pruned beyond the limit costs at most a few times what had to be.
+
+    Where a read waits for the store the steps are wide, so that a scan that finds nothing has few of them.
+    """
+
+    QUICK, WAITING = (
+        (1, 2),
+        (8, 8),
+    )  # the first step, and how much wider each is than the one before
+
+    def __init__(self) -> None:
+        self._size = 0
+
+    @classmethod
+    def is_one(cls, groups: Sequence[GroupPlan], left: int) -> bool:
+        """Whether all are pruned in the first step, whatever the store."""
+        return len(groups) < 2 or cls().next(groups, left, False) >= len(groups)
+
+    def next(self, groups: Sequence[GroupPlan], left: int | None, waits: bool) -> int:
+        """The number of row groups to prune next; at least as many as hold the rows that are `left`."""
+        if left is None or all(group.pages_pruned for group in groups):
+            return len(groups)
+        first, growth = self.WAITING if waits else self.QUICK
+        self._size = self._size * growth or first
+        least = 0
+        for group in groups:
+            if left <= 0:
+                break
+            least, left = least + 1, left - group.ranges.num_rows
+        return max(self._size, least)

@@ -1,0 +1,128 @@
+"""Plans: for others to execute, or with the files that stay open for who executes it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+import pyarrow as pa
+
+from pageseek.base.report import Report
+from pageseek.io.version_checks import UnconfirmedVersions
+from pageseek.scan.file_scan import FileScan
+from pageseek.scan.plan import FilePlan
+from pageseek.scan.planner import Planner
+from pageseek.scan.request import Request
+from pageseek.scan.scan_plan import ScanPlan
+from pageseek.scan.scheduler import Scheduler
+from pageseek.scan.tables import TableReader
+from pageseek.storage import Source, Sources, Store
+
+# remote files that stay open from plan to reading, each of which would else be asked for its version again; and those
+# of them of which bytes are kept that were read to prune
+MOST_OPEN, MOST_OPEN_WITH_BYTES = 256, 16
+
+
+class PreparedScan:
+    """A plan that is executed where it was made, with the files that stay open. Leaving its block ends what is read ahead.
+
+    `ahead`: all of it will be executed.
+    """
+
+    __slots__ = ("_scans", "_scheduler", "plan")
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        request: Request,
+        report: Report,
+        unconfirmed: UnconfirmedVersions | None = None,
+        ahead: bool = False,
+    ) -> None:
+        self._scheduler = Scheduler(request, report, unconfirmed)
+        try:
+            self.plan, self._scans = prepare(sources, self._scheduler, lazy=True, ahead=ahead)
+        except BaseException:
+            self._scheduler.stop()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._scheduler.stop()
+
+    @property
+    def report(self) -> Report:
+        """What happens is counted here."""
+        return self._scheduler.report
+
+    def count_execution(self) -> Report:
+        """Count from now on what is read, beside what was planned."""
+        self._scheduler.report = report = self.plan.report.to_execute()
+        if self._scheduler.unconfirmed is not None:
+            self._scheduler.unconfirmed.report = report
+        return report
+
+    def first_store(self) -> list[Store]:
+        """The store of the first file of the plan, if it is open."""
+        return [scan.file.store for scan in self._scans[:1] if scan is not None]
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows, a table for each row group that has some, in order."""
+        plan = self.plan
+        reader = TableReader(plan.request, plan.schema, plan.files, self._scans, self._scheduler)
+        return reader.tables()
+
+
+def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
+    """Open the files and prune; reads footers, and of the page index what the filter needs."""
+    scheduler = Scheduler(request, Report(nan=request.nan, chunks={}))
+    plan, _ = prepare(sources, scheduler, fold=True)
+    plan.report.fold()
+    return plan
+
+
+def prepare(
+    sources: Sequence[Source],
+    scheduler: Scheduler,
+    lazy: bool = False,
+    fold: bool = False,
+    ahead: bool = False,
+) -> tuple[ScanPlan, list[FileScan | None]]:
+    """A plan, and of its files those that stay open: a single one, and remote ones, of which many use up no descriptors. The list
+    is empty, or has one entry for each file of the plan.
+
+    `lazy`, `fold`: as of Planner. `ahead`: the plan is executed whole, so that what a filter leaves of remote files is read while
+    others are opened.
+    """
+    request, report = scheduler.request, scheduler.report
+    if report.chunks is not None:
+        report.source = sources[0].name if len(sources) == 1 else f"{len(sources):,} files"
+        report.filter = "" if request.filter is None else repr(request.filter)
+    planner = Planner(Sources.of(sources), request, scheduler, lazy, fold)
+    request = scheduler.request = planner.request
+    alone, unconfirmed = len(sources) == 1, scheduler.unconfirmed
+    # of a single file there is nothing to be opened meanwhile; a limit may spare what is ahead
+    ahead = ahead and request.limit is None and not alone
+    files: list[FilePlan] = []
+    scans: list[FileScan | None] = []
+    held = full = 0  # of these
+    for plan, scan in planner.files():
+        files.append(plan)
+        remote = plan.source.far and held < MOST_OPEN
+        if scan is None or not (
+            alone or (remote and (full < MOST_OPEN_WITH_BYTES or not scan.bound_request.kept))
+        ):
+            scans.append(None)
+            continue
+        scans.append(scan)
+        if ahead and scan.bound_request.bound is not None:
+            scheduler.begin(scan)
+        held, full = held + 1, full + bool(scan.bound_request.kept)
+    schema = planner.columns.schema()
+    scheduler.close_files()
+    report.columns = list(schema.names)
+    if unconfirmed is not None:  # some were opened to know the types, and some will be again
+        unconfirmed.ask_all_but([scan.file.store for scan in scans if scan is not None])
+    return ScanPlan(request, schema, tuple(files), report), scans if held else []

@@ -1,0 +1,100 @@
+"""Row groups of a remote file that share a request: one brings them sooner than another could be waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from pageseek.base.errors import PageseekError
+from pageseek.base.report import Report
+from pageseek.format.schema import Leaf
+from pageseek.io.coalesce import PARALLEL, SENDING
+from pageseek.scan.file_scan import FileScan
+from pageseek.scan.leaf_places import places_wanted
+from pageseek.scan.plan import GroupPlan
+from pageseek.scan.row_group import Held
+from pageseek.scan.steps import Read, Steps
+from pageseek.storage.store import wait_bytes
+
+UNKNOWN_BYTES = 8 << 20  # of memory that a row group may take whose chunks cannot be looked at
+FEWEST_RUNS = 4  # requests that a file is worth before row groups share one, unless it is tiny
+
+
+class Run(NamedTuple):
+    """Row groups that are read in one go, and about the bytes of memory that they take."""
+
+    groups: Sequence[GroupPlan]
+    weight: int
+
+
+def weight(scan: FileScan, group: GroupPlan) -> int:
+    """About the bytes of memory that a row group takes while it is read: what is decompressed, and what is decoded."""
+    file, number = scan.file, group.row_group
+    try:
+        leaves = scan.bound_request.required_leaves(file)(number)
+        chunks = [file.chunk(number, leaf) for leaf in leaves]
+    except PageseekError:  # reading it says so, in its turn
+        return UNKNOWN_BYTES
+    size: int = sum([max(chunk.total_uncompressed_size, 0) for chunk in chunks])
+    return 2 * size * group.ranges.num_rows // max(file.group_rows[number], 1)
+
+
+def runs(scan: FileScan, budget: int) -> Iterator[Run]:
+    """The row groups of a file, each by itself, unless some share a request.
+
+    Row groups of a remote file share one if nothing is tested in them and one request brings them sooner than another could be
+    waited for. Bytes between two of them are read over where that costs less than a request: PARALLEL requests are under way at
+    a time, so that each costs a part of a wait. Where one of them fills the line already, the bytes cost as much as others.
+    """
+    groups, store = scan.plan.groups, scan.file.store
+    wait, most = wait_bytes(store), max(len(groups) // FEWEST_RUNS, 1)
+    run: list[GroupPlan] = []
+    total = start = stop = 0  # of the run
+    for group in groups:
+        heavy, places = weight(scan, group), []
+        if wait and (scan.bound_request.bound is None or group.fully_matched):
+            with suppress(PageseekError):  # reading it says so, in its turn
+                places = [at for ats in _places(scan, group).values() for at in ats]
+        first = min([at for at, _ in places], default=-1)
+        last = max([sum(at) for at in places], default=0)
+        if run and not (
+            0 <= first - stop <= wait // PARALLEL
+            and (len(run) < most or last - start <= wait // SENDING)
+            and last - start <= wait
+            and total + heavy + last - start <= budget
+        ):
+            yield Run(run, total + (stop - start if len(run) > 1 else 0))
+            run, total = [], 0
+        start = start if run else first
+        stop = last if places else store.size  # else nothing joins it
+        run.append(group)
+        total += heavy
+    if run:
+        yield Run(run, total + (stop - start if len(run) > 1 else 0))
+
+
+def fetch(scan: FileScan, groups: Sequence[GroupPlan], report: Report) -> Steps[Sequence[Held]]:
+    """The bytes of the row groups of a run, read together, in the order of their places."""
+    file = scan.file
+    wanted: dict[tuple[int, int], None] = {}
+    with suppress(PageseekError):  # reading it says so, in its turn
+        for group in groups:
+            for leaf, places in _places(scan, group).items():
+                counts = report.chunk(file.name, group.row_group, leaf.name, None)
+                counts.bytes += sum([length for _, length in places])
+                wanted.update(dict.fromkeys(places))
+    buffers = yield Read(list(wanted), "data")
+    found = [(at, data) for (at, _), data in zip(wanted, buffers, strict=True)]
+    return sorted(found, key=lambda held: held[0])
+
+
+def _places(scan: FileScan, group: GroupPlan) -> dict[Leaf, list[tuple[int, int]]]:
+    """The (offset, length) of what is read of the leaves of a row group where nothing is tested."""
+    file, number = scan.file, group.row_group
+    leaves = {
+        part.leaf.index: part.leaf for column in scan.bound_request.columns for part in column.parts
+    }
+    return {
+        leaf: places_wanted(file, number, leaf, group.ranges, False) for leaf in leaves.values()
+    }

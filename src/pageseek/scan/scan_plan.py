@@ -1,0 +1,88 @@
+"""A plan: files with versions, row groups with rows. It is picklable; this is what Spark ships."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import field, replace
+
+import pyarrow as pa
+
+from pageseek.base.batches import batches_of
+from pageseek.base.records import dataclass
+from pageseek.base.report import Report
+from pageseek.scan.plan import FilePlan
+from pageseek.scan.request import Request
+from pageseek.scan.scheduler import Scheduler
+from pageseek.scan.tables import TableReader
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """A pruned scan. `schema` is that of the batches that `execute` yields.
+
+    A plan is picklable and carries the version of each file; executing it on another version raises
+    FileChangedError before a byte is decoded.
+    """
+
+    request: Request
+    schema: pa.Schema
+    files: tuple[FilePlan, ...]
+    report: Report = field(compare=False, repr=False)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that may pass the filter, at most."""
+        return sum(group.ranges.num_rows for file in self.files for group in file.groups)
+
+    @property
+    def cost(self) -> int:
+        """About the bytes that will be read."""
+        return sum(group.cost for file in self.files for group in file.groups)
+
+    def split(self, n: int) -> list[ScanPlan]:
+        """At most `n` plans of nearly equal cost, each row group in exactly one; empty ones are left out.
+
+        File order is kept inside each part. A limit holds for each part on its own.
+        """
+        if n < 1:
+            raise ValueError(f"split({n}): at least one part")
+        pieces = [(g.cost, i, j) for i, f in enumerate(self.files) for j, g in enumerate(f.groups)]
+        loads = [(0, 0, part) for part in range(min(n, len(pieces)))]  # cost, row groups, part
+        chosen: list[list[tuple[int, int]]] = [[] for _ in loads]
+        for cost, i, j in sorted(pieces, key=lambda piece: -piece[0]):
+            load, count, part = heapq.heappop(loads)
+            chosen[part].append((i, j))
+            heapq.heappush(loads, (load + cost, count + 1, part))
+        parts = []
+        for members in sorted(sorted(part) for part in chosen):
+            files = []
+            for i in sorted({i for i, _ in members}):
+                groups = tuple(self.files[i].groups[j] for at, j in members if at == i)
+                files.append(replace(self.files[i], groups=groups))
+            parts.append(replace(self, files=tuple(files), report=Report()))
+        return parts
+
+    def execute(self, report: Report | None = None) -> Iterator[pa.RecordBatch]:
+        """The batches of the plan, in file order. `report` is filled as they come."""
+        if report is None:  # nobody looks at it
+            report = Report(analyzed=True, chunks=None)
+        elif not report.analyzed:
+            self._begin(report)
+        scheduler = Scheduler(self.request, report)
+        reader = TableReader(self.request, self.schema, self.files, (), scheduler)
+        for table in reader.tables():
+            yield from batches_of(table, self.request.batch_size)
+
+    def _begin(self, report: Report) -> None:
+        """Fill a report that planning did not fill: what there is to read is what the plan holds."""
+        report.analyzed, report.nan, report.columns = (
+            True,
+            self.request.nan,
+            list(self.schema.names),
+        )
+        report.filter = "" if self.request.filter is None else repr(self.request.filter)
+        report.files.total += len(self.files)
+        report.row_groups.total += sum(len(file.groups) for file in self.files)
+        report.rows.total += self.num_rows
+        report.file_bytes += sum(file.version.size for file in self.files)

@@ -1,0 +1,97 @@
+"""What a file scan asks of the scheduler.
+
+The states of a scan are generators of steps. Each step is a request: to read bytes, to have jobs done, to open a file. The
+scheduler sends the result back into the generator, or throws what went wrong into it. A generator does no input and output
+itself, starts no thread, and does not know how long it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from pageseek.base.limits import DEFAULT, Limits
+from pageseek.base.report import Report
+from pageseek.io.fetch import Kept
+from pageseek.io.range_requests import Wanted
+from pageseek.storage import Known, Source
+
+T = TypeVar("T")
+
+
+class ScanContext:
+    """What the states of a file scan know of the scan around them.
+
+    Attributes
+    ----------
+    report : Report
+        Counts what happens.
+    limits : Limits
+        What a file may claim.
+    kept : Kept
+        Bytes that were read to prune, and that the scan may want again.
+    wait_bytes : int
+        The bytes that come in the time of one wait for the store; 0 where a read does not wait (storage.store.wait_bytes).
+    codec_settings : dict
+        How the pages of each codec are decoded (leaf_reader.py).
+    """
+
+    __slots__ = ("codec_settings", "kept", "limits", "report", "wait_bytes")
+
+    def __init__(
+        self,
+        report: Report,
+        limits: Limits = DEFAULT,
+        kept: Kept | None = None,
+        wait_bytes: int = 0,
+    ) -> None:
+        self.report, self.limits, self.wait_bytes = report, limits, wait_bytes
+        self.kept = Kept() if kept is None else kept
+        self.codec_settings: dict[int, Any] = {}
+
+
+class Open(NamedTuple):
+    """A file. `known`: its last bytes, where they were read a moment ago. The result is its FileMetadata."""
+
+    source: Source
+    known: Known | None
+
+
+class Read(NamedTuple):
+    """Bytes of the file at each (offset, length). `kind`: metadata, index or data. The result is a memoryview of each."""
+
+    ranges: Wanted
+    kind: str
+
+
+class DecodePages(NamedTuple):
+    """Pages that the core decodes in one call. `nbytes`: of them, as they were fetched. The result is what the core made of
+    each.
+    """
+
+    tasks: list[Any]
+    nbytes: int
+
+
+class Decode(NamedTuple):
+    """Jobs that may be done side by side, each a generator of steps. `nbytes`: of what they decode. The result is that of each
+    job, in their order.
+    """
+
+    jobs: Sequence[Steps[Any]]
+    nbytes: int
+
+
+Step: TypeAlias = Open | Read | DecodePages | Decode
+Steps: TypeAlias = Generator[Step, Any, T]
+
+
+def reads(asking: Generator[Wanted, list[memoryview], T], kind: str) -> Steps[T]:
+    """A generator that asks for ranges, as pruners do, as one of steps."""
+    try:
+        wanted = next(asking)
+        while True:
+            wanted = asking.send((yield Read(wanted, kind)))
+    except StopIteration as done:
+        found: T = done.value
+        return found
