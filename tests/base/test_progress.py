@@ -15,7 +15,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.base import progress
-from pageseek.scan import plan
+from pageseek.scan import tables
 
 FILES, GROUPS, ROWS = 3, 4, 500
 
@@ -41,8 +41,8 @@ SCANS: list[Callable[[ps.Scan], int]] = [
 def test_every_step_is_told(
     run: Callable[[ps.Scan], int], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "SMALL", 0)
-    monkeypatch.setattr(plan, "PIECE", 0)
+    monkeypatch.setattr(tables, "FEW_VALUES", 0)
+    monkeypatch.setattr(tables, "GROUP_VALUES", 0)
     told: list[ps.Progress] = []
     scan = ps.scan(SOURCES, threads=threads, filter=ps.col("id") >= ROWS, progress=told.append)
     assert run(scan) == (FILES * GROUPS - 1) * ROWS

@@ -21,7 +21,7 @@ from pageseek.bench.run import Result, WrongAnswer, interleave, run_case, table
 
 import pageseek as ps
 from pageseek.base.workers import WorkerPool
-from pageseek.scan import plan
+from pageseek.scan import tables
 from support.opened import open_metadata
 
 OURS: dict[str, type[Peer]] = {"pageseek": Pageseek, "pyarrow": PyArrow}
@@ -234,8 +234,8 @@ def test_pageseek_is_measured_on_one_thread(files: Files, monkeypatch: pytest.Mo
         made.append(threads)
         return WorkerPool(threads, *limits)
 
-    monkeypatch.setattr(plan, "SMALL", 0)
-    monkeypatch.setattr(plan, "PIECE", 0)
+    monkeypatch.setattr(tables, "FEW_VALUES", 0)
+    monkeypatch.setattr(tables, "GROUP_VALUES", 0)
     monkeypatch.setattr(plan, "WorkerPool", pool)
     monkeypatch.setattr(plan, "cores", lambda: 2)
     path = str(files.path("lookup"))
