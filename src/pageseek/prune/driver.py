@@ -135,13 +135,15 @@ class MechanismRun:
         """The pruners that find something of a tested column in the footer. They are looked for once for a file and leaf."""
         every, known = pruners(), self.file.indexes
         found: set[Pruner] = set()
+        cached: tuple[tuple[Pruner, ...], dict[str, bool]] | None
         for key, leaf in {test.leaf.key: test.leaf for test in tests}.items():
             cached = known.get(("applies", key))
             if cached is None or cached[0] is not every:  # since then some were registered
-                cached = known["applies", key] = every, {}
+                cached = every, {}
+                known["applies", key] = cached
             for pruner in every:
                 if pruner.name in self.use:
-                    having: bool | None = cached[1].get(pruner.name)
+                    having = cached[1].get(pruner.name)
                     if having is None:
                         having = cached[1][pruner.name] = pruner.applies(self.file, leaf)
                     if having:
