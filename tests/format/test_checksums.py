@@ -434,14 +434,14 @@ def test_what_a_filter_costs_is_what_is_read(
     filtered: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "DOUBT", 0)
-    pruner, seen = BloomPruner.cost, []
+    pruner, seen = BloomPruner.price, []
 
-    def cost(self: BloomPruner, site: PruneContext, test: BoundLeaf) -> Price | None:
+    def price(self: BloomPruner, site: PruneContext, test: BoundLeaf) -> Price | None:
         found = pruner(self, site, test)
         seen.append(0 if found is None else found.fetched)
         return found
 
-    monkeypatch.setattr(BloomPruner, "cost", cost)
+    monkeypatch.setattr(BloomPruner, "price", price)
     for values in ([10**6], [10**6 + 2 * i for i in range(3)], [10**6 + 2 * i for i in range(30)]):
         ps.clear_cache()
         seen.clear()

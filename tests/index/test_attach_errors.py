@@ -61,7 +61,7 @@ def test_at_least_one_thread(path: Path, tmp_path: Path, threads: int) -> None:
     ("wanted", "what"),
     [
         ({"distinct": ["l"]}, "column 'l.list.element': it lies in a list"),
-        ({"distinct_index": "i"}, "column 'i': the published form is of strings"),
+        ({"distinct_index": "i"}, "column 'i': DataFusion's form is of strings"),
         ({"distinct_index": "s"}, "column 's': b'a\\nb' has a newline"),
         ({"bloom": ["b"]}, "column 'b': no Bloom filter of BOOLEAN"),
     ],

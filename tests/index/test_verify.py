@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import struct
@@ -35,7 +36,7 @@ from pageseek.format.embedded import (
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import ABSENT
 from pageseek.format.value_list import Distinct
-from pageseek.index.attach import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
+from pageseek.index.appended import BLOOM_PLACE, COLUMN_PLACE, OFFSET_PLACE, new_footer
 from support.attaching import as_by_others
 from support.opened import open_metadata
 
@@ -446,7 +447,7 @@ def test_values_of_large_pages_are_looked_for_in_pieces(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them: one that is not in the filter is found wherever it lies."""
-    monkeypatch.setattr(sys.modules["pageseek.index.verify"], "PIECE", 64)
+    monkeypatch.setattr(sys.modules["pageseek.index.verification"], "PIECE", 64)
     numbers = np.arange(1000)
     values = {
         "int32": pa.array(numbers, pa.int32()), "int64": pa.array(numbers), "double": pa.array(numbers + 0.5),
@@ -483,7 +484,7 @@ def test_a_list_that_is_far_too_short(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not all that a column has is gathered to tell that a list lacks it; nothing, where the list says that it lacks some."""
-    room = sys.modules["pageseek.index.verify"]
+    room = importlib.import_module("pageseek.index.kinds.distinct")
     monkeypatch.setattr(room, "BEYOND" if kind == "numbers" else "BEYOND_BYTES", 500)
     values = (
         pa.array(np.arange(2000))
@@ -522,7 +523,7 @@ def test_lists_that_are_not_held_are_read_anew(
     numbers = np.arange(3_000)
     pq.write_table(pa.table({"a": numbers % 7, "b": numbers % 11}), path, row_group_size=1_000)
     ps.index.attach(path, distinct=["a", "b"], in_place=True)
-    room = sys.modules["pageseek.index.stored_lists"]
+    room = sys.modules["pageseek.index.stored_indexes"]
     monkeypatch.setattr(room, "KEPT", 150)
     with open_metadata(path) as file:
         found = directory(file)

@@ -301,8 +301,8 @@ def test_prices_follow_what_is_in_memory(tmp_path: Path) -> None:
     class Watched(BloomPruner):
         name = "watched"
 
-        def cost(self, site: PruneContext, test: Any) -> Price | None:
-            seen.append(super().cost(site, test))
+        def price(self, site: PruneContext, test: Any) -> Price | None:
+            seen.append(super().price(site, test))
             return seen[-1]
 
     watched = Watched()

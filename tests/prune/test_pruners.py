@@ -16,6 +16,7 @@ from pageseek._core.rows import RowRanges
 
 import pageseek as ps
 from pageseek.prune import Proof, mechanisms, passing
+from pageseek.prune.checked_pruner import CheckedPruner
 from support.pruners import judged
 
 N = 60_000
@@ -175,7 +176,7 @@ def test_what_does_not_fit_the_protocol_is_refused() -> None:
         (object(), TypeError, "'name' of type str"),
         (Simple, TypeError, "is a class"),
         (type("P", (Simple,), {"cheap": 1})(), TypeError, "'cheap' of type bool"),
-        (type("P", (Simple,), {"judge": None})(), TypeError, "has no judge"),
+        (type("P", (Simple,), {"judge": None})(), TypeError, "has no prune"),
         (type("P", (Simple,), {"name": "two words"})(), ValueError, "no plain word"),
         (type("P", (Simple,), {"name": "bloom_filter"})(), ValueError, "is taken"),
         (type("P", (Simple,), {"name": "statistics"})(), ValueError, "is taken"),
@@ -226,7 +227,7 @@ def test_values_are_put_to_a_test_with_the_meaning_of_filters(data: bytes) -> No
         ps.col("v").is_null(),
         ps.col("v") > 2.5,
     ):
-        judged(data, Asks(), condition)
+        judged(data, CheckedPruner(Asks()), condition)
     assert found[::3] == [
         [False, False, True, False],
         [True, False, False, True],

@@ -71,8 +71,8 @@ def judged(
         ranges = RowRanges.all(count) if rows is None else RowRanges(list(rows))
         report = Report()
         site = PruneContext(file, group, ranges, chosen, report)
-        made.costs.append([_size(pruner.cost(site, test)) for test in tests])
-        made.proofs.append(answered(pruner.judge(site, tests), fetch))
+        made.costs.append([_size(pruner.price(site, test)) for test in tests])
+        made.proofs.append(answered(pruner.prune(site, tests), fetch))
         made.notes += [note for note in report.notes if note not in made.notes]
     return made
 

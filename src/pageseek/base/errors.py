@@ -8,6 +8,7 @@ __all__ = [
     "CoreError",
     "CorruptFileError",
     "FileChangedError",
+    "KindError",
     "LimitError",
     "NoColumnError",
     "PageseekError",
@@ -78,6 +79,10 @@ class NoColumnError(PredicateError):
 
 class PrunerError(PageseekError):
     """A pruner that was registered raised an error, or gave an answer that cannot be."""
+
+
+class KindError(PageseekError):
+    """A registered kind of index raised an error while an index was built or verified."""
 
 
 class CoreError(PageseekError):

@@ -41,7 +41,7 @@ def sums_size(bits: int, piece: int = PIECE) -> int:
 
 
 def piece_of(entry: Pointer, offset: int, length: int, bits: int) -> int:
-    """The bytes that each checksum of an attached filter is of. `bits`: of its `length` bytes those of the bitset. DoubtError:
+    """The bytes that each checksum of an attached filter is of. `bits`: of its `length` bytes those of the bitset. InvalidIndexError:
     its entry makes no sense of it.
     """
     piece = entry.sums

@@ -22,8 +22,8 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import PHYSICAL_NAMES, logical_name
 
 KEY = b"pageseek.indexes"
-PUBLISHED = b"distinct_index_offset"  # the key of a list in the published form (published.py)
-KEYS = KEY, PUBLISHED  # that tell of lists of values, one way or the other
+DATAFUSION_KEY = b"distinct_index_offset"  # of a list in the form of DataFusion's example
+KEYS = KEY, DATAFUSION_KEY  # that tell of lists of values, one way or the other
 VERSION = 1  # of what is written under the key
 MAGIC = b"PSX1"
 HEAD = 16  # bytes: magic, four of zero, and the fingerprint of the chunks
@@ -121,7 +121,7 @@ def directory(file: FooterFile) -> Directory | None:
 
     Raises
     ------
-    DoubtError
+    InvalidIndexError
         It is there, and is not what this version knows.
     """
     pairs = file.key_value_metadata
@@ -179,7 +179,7 @@ def uncovered(found: Directory, end: int) -> list[tuple[int, int]]:
 
 
 def _pointer(one: Any, end: int) -> Pointer:
-    """What an entry says. DoubtError where it makes no sense."""
+    """What an entry says. InvalidIndexError where it makes no sense."""
     try:
         kind, version, offset, length = one["kind"], one["version"], one["offset"], one["length"]
         if type(kind) is not str or not type(version) is type(offset) is type(length) is int:
@@ -284,7 +284,7 @@ class EntryForm:
         return np.frombuffer(found, np.int64).reshape(-1, len(lists.ENTRY_FIELDS))
 
     def parsed(self, value: bytes | memoryview | None, end: int) -> Pointer | None:
-        """The index by the whole directory of a file whose footer begins at `end`. DoubtError: as of `directory_of`."""
+        """The index by the whole directory of a file whose footer begins at `end`. InvalidIndexError: as of `directory_of`."""
         known = directory_of(value, end, self.kind)
         return of_leaf(self.leaf, self.kind, self.version, known, self.types)
 
@@ -329,7 +329,7 @@ def framed(payload: bytes, chunks: int) -> bytes:
 
 
 def opened(pointer: Pointer, data: memoryview, chunks: int) -> memoryview:
-    """The payload of an index. DoubtError where the bytes are others than were attached, or are not of these chunks."""
+    """The payload of an index. InvalidIndexError where the bytes are others than were attached, or are not of these chunks."""
     if data.nbytes != pointer.length or data.nbytes < HEAD:
         raise InvalidIndexError(f"{data.nbytes} bytes where {pointer.length} are due")
     if xxh64(data) != pointer.checksum:

@@ -19,9 +19,9 @@ from pageseek.format.bounds import Bounds
 from pageseek.format.checksums import ALTERED, GONE
 from pageseek.format.chunks import chunk_range, may_have_dictionary
 from pageseek.format.embedded import (
+    DATAFUSION_KEY,
     KEY,
     PAGE_INDEX,
-    PUBLISHED,
     Directory,
     InvalidIndexError,
     Pointer,
@@ -106,7 +106,7 @@ class FileMetadata(FooterFile):
     def _index_start(self) -> int:
         """Lists of values lie before the footer, too."""
         start: int = super()._index_start()
-        told = self.key_value_metadata.get(PUBLISHED) or b""
+        told = self.key_value_metadata.get(DATAFUSION_KEY) or b""
         at = int(told) if told.isdigit() and len(told) < 20 else -1
         if self.store.size - self.tail.nbytes <= at < self.footer_start:  # as far as it was read
             start = min(start, at)

@@ -53,7 +53,7 @@ class Distinct:
 
     @classmethod
     def of(cls, data: memoryview, row_groups: int) -> Distinct:
-        """What a body says of a file with so many row groups. DoubtError where it contradicts itself."""
+        """What a body says of a file with so many row groups. InvalidIndexError where it contradicts itself."""
         if data.nbytes < _HEAD.size:
             raise InvalidIndexError("it is too short")
         groups, n, layout, per_group, zero, width = _HEAD.unpack_from(data)
@@ -87,7 +87,7 @@ class Distinct:
         return cls(n, width, values, ends, flags, has)
 
     def array(self, leaf_type: LeafType) -> pa.Array:
-        """The values as a leaf of this form is decoded, to `storage`. DoubtError where one of them is no such value."""
+        """The values as a leaf of this form is decoded, to `storage`. InvalidIndexError where one of them is no such value."""
         if self.ends is None:
             offsets = np.arange(self.n, dtype=np.int64) * self.width
             lengths = np.full(self.n, self.width, np.int64)

@@ -1,21 +1,83 @@
 """Indexes inside Parquet files: what a file lacks is added, and its data pages stay as they are (docs/format.md).
 
+The functions are imported when they are first used: a scan that reads an attached index needs only its kind.
+
 | file | job |
 |---|---|
-| `attach`, `detach`, `verify` | the public functions; `list` is in `detach` |
+| `attaching`, `detaching`, `verification` | the public functions; `list` is in `detaching` |
+| `kinds` | the kinds of index that pageseek embeds, a file each |
 | `build` | all wanted indexes of a column chunk, in one pass over its pages |
-| `bloom_builder`, `distinct_builder`, `page_index_builder` | what is built: Bloom filters, lists of distinct values, page indexes |
+| `appended` | the bytes that are written behind a file, and its new footer |
+| `bloom_builder`, `distinct_builder`, `page_index_builder` | what is built: Bloom filters, distinct values, page indexes |
 | `page_bounds` | bounds of pages as a ColumnIndex has them |
-| `page_reader`, `chunk_walk`, `page_budget` | the pages of column chunks, read side by side in bounded memory |
-| `stored_lists`, `statistics_check` | what `verify` compares with the data |
+| `page_reader`, `page_values`, `chunk_walk`, `page_budget` | the pages of column chunks, read side by side in bounded memory |
+| `stored_indexes`, `statistics_check` | what `verify` compares with the data |
 | `targets` | which file is read, and where the new one goes |
 | `local_target`, `store_target` | a new file on this machine, or in a store |
 | `table_target`, `delta_target`, `iceberg_target` | a new file in a table, by a commit |
 """
 
-from pageseek.index.attach import Attached, attach
-from pageseek.index.detach import Entry, detach
-from pageseek.index.detach import listed as list
-from pageseek.index.verify import Finding, Verified, verify
+from __future__ import annotations
 
-__all__ = ["Attached", "Entry", "Finding", "Verified", "attach", "detach", "list", "verify"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pageseek.prune.kind import (
+    Builder,
+    IndexedColumn,
+    InvalidIndexError,
+    Kind,
+    NotBuiltError,
+    PageValues,
+    required_values,
+)
+from pageseek.prune.registry import register, unregister
+
+if TYPE_CHECKING:
+    from pageseek.index.appended import Attached
+    from pageseek.index.attaching import attach
+    from pageseek.index.detaching import Entry, detach
+    from pageseek.index.detaching import listed as list
+    from pageseek.index.verification import Finding, Verified, verify
+
+__all__ = [
+    "Attached",
+    "Builder",
+    "Entry",
+    "Finding",
+    "IndexedColumn",
+    "InvalidIndexError",
+    "Kind",
+    "NotBuiltError",
+    "PageValues",
+    "Verified",
+    "attach",
+    "detach",
+    "list",
+    "register",
+    "required_values",
+    "unregister",
+    "verify",
+]
+
+_LATE = {
+    "Attached": ("appended", "Attached"), "attach": ("attaching", "attach"),
+    "Entry": ("detaching", "Entry"), "detach": ("detaching", "detach"), "list": ("detaching", "listed"),
+    "Finding": ("verification", "Finding"), "Verified": ("verification", "Verified"),
+    "verify": ("verification", "verify"),
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """What builds and verifies is imported when it is first used."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _LATE[name]
+    found = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> Any:
+    """The public names."""
+    return sorted(__all__)

@@ -25,8 +25,8 @@ from pageseek.format.types import (
     PHYSICAL_NAMES,
     logical_of,
 )
-from pageseek.index.distinct_builder import check_width
 from pageseek.index.page_reader import Chunk, Page
+from pageseek.index.page_values import check_width
 
 RATE = 0.01  # of values that are not there and are found all the same
 LARGEST = 128 << 20  # bytes of a filter

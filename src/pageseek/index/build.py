@@ -2,47 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from pageseek.base.errors import UnsupportedError
+from pageseek.base.errors import KindError, PageseekError, UnsupportedError
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.index.bloom_builder import BloomBuilder
-from pageseek.index.distinct_builder import DistinctBuilder, GroupValues
 from pageseek.index.page_index_builder import PageIndex, PageIndexer
-from pageseek.index.page_reader import Chunk, SpansError
+from pageseek.index.page_reader import Chunk, Page, SpansError
+from pageseek.index.page_values import ConvertedPage
+from pageseek.prune.kind import Builder, IndexedColumn, NotBuiltError
 
-Builder = PageIndexer | BloomBuilder | DistinctBuilder
+
+class Collecting:
+    """A generator of a kind that is sent the pages of one chunk, and returns what it makes of them."""
+
+    def __init__(
+        self, kind: str, where: str, column: IndexedColumn, asking: Generator[None, Any, Any]
+    ) -> None:
+        self._what, self._column, self._asking = f"{where}: kind {kind!r}", column, asking
+        self._begun = False
+
+    def take(self, page: Page) -> None:
+        """Send a page with values."""
+        self._send(ConvertedPage(page, self._column))
+
+    def done(self) -> Any:
+        """What the generator returns after the last page."""
+        return self._send(None)
+
+    def _send(self, page: ConvertedPage | None) -> Any:
+        try:
+            if not self._begun:
+                next(self._asking)
+                self._begun = True
+            self._asking.send(page)
+        except StopIteration as done:
+            if page is None:
+                return done.value
+            raise KindError(f"{self._what}: it returned before the last page") from None
+        except (PageseekError, NotBuiltError):
+            raise
+        except Exception as error:  # of a kind of a user's
+            raise KindError(f"{self._what}: {type(error).__name__}: {error}") from error
+        if page is None:
+            raise KindError(f"{self._what}: it asks for more after the last page")
+        return None
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """What is wanted of the chunks of one leaf: of which row groups each kind, and the rate of Bloom filters."""
+    """What is wanted of the chunks of one leaf: of which row groups the indexes of Parquet, the rate of Bloom filters, and
+    the builders of embedded kinds by name, which take all row groups.
+    """
 
     leaf: Leaf
+    column: IndexedColumn | None = None
     page_index: frozenset[int] = frozenset()
     bloom: frozenset[int] = frozenset()
-    distinct: frozenset[int] = frozenset()
     rate: float = 0.0
-    lists: bool = False  # the values are to be listed in the form of our own
-    published: bool = False  # and in the published one
+    builders: Mapping[str, Builder] = field(default_factory=dict)
 
     def asks(self, row_group: int) -> bool:
         """Whether anything is wanted of this chunk."""
-        return any(row_group in one for one in (self.page_index, self.bloom, self.distinct))
+        return bool(self.builders) or row_group in self.page_index or row_group in self.bloom
 
 
 @dataclass(slots=True)
 class BuiltIndexes:
-    """What was made of one chunk."""
+    """What was made of one chunk. `parts`: of each embedded kind what its builder takes in, or why it has none."""
 
     row_group: int
     leaf: Leaf
     page_index: PageIndex | None = None
     bloom: bytes | None = None
     bloom_sums: bytes = b""
-    distinct: GroupValues | None = None
+    parts: dict[str, Any] = field(default_factory=dict)
 
 
 def build(file: FileMetadata, chunk: Chunk, spec: IndexSpec, order_given: bool) -> BuiltIndexes:
@@ -59,19 +97,29 @@ def build(file: FileMetadata, chunk: Chunk, spec: IndexSpec, order_given: bool) 
     made = BuiltIndexes(row_group, spec.leaf)
     indexer = PageIndexer(file, chunk, order_given) if row_group in spec.page_index else None
     bloom = BloomBuilder(chunk, spec.rate) if row_group in spec.bloom else None
-    distinct = DistinctBuilder(chunk) if row_group in spec.distinct else None
-    builders: list[Builder] = [one for one in (indexer, bloom, distinct) if one is not None]
-    values = bloom is not None or distinct is not None
+    collecting: dict[str, Collecting] = {}
+    for name, builder in spec.builders.items():
+        assert spec.column is not None
+        collecting[name] = Collecting(name, chunk.where, spec.column, builder.collect())
+    values = bloom is not None or bool(collecting)
     if indexer is not None:
         values |= indexer.wants_values
     try:
         with closing(chunk.pages(values)) as pages:
             for page in pages:
-                for builder in builders:
-                    builder.take(page)
+                if indexer is not None:
+                    indexer.take(page)
+                if bloom is not None:
+                    bloom.take(page)
+                for name in list(collecting):
+                    try:
+                        collecting[name].take(page)
+                    except NotBuiltError as error:
+                        made.parts[name] = error
+                        del collecting[name]
                 del page  # before the next one is read
     except SpansError:
-        if bloom is not None or distinct is not None:
+        if bloom is not None or spec.builders:
             raise UnsupportedError(
                 f"{chunk.where}: its rows go on from one page to the next, which only page_index passes over; "
                 "leave the column out"
@@ -82,5 +130,9 @@ def build(file: FileMetadata, chunk: Chunk, spec: IndexSpec, order_given: bool) 
         made.page_index = indexer.done()
     if bloom is not None:
         made.bloom, made.bloom_sums = bloom.done()
-    made.distinct = None if distinct is None else distinct.done()
+    for name, one in collecting.items():
+        try:
+            made.parts[name] = one.done()
+        except NotBuiltError as error:
+            made.parts[name] = error
     return made

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek.base.arrays import booleans
-from pageseek.base.errors import UnsupportedError
 from pageseek.format.schema import Leaf
 from pageseek.format.types import (
     BOOLEAN,
@@ -21,14 +20,12 @@ from pageseek.format.types import (
     FLOAT,
     INT32,
     INT64,
-    INT96,
     L_FLOAT16,
-    MAX_FIXED,
-    PHYSICAL_NAMES,
     logical_of,
 )
 from pageseek.format.value_list import COMPLETE, NANS, NULLS, Distinct
-from pageseek.index.page_reader import Chunk, Page
+from pageseek.index.page_reader import Page
+from pageseek.prune.kind import IndexedColumn
 
 MOST = 1 << 16  # values that are listed
 LARGEST = 4 << 20  # bytes of them
@@ -38,27 +35,6 @@ _TYPES = {
     BOOLEAN: pa.bool_(), INT32: pa.int32(), INT64: pa.int64(), FLOAT: pa.float32(), DOUBLE: pa.float64(),
     BYTE_ARRAY: pa.binary(),
 }  # fmt: skip
-
-
-def check(leaf: Leaf) -> None:
-    """Raise UnsupportedError where the values of a leaf are not listed."""
-    check_width(leaf)
-    if leaf.max_rep:
-        raise UnsupportedError(
-            f"column {leaf.name!r}: it lies in a list, whose values are not listed; leave it out of distinct=[...]"
-        )
-    if leaf.element.type == INT96:
-        raise UnsupportedError(
-            f"column {leaf.name!r}: values of {PHYSICAL_NAMES[INT96]} are not listed; leave it out of distinct=[...]"
-        )
-
-
-def check_width(leaf: Leaf) -> None:
-    """Raise UnsupportedError where values have a width that no reader takes."""
-    if leaf.element.type == FIXED and not 0 < leaf.element.type_length <= MAX_FIXED:
-        raise UnsupportedError(
-            f"column {leaf.name!r}: values of {leaf.element.type_length} bytes; leave the column out"
-        )
 
 
 def type_of(leaf: Leaf) -> pa.DataType:
@@ -81,16 +57,16 @@ class DistinctBuilder:
 
     def __init__(
         self,
-        chunk: Chunk,
+        column: IndexedColumn,
         most: int = MOST,
         largest: int = LARGEST,
         over: Callable[[pa.Array], None] | None = None,
     ) -> None:
         """Of more values than `most`, or `largest` bytes, none is known, or `over` is given them, and others are gathered from there on."""
-        self._type = type_of(chunk.leaf)
+        self._type = type_of(column.leaf)
         self._most, self._largest, self._over = most, largest, over
         self._half = (
-            chunk.leaf.element.type == FIXED and logical_of(chunk.leaf.element)[0] == L_FLOAT16
+            column.leaf.element.type == FIXED and logical_of(column.leaf.element)[0] == L_FLOAT16
         )
         self._values: pa.Array | None = pa.nulls(0, self._type)
         self._waiting: list[pa.Array] = []  # of pages that were not looked at yet
@@ -284,3 +260,14 @@ def _plain(values: pa.Array, kind: pa.DataType) -> tuple[int, bytes]:
     start = values.offset * width
     data = memoryview(values.buffers()[1])[start : start + len(values) * width]
     return width, bytes(data)
+
+
+def values_of(found: Distinct, leaf: Leaf) -> pa.Array:
+    """As the file has them."""
+    kind = type_of(leaf)
+    if found.ends is not None:
+        buffers = [None, pa.py_buffer(found.ends.astype(np.int32)), pa.py_buffer(found.values)]
+        return pa.Array.from_buffers(kind, found.n, buffers)
+    if pa.types.is_boolean(kind):
+        return pa.array(np.frombuffer(found.values, np.uint8).astype(bool))
+    return pa.Array.from_buffers(kind, found.n, [None, pa.py_buffer(found.values)])

@@ -8,11 +8,12 @@ receives their bytes in order, and returns what it proved.
 | `row_groups` | the statistics of all row groups, from the footer alone |
 | `column_index` | the page index: fetched, and held against a test |
 | `bloom_filter`, `dictionary` | Bloom filters and dictionaries of column chunks |
-| `distinct_index`, `value_lists` | attached lists of distinct values |
-| `datafusion_index`, `datafusion_list` | the same in the published form, `IDX1` |
+| `value_lists`, `datafusion_list` | what lists of distinct values say of tests, for one file or many |
+| `kind` | what a kind of index is: build, prune, verify |
+| `embedded_pruner`, `checked_pruner` | what embedded kinds have in common; errors of users' pruners |
 | `chunk_pruner` | what the pruners of column chunks share |
 | `protocol` | the protocol of a pruner |
-| `registry` | the mechanisms by name, those of users too |
+| `registry` | the mechanisms and kinds of index by name, those of users too |
 | `accumulator` | what is proved of one row group so far, for the whole filter |
 | `driver` | puts the row groups of a file to all mechanisms, the cheapest first |
 | `footer_finality` | whether any mechanism could add to what the footer has proved |
@@ -25,10 +26,10 @@ from pageseek.prune.footer_finality import Figures, final, may_be_final
 from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner, passing
 from pageseek.prune.registry import (
     COLUMN_INDEX,
+    DATAFUSION_INDEX,
     DICTIONARY,
     DISTINCT,
     PAGE_HEADERS,
-    PUBLISHED,
     STATISTICS,
     mechanisms,
     register_pruner,
@@ -39,10 +40,10 @@ from pageseek.prune.value_lists import ValueLists
 
 __all__ = [
     "COLUMN_INDEX",
+    "DATAFUSION_INDEX",
     "DICTIONARY",
     "DISTINCT",
     "PAGE_HEADERS",
-    "PUBLISHED",
     "STATISTICS",
     "Figures",
     "GroupProof",

@@ -19,8 +19,9 @@ from pageseek._core import rows
 from pageseek.base.errors import CoreError, PageseekError
 from pageseek.base.records import dataclass
 from pageseek.format.checksums import ALTERED, SUM, filter_key, of_pieces, piece_of, sums_size
-from pageseek.format.chunks import DICTIONARY_ENCODINGS, chunk_range
+from pageseek.format.chunks import DICTIONARY_ENCODINGS, Chunk, chunk_range
 from pageseek.format.embedded import BLOOM
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, K_I8, K_I16, K_U8, K_U16
 from pageseek.io.range_requests import Wanted, together
@@ -39,6 +40,7 @@ HEAD = 64  # bytes that a header is sure to lie in, unless it has fields that th
 FEW = 16  # literals that no filter is too small for
 USUAL_RATE = 0.01  # of values that are absent and found, at which writers size filters, or below
 WORTH = 4096  # bytes of a filter read at once that cost no more than a block read by itself
+_OFFSET = Chunk._fields.index("bloom_filter_offset")
 _NARROW = frozenset((K_I8, K_I16, K_U8, K_U16))
 
 
@@ -66,7 +68,16 @@ class BloomPruner:
     name = "bloom_filter"
     cheap, whole, coarse = True, False, True
 
-    def cost(self, context: PruneContext, test: BoundLeaf) -> Price | None:
+    def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
+        """Whether some chunk of the column has a filter."""
+        if leaf.group or leaf.max_rep:
+            return False
+        try:
+            return bool((file.figures(leaf)[:, _OFFSET] != ABSENT).any())
+        except PageseekError:  # of a row group that may not be read
+            return True
+
+    def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
         """Of the filter, or of its blocks that would be read; None where that proves nothing."""
         found = _question(context, test)
         if found is None:
@@ -88,14 +99,14 @@ class BloomPruner:
         fetched = context.to_fetch(place.offset, cost)
         return Price(fetched, 0, fetched < stake, stake)
 
-    def judge(
+    def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Ask for the blocks of the literals, or the whole filter where it is small."""
-        return (yield from together([_judge(context, test) for test in tests]))
+        return (yield from together([_prune(context, test) for test in tests]))
 
 
-def _judge(
+def _prune(
     context: PruneContext, test: BoundLeaf
 ) -> Generator[Wanted, list[memoryview], Proof | None]:
     found = _question(context, test)
@@ -202,7 +213,7 @@ def _by_blocks(size: int, hashes: bytes) -> bool:
 def _absent(
     context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
 ) -> Generator[Wanted, list[memoryview], bool]:
-    """Whether none of the hashes was inserted; CoreError or DoubtError where the filter cannot be trusted."""
+    """Whether none of the hashes was inserted; CoreError or InvalidIndexError where the filter cannot be trusted."""
     offset, length, guess = place.offset, place.length, place.bits
     end = context.file.footer_start
     first = min(HEAD, end - offset) if length is None else length

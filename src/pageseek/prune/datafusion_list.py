@@ -1,4 +1,4 @@
-"""Lists of different values in the form that DataFusion published: `IDX1`, a length, values with newlines between them.
+"""Lists of different values in the form of DataFusion's example: `IDX1`, a length, values with newlines between them.
 
 https://datafusion.apache.org/blog/2025/07/14/user-defined-parquet-indexes. The footer has but an offset, under the key
 `distinct_index_offset`: neither a length, nor a checksum, nor the column. A value that has a newline stands there as
@@ -31,7 +31,7 @@ PIECE = 1 << 20  # of them at a time
 
 
 def place(file: FooterFile) -> int | None:
-    """Where the footer says that the list begins; None where it has no such key. DoubtError: there it cannot be."""
+    """Where the footer says that the list begins; None where it has no such key. InvalidIndexError: there it cannot be."""
     if KEY not in file.key_value_metadata:
         return None
     offset = place_of(file.key_value_metadata[KEY] or b"", file.footer_start)
@@ -66,7 +66,7 @@ def own(file: FooterFile) -> Pointer | None:
 
 def column(file: FooterFile, named: str | None) -> Leaf | None:
     """Whose values they are: of the column that its entry says, or the caller names, else of the only one of strings; None
-    otherwise. DoubtError: entry and column, or caller, do not agree.
+    otherwise. InvalidIndexError: entry and column, or caller, do not agree.
     """
     leaf = None if named is None else file.schema_tree.find(named)
     entry = own(file)
@@ -96,7 +96,7 @@ def _is_text(leaf: Leaf) -> bool:
 
 
 def length_of(head: memoryview, room: int) -> int:
-    """Bytes of the values, by the bytes before them. DoubtError: it is no such list, or has no room."""
+    """Bytes of the values, by the bytes before them. InvalidIndexError: it is no such list, or has no room."""
     if head.nbytes < HEAD or head[: len(MAGIC)] != MAGIC:
         raise InvalidIndexError("it does not begin with IDX1")
     length = int.from_bytes(head[len(MAGIC) : HEAD], "little")
@@ -108,7 +108,7 @@ def length_of(head: memoryview, room: int) -> int:
 
 
 def check_bytes(file: FooterFile, leaf: Leaf, head: memoryview, values: memoryview) -> None:
-    """Raise DoubtError where a list that has an entry is not what was attached, or not to these column chunks."""
+    """Raise InvalidIndexError where a list that has an entry is not what was attached, or not to these column chunks."""
     entry = own(file)
     if entry is None:
         return
@@ -168,7 +168,7 @@ class Listed:
 
 
 def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
-    """Raise DoubtError where the list cannot be that of the column: statistics name a value that it has not."""
+    """Raise InvalidIndexError where the list cannot be that of the column: statistics name a value that it has not."""
     lines: dict[bytes, tuple[bytes, int]] = {}  # of which text, in which row group
     for group in range(file.num_row_groups):
         try:
@@ -226,7 +226,7 @@ def check_type(leaf: Leaf) -> None:
     """Raise UnsupportedError where a column has no strings."""
     if not _is_text(leaf):
         raise UnsupportedError(
-            f"column {leaf.name!r}: the published form is of strings; use distinct=[...]"
+            f"column {leaf.name!r}: DataFusion's form is of strings; use distinct=[...]"
         )
 
 
@@ -236,12 +236,12 @@ def written(values: pa.Array, leaf: Leaf) -> bytes:
     for value in found:
         if b"\n" in value or value.endswith(b"\r"):
             raise UnsupportedError(
-                f"column {leaf.name!r}: {value[:40]!r} has a newline, or ends in a carriage return, which the published form "
+                f"column {leaf.name!r}: {value[:40]!r} has a newline, or ends in a carriage return, which DataFusion's form "
                 "cannot tell from the end of a value; use distinct=[...]"
             )
     body = b"\n".join(sorted(found))
     if not body:
         raise UnsupportedError(
-            f"column {leaf.name!r}: it has no text, which the published form cannot tell; use distinct=[...]"
+            f"column {leaf.name!r}: it has no text, which DataFusion's form cannot tell; use distinct=[...]"
         )
     return MAGIC + len(body).to_bytes(8, "little") + body

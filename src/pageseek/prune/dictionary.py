@@ -14,8 +14,9 @@ from pageseek._core import decode as core
 from pageseek._core import rows
 from pageseek._core.pages import DICTIONARY_PAGE
 from pageseek.base.errors import PageseekError
-from pageseek.format.chunks import page_header
+from pageseek.format.chunks import Chunk, page_header
 from pageseek.format.codecs import decompressor
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.io.range_requests import Wanted, together
@@ -34,6 +35,7 @@ LARGEST = 16 << 20  # bytes of a dictionary, decompressed, that is looked at
 MOST = LARGEST // 4  # entries
 FEW = 16  # literals of IN
 DOUBT = 8  # times a dictionary has to be smaller than the pages, where many values would pass
+_CODED = Chunk._fields.index("dictionary_data_pages")
 _OF_CODES = (
     1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 8
 )  # encodings beside them: of dictionary, levels
@@ -45,7 +47,16 @@ class DictionaryPruner:
     name = "dictionary"
     cheap, whole, coarse = False, False, True
 
-    def cost(self, context: PruneContext, test: BoundLeaf) -> Price | None:
+    def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
+        """Whether all data pages of some chunk of the column may be of codes."""
+        if leaf.group or leaf.max_rep:
+            return False
+        try:
+            return bool((file.figures(leaf)[:, _CODED] > 0).any())
+        except PageseekError:  # of a row group that may not be read
+            return True
+
+    def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
         """Of the dictionary page, which has to be less than the pages that it may spare, wherever it lies: it is decoded.
         None where it proves nothing.
         """
@@ -56,7 +67,7 @@ class DictionaryPruner:
         error, stake = 1 if _asks_for_few(test) else DOUBT, bytes_at_stake(context, test.leaf)
         return Price(context.to_fetch(place[0], size), size, size * error < stake, stake)
 
-    def judge(
+    def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Ask for the dictionary of each column that is tested, and put its entries to the tests."""
@@ -65,7 +76,7 @@ class DictionaryPruner:
             if _place(context, test) is not None:
                 columns.setdefault((test.leaf.key, test.leaf_type), []).append(i)
         proofs: list[Proof | None] = [None] * len(tests)
-        asking = [_judge(context, [tests[i] for i in members]) for members in columns.values()]
+        asking = [_prune(context, [tests[i] for i in members]) for members in columns.values()]
         for members, found in zip(columns.values(), (yield from together(asking)), strict=True):
             for i, proof in zip(members, found, strict=True):
                 proofs[i] = proof
@@ -104,7 +115,7 @@ def _place(context: PruneContext, test: BoundLeaf) -> tuple[int, int | None] | N
     return start, length if 0 < length < stop - start else None
 
 
-def _judge(
+def _prune(
     context: PruneContext, tests: Sequence[BoundLeaf]
 ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
     """The tests of one leaf, by its dictionary."""

@@ -1,10 +1,10 @@
 """All mechanisms on one file: the cheapest first, each on what those before it left.
 
-The statistics of the footer judge all row groups at once. What is left is then put to the mechanisms that may have
+The statistics of the footer evaluate all row groups at once. What is left is then put to the mechanisms that may have
 to read something, in the order of the bytes they ask for; each is a generator, so that what it wants for all row
 groups is fetched in one wave.
 
-A pruner judges one row group and knows of no other. The column index and the page headers are stages of the driver
+A pruner evaluates one row group and knows of no other. The column index and the page headers are stages of the driver
 instead: what they read beside the bounds, the pages of columns that are not tested, is worth reading only for rows
 that the whole filter left, of which a pruner with its proofs of single tests knows nothing; and the indexes of all
 row groups are parsed leaf by leaf in one go, where a generator for each row group would cost more than the parsing.
@@ -68,7 +68,7 @@ class MechanismRun:
     report: Report
     surely: bool
     kept: Kept | None = None
-    distinct_index: str | None = None  # as of Site
+    distinct_index: str | None = None  # as of PruneContext
 
     def prune(
         self, row_groups: Mapping[int, rows.RowRanges]
@@ -106,7 +106,7 @@ class MechanismRun:
         self, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf]
     ) -> list[tuple[str, Generator[Wanted, list[memoryview], None]]]:
         """The mechanisms that can prove something, those that read least first."""
-        # of those that cost the same, first what is judged once for the whole file, last what has to be decoded
+        # of those that cost the same, first what is evaluated once for the whole file, last what has to be decoded
         stages: list[tuple[float, int, str, Generator[Wanted, list[memoryview], None]]] = []
         paged = not self._is_said(found, tests)
         if COLUMN_INDEX in self.use and paged:
@@ -119,18 +119,36 @@ class MechanismRun:
                 )
             stages.append((cost or 0, 0, COLUMN_INDEX, self._pages(found, tests, leaves)))
         kinds = list({(test.leaf.key, test.op, test.negate): test for test in tests}.values())
-        for pruner in pruners():
-            if pruner.name in self.use:
-                cost = _priced(found[:1] if pruner.whole else found, partial(_cost, pruner, kinds))
-                if cost is not None:
-                    rank = 0 if pruner.whole else 1 if pruner.cheap else 2
-                    stages.append((cost, rank, pruner.name, self._judged(pruner, found, tests)))
+        for pruner in self._applicable(tests):
+            cost = _priced(found[:1] if pruner.whole else found, partial(_cost, pruner, kinds))
+            if cost is not None:
+                rank = 0 if pruner.whole else 1 if pruner.cheap else 2
+                stages.append((cost, rank, pruner.name, self._asked_of(pruner, found, tests)))
         if PAGE_HEADERS in self.use and paged:
             leaves = list({t.leaf.index: t.leaf for t in tests}.values())
             cost = _priced(found, partial(self._walking, leaves))
             if cost is not None:
                 stages.append((cost, 3, PAGE_HEADERS, self._walked(found, tests)))
         return [(name, stage) for *_, name, stage in sorted(stages, key=lambda one: one[:2])]
+
+    def _applicable(self, tests: Sequence[BoundLeaf]) -> list[Pruner]:
+        """The pruners that find something of a tested column in the footer. They are looked for once for a file and leaf."""
+        every, known = pruners(), self.file.indexes
+        found: set[Pruner] = set()
+        cached: tuple[tuple[Pruner, ...], dict[str, bool]] | None
+        for key, leaf in {test.leaf.key: test.leaf for test in tests}.items():
+            cached = known.get(("applies", key))
+            if cached is None or cached[0] is not every:  # since then some were registered
+                cached = every, {}
+                known["applies", key] = cached
+            for pruner in every:
+                if pruner.name in self.use:
+                    having = cached[1].get(pruner.name)
+                    if having is None:
+                        having = cached[1][pruner.name] = pruner.applies(self.file, leaf)
+                    if having:
+                        found.add(pruner)
+        return [pruner for pruner in every if pruner in found]
 
     def _walking(self, leaves: Sequence[Leaf], accumulator: ProofAccumulator) -> int | None:
         context = accumulator.context
@@ -143,7 +161,7 @@ class MechanismRun:
         ]
         return _sum(sizes)
 
-    def _judged(
+    def _asked_of(
         self, pruner: Pruner, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], None]:
         found = [accumulator for accumulator in found if accumulator.context.ranges]
@@ -151,7 +169,7 @@ class MechanismRun:
         for some in [found] if pruner.cheap else _probed(found):
             behind -= len(some)
             asked = self._paying(pruner, some, tests)
-            proofs = yield from together([pruner.judge(e.context, wanted) for e, wanted in asked])
+            proofs = yield from together([pruner.prune(e.context, wanted) for e, wanted in asked])
             gained = not asked
             for (accumulator, wanted), proof in zip(asked, proofs, strict=True):
                 gained |= accumulator.add(wanted, proof)
@@ -179,7 +197,7 @@ class MechanismRun:
             dear = [test for test, price in prices if price is not None and not price.pays]
             for test in accumulator.open(dear, pruner.coarse)[:1]:
                 price = known[id(test)]
-                self.report.too_dear(pruner.name, price.size, price.stake)
+                self.report.too_dear(pruner.name, price.size, price.at_stake)
         worth = self._worth(pruner, [accumulator.context for accumulator, _ in asked], costs)
         return [one for one, pays in zip(asked, worth, strict=True) if pays]
 
@@ -314,7 +332,7 @@ class MechanismRun:
 
         def needless(group: int, leaf: Leaf) -> bool:
             return self.file.has_one_page(group, leaf) and all(
-                self._is_judged(group, test) for test in asked.get(leaf.index, ())
+                self._is_evaluated(group, test) for test in asked.get(leaf.index, ())
             )
 
         return needless
@@ -324,7 +342,7 @@ class MechanismRun:
         if not found or any(test.leaf.group for test in tests):
             return not found
         groups = [accumulator.context.row_group for accumulator in found]
-        if not all(self._is_judged(group, test) for test in tests for group in groups):
+        if not all(self._is_evaluated(group, test) for test in tests for group in groups):
             return False
         leaves = {test.leaf.index: test.leaf for test in tests}
         leaves |= {
@@ -332,7 +350,7 @@ class MechanismRun:
         }  # as of any of them
         return all(self.file.have_one_page(groups, leaf) for leaf in leaves.values())
 
-    def _is_judged(self, group: int, test: BoundLeaf) -> bool:
+    def _is_evaluated(self, group: int, test: BoundLeaf) -> bool:
         """Whether the statistics of the footer have said what the bounds of the only page of a chunk can say."""
         if STATISTICS not in self.use or test.leaf.group:
             return False
@@ -342,11 +360,11 @@ class MechanismRun:
         return zones is not None and bool(zones.known[group])
 
     def _is_one_page(self, group: int, test: BoundLeaf) -> bool:
-        """Whether a chunk has one page, and the statistics of the footer have judged it."""
+        """Whether a chunk has one page, and the statistics of the footer have evaluated it."""
         offsets = self.file.cached_offset_index(group, test.leaf)[1]
         if offsets is None or offsets.num_pages > 1 or test.op == rows.OP_IS_NULL:
             return False
-        return self._is_judged(group, test)
+        return self._is_evaluated(group, test)
 
     def _page_proof(self, group: int, test: BoundLeaf, headers: bool = False) -> Proof | None:
         if self._is_one_page(group, test):
@@ -361,7 +379,7 @@ def _sum(costs: Sequence[int | None]) -> int | None:
 
 
 def _price(pruner: Pruner, context: PruneContext, test: BoundLeaf) -> Price | None:
-    found = pruner.cost(context, test)
+    found = pruner.price(context, test)
     return Price(found) if isinstance(found, int) else found
 
 

@@ -17,18 +17,23 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom_filter import BloomPruner
-from pageseek.prune.datafusion_index import PublishedPruner
 from pageseek.prune.dictionary import HEAD, DictionaryPruner
-from pageseek.prune.distinct_index import DistinctPruner
 from pageseek.prune.driver import DOUBT
-from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS, names
+from pageseek.prune.registry import (
+    COLUMN_INDEX,
+    DATAFUSION_INDEX,
+    DISTINCT,
+    PAGE_HEADERS,
+    STATISTICS,
+    names,
+)
 
 Figures: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 # of these the footer tells where they have nothing to say; lists of values were asked before, where a file has some
 _KNOWN = {
-    STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DistinctPruner.name,
-    PublishedPruner.name,
+    STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DISTINCT,
+    DATAFUSION_INDEX,
 }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,8 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
-from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.file_metadata import WHOLE, FileMetadata
+from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.fetch import Kept
 from pageseek.io.range_requests import Wanted
@@ -24,10 +25,10 @@ __all__ = ["Price", "Proof", "PruneContext", "Pruner", "passing"]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Of one test in one row group: the rows that `may` pass it, and those that surely do, the `must`.
+    """What is proved of one test in one row group: the rows that `may` pass it, and those that certainly do, the `must`.
 
-    To pass is to be TRUE; of a negated test, that the comparison is FALSE. `exact`: it is known which values the row group
-    has, so that who judges it as a whole can add nothing.
+    A row passes where the comparison is TRUE; with a negated test, where it is FALSE. `exact`: all values of the row group
+    are known, so that a mechanism that speaks of the row group as a whole can add nothing.
     """
 
     may: rows.RowRanges
@@ -37,8 +38,14 @@ class Proof:
 
 @dataclass(slots=True)
 class PruneContext:
-    """Where a pruner works: one row group, and the rows of it that are still in question. What is `kept` the scan
-    need not read again.
+    """Where a pruner works: one row group, and the rows of it that are still in question.
+
+    kept : Kept or None
+        Takes bytes that the scan need not read again.
+    distinct_index : str or None
+        The column that the caller names for a list in DataFusion's form.
+    kind : str
+        The kind of embedded index whose indexes `index` gives.
     """
 
     file: FileMetadata
@@ -47,29 +54,37 @@ class PruneContext:
     options: Options
     report: Report
     kept: Kept | None = None
-    distinct_index: str | None = (
-        None  # the column that the caller says a list in the published form is of
-    )
+    distinct_index: str | None = None
+    kind: str = ""
 
     def to_fetch(self, offset: int, length: int) -> int:
         """Bytes of a range that a request would have to bring: none of what came with the end of the file."""
         return self.file.to_fetch(offset, length)
+
+    def index(self, test: BoundLeaf) -> Any:
+        """What `load` of an embedded kind made of the index of a test's column; None where the file has none of use."""
+        return self.file.indexes.get((self.kind, test.leaf.index, test.leaf_type))
+
+    def ignore(self, test: BoundLeaf, why: object) -> None:
+        """Note why the embedded index of a test's column is not used, in this scan and in later ones."""
+        text = f"{self.file.name}: {test.leaf.name!r}: index of kind {self.kind!r} ignored: {why}"
+        self.file.ignore_index(WHOLE, test.leaf, text, self.report)
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
     """What it takes to put a test to a mechanism.
 
-    `fetched`: about the bytes that a request would have to bring for it (`Site.to_fetch`), 0 where all are in memory.
-    `decoded`: those that are decoded as pages are, wherever they lie. `pays`: whether the mechanism itself finds that worth
-    while beside the `stake`, the bytes of the column that it may spare; the driver then weighs it, and the wait for what
-    is fetched, against all that is read of the row group.
+    `fetched`: about the bytes that a request would have to bring for it (`PruneContext.to_fetch`), 0 where all are in
+    memory. `decoded`: the bytes that are decoded as pages are, wherever they lie. `pays`: whether the mechanism itself
+    finds that worthwhile beside the bytes `at_stake`, those of the column that it may spare; the driver then weighs the
+    price, and the wait for what is fetched, against all that is read of the row group.
     """
 
     fetched: int
     decoded: int = 0
     pays: bool = True
-    stake: int = 0
+    at_stake: int = 0
 
     @property
     def size(self) -> int:
@@ -78,31 +93,43 @@ class Price:
 
 
 class Pruner(Protocol):
-    """One mechanism. It does no IO: what it needs to read, it asks for.
+    """One mechanism. It does no IO: it asks for what it needs to read.
 
     A test is `test.op` on the column `test.leaf` (its `name`, `path`, `index`); `passing` puts values to it. Several
     threads may ask one pruner at a time.
+
+    name : str
+        As `explain` and `prune=[...]` know it.
+    cheap : bool
+        It is put to every row group, whatever it proved of others.
+    whole : bool
+        What it reads of a file is the same for every row group, and is read once.
+    coarse : bool
+        It says something of all rows of a row group, or nothing.
     """
 
-    name: str  # as `explain` and `prune=[...]` know it
-    cheap: bool  # so that it is put to every row group, whatever it proved of others
-    # so that what it reads of a file is the same for every row group, and is read once
+    name: str
+    cheap: bool
     whole: bool
-    coarse: bool  # so that it says something of all rows of a row group, or nothing
+    coarse: bool
 
-    def cost(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
+    def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
+        """Whether the footer has anything of this column that the mechanism needs. It is asked once for a file."""
+        ...
+
+    def price(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
         """About the bytes that it would have to fetch for this test, as a number or a `Price`; None where it can prove
-        nothing. Bytes in memory cost nothing: `site.to_fetch(offset, length)` tells.
+        nothing. Bytes in memory cost nothing: `context.to_fetch(offset, length)` tells.
         """
         ...
 
-    def judge(
+    def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Yield the ranges that are wanted, receive their bytes in that order, return a proof for each test.
 
         A test of which nothing is proved gets None. What cannot be trusted is a note in the report, no error. A range
-        of which not all bytes could be had comes as a memoryview of none.
+        of which not all bytes could be had comes as an empty memoryview.
         """
         ...
 

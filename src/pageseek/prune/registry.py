@@ -1,80 +1,167 @@
-"""Which mechanisms may prune, by name: those of this package, and those that others registered."""
+"""Which mechanisms may prune, and which kinds of index there are: those of this package, and those of users.
+
+A kind that is embedded in files is found by the key of the footer that tells of it. Kinds of this package stand in
+`pageseek.index.kinds`, and are imported when a file has that key, or when an index is built or verified.
+"""
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Callable, Collection, Generator, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
-from pageseek._core import rows
-from pageseek.base.errors import PredicateError, PrunerError
+from pageseek.base.errors import PredicateError
 from pageseek.base.report import MECHANISMS
 from pageseek.base.suggest import nearest
+from pageseek.format.embedded import BLOOM, FREE, PAGE_INDEX
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom_filter import BloomPruner
-from pageseek.prune.datafusion_index import PublishedPruner
+from pageseek.prune.checked_pruner import PRICE, PRUNE, CheckedPruner, method_of
 from pageseek.prune.dictionary import DictionaryPruner
-from pageseek.prune.distinct_index import DistinctPruner
+from pageseek.prune.embedded_pruner import EmbeddedPruner
 from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
 DICTIONARY = DictionaryPruner.name
-DISTINCT, PUBLISHED = DistinctPruner.name, PublishedPruner.name
-_OURS: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner(), DistinctPruner(), PublishedPruner())
+DISTINCT, DATAFUSION_INDEX = "distinct", "distinct_index"  # by which scans of many files ask them
+_PARQUET: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner())
+_TAKEN = {*MECHANISMS, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, PAGE_INDEX, BLOOM, FREE}
+
+
+class _LatePruner:
+    """The pruner of a kind whose module is imported for the first file that has its key."""
+
+    cheap = whole = coarse = True
+
+    def __init__(self, name: str, key: bytes, kind: Callable[[], Any]) -> None:
+        self.name, self._key, self._kind = name, key, kind
+        self._made: Pruner | None = None
+
+    @property
+    def _pruner(self) -> Pruner:
+        if self._made is None:
+            self._made = _pruner_of(self._kind())
+        return self._made
+
+    def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
+        """Whether the footer has the key, and an index of the column."""
+        return self._key in file.key_value_metadata and self._pruner.applies(file, leaf)
+
+    def price(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
+        """As the kind says."""
+        return self._pruner.price(context, test)
+
+    def prune(
+        self, context: PruneContext, tests: Sequence[BoundLeaf]
+    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+        """As the kind says."""
+        return self._pruner.prune(context, tests)
 
 
 class _Registry:
-    """The pruners in the order of their registration; who reads the tuple needs no lock."""
+    """Kinds in the order of their registration. `pruners` is read without a lock: it is replaced, never changed."""
 
     def __init__(self) -> None:
-        self.pruners: tuple[Pruner, ...] = _OURS
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._modules: dict[str, str] = {}  # kinds of this package, by name
+        self._kinds: dict[str, Any] = {}  # registered objects, or imported ones
+        self._late: tuple[Pruner, ...] = ()
+        self._renew()
 
-    def add(self, pruner: Pruner) -> None:
+    def _renew(self) -> None:
+        users = [_pruner_of(kind) for name, kind in self._kinds.items() if self._prunes(name)]
+        self.pruners: tuple[Pruner, ...] = (*_PARQUET, *self._late, *users)
+        self.names = (
+            STATISTICS, COLUMN_INDEX, PAGE_HEADERS, *(pruner.name for pruner in self.pruners),
+        )  # fmt: skip
+
+    def _prunes(self, name: str) -> bool:
+        kind = self._kinds[name]
+        return name not in self._modules and callable(getattr(kind, method_of(kind, PRUNE), None))
+
+    def add_late(self, name: str, key: bytes, module: str) -> None:
+        """A kind of this package: the object KIND of a module, whose files have a key in their footers."""
         with self._lock:
-            for known in self.pruners[len(_OURS) :]:
-                if isinstance(known, _Checked) and known.pruner is pruner:
-                    return
-            if pruner.name in MECHANISMS or pruner.name in names():
-                raise ValueError(
-                    f"register_pruner: {pruner.name!r} is taken; give the pruner another name, or call "
-                    f"unregister_pruner({pruner.name!r}) first if that is a pruner of yours"
-                )
-            self.pruners = (*self.pruners, _Checked(pruner))
+            if name not in self._modules:
+                self._modules[name] = module
+                self._late = (*self._late, _LatePruner(name, key, lambda: self.find(name)))
+                self._renew()
 
-    def remove(self, name: str) -> None:
+    def add(self, kind: Any, what: str, remove: str) -> None:
+        """`what`, `remove`: the functions that the errors name."""
         with self._lock:
-            left = (*_OURS, *(p for p in self.pruners[len(_OURS) :] if p.name != name))
-            if len(left) == len(self.pruners):
-                known = ", ".join(p.name for p in self.pruners[len(_OURS) :]) or "none"
+            if self._kinds.get(kind.name) is kind:
+                return
+            if kind.name in _TAKEN or kind.name in self.known:
                 raise ValueError(
-                    f"unregister_pruner: no pruner {name!r} was registered; there are: {known}"
+                    f"{what}: {kind.name!r} is taken; give the {_noun(what)} another name, or call "
+                    f"{remove}({kind.name!r}) first if that is a {_noun(what)} of yours"
                 )
-            self.pruners = left
+            self._kinds[kind.name] = kind
+            self._renew()
+
+    def remove(self, name: str, what: str) -> None:
+        with self._lock:
+            users = [one for one in self._kinds if one not in self._modules]
+            if name not in users:
+                known = ", ".join(users) or "none"
+                raise ValueError(
+                    f"{what}: no {_noun(what)} {name!r} was registered; there are: {known}"
+                )
+            del self._kinds[name]
+            self._renew()
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The names of all kinds: those of this package first."""
+        users = (name for name in list(self._kinds) if name not in self._modules)
+        return (*self._modules, *users)
+
+    def find(self, name: str) -> Any:
+        """The kind of a name, imported if it is one of this package; None where there is none."""
+        found = self._kinds.get(name)
+        if found is None and name in self._modules:
+            found = importlib.import_module(self._modules[name]).KIND
+            with self._lock:
+                self._kinds[name] = found
+        return found
 
 
-def register_pruner(pruner: Pruner) -> None:
-    """Let a mechanism of your own rule out rows: an index that your files carry, or one that lies beside them.
+def _noun(what: str) -> str:
+    return "pruner" if what.endswith("pruner") else "kind"
 
-    Scans that are made from then on use it with prune=True, know its name in `prune=[...]`, and count what it ruled
-    out under that name in `explain`. It is asked where what it reads is little beside the pages at stake, cheaper
-    mechanisms first, and about the rows that those left. The same object may be registered again, to no effect.
-    Safe for threads.
 
-    A registration holds for the process that made it, and pruners work where a scan is planned.
-    `pageseek.spark.read` plans on the driver, so that to register there is enough. Code of your own that scans
-    inside Spark's executors (in `mapInArrow`, say), or in worker processes that do not fork, has to import the
-    module that registers there: put the call at the top level of that module, and import it in the function.
+def _pruner_of(kind: Any) -> Pruner:
+    embedded = None
+    if callable(getattr(kind, "build", None)) and not callable(getattr(kind, "price", None)):
+        title = getattr(kind, "title", f"index of kind {kind.name!r}")
+        load = getattr(kind, "load", None)
+        embedded = EmbeddedPruner(kind.name, getattr(kind, "version", 1), title, load)
+    return CheckedPruner(kind, embedded)
+
+
+def register(kind: Any) -> None:
+    """Add a kind of index: `attach` then builds it, scans prune with it, `list`, `verify` and `detach` know it.
+
+    Its payloads lie in the files, behind the pages, with a checksum and a fingerprint of the column that they were built
+    from; every other reader ignores them, and so does a process that has not registered the kind. The same object may be
+    registered again, to no effect. Safe for threads.
+
+    A registration holds for the process that made it, and kinds prune where a scan is planned. `pageseek.spark.read`
+    plans on the driver, so that to register there is enough. Code that scans inside Spark's executors, or in worker
+    processes that do not fork, has to import the module that registers there.
 
     Parameters
     ----------
-    pruner : pageseek.prune.Pruner
-        `name` (str), `cheap` (bool), `cost(site, test)` and `judge(site, tests)`, as that protocol says; `whole`
-        and `coarse` may be missing, which is False.
-        `pageseek.prune` also has what a pruner is made with: `Proof`, `Site`, `passing`.
+    kind : pageseek.index.Kind
+        An object with a `name`, and those of `version`, `build`, `load`, `answers`, `prune` and `verify` that it needs.
+        A kind without `build` has `price` and `prune`, as `pageseek.prune.Pruner` says: it reads what it finds by itself,
+        an index beside the file, say.
 
     Raises
     ------
@@ -83,35 +170,97 @@ def register_pruner(pruner: Pruner) -> None:
     ValueError
         The name is taken, or is no plain word.
     """
-    for attribute, kind in (("name", str), ("cheap", bool)):
-        if not isinstance(getattr(pruner, attribute, None), kind):
+    _check_name(kind, "register")
+    version = getattr(kind, "version", 1)
+    if type(version) is not int or version < 1:
+        raise TypeError(f"register: {kind!r} has version {version!r}, not a number from 1 on")
+    methods = ("build", "load", "answers", "price", "prune", "verify")
+    for method in methods:
+        if not callable(getattr(kind, method, lambda: None)):
+            raise TypeError(f"register: {kind!r} has a {method} that cannot be called")
+    has = {method for method in methods if callable(getattr(kind, method, None))}
+    if "build" not in has:
+        missing = {"price", "prune"} - has
+        if missing:
             raise TypeError(
-                f"register_pruner: {pruner!r} has no attribute {attribute!r} of type {kind.__name__}"
+                f"register: {kind!r} has no build(), and so needs price() and prune(); it has no {min(missing)}()"
             )
-    for method in ("cost", "judge"):
-        if isinstance(pruner, type) or not callable(getattr(pruner, method, None)):
-            what = "is a class, not an object" if isinstance(pruner, type) else f"has no {method}()"
-            raise TypeError(f"register_pruner: {pruner!r} {what}")
-    if not pruner.name.isidentifier():
-        raise ValueError(
-            f"register_pruner: the name {pruner.name!r} is no plain word such as 'my_index'"
-        )
-    _registry.add(pruner)
+    _registry.add(kind, "register", "unregister")
+
+
+def unregister(name: str) -> None:
+    """Take a registered kind back; scans that exist already go without it. ValueError: there is none."""
+    _registry.remove(name, "unregister")
+
+
+def register_late(name: str, key: bytes, module: str) -> None:
+    """Add a kind of this package, which is imported when a file has a key in its footer, or somebody asks for it."""
+    _registry.add_late(name, key, module)
+
+
+def kind_named(name: str) -> Any:
+    """The kind that is registered under a name, or None."""
+    return _registry.find(name)
+
+
+def kind_names() -> tuple[str, ...]:
+    """The names of all kinds."""
+    return _registry.known
+
+
+def register_pruner(pruner: Any) -> None:
+    """Let a mechanism of your own rule out rows, by what it finds itself: an index that lies beside the files, say.
+
+    It is a kind (`pageseek.index.register`) without `build`. It is asked where what it reads is little beside the pages at
+    stake, cheaper mechanisms first, and about the rows that those left. `prune=[...]` knows its name, and `explain`
+    counts what it ruled out under that name.
+
+    Parameters
+    ----------
+    pruner : pageseek.prune.Pruner
+        `name` (str), `cheap` (bool), `price(context, test)` and `prune(context, tests)`, as that protocol says; `whole`
+        and `coarse` may be missing, which is False. The methods may be called `cost` and `judge`, as they were before.
+        `pageseek.prune` also has what a pruner is made with: `Proof`, `PruneContext`, `passing`.
+
+    Raises
+    ------
+    TypeError
+        The object does not fit the protocol.
+    ValueError
+        The name is taken, or is no plain word.
+    """
+    _check_name(pruner, "register_pruner")
+    if not isinstance(getattr(pruner, "cheap", None), bool):
+        raise TypeError(f"register_pruner: {pruner!r} has no attribute 'cheap' of type bool")
+    for names in (PRICE, PRUNE):
+        name = method_of(pruner, names)
+        if not callable(getattr(pruner, name, None)):
+            raise TypeError(f"register_pruner: {pruner!r} has no {names[0]}()")
+    _registry.add(pruner, "register_pruner", "unregister_pruner")
 
 
 def unregister_pruner(name: str) -> None:
     """Take a registered pruner back; scans that exist already go without it. ValueError: there is none."""
-    _registry.remove(name)
+    _registry.remove(name, "unregister_pruner")
+
+
+def _check_name(kind: Any, what: str) -> None:
+    if isinstance(kind, type):
+        raise TypeError(f"{what}: {kind!r} is a class, not an object")
+    if not isinstance(getattr(kind, "name", None), str):
+        raise TypeError(f"{what}: {kind!r} has no attribute 'name' of type str")
+    if not kind.name.isidentifier():
+        raise ValueError(f"{what}: the name {kind.name!r} is no plain word such as 'my_index'")
 
 
 def pruners() -> tuple[Pruner, ...]:
-    """Those that judge one row group at a time, ours and registered ones."""
+    """Those that are put to one row group at a time, in the order in which they are asked at equal prices."""
     return _registry.pruners
 
 
 def names() -> tuple[str, ...]:
     """All names that `prune=[...]` knows."""
-    return (STATISTICS, COLUMN_INDEX, PAGE_HEADERS, *(pruner.name for pruner in pruners()))
+    return _registry.names
 
 
 def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
@@ -130,100 +279,6 @@ def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
             f"prune={unknown[0]!r}:{meant} True, False, or some of {', '.join(known)}"
         )
     return frozenset(wanted)
-
-
-class _Checked:
-    """A pruner that is not ours: whatever it does wrong is an error that says where."""
-
-    def __init__(self, pruner: Pruner) -> None:
-        self.pruner = pruner
-        self.name, self.cheap = pruner.name, pruner.cheap  # as they were when they were looked at
-        self.whole = getattr(pruner, "whole", False) is True
-        self.coarse = getattr(pruner, "coarse", False) is True
-
-    def cost(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
-        found = self._call(context, "cost", lambda: self.pruner.cost(replace(context), test))
-        size = found.fetched if isinstance(found, Price) else found
-        if size is not None and (not isinstance(size, int) or size < 0):
-            raise self._error(context, f"cost() gave {found!r}, not a number of bytes or None")
-        return found
-
-    def judge(
-        self, context: PruneContext, tests: Sequence[BoundLeaf]
-    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
-        asking = self._call(context, "judge", lambda: self.pruner.judge(replace(context), tests))
-        if not isinstance(asking, Generator):
-            raise self._error(context, f"judge() gave {type(asking).__name__}, not a generator")
-        given: list[memoryview] | None = None
-        while True:
-            done, found = self._call(context, "judge", lambda: _resumed(asking, given))  # noqa: B023
-            if done:
-                return self._proofs(context, tests, found)
-            given = yield self._places(context, found)
-
-    def _places(self, context: PruneContext, wanted: Any) -> Wanted:
-        try:
-            places = [(int(offset), int(length)) for offset, length in wanted]
-        except (TypeError, ValueError) as error:
-            raise self._error(
-                context, f"judge() asked for {wanted!r}, not (offset, length)"
-            ) from error
-        for offset, length in places:
-            if offset < 0 or length <= 0 or offset + length > context.file.store.size:
-                raise self._error(
-                    context,
-                    f"judge() asked for {length} bytes at byte {offset} of a file of {context.file.store.size}",
-                )
-        return places
-
-    def _proofs(
-        self, context: PruneContext, tests: Sequence[BoundLeaf], found: Any
-    ) -> list[Proof | None]:
-        if not isinstance(found, Sequence) or len(found) != len(tests):
-            n = len(found) if isinstance(found, Sequence) else repr(found)
-            raise self._error(context, f"judge() gave {n}, not a list of {len(tests)} proofs")
-        num_rows = context.file.group_rows[context.row_group]
-        for test, proof in zip(tests, found, strict=True):
-            if proof is None:
-                continue
-            fits = isinstance(proof, Proof) and all(
-                isinstance(part, rows.RowRanges) for part in (proof.may, proof.must)
-            )
-            if not fits:
-                raise self._error(context, f"judge() gave {proof!r} for {test!r}, not a Proof")
-            for part in (proof.may, proof.must):
-                if part and part.bounds[1] > num_rows:
-                    raise self._error(
-                        context,
-                        f"judge() speaks of row {part.bounds[1] - 1} of {num_rows} for {test!r}",
-                    )
-            if proof.must - proof.may:
-                raise self._error(
-                    context, f"judge() gave rows for {test!r} that must pass and may not"
-                )
-        return list(found)
-
-    def _call(self, context: PruneContext, method: str, call: Callable[[], T]) -> T:
-        try:
-            return call()
-        except Exception as error:
-            raise self._error(
-                context, f"{method}() raised {type(error).__name__}: {error}"
-            ) from error
-
-    def _error(self, context: PruneContext, what: str) -> PrunerError:
-        return PrunerError(
-            f"{context.file.name}: row group {context.row_group}: pruner {self.name!r}: {what}; "
-            "without it (prune=[...]) the file can be read"
-        )
-
-
-def _resumed(asking: Generator[Any, Any, Any], given: list[memoryview] | None) -> tuple[bool, Any]:
-    """Whether a generator is done, and what it returned; else what it wants next."""
-    try:
-        return False, asking.send(given)
-    except StopIteration as done:
-        return True, done.value
 
 
 _registry = _Registry()

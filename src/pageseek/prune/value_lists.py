@@ -87,7 +87,7 @@ class ValueLists:
     def of_file(
         cls, payload: bytes | memoryview, row_groups: int, leaf_type: LeafType
     ) -> ValueLists:
-        """That of one file. CoreError: it makes no sense; DoubtError: it has values that are none of the column's."""
+        """That of one file. CoreError: it makes no sense; InvalidIndexError: it has values that are none of the column's."""
         data = bytes(payload)
         made = cls(data, np.array([[0, len(data), row_groups]], np.int64), leaf_type)
         if not made.sound[0]:

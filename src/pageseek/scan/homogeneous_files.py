@@ -20,7 +20,15 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.tails import TailBatch
 from pageseek.predicate.bound import Bound, BoundLeaf
-from pageseek.prune import DICTIONARY, DISTINCT, PUBLISHED, STATISTICS, Figures, final, prune_groups
+from pageseek.prune import (
+    DATAFUSION_INDEX,
+    DICTIONARY,
+    DISTINCT,
+    STATISTICS,
+    Figures,
+    final,
+    prune_groups,
+)
 from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
 from pageseek.prune.datafusion_list import asked_of, denies, may_deny
 from pageseek.scan.batched_lists import is_read, published_lists
@@ -28,7 +36,7 @@ from pageseek.scan.footer_table import AT, Flags, FooterTable
 from pageseek.scan.schema_group import SchemaGroup
 
 SHARE = 4  # one of so many files that have lists is enough to look at the lists of all
-MECHANISMS = STATISTICS, DISTINCT, PUBLISHED  # that judge many files together, in this order
+MECHANISMS = STATISTICS, DISTINCT, DATAFUSION_INDEX  # that judge many files together, in this order
 # of a file of which nothing is left: its bytes; of each mechanism, whether it was the last to rule out some of it, the row
 # groups and rows that it ruled out
 GONE = 1 + 3 * len(MECHANISMS)
@@ -76,7 +84,7 @@ class HomogeneousFiles:
         asked: Flags = np.zeros(len(self.alone), np.bool_)
         if DISTINCT in use:
             asked |= self._ask_lists(bound, options, use, batch, report)
-        if PUBLISHED in use:
+        if DATAFUSION_INDEX in use:
             asked |= self._ask_published(bound, options, use, batch, report)
         self.alone |= asked & self._open_files()
 
@@ -148,7 +156,7 @@ class HomogeneousFiles:
             )
             if denied.any():
                 told[id(test)] = bytes(~np.repeat(denied, records.n)), bytes(len(self.counts))
-        self._take_in(PUBLISHED, told, bound, options, use)
+        self._take_in(DATAFUSION_INDEX, told, bound, options, use)
         return unusable
 
     def _ask_lists(

@@ -17,26 +17,23 @@ from pageseek.format.embedded import (
     KEY,
     PAGE_INDEX,
     Directory,
-    InvalidIndexError,
     Pointer,
     merged,
     uncovered,
 )
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.types import ABSENT
-from pageseek.index.attach import (
+from pageseek.index.appended import (
     BLOOM_PLACE,
     COLUMN_PLACE,
     GONE,
     OFFSET_PLACE,
-    PUBLISHED,
     Attached,
-    directory_of,
     new_footer,
-    refuse_encrypted,
 )
+from pageseek.index.attaching import directory_of, refuse_encrypted
 from pageseek.index.targets import ends, one_file
-from pageseek.prune import datafusion_list as published
+from pageseek.prune.registry import kind_named, kind_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +47,11 @@ class Entry:
     chunks: int
     bytes: int
     attached: bool
+    registered: bool = True  # its kind is known in this process
 
     def __str__(self) -> str:
         by = "attached" if self.attached else "by the writer"
+        by += "" if self.registered else ", not registered"
         return f"{self.kind:<10}  {self.column or '-':<24}  {self.chunks:>6,} chunks  {format_size(self.bytes):>10}  {by}"
 
 
@@ -92,29 +91,40 @@ def listed(
                     if mine:
                         made.append(Entry(kind, leaf.name, len(mine), sum(mine), ours))
         made += [
-            Entry(one.kind, ".".join(one.leaf or ()), file.num_row_groups, one.length, True)
+            Entry(
+                one.kind,
+                ".".join(one.leaf or ()),
+                file.num_row_groups,
+                one.length,
+                True,
+                one.kind in kind_names(),
+            )
             for one in found.pointers
-            if one.leaf is not None or one.kind == PUBLISHED
+            if _is_embedded(one)
         ]
-        return made + _published_by_others(file, found)
+        return made + _by_others(file, found)
 
 
-def _published_by_others(file: FileMetadata, found: Directory) -> list[Entry]:
-    """A list in the published form that its writer has put there."""
-    try:
-        offset, leaf = published.place(file), published.column(file, None)
-        if offset is None or _is_listed(found, offset):
-            return []
-        (head,) = file.store.read([(offset, published.HEAD)])
-        size = published.HEAD + published.length_of(memoryview(head), file.footer_start - offset)
-    except InvalidIndexError:  # it is of no use to anybody
-        return []
-    name = "" if leaf is None else leaf.name
-    return [Entry(PUBLISHED, name, file.num_row_groups, size, False)]
+def _is_embedded(one: Pointer) -> bool:
+    return one.leaf is not None or one.kind in _footer_keys()
 
 
-def _is_listed(found: Directory, offset: int) -> bool:
-    return any(one.kind == PUBLISHED and one.offset == offset for one in found.pointers)
+def _footer_keys() -> dict[str, bytes]:
+    """The kinds whose place stands under a key of their own."""
+    keys = {name: getattr(kind_named(name), "footer_key", None) for name in kind_names()}
+    return {name: key for name, key in keys.items() if key is not None}
+
+
+def _by_others(file: FileMetadata, found: Directory) -> list[Entry]:
+    """Indexes in a form of others that the writer of the file has put there."""
+    made = []
+    for name in _footer_keys():
+        there = kind_named(name).size(file)
+        if there is not None:
+            column, offset, size = there
+            if not any(one.kind == name and one.offset == offset for one in found.pointers):
+                made.append(Entry(name, column, file.num_row_groups, size, False))
+    return made
 
 
 def _is_ours(found: Directory, kind: str, offset: int) -> bool:
@@ -165,11 +175,10 @@ def detach(
             left = tuple(merged([one if one in stays else one.freed() for one in every]))
             added = [(KEY, Directory(found.base, left, found.orders, found.chunks).to_value())]
         dropped = [KEY]
-        told = file.key_value_metadata.get(
-            published.KEY
-        )  # that of others, where they wrote one since
-        if any(one.kind == PUBLISHED and told == b"%d" % one.offset for one in goes):
-            dropped.append(published.KEY)
+        for name, key in _footer_keys().items():
+            told = file.key_value_metadata.get(key)  # that of others, where they wrote one since
+            if any(one.kind == name and told == b"%d" % one.offset for one in goes):
+                dropped.append(key)
         orders = GONE if found is not None and found.orders and not stays else 0
         footer = new_footer(file, places, dropped, added, orders)
         with closing(end.target(file.store)) as target:
@@ -239,6 +248,6 @@ def _without(file: FileMetadata, goes: Collection[Pointer], result: Attached) ->
                         key = kind, leaf.name
                         result.added[key] = result.added.get(key, 0) - 1
     for one in goes:
-        if one.leaf is not None or one.kind == PUBLISHED:
+        if _is_embedded(one):
             result.added[one.kind, ".".join(one.leaf or ())] = -file.num_row_groups
     return places

@@ -12,8 +12,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pageseek._core import bloom as bloom_core
 from pageseek._core import build
@@ -34,23 +32,19 @@ from pageseek.format.embedded import (
 )
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.page_index import int64s
+from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, K_F16, K_F32, K_F64
-from pageseek.format.value_list import COMPLETE, NANS, NULLS, Distinct
-from pageseek.format.value_list import KIND as DISTINCT
-from pageseek.index import distinct_builder as distinct
-from pageseek.index.attach import PUBLISHED
 from pageseek.index.chunk_walk import each_chunk
 from pageseek.index.page_bounds import Order
 from pageseek.index.page_reader import Chunk, Page, SpansError, Values
 from pageseek.index.statistics_check import shown, wrong_encodings, wrong_statistics
-from pageseek.index.stored_lists import Lists, values_of
+from pageseek.index.stored_indexes import StoredIndexes
 from pageseek.index.targets import one_file
-from pageseek.prune.datafusion_list import Listed
+from pageseek.prune.kind import NotBuiltError
 
 STATISTICS, PAGE_HEADERS, ENCODINGS = "statistics", "page_headers", "encoding_stats"
 _FLOATS = {K_F16: np.float16, K_F32: np.float32, K_F64: np.float64}
 Real = tuple[bytes, bytes, int] | None  # least, greatest, NaN of a page
-BEYOND, BEYOND_BYTES = 1 << 16, 16 << 20  # values, and bytes, gathered beyond those of a list
 PIECE = 1 << 16  # values that are looked for in a filter at a time
 _ORDERS = ("unordered", "ascending", "descending")
 
@@ -106,7 +100,7 @@ def verify(
     """Read a file whole, and hold every index against what was read. `source`, `threads`, `progress`, `storage_options`: as of
     `attach`; `table`: as of `scan`.
 
-    `distinct_index`: the column that a list in the published form is of, which its file does not say; else that of the only
+    `distinct_index`: the column that a list in DataFusion's form is of, which its file does not say; else that of the only
     column of strings.
 
     Raises
@@ -138,7 +132,7 @@ def verify(
             for entry in found.pointers:
                 if entry.leaf is not None and entry.leaf not in paths:
                     wrong(entry.kind, ".".join(entry.leaf), "the file has no such column")
-        lists = Lists(file, found, distinct_index, wrong)
+        stored = StoredIndexes(file, found, distinct_index, wrong)
         chunks = [
             (group, leaf)
             for group in range(file.num_row_groups)
@@ -146,59 +140,55 @@ def verify(
             if file.group_rows[group]
         ]
 
-        def work(chunk: Chunk) -> tuple[list[str], list[Finding]]:
-            return _Checking(file, chunk, lists.of(chunk.leaf), lists.texts(chunk.leaf)).run()
+        def work(chunk: Chunk) -> _Checking:
+            made = _Checking(file, chunk, stored)
+            made.run()
+            return made
 
-        for kinds, findings in each_chunk(file, chunks, work, report, threads, progress):
-            result.findings += findings
-            for kind in kinds:
+        for made in each_chunk(file, chunks, work, report, threads, progress):
+            result.findings += made.findings
+            for kind, leaf, group, part in made.parts:
+                for what in stored.take(kind, leaf, group, part):
+                    result.findings.append(Finding(kind, leaf.name, group, None, what))
+            for kind in made.kinds:
                 result.checked[kind] = result.checked.get(kind, 0) + 1
+        stored.finish()
     return result
 
 
 class _Checking:
     """One chunk."""
 
-    def __init__(
-        self,
-        file: FileMetadata,
-        chunk: Chunk,
-        values: Distinct | None,
-        texts: Listed | None = None,
-    ) -> None:
-        """`values`: the list of its column; `texts`: the same in the published form."""
+    def __init__(self, file: FileMetadata, chunk: Chunk, stored: StoredIndexes) -> None:
+        """`stored`: the embedded indexes of the file."""
         self._file, self._chunk, self._leaf = file, chunk, chunk.leaf
-        self._metadata = chunk.metadata
-        self._findings: list[Finding] = []
-        self._kinds: list[str] = []
-        self._values, self._texts = values, texts
-        self._read, self._missing, self._example = (
-            0,
-            0,
-            b"",
-        )  # values, and what `texts` lacks of them
+        self._metadata, self._stored = chunk.metadata, stored
+        self.findings: list[Finding] = []
+        self.kinds: list[str] = []
+        self.parts: list[tuple[str, Leaf, int, Any]] = []  # what embedded kinds have returned
         self._order: Order | None = None
         if chunk.kind is not None:
             self._order = Order(self._leaf, chunk.kind, chunk.width)
 
     def _wrong(self, kind: str, page: int | None, what: str) -> None:
-        self._findings.append(Finding(kind, self._leaf.name, self._chunk.row_group, page, what))
+        self.findings.append(Finding(kind, self._leaf.name, self._chunk.row_group, page, what))
 
-    def run(self) -> tuple[list[str], list[Finding]]:
+    def run(self) -> None:
+        """Go through the pages of the chunk."""
         offsets, column, filter_ = self._offsets(), self._column(), self._filter()
-        before, spans = len(self._findings), False
+        before, spans = len(self.findings), False
         try:
             try:
-                pages, bounds, seen = self._gone_through(self._chunk.pages(values=True), filter_)
+                pages, bounds = self._gone_through(self._chunk.pages(values=True), filter_)
             except SpansError as error:
-                del self._findings[before:]
+                del self.findings[before:]
                 if offsets is not None:
                     self._wrong(PAGE_INDEX, None, f"rows go on from one page to the next: {error}")
                 offsets, column, spans = None, None, True
-                pages, bounds, seen = self._gone_through(self._chunk.joined(), filter_)
+                pages, bounds = self._gone_through(self._chunk.joined(), filter_)
         except PageseekError as error:
             self._wrong("data", None, str(error))
-            return self._kinds, self._findings
+            return
         if offsets is not None:
             self._check_offsets(offsets, pages)
         if self._chunk.tells_nulls:
@@ -208,21 +198,15 @@ class _Checking:
         if not spans:
             for what in wrong_encodings(self._chunk, pages):
                 self._wrong(ENCODINGS, None, what)
-        if seen is not None and self._values is not None:
-            self._kinds.append(DISTINCT)
-            self._check_list(self._values, seen.done())
-        if self._texts is not None:
-            self._kinds.append(PUBLISHED)
-            if self._missing:
-                what = f"{self._missing} of its {self._read} values are not listed: {shown(self._example)}"
-                self._wrong(PUBLISHED, None, what)
-        return self._kinds, self._findings
 
     def _gone_through(
         self, pages: Generator[Page], filter_: memoryview | None
-    ) -> tuple[list[Page], list[Real], distinct.DistinctBuilder | None]:
-        """The pages without their values, and what these are; each is looked for in the filter."""
-        seen, texts = self._gathered(), self._texts_gathered()
+    ) -> tuple[list[Page], list[Real]]:
+        """The pages without their values, and what these are; each is looked for in the filter, and sent to the embedded
+        kinds.
+        """
+        checks = dict(self._stored.checks(self._chunk))
+        parts: dict[str, Any] = {}
         kept: list[Page] = []
         bounds: list[Real] = []
         with closing(pages):
@@ -234,21 +218,29 @@ class _Checking:
                 bounds.append(self._order.bounds_whole(page) if self._order else None)
                 if filter_ is not None:
                     self._in_filter(page, filter_)
-                if seen is not None:
-                    seen.take(page)
-                if texts is not None:
-                    texts.take(page)
+                for kind, check in checks.items():
+                    try:
+                        if kind not in parts:
+                            check.take(page)
+                    except NotBuiltError as error:
+                        parts[kind] = error
                 del page  # before the next one is read
-        if texts is not None:
-            self._check_texts(texts.done().values)
-        return kept, bounds, seen
+        for kind, check in checks.items():
+            try:
+                if kind not in parts:
+                    parts[kind] = check.done()
+            except NotBuiltError as error:
+                parts[kind] = error
+        self.kinds += parts
+        self.parts = [(k, self._leaf, self._chunk.row_group, v) for k, v in parts.items()]
+        return kept, bounds
 
     def _check_statistics(self, pages: list[Page], bounds: list[Real]) -> None:
         """Those of the chunk in the footer, and those that headers have of their pages."""
         order = self._order if self._ordered() else None
         chunk = self._chunk.metadata
         if chunk.statistics_present == 1:
-            self._kinds.append(STATISTICS)
+            self.kinds.append(STATISTICS)
             nulls = sum(page.nulls for page in pages)
             for what in wrong_statistics(
                 chunk, self._file.footer, self._leaf, order, nulls, bounds
@@ -259,35 +251,19 @@ class _Checking:
         for page, real in zip(pages, bounds, strict=True):
             if not page.head:
                 continue
-            if PAGE_HEADERS not in self._kinds:
-                self._kinds.append(PAGE_HEADERS)
+            if PAGE_HEADERS not in self.kinds:
+                self.kinds.append(PAGE_HEADERS)
             for what in wrong_statistics(
                 page.header, page.head, self._leaf, order, page.nulls, [real]
             ):
                 self._wrong(PAGE_HEADERS, page.number, what)
-
-    def _gathered(self) -> distinct.DistinctBuilder | None:
-        """What gathers the values of the chunk, as many as a list can be held against."""
-        if self._values is None:
-            return None
-        most, largest = 0, 0  # of a list that does not claim to be complete no value is looked at
-        if self._values.flags[self._chunk.row_group] & COMPLETE:
-            most, largest = self._values.n + BEYOND, 2 * len(self._values.values) + BEYOND_BYTES
-        return distinct.DistinctBuilder(self._chunk, most, largest)
-
-    def _texts_gathered(self) -> distinct.DistinctBuilder | None:
-        """The same for the published form: values are held against it some at a time."""
-        self._read = self._missing = 0
-        if self._texts is None:
-            return None
-        return distinct.DistinctBuilder(self._chunk, over=self._check_texts)
 
     # -- page index -----------------------------------------------------------------------------
 
     def _brought(self, offset: int, length: int, kind: str, what: str) -> memoryview | None:
         if offset == ABSENT:
             return None
-        self._kinds += [kind] if kind not in self._kinds else []
+        self.kinds += [kind] if kind not in self.kinds else []
         if (
             length == ABSENT
             or offset < 4
@@ -454,7 +430,7 @@ class _Checking:
         m = self._metadata
         if m.bloom_filter_offset == ABSENT:
             return None
-        self._kinds.append(BLOOM)
+        self.kinds.append(BLOOM)
         offset, end = m.bloom_filter_offset, self._file.footer_start
         if not 4 <= offset < end:
             self._wrong(BLOOM, None, f"at byte {offset}, where there is none")
@@ -537,43 +513,3 @@ class _Checking:
         if (valid & (numbers == 0)).any():
             zeros = Values(2, None, None, np.array([0.0, -0.0], kind).tobytes())
         return values._replace(validity=np.packbits(kept, bitorder="little")), zeros
-
-    # -- lists of values --------------------------------------------------------------------------
-
-    def _check_list(self, found: Distinct, real: distinct.GroupValues) -> None:
-        group = self._chunk.row_group
-        flags = int(found.flags[group])
-        if bool(flags & NULLS) != real.nulls:
-            self._wrong(DISTINCT, None, "it has nulls" if real.nulls else "it has no nulls")
-        if not flags & COMPLETE:
-            return
-        if real.values is not None and bool(flags & NANS) != real.nans:
-            self._wrong(DISTINCT, None, "it has NaN" if real.nans else "it has no NaN")
-        values = values_of(found, self._leaf)
-        if found.has is not None:
-            bits = np.unpackbits(found.has[group], count=found.n, bitorder="little")
-            values = values.filter(pa.array(bits.astype(bool)))
-        if real.values is None:
-            self._wrong(DISTINCT, None, f"it has many more values than the {len(values)} listed")
-            return
-        missing = (
-            len(real.values) - pc.sum(pc.is_in(real.values, value_set=values)).as_py()
-            if len(real.values)
-            else 0
-        )
-        if missing:
-            self._wrong(
-                DISTINCT, None, f"{missing} of its {len(real.values)} values are not listed"
-            )
-        if found.has is not None and len(values) - (len(real.values) - missing):
-            self._wrong(DISTINCT, None, "values are listed that it has not")
-
-    def _check_texts(self, values: pa.Array) -> None:
-        assert self._texts is not None
-        found = values.to_pylist()
-        self._read += len(found)
-        lacks = self._texts.missing(line for one in found for line in one.split(b"\n"))
-        if lacks:
-            missing = [one for one in found if not lacks.isdisjoint(one.split(b"\n"))]
-            self._example = self._example if self._missing else missing[0]
-            self._missing += len(missing)

@@ -1,0 +1,246 @@
+"""A list of different values in the form of DataFusion's example, `IDX1` (docs/format.md).
+
+The form itself, and what a list denies, stand in `prune.datafusion_list`: a scan of many similar files reads the lists of
+all of them at once, without opening any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pageseek.base.errors import PageseekError
+from pageseek.base.report import format_size
+from pageseek.format.file_metadata import WHOLE, FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.io.range_requests import Wanted
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.prune import datafusion_list as form
+from pageseek.prune.chunk_pruner import NONE_PASSES
+from pageseek.prune.kind import IndexedColumn, InvalidIndexError, NotBuiltError
+from pageseek.prune.protocol import Price, Proof, PruneContext
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pageseek.index.distinct_builder import GroupValues
+
+
+class DatafusionIndexKind:
+    """Rules out the row groups of a file whose list lacks the values that a test requires."""
+
+    name, version = form.KIND, 1
+    title = "DataFusion's list"
+    footer_key = form.KEY  # under which the place of the payload stands; the payload has no frame
+    cheap = whole = coarse = True
+
+    def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
+        """Whether the footer has the key."""
+        return form.KEY in file.key_value_metadata
+
+    def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
+        """The bytes of the list that are read at first; None where the file has none of the column, or it says nothing."""
+        if not form.may_deny(test):
+            return None
+        found = _place(context)
+        if found is None or found[1].index != test.leaf.index:
+            return None
+        key = self.name, found[1].index
+        known = context.file.indexes
+        if key not in known:
+            offset = found[0]
+            length = min(form.FIRST, context.file.footer_start - offset)
+            return Price(context.to_fetch(offset, length))
+        if known[key] is not None:
+            return Price(0)
+        context.file.note_ignored_indexes(WHOLE, found[1], context.report)
+        return None
+
+    def prune(
+        self, context: PruneContext, tests: Sequence[BoundLeaf]
+    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+        """Ask for the list, unless it is at hand."""
+        found = _place(context)
+        if found is None:
+            return [None] * len(tests)
+        offset, leaf = found
+        file, key = context.file, (self.name, leaf.index)
+        known: dict[Any, Any] = file.indexes
+        if key not in known:
+            try:
+                values = yield from _values(file, leaf, offset)
+            except (InvalidIndexError, PageseekError) as error:
+                note = f"{file.name}: {leaf.name!r}: {_MAGIC} index ignored: {error}"
+                file.ignore_index(WHOLE, leaf, note, context.report)
+                values = None
+            file.keep_index(key, values, 0 if values is None else values.nbytes)
+        values = known[key]
+        return [
+            NONE_PASSES
+            if values is not None
+            and test.leaf.index == leaf.index
+            and form.denies(test, form.asked_of(test), values)
+            else None
+            for test in tests
+        ]
+
+    # -- build and verify -------------------------------------------------------------------------
+
+    def check_column(self, column: IndexedColumn) -> None:
+        """Raise UnsupportedError where a column has no strings."""
+        form.check_type(column.leaf)
+
+    def build(self, column: IndexedColumn) -> _Builder:
+        """The values of all row groups, put together."""
+        return _Builder(column)
+
+    def place(self, file: FileMetadata) -> int | None:
+        """Where the list of a file begins, whoever wrote it. InvalidIndexError: there it cannot be."""
+        return form.place(file)
+
+    def column(self, file: FileMetadata, named: str | None) -> Leaf | None:
+        """The column of the list of a file. `named`: the one that the caller says."""
+        leaf = form.column(file, named) if form.place(file) is not None else None
+        if leaf is not None:
+            form.check_type(leaf)
+        return leaf
+
+    def read(self, file: FileMetadata, leaf: Leaf) -> form.Listed:
+        """The list of a file, which `verify` takes."""
+        offset = form.place(file)
+        assert offset is not None
+        (head,) = file.store.read([(offset, form.HEAD)])
+        length = form.length_of(memoryview(head), file.footer_start - offset)
+        (data,) = file.store.read([(offset + form.HEAD, length)])
+        form.check_bytes(file, leaf, memoryview(head), memoryview(data))
+        return form.Listed(memoryview(data))
+
+    def size(self, file: FileMetadata) -> tuple[str, int, int] | None:
+        """The column, the place and the bytes of the list of a file; None where it is of no use to any reader."""
+        try:
+            offset, leaf = form.place(file), form.column(file, None)
+            if offset is None:
+                return None
+            (head,) = file.store.read([(offset, form.HEAD)])
+            length = form.length_of(memoryview(head), file.footer_start - offset)
+        except InvalidIndexError:
+            return None
+        return "" if leaf is None else leaf.name, offset, form.HEAD + length
+
+    def verify(
+        self, column: IndexedColumn, listed: form.Listed, row_group: int
+    ) -> Generator[None, Any, list[str]]:
+        """What the list lacks. Values are held against it some at a time."""
+        from pageseek.index.distinct_builder import DistinctBuilder
+        from pageseek.index.statistics_check import shown
+
+        read = missing = 0
+        example = b""
+
+        def look(values: pa.Array) -> None:
+            nonlocal read, missing, example
+            found = values.to_pylist()
+            read += len(found)
+            lacks = listed.missing(line for one in found for line in one.split(b"\n"))
+            if lacks:
+                those = [one for one in found if not lacks.isdisjoint(one.split(b"\n"))]
+                example = example if missing else those[0]
+                missing += len(those)
+
+        gathered = DistinctBuilder(column, over=look)
+        while (page := (yield)) is not None:
+            gathered.take(page.raw)
+            del page
+        values = gathered.done().values
+        assert values is not None
+        look(values)
+        if not missing:
+            return []
+        return [f"{missing} of its {read} values are not listed: {shown(example)}"]
+
+
+_MAGIC = form.MAGIC.decode()
+
+
+def _values(
+    file: FileMetadata, leaf: Leaf, offset: int
+) -> Generator[Wanted, list[memoryview], form.Listed]:
+    room = file.footer_start - offset
+    (head,) = yield [(offset, min(form.FIRST, room))]
+    length = form.length_of(head, room)
+    data = head[form.HEAD : form.HEAD + length]
+    if data.nbytes < length:
+        (data,) = yield [(offset + form.HEAD, length)]
+    if data.nbytes != length:
+        raise InvalidIndexError("its bytes could not be read")
+    form.check_bytes(file, leaf, head, data)
+    listed = form.Listed(data)
+    form.check(file, leaf, listed)
+    return listed
+
+
+def _place(context: PruneContext) -> tuple[int, Leaf] | None:
+    """Where the list lies, and the column whose values it has."""
+    file = context.file
+    key = form.KIND, "place", context.distinct_index
+    known: dict[Any, Any] = file.indexes
+    if key not in known:
+        found = None
+        try:
+            offset = form.place(file)
+            if offset is not None:
+                leaf = form.column(file, context.distinct_index)
+                if leaf is None:
+                    raise InvalidIndexError(
+                        "it does not say whose values it has: distinct_index= does"
+                    )
+                found = offset, leaf
+        except (InvalidIndexError, PageseekError) as error:
+            note = f"{file.name}: {_MAGIC} index ignored: {error}"
+            file.ignore_index(WHOLE, None, note, context.report)
+        file.keep_index(key, found, 0)
+    made: tuple[int, Leaf] | None = known[key]
+    if made is None:
+        file.note_ignored_indexes(WHOLE, None, context.report)
+    return made
+
+
+class _Builder:
+    """Gathers the values row group by row group; the module that does is imported only to build."""
+
+    def __init__(self, column: IndexedColumn) -> None:
+        from pageseek.index.distinct_builder import FileValues
+
+        self._column = column
+        self._values = FileValues(column.leaf, column.num_row_groups)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held."""
+        return self._values.nbytes
+
+    def collect(self) -> Generator[None, Any, GroupValues]:
+        """The values of one row group."""
+        from pageseek.index.distinct_builder import DistinctBuilder
+
+        gathered = DistinctBuilder(self._column)
+        while (page := (yield)) is not None:
+            gathered.take(page.raw)
+            del page  # before the next one is read
+        return gathered.done()
+
+    def add(self, row_group: int, part: GroupValues) -> None:
+        """Join them to those of the row groups before."""
+        self._values.take(row_group, part)
+
+    def finish(self) -> bytes:
+        """The payload. UnsupportedError where the form would say something else than the values."""
+        from pageseek.index.distinct_builder import LARGEST, MOST
+
+        values = self._values.values()
+        if values is None:
+            raise NotBuiltError(f"more than {MOST:,} values, or {format_size(LARGEST)}")
+        return form.written(values, self._column.leaf)
+
+
+KIND = DatafusionIndexKind()

@@ -1,0 +1,162 @@
+"""The different values of a column, of the whole file and of each row group (docs/format.md, kind `distinct`).
+
+What they say of a test is worked out in `prune.value_lists`: a scan of many similar files asks the lists of all of them
+at once, without opening any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pageseek._core import rows
+from pageseek.base.errors import CoreError
+from pageseek.base.report import format_size
+from pageseek.format.value_list import COMPLETE, NANS, NULLS, VERSION, Distinct
+from pageseek.format.value_list import KIND as NAME
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.prune.kind import IndexedColumn, InvalidIndexError, NotBuiltError
+from pageseek.prune.protocol import Proof, PruneContext
+from pageseek.prune.value_lists import ValueLists
+
+if TYPE_CHECKING:
+    from pageseek.index.distinct_builder import GroupValues
+
+# values, and bytes, gathered beyond those of a list that they are held against
+BEYOND, BEYOND_BYTES = 1 << 16, 16 << 20
+
+
+class DistinctKind:
+    """Rules out row groups, and proves them, by the different values of their column."""
+
+    name, version = NAME, VERSION
+    title = "list of distinct values"
+    cheap = coarse = True
+
+    def build(self, column: IndexedColumn) -> _Builder:
+        """The values of all row groups, put together."""
+        return _Builder(column)
+
+    def load(self, column: IndexedColumn, payload: memoryview) -> ValueLists:
+        """The values as the scan reads them."""
+        return ValueLists.of_file(payload, column.num_row_groups, column.leaf_type)
+
+    def prune(self, context: PruneContext, tests: Sequence[BoundLeaf]) -> list[Proof | None]:
+        """Put the values to the tests; the answer is then known for all row groups."""
+        return [_proof(context, test) for test in tests]
+
+    def verify(
+        self, column: IndexedColumn, found: Distinct, row_group: int
+    ) -> Generator[None, Any, list[str]]:
+        """What the list of a row group has too much, or lacks."""
+        from pageseek.index.distinct_builder import DistinctBuilder
+
+        most = largest = 0  # of a list that does not claim to be complete no value is looked at
+        if found.flags[row_group] & COMPLETE:
+            most, largest = found.n + BEYOND, 2 * len(found.values) + BEYOND_BYTES
+        gathered = DistinctBuilder(column, most, largest)
+        while (page := (yield)) is not None:
+            gathered.take(page.raw)
+            del page
+        return _differences(found, column, row_group, gathered.done())
+
+    def parse(self, column: IndexedColumn, payload: memoryview) -> Distinct:
+        """The values as the file has them, which `verify` takes. InvalidIndexError: they make no sense."""
+        found = Distinct.of(payload, column.num_row_groups)
+        found.array(column.leaf_type)
+        return found
+
+
+def _proof(context: PruneContext, test: BoundLeaf) -> Proof | None:
+    found: ValueLists | None = context.index(test)
+    if found is None:
+        return None
+    answer, group = found.answer(test, context.report), context.row_group
+    every = rows.RowRanges.all(context.file.group_rows[group])
+    none = rows.RowRanges.empty()
+    may, must = every if answer.may[group] else none, every if answer.must[group] else none
+    return Proof(may, must, bool(found.exact[group]))
+
+
+class _Builder:
+    """Gathers the values row group by row group; the module that does is imported only to build."""
+
+    def __init__(self, column: IndexedColumn) -> None:
+        from pageseek.index.distinct_builder import FileValues
+
+        self._column = column
+        self._values = FileValues(column.leaf, column.num_row_groups)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held."""
+        return self._values.nbytes
+
+    @property
+    def chunks(self) -> int:
+        """Of how many row groups all values are known."""
+        return self._values.complete
+
+    def collect(self) -> Generator[None, Any, GroupValues]:
+        """The values of one row group."""
+        from pageseek.index.distinct_builder import DistinctBuilder
+
+        gathered = DistinctBuilder(self._column)
+        while (page := (yield)) is not None:
+            gathered.take(page.raw)
+            del page  # before the next one is read
+        return gathered.done()
+
+    def add(self, row_group: int, part: GroupValues) -> None:
+        """Join them to those of the row groups before."""
+        self._values.take(row_group, part)
+
+    def finish(self) -> bytes:
+        """The payload, as docs/format.md has it."""
+        from pageseek.index.distinct_builder import LARGEST, MOST
+
+        made = self._values.index()
+        if made is None:
+            raise NotBuiltError(f"more than {MOST:,}, or {format_size(LARGEST)}")
+        try:
+            made.array(self._column.leaf_type)
+        except (InvalidIndexError, CoreError):
+            raise NotBuiltError("some are none of its type") from None
+        return made.to_bytes()
+
+
+def _differences(
+    found: Distinct, column: IndexedColumn, row_group: int, real: GroupValues
+) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from pageseek.index.distinct_builder import values_of
+
+    wrong = []
+    flags = int(found.flags[row_group])
+    if bool(flags & NULLS) != real.nulls:
+        wrong.append("it has nulls" if real.nulls else "it has no nulls")
+    if not flags & COMPLETE:
+        return wrong
+    if real.values is not None and bool(flags & NANS) != real.nans:
+        wrong.append("it has NaN" if real.nans else "it has no NaN")
+    values = values_of(found, column.leaf)
+    if found.has is not None:
+        bits = np.unpackbits(found.has[row_group], count=found.n, bitorder="little")
+        values = values.filter(pa.array(bits.astype(bool)))
+    if real.values is None:
+        return [*wrong, f"it has many more values than the {len(values)} listed"]
+    n, missing = len(real.values), 0
+    if n:
+        missing = n - pc.sum(pc.is_in(real.values, value_set=values)).as_py()
+    if missing:
+        wrong.append(f"{missing} of its {n} values are not listed")
+    if found.has is not None and len(values) - (n - missing):
+        wrong.append("values are listed that it has not")
+    return wrong
+
+
+KIND = DistinctKind()

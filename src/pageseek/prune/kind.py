@@ -1,0 +1,145 @@
+"""What a kind of index is: one object that builds an index of a column, prunes with it, and verifies it.
+
+A kind is registered once (`registry.register`). All of its methods but `name` are optional: one without `build`
+only prunes, one without `prune` is only embedded in files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from pageseek._core import rows
+from pageseek.base.records import dataclass
+from pageseek.format.embedded import InvalidIndexError
+from pageseek.format.schema import Leaf
+from pageseek.format.types import FLOAT_KINDS, K_FIXED, LeafType, to_arrow
+from pageseek.predicate.bound import BoundLeaf
+
+__all__ = [
+    "Builder",
+    "IndexedColumn",
+    "InvalidIndexError",
+    "Kind",
+    "NotBuiltError",
+    "PageValues",
+    "required_values",
+]
+
+
+class NotBuiltError(Exception):
+    """`Builder.finish` raises it where a column gets no index; the message says why, and `attach` passes it on."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedColumn:
+    """The column that an index is of. `group_rows`: the rows of each row group of the file."""
+
+    leaf: Leaf
+    leaf_type: LeafType
+    group_rows: Sequence[int]
+
+    @property
+    def name(self) -> str:
+        """The path of the column, with dots."""
+        return self.leaf.name
+
+    @property
+    def type(self) -> pa.DataType:
+        """The Arrow type of the values that `Builder.collect` is sent."""
+        return self.leaf_type.storage
+
+    @property
+    def num_row_groups(self) -> int:
+        """How many row groups the file has."""
+        return len(self.group_rows)
+
+
+class PageValues(Protocol):
+    """The values of one data page. Rows count from the first of the row group."""
+
+    first_row: int
+    num_rows: int
+    nulls: int
+
+    @property
+    def values(self) -> pa.Array:
+        """One value for each row, of the type of the column; null where the row has none."""
+        ...
+
+
+class Builder(Protocol):
+    """Builds the index of one column of one file.
+
+    Two more attributes may be there. `nbytes`: the bytes that it holds; a builder is given up where all of them hold too
+    much. `chunks`: the row groups of which the index says something, for the result of `attach`.
+    """
+
+    def collect(self) -> Generator[None, PageValues | None, Any]:
+        """Read one row group: a generator that is sent its pages in order, then None, and returns what it made of them.
+
+        Row groups are read by several threads at a time, so that it must not change the builder.
+        """
+        ...
+
+    def add(self, row_group: int, part: Any) -> None:
+        """Take in what `collect` returned for a row group. Row groups come in the order of the file, in one thread."""
+        ...
+
+    def finish(self) -> bytes:
+        """The payload, after the last row group. NotBuiltError: the column gets no index."""
+        ...
+
+
+class Kind(Protocol):
+    """A kind of index. Only the name is required.
+
+    Attributes and methods that are looked for:
+
+    name : str
+        Unique, and a plain word. Files, `explain`, `prune=[...]` and `attach(indexes={name: [column, ...]})` have it.
+    version : int
+        Of the form of the payload, 1 if it is missing. A payload of another version is ignored.
+    build(column) -> Builder
+        Called by `attach` for each column. Without it nothing is embedded.
+    load(column, payload) -> object
+        What the payload (a memoryview) says, kept with the file for later scans. Any exception means that the payload
+        makes no sense: it is ignored, with a note. Without it the payload itself is kept, as bytes.
+    answers(test) -> bool
+        Whether the index may rule out rows for a test; the payload is not read for others. True if it is missing.
+    prune(context, tests)
+        What the index proves of each test: a list of `Proof` or None, or a generator that yields the (offset, length)
+        ranges that it wants, receives their bytes, and returns that list. `context.index(test)` is what `load` made of
+        the index of the column of a test.
+    verify(column, payload, row_group) -> generator
+        It is sent the pages of a row group in order, then None, and returns what is wrong with the payload, a list of
+        sentences. Without it `verify` builds the index again and compares the bytes.
+    price(context, test), cheap, whole, coarse
+        Of a kind without `build`, as `Pruner` says.
+    """
+
+    name: str
+
+
+def required_values(test: BoundLeaf) -> pa.Array | None:
+    """The values of which a row must have one to pass a test: of `=` and IN. None for any other test.
+
+    Of a floating-point zero both signs are among them.
+    """
+    equal = rows.OP_NE if test.negate else rows.OP_EQ
+    listed = test.op == rows.OP_IN and not test.negate
+    leaf_type = test.leaf_type
+    if not (test.op == equal or listed) or test.leaf.group or leaf_type.is_null:
+        return None
+    n, data, offsets = test.literals
+    if leaf_type.kind == K_FIXED and offsets is not None:
+        return None  # some literal has another width
+    made = to_arrow(leaf_type, n, 0, None, offsets, data)
+    if leaf_type.kind in FLOAT_KINDS:
+        numbers = made.to_numpy(zero_copy_only=False)
+        if (numbers == 0).any():
+            made = pa.concat_arrays([made, pa.array(np.array([0.0, -0.0], numbers.dtype))])
+    return made
