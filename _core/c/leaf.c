@@ -292,7 +292,7 @@ ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
                        (long long)page->num_values, (long long)page->first_row);
     }
     leaf->page = *page;
-    leaf->row = leaf->value = 0;
+    leaf->n_rows = leaf->row = leaf->value = 0; /* none of the page before */
     leaf->judged = 0;
     if (!leaf->spec.levels_only) PS_TRY(find_encoding(leaf, err));
     PS_TRY(leaf->nest ? ps_nest_page(leaf, err) : ps_leaf_levels(leaf, err));
