@@ -57,7 +57,7 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
     *rows = 0;
     const int64_t rest = stop - start;
     if (rest > PS_BLOCK) stop = start + PS_BLOCK;
-    leaf->judged = stop;
+    leaf->evaluated = stop;
     size_t least = (size_t)(stop - start) / (leaf->has_nulls
                                                  ? leaf->encoding->rows_per_run_nulls
                                                  : leaf->encoding->rows_per_run);
@@ -77,8 +77,8 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
     size_t n_words = ps_words_for((size_t)(stop - start));
     if (selection->bitmap && ps_words_runs(mask, n_words) < least) {
         /* likely the next blocks are like this one: it is cheaper not to count theirs */
-        leaf->judged = start +
-                       (rest < SPARSE_BLOCKS * PS_BLOCK ? rest : SPARSE_BLOCKS * PS_BLOCK);
+        leaf->evaluated = start +
+                          (rest < SPARSE_BLOCKS * PS_BLOCK ? rest : SPARSE_BLOCKS * PS_BLOCK);
         return PS_OK;
     }
 

@@ -35,7 +35,7 @@ ps_status ps_leaf_dictionary_fits(const ps_leaf *leaf, size_t length, int64_t n,
 /* The bytes of the page before `reach`, where entry `i` ends, are there, and maybe those before `likely`. */
 static ps_status bring(ps_dictionary *d, uint32_t i, size_t reach, size_t likely,
                        ps_error *err) {
-    ps_supply *s = d->supply;
+    ps_reader *s = d->reader;
     if (reach <= s->have) return PS_OK;
     if (reach > s->size || !s->more) {
         return ps_fail(err, PS_TRUNCATED, d->at, "dictionary page ends inside value %u of %u",
@@ -50,25 +50,25 @@ static ps_status bring(ps_dictionary *d, uint32_t i, size_t reach, size_t likely
 static ps_status bring_string(ps_dictionary *d, uint32_t i, size_t likely, ps_error *err) {
     const size_t at = d->at + 4;
     PS_TRY(bring(d, i, at, likely, err));
-    const size_t length = ps_load32(d->supply->data + d->at);
-    return bring(d, i, length <= d->supply->size - at ? at + length : SIZE_MAX, likely, err);
+    const size_t length = ps_load32(d->reader->data + d->at);
+    return bring(d, i, length <= d->reader->size - at ? at + length : SIZE_MAX, likely, err);
 }
 
 /* Of byte strings the entries before `stop` can be taken. */
 static ps_status strings_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     /* entries of a length like the others' end here, or a little before */
-    const double part = (double)stop / d->n * 1.0625 * (double)d->supply->size + 256;
-    const size_t likely = part < (double)d->supply->size ? (size_t)part : d->supply->size;
+    const double part = (double)stop / d->n * 1.0625 * (double)d->reader->size + 256;
+    const size_t likely = part < (double)d->reader->size ? (size_t)part : d->reader->size;
     ps_slice *slices = (ps_slice *)(void *)d->slices.data;
-    const uint8_t *data = d->supply->data;
-    size_t at = d->at, have = d->supply->have, length;
+    const uint8_t *data = d->reader->data;
+    size_t at = d->at, have = d->reader->have, length;
     for (uint32_t i = d->ready; i < stop; i++) {
         if (have - at < 4 || (length = ps_load32(data + at)) > have - at - 4) {
             d->ready = i;
             d->at = at;
             PS_TRY(bring_string(d, i, likely, err));
-            have = d->supply->have;
+            have = d->reader->have;
             length = ps_load32(data + at);
         }
         at += 4;
@@ -96,7 +96,7 @@ static ps_status strings_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
 /* Entries before `stop` can be taken. */
 static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
-    const ps_supply *s = d->supply;
+    const ps_reader *s = d->reader;
     if (leaf->spec.physical == PQ_BYTE_ARRAY) return strings_ready(leaf, stop, err);
     if (d->direct) {
         const size_t width = leaf->in_width;
@@ -110,16 +110,16 @@ static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     return PS_OK;
 }
 
-ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_supply *supply, int64_t n, ps_error *err) {
+ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_reader *reader, int64_t n, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     d->loaded = false;
     if (leaf->encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
-    PS_TRY(ps_leaf_dictionary_fits(leaf, supply->size, n, err));
+    PS_TRY(ps_leaf_dictionary_fits(leaf, reader->size, n, err));
     const bool few = leaf->begun && !leaf->nest && leaf->max_rows < n;
     d->n = (uint32_t)n;
     d->ready = 0;
     d->at = 0;
-    d->supply = supply;
+    d->reader = reader;
     d->checked = !few; /* of few rows it is cheaper to check what they hold */
     d->direct = leaf->spec.physical != PQ_BYTE_ARRAY &&
                 (leaf->copies || (few && leaf->max_rows < n / FEW));
@@ -135,7 +135,7 @@ ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_supply *supply, int64_t n, p
 ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
                              ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
-    d->whole = (ps_supply){.data = data, .size = length, .have = length};
+    d->whole = (ps_reader){.data = data, .size = length, .have = length};
     PS_TRY(ps_leaf_dictionary_from(leaf, &d->whole, n, err));
     const ps_status status = make_ready(leaf, d->n, err);
     d->loaded = status == PS_OK;
@@ -215,7 +215,7 @@ static ps_status entry_error(ps_status status, uint32_t code, ps_error *err) {
 static ps_status gather(const ps_leaf *leaf, const uint32_t *codes, uint8_t *out, size_t n,
                         ps_error *err) {
     const ps_dictionary *d = &leaf->dictionary;
-    const uint8_t *from = d->direct ? d->supply->data : d->values.data;
+    const uint8_t *from = d->direct ? d->reader->data : d->values.data;
     const size_t width = leaf->out_width;
     if (d->direct && !leaf->copies) {
         for (size_t i = 0; i < n; i++) {
@@ -254,8 +254,8 @@ PS_INLINE size_t copy_entries(const ps_leaf *leaf, bool wide, int64_t dense,
                               const uint32_t *codes, size_t n) {
     const ps_dictionary *d = &leaf->dictionary;
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
-    const uint8_t *from = d->supply->data;
-    const size_t have = d->supply->have, room = leaf->out_values.capacity;
+    const uint8_t *from = d->reader->data;
+    const size_t have = d->reader->have, room = leaf->out_values.capacity;
     uint8_t *out = leaf->out_values.data;
     uint32_t *narrow = (uint32_t *)(void *)leaf->out_offsets.data + dense;
     uint64_t *broad = (uint64_t *)(void *)leaf->out_offsets.data + dense;
@@ -327,11 +327,11 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
     PS_TRY(read_block(leaf, codes, block, err));
     for (size_t i = 0; i < block->kept; i++) {
         const ps_slice slice = slices[codes[i]];
-        at[i] = d->supply->data + slice.offset;
+        at[i] = d->reader->data + slice.offset;
         length[i] = slice.length;
     }
     if (!d->checked) leaf->unchecked = true;
-    return ps_block_strings(leaf, at, length, block->kept, d->supply->data + d->supply->have,
+    return ps_block_strings(leaf, at, length, block->kept, d->reader->data + d->reader->have,
                             fit, err);
 }
 

@@ -57,17 +57,17 @@ void ps_grow_drop(ps_grow *grow) {
 ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     *out = NULL;
     PS_TRY(ps_convert_check(spec, err));
-    if (spec->n_rungs == 0 && (spec->max_rep || spec->max_def > 1)) {
-        return ps_fail(err, PS_INVALID, PS_NOWHERE, "levels %d and %d need rungs",
+    if (spec->n_nesting_levels == 0 && (spec->max_rep || spec->max_def > 1)) {
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "levels %d and %d need nesting levels",
                        (int)spec->max_def, (int)spec->max_rep);
     }
-    if (spec->n_rungs == 0 && spec->levels_only)
+    if (spec->n_nesting_levels == 0 && spec->levels_only)
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "a flat leaf has no levels to read alone");
     ps_leaf *leaf = calloc(1, sizeof *leaf);
     if (!leaf) return ps_fail_nomem(err, sizeof *leaf);
     leaf->spec = *spec;
-    leaf->spec.rungs = NULL;
-    if (spec->n_rungs) {
+    leaf->spec.nesting_levels = NULL;
+    if (spec->n_nesting_levels) {
         const ps_status status = ps_nest_new(spec, &leaf->nest, err);
         if (status != PS_OK) {
             free(leaf);
@@ -175,7 +175,7 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     leaf->selection = *selection;
     leaf->cursor = (ps_run_cursor){.row = leaf->next_row};
     leaf->run = (ps_range){0};
-    leaf->judged = 0;
+    leaf->evaluated = 0;
     leaf->out_rows = leaf->null_count = 0;
     leaf->unchecked = leaf->faulty = false;
     leaf->scanned = 0;
@@ -293,7 +293,7 @@ ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
     }
     leaf->page = *page;
     leaf->n_rows = leaf->row = leaf->value = 0; /* none of the page before */
-    leaf->judged = 0;
+    leaf->evaluated = 0;
     if (!leaf->spec.levels_only) PS_TRY(find_encoding(leaf, err));
     PS_TRY(leaf->nest ? ps_nest_page(leaf, err) : ps_leaf_levels(leaf, err));
     if (page->first_row + leaf->n_rows < leaf->next_row) {
@@ -452,7 +452,7 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
         }
         PS_TRY(page_room(leaf, start, end, err));
         if (start > here) PS_TRY(skip_rows(leaf, start - here, err));
-        if (start >= leaf->judged) {
+        if (start >= leaf->evaluated) {
             int64_t rows;
             PS_TRY(ps_block_take(leaf, start, end, &rows, err));
             if (rows) {
@@ -588,11 +588,12 @@ ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
     return status;
 }
 
-ps_status ps_leaf_rung(ps_leaf *leaf, int32_t rung, ps_column *out, ps_error *err) {
+ps_status ps_leaf_nesting_level(ps_leaf *leaf, int32_t level, ps_column *out, ps_error *err) {
     *out = (ps_column){0};
-    if (!leaf->nest || leaf->begun || rung < 0 || rung >= leaf->spec.n_rungs)
-        return ps_fail(err, PS_INVALID, PS_NOWHERE, "there is no output of rung %d", (int)rung);
-    return ps_nest_rung(leaf->nest, rung, out, err);
+    if (!leaf->nest || leaf->begun || level < 0 || level >= leaf->spec.n_nesting_levels)
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "there is no output of nesting level %d",
+                       (int)level);
+    return ps_nest_output(leaf->nest, level, out, err);
 }
 
 void ps_leaf_end(ps_leaf *leaf) {

@@ -36,8 +36,8 @@ typedef struct ps_dictionary {
     bool checked; /* its strings are UTF-8, or need not be */
     bool direct;  /* entries of fixed width are taken, and converted, from where they lie */
     uint32_t n, ready; /* entries; those that can be taken */
-    ps_supply *supply; /* borrowed, or `whole` */
-    ps_supply whole;
+    ps_reader *reader; /* borrowed, or `whole` */
+    ps_reader whole;
     size_t at;      /* byte strings: where the next entry lies */
     ps_grow slices; /* byte strings: ps_slice[n] */
     ps_grow values; /* else, unless direct: n converted values; PS_BOOL never has one */
@@ -79,9 +79,9 @@ struct ps_leaf {
     /* the selection and the output */
     ps_selection selection;
     ps_run_cursor cursor;
-    ps_range run;     /* what is left of the run before the cursor; empty: look for the next */
-    int64_t next_row; /* rows of the row group before this one are done */
-    int64_t judged;   /* up to this row the runs are read one by one */
+    ps_range run;      /* what is left of the run before the cursor; empty: look for the next */
+    int64_t next_row;  /* rows of the row group before this one are done */
+    int64_t evaluated; /* up to this row the runs are read one by one */
     bool begun;
     bool unchecked;    /* behind the `scanned` rows are bytes that may not be UTF-8 */
     bool faulty;       /* before them are some that are not */
@@ -130,7 +130,7 @@ ps_status ps_nest_page(ps_leaf *leaf, ps_error *err);
 ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err);
 void ps_nest_end(ps_nest *nest);
 int64_t ps_nest_rows(const ps_nest *nest);
-ps_status ps_nest_rung(ps_nest *nest, int32_t rung, ps_column *out, ps_error *err);
+ps_status ps_nest_output(ps_nest *nest, int32_t level, ps_column *out, ps_error *err);
 
 /* leaf.c: free a buffer; give it away, in one of its own size where it is less than half full. */
 void ps_grow_drop(ps_grow *grow);
@@ -158,7 +158,7 @@ typedef struct ps_block {
 } ps_block;
 
 /* Take a block of rows from `start`, where the leaf stands and which is chosen, to `stop` at most. *rows
- * is 0, and nothing is done, where going from run to run is better: up to leaf->judged. */
+ * is 0, and nothing is done, where going from run to run is better: up to leaf->evaluated. */
 ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
                         ps_error *err);
 

@@ -1,61 +1,62 @@
-/* nest.c - rows of a nested leaf: its ladder, its pages, and the walk over them by a selection (README.md,
+/* nest.c - rows of a nested leaf: its nesting levels, its pages, and the walk over them by a selection (README.md,
  * "Nested Encoding"; the record shredding of Dremel). */
 #include "nest.h"
 
 #include <stdlib.h>
 
-/* ---- the ladder --------------------------------------------------------------------------- */
+/* ---- nesting levels ----------------------------------------------------------------------- */
 
 ps_status ps_nest_new(const ps_leaf_spec *spec, ps_nest **out, ps_error *err) {
     int32_t lists = 0;
     int def = 0;
     *out = NULL;
-    if (spec->n_rungs < 0 || spec->n_rungs > 2 * PS_MAX_LEVEL || spec->max_def > PS_MAX_LEVEL)
+    if (spec->n_nesting_levels < 0 || spec->n_nesting_levels > 2 * PS_MAX_LEVEL ||
+        spec->max_def > PS_MAX_LEVEL)
         return ps_fail(err, PS_LIMIT, PS_NOWHERE, "a leaf of %d levels is nested too deeply",
                        (int)spec->max_def);
-    for (int32_t i = 0; i < spec->n_rungs; i++) {
-        const ps_rung *rung = &spec->rungs[i];
-        const bool list = rung->type == PS_RUNG_LIST;
+    for (int32_t i = 0; i < spec->n_nesting_levels; i++) {
+        const ps_nesting_level *level = &spec->nesting_levels[i];
+        const bool list = level->type == PS_NESTING_LIST;
         lists += list;
-        if (rung->def_level != ++def || (list && rung->rep_level != lists))
-            return ps_fail(err, PS_INVALID, PS_NOWHERE, "rung %d has levels %d and %d", (int)i,
-                           (int)rung->def_level, (int)rung->rep_level);
+        if (level->def_level != ++def || (list && level->rep_level != lists))
+            return ps_fail(err, PS_INVALID, PS_NOWHERE, "nesting level %d has levels %d and %d",
+                           (int)i, (int)level->def_level, (int)level->rep_level);
     }
     if (lists != spec->max_rep || spec->max_def < def || spec->max_def > def + 1)
         return ps_fail(err, PS_INVALID, PS_NOWHERE,
-                       "levels %d and %d do not fit a ladder of %d rungs", (int)spec->max_def,
-                       (int)spec->max_rep, (int)spec->n_rungs);
+                       "levels %d and %d do not fit %d nesting levels", (int)spec->max_def,
+                       (int)spec->max_rep, (int)spec->n_nesting_levels);
     ps_nest *nest = calloc(1, sizeof *nest);
     if (!nest) return ps_fail_nomem(err, sizeof *nest);
-    nest->n_rungs = spec->n_rungs;
+    nest->n_nesting_levels = spec->n_nesting_levels;
     nest->lists = lists;
-    nest->rungs = calloc((size_t)spec->n_rungs, sizeof *nest->rungs);
+    nest->levels = calloc((size_t)spec->n_nesting_levels, sizeof *nest->levels);
     nest->segments = calloc((size_t)lists + 1, sizeof *nest->segments);
-    if (!nest->rungs || !nest->segments) {
+    if (!nest->levels || !nest->segments) {
         ps_nest_free(nest);
-        return ps_fail_nomem(err, (size_t)spec->n_rungs * sizeof *nest->rungs);
+        return ps_fail_nomem(err, (size_t)spec->n_nesting_levels * sizeof *nest->levels);
     }
     ps_segment *segment = nest->segments;
-    for (int32_t i = 0; i < spec->n_rungs; i++) {
-        nest->rungs[i].type = spec->rungs[i].type;
-        nest->rungs[i].level = (uint8_t)spec->rungs[i].def_level;
+    for (int32_t i = 0; i < spec->n_nesting_levels; i++) {
+        nest->levels[i].type = spec->nesting_levels[i].type;
+        nest->levels[i].def_level = (uint8_t)spec->nesting_levels[i].def_level;
         segment->stop = i;
-        if (spec->rungs[i].type == PS_RUNG_LIST) {
+        if (spec->nesting_levels[i].type == PS_NESTING_LIST) {
             segment++;
             segment->first = i + 1;
-            segment->level = nest->rungs[i].level;
+            segment->level = nest->levels[i].def_level;
         }
     }
-    segment->stop = spec->n_rungs;
+    segment->stop = spec->n_nesting_levels;
     *out = nest;
     return PS_OK;
 }
 
 void ps_nest_drop_output(ps_nest *nest) {
-    for (int32_t i = 0; nest->rungs && i < nest->n_rungs; i++) {
-        ps_grow_drop(&nest->rungs[i].out);
-        nest->rungs[i].null_count = 0;
-        nest->rungs[i].given = false;
+    for (int32_t i = 0; nest->levels && i < nest->n_nesting_levels; i++) {
+        ps_grow_drop(&nest->levels[i].out);
+        nest->levels[i].null_count = 0;
+        nest->levels[i].given = false;
     }
     for (int32_t s = 0; nest->segments && s <= nest->lists; s++) nest->segments[s].slots = 0;
     nest->rows = 0;
@@ -71,7 +72,7 @@ void ps_nest_clear(ps_nest *nest) {
 void ps_nest_free(ps_nest *nest) {
     if (!nest) return;
     ps_nest_clear(nest);
-    free(nest->rungs);
+    free(nest->levels);
     free(nest->segments);
     free(nest);
 }
@@ -93,8 +94,8 @@ ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, int64_t expected, size_
     for (int32_t s = 0, r = 0; s <= nest->lists; s++) {
         const size_t n = s ? slots : (size_t)expected;
         for (; r < nest->segments[s].stop; r++)
-            PS_TRY(reserve(leaf, &nest->rungs[r].out, n / 8 + 1, 1, err));
-        if (s < nest->lists) PS_TRY(reserve(leaf, &nest->rungs[r++].out, n + 1, 4, err));
+            PS_TRY(reserve(leaf, &nest->levels[r].out, n / 8 + 1, 1, err));
+        if (s < nest->lists) PS_TRY(reserve(leaf, &nest->levels[r++].out, n + 1, 4, err));
     }
     if (!leaf->nest->lists) slots = (size_t)expected;
     if (leaf->spec.levels_only) return PS_OK;
@@ -231,17 +232,18 @@ static ps_status skip_entries(ps_leaf *leaf, int64_t to, ps_error *err) {
     return PS_OK;
 }
 
-ps_status ps_nest_rung(ps_nest *nest, int32_t rung, ps_column *out, ps_error *err) {
-    ps_step *r = &nest->rungs[rung];
+ps_status ps_nest_output(ps_nest *nest, int32_t level, ps_column *out, ps_error *err) {
+    ps_nest_level *r = &nest->levels[level];
     const ps_segment *segment = nest->segments;
     if (r->given)
-        return ps_fail(err, PS_INVALID, PS_NOWHERE, "the output of rung %d is gone", (int)rung);
+        return ps_fail(err, PS_INVALID, PS_NOWHERE,
+                       "the output of nesting level %d was given away", (int)level);
     r->given = true;
-    while (rung > segment->stop || (rung == segment->stop && r->type != PS_RUNG_LIST))
+    while (level > segment->stop || (level == segment->stop && r->type != PS_NESTING_LIST))
         segment++;
     out->rows = nest->rows;
     out->n = segment->slots;
-    if (r->type == PS_RUNG_LIST) {
+    if (r->type == PS_NESTING_LIST) {
         PS_TRY(ps_grow_room(&r->out, ((size_t)out->n + 1) * 4, SIZE_MAX, err));
         ps_store32(r->out.data + 4 * (size_t)out->n, (uint32_t)segment[1].slots);
         out->offsets_size = ((size_t)out->n + 1) * 4;
@@ -316,7 +318,7 @@ ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
             PS_TRY(skip_entries(leaf, entry, err));
             leaf->row += start - here;
         }
-        if (start >= leaf->judged) {
+        if (start >= leaf->evaluated) {
             int64_t rows;
             PS_TRY(ps_nest_take_block(leaf, start, end, &rows, err));
             if (rows) {

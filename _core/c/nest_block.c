@@ -1,4 +1,4 @@
-/* nest_block.c - scattered rows of a nested leaf: a block of entries is judged as bits, and those of the chosen rows are
+/* nest_block.c - scattered rows of a nested leaf: a block of entries is evaluated as bits, and those of the chosen rows are
  * moved together (README.md, "Nested Encoding"). */
 #include "nest.h"
 
@@ -80,13 +80,13 @@ static void add_chosen_slots(ps_nest *nest, const entries *e, int32_t s, const u
     const size_t at = (size_t)segment->slots;
     for (int32_t r = segment->first; r < segment->stop; r++) {
         uint64_t bits[WORDS + 1];
-        ps_step *rung = &nest->rungs[r];
-        rung->null_count += (int64_t)(n - add_levels(e, slots, n, rung->level, &rung->out, at,
-                                                     bits));
+        ps_nest_level *level = &nest->levels[r];
+        level->null_count += (int64_t)(n - add_levels(e, slots, n, level->def_level,
+                                                      &level->out, at, bits));
     }
     segment->slots += (int64_t)n;
     if (s == nest->lists) return;
-    uint8_t *out = nest->rungs[segment->stop].out.data + 4 * at;
+    uint8_t *out = nest->levels[segment->stop].out.data + 4 * at;
     size_t count = (size_t)segment[1].slots;
     for (size_t w = 0; w < e->n_words; w++) {
         for (uint64_t left = slots[w]; left; left &= left - 1, out += 4) {
@@ -165,7 +165,7 @@ ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t
     *rows = 0;
     if (stop - start > PS_BLOCK) stop = start + PS_BLOCK;
     if (leaf->run.stop >= stop) {
-        leaf->judged = stop;
+        leaf->evaluated = stop;
         return PS_OK;
     }
     for (;;) { /* a row has an entry at least */
@@ -173,7 +173,7 @@ ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t
         if (end - from <= PS_BLOCK) break;
         stop = start + (stop - start) / 2;
     }
-    leaf->judged = stop > start ? stop : start + 1;
+    leaf->evaluated = stop > start ? stop : start + 1;
     size_t n_rows = (size_t)(stop - start);
     const size_t n_words = ps_words_for(n_rows);
     if (end - from < 2 * ENTRIES_PER_RUN) return PS_OK;

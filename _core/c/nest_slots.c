@@ -62,7 +62,7 @@ ps_status ps_nest_room(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err) {
     ps_segment *segment = &nest->segments[s];
     const size_t n = (size_t)(segment->slots + slots);
     for (int32_t r = segment->first; r < segment->stop; r++)
-        PS_TRY(ps_leaf_room(leaf, &nest->rungs[r].out, n / 8 + 1, err));
+        PS_TRY(ps_leaf_room(leaf, &nest->levels[r].out, n / 8 + 1, err));
     if (s && n > ps_element_limit())
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
                        "%zu elements of a list are more than 32-bit offsets count; "
@@ -71,7 +71,7 @@ ps_status ps_nest_room(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err) {
     if (s < nest->lists) {
         size_t size;
         if (!ps_mul_size(n + 1, 4, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &nest->rungs[segment->stop].out, size, err));
+        PS_TRY(ps_leaf_room(leaf, &nest->levels[segment->stop].out, size, err));
     }
     return PS_OK;
 }
@@ -99,13 +99,13 @@ static void add_slots(ps_nest *nest, int32_t s, size_t from, size_t n, int64_t *
         def = moved;
     }
     for (int32_t r = segment->first; r < segment->stop; r++) {
-        ps_step *rung = &nest->rungs[r];
-        rung->null_count += (int64_t)(slots -
-                                      add_bits(rung->out.data, at, def, slots, rung->level));
+        ps_nest_level *level = &nest->levels[r];
+        level->null_count += (int64_t)(slots - add_bits(level->out.data, at, def, slots,
+                                                        level->def_level));
     }
     if (s < nest->lists) {
         find_slots(nest, s + 1, from, n, elements);
-        uint8_t *out = nest->rungs[segment->stop].out.data + 4 * at;
+        uint8_t *out = nest->levels[segment->stop].out.data + 4 * at;
         uint32_t count = (uint32_t)*below;
         for (size_t i = 0; i < n; i++) { /* one word behind the last slot is there */
             ps_store32(out, count);

@@ -222,14 +222,14 @@ static void test_a_page_that_is_refused_ends_nowhere(void) {
     const int32_t values[6] = {10, 11, 12, 13, 14, 15};
     const ps_range all = {0, INT64_MAX};
     const ps_selection selection = {.ranges = &all, .n_ranges = 1};
-    const ps_rung rung = {.type = PS_RUNG_OPTIONAL, .def_level = 1};
+    const ps_nesting_level level = {.type = PS_NESTING_OPTIONAL, .def_level = 1};
     for (int nested = 0; nested < 2; nested++) {
         ps_leaf_spec spec = spec_of(INT32, PS_I32, false);
         const uint8_t levels[] = {2, 0, 0, 0, 12, 1};
         uint8_t body[sizeof levels + sizeof values];
         ps_leaf *leaf;
         ps_take state = PS_TAKE_DONE;
-        if (nested) spec.max_def = 1, spec.n_rungs = 1, spec.rungs = &rung;
+        if (nested) spec.max_def = 1, spec.n_nesting_levels = 1, spec.nesting_levels = &level;
         spec.likely_rows = 6;
         memcpy(body, levels, sizeof levels);
         memcpy(body + sizeof levels, values, sizeof values);

@@ -550,8 +550,8 @@ static void test_zones(void) {
                 if (known[i] && (rank(kind, hi[i]) < rank(kind, all_lo) ||
                                  rank(kind, lo[i]) > rank(kind, all_hi)))
                     astray = i;
-            CHECK(ps_zones_astray(&z, &whole, 0) == astray);
-            CHECK(ps_zones_astray(&z, &whole, 1) == SIZE_MAX);
+            CHECK(ps_zones_out_of_bounds(&z, &whole, 0) == astray);
+            CHECK(ps_zones_out_of_bounds(&z, &whole, 1) == SIZE_MAX);
             drop((ps_values *)&whole.lower), drop((ps_values *)&whole.upper);
             for (int op = PS_EQ; op <= PS_IN; op++) {
                 int64_t wanted = op == PS_IN ? rnd(6) : 1;
