@@ -113,16 +113,16 @@ static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
 ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_reader *reader, int64_t n, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     d->loaded = false;
-    if (leaf->encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
+    if (leaf->page.encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
     PS_TRY(ps_leaf_dictionary_fits(leaf, reader->size, n, err));
-    const bool few = leaf->begun && !leaf->nest && leaf->max_rows < n;
+    const bool few = leaf->out.begun && !leaf->nest && leaf->out.max_rows < n;
     d->n = (uint32_t)n;
     d->ready = 0;
     d->at = 0;
     d->reader = reader;
     d->checked = !few; /* of few rows it is cheaper to check what they hold */
     d->direct = leaf->spec.physical != PQ_BYTE_ARRAY &&
-                (leaf->copies || (few && leaf->max_rows < n / FEW));
+                (leaf->copies || (few && leaf->out.max_rows < n / FEW));
     if (leaf->bytes) {
         PS_TRY(ps_leaf_room(leaf, &d->slices, (size_t)n * sizeof(ps_slice), err));
     } else if (!d->direct) {
@@ -147,16 +147,17 @@ static ps_status open(ps_leaf *leaf, ps_error *err) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
                        "dictionary-encoded page in a chunk without a dictionary page");
     }
-    if (leaf->values_length == 0) { /* a page of nulls may leave out even the bit width */
-        return ps_rle_open(&leaf->place.codes, leaf->values, 0, 1, err);
+    if (leaf->page.values_length == 0) { /* a page of nulls may leave out even the bit width */
+        return ps_rle_open(&leaf->page.place.codes, leaf->page.values, 0, 1, err);
     }
-    return ps_rle_open(&leaf->place.codes, leaf->values + 1, leaf->values_length - 1,
-                       leaf->values[0], err);
+    return ps_rle_open(&leaf->page.place.codes, leaf->page.values + 1,
+                       leaf->page.values_length - 1, leaf->page.values[0], err);
 }
 
 static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
-    const uint8_t *start = leaf->place.codes.start;
-    return ps_page_error(leaf, start, ps_rle_skip(&leaf->place.codes, (uint64_t)n, err), err);
+    const uint8_t *start = leaf->page.place.codes.start;
+    return ps_page_error(leaf, start, ps_rle_skip(&leaf->page.place.codes, (uint64_t)n, err),
+                         err);
 }
 
 /* Each code is proven to be inside the dictionary, and its entry to be ready. `at`: byte of the page, for errors. */
@@ -181,8 +182,9 @@ static ps_status check_codes(ps_leaf *leaf, const uint32_t *codes, size_t n, uin
 
 /* Up to BATCH codes, each of which some row holds. */
 static ps_status read_codes(ps_leaf *leaf, uint32_t *codes, size_t n, ps_error *err) {
-    const uint8_t *start = leaf->place.codes.start;
-    PS_TRY(ps_page_error(leaf, start, ps_rle_read(&leaf->place.codes, codes, n, err), err));
+    const uint8_t *start = leaf->page.place.codes.start;
+    PS_TRY(
+        ps_page_error(leaf, start, ps_rle_read(&leaf->page.place.codes, codes, n, err), err));
     return check_codes(leaf, codes, n, ps_page_byte(leaf, start), err);
 }
 
@@ -190,9 +192,10 @@ static ps_status read_codes(ps_leaf *leaf, uint32_t *codes, size_t n, ps_error *
 static ps_status read_block(ps_leaf *leaf, uint32_t *kept, const ps_block *block,
                             ps_error *err) {
     uint32_t codes[PS_BLOCK];
-    const uint8_t *start = leaf->place.codes.start;
-    ps_status status = block->kept ? ps_rle_read(&leaf->place.codes, codes, block->values, err)
-                                   : ps_rle_skip(&leaf->place.codes, block->values, err);
+    const uint8_t *start = leaf->page.place.codes.start;
+    ps_status status = block->kept
+                           ? ps_rle_read(&leaf->page.place.codes, codes, block->values, err)
+                           : ps_rle_skip(&leaf->page.place.codes, block->values, err);
     PS_TRY(ps_page_error(leaf, start, status, err));
     ps_compact((uint8_t *)kept, PS_BLOCK, (const uint8_t *)codes, sizeof *codes, block->mask,
                block->end);
@@ -255,10 +258,10 @@ PS_INLINE size_t copy_entries(const ps_leaf *leaf, bool wide, int64_t dense,
     const ps_dictionary *d = &leaf->dictionary;
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
     const uint8_t *from = d->reader->data;
-    const size_t have = d->reader->have, room = leaf->out_values.capacity;
-    uint8_t *out = leaf->out_values.data;
-    uint32_t *narrow = (uint32_t *)(void *)leaf->out_offsets.data + dense;
-    uint64_t *broad = (uint64_t *)(void *)leaf->out_offsets.data + dense;
+    const size_t have = d->reader->have, room = leaf->out.values.capacity;
+    uint8_t *out = leaf->out.values.data;
+    uint32_t *narrow = (uint32_t *)(void *)leaf->out.offsets.data + dense;
+    uint64_t *broad = (uint64_t *)(void *)leaf->out.offsets.data + dense;
     size_t size = wide ? broad[0] : narrow[0];
     for (size_t i = 0; i < n; i++) {
         const ps_slice slice = slices[codes[i]];
@@ -284,11 +287,11 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
     int64_t size = ps_offset_get(leaf, dense);
     *done = 0;
     while (*done < n) {
-        const ps_rle before = leaf->place.codes;
+        const ps_rle before = leaf->page.place.codes;
         const int64_t at = dense + *done;
         size_t batch = n - *done < BATCH ? (size_t)(n - *done) : BATCH;
         PS_TRY(read_codes(leaf, codes, batch, err));
-        if (!d->checked) leaf->unchecked = true;
+        if (!d->checked) leaf->out.unchecked = true;
         int64_t sum = 0;
         for (size_t i = 0; i < batch; i++) sum += slices[codes[i]].length;
         bool full = sum > limit - size;
@@ -296,16 +299,16 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
             size_t fit = 0;
             for (sum = 0; sum + slices[codes[fit]].length <= limit - size; fit++)
                 sum += slices[codes[fit]].length;
-            leaf->place.codes = before;
-            PS_TRY(ps_rle_skip(&leaf->place.codes, fit, err));
+            leaf->page.place.codes = before;
+            PS_TRY(ps_rle_skip(&leaf->page.place.codes, fit, err));
             batch = fit;
         }
-        leaf->out_values.size = (size_t)size;
+        leaf->out.values.size = (size_t)size;
         PS_TRY(ps_leaf_strings_room(leaf, at + (int64_t)batch, (size_t)(size + sum), err));
         size = (int64_t)(wide ? copy_entries(leaf, true, at, codes, batch)
                               : copy_entries(leaf, false, at, codes, batch));
         *done += (int64_t)batch;
-        leaf->out_values.size = (size_t)size;
+        leaf->out.values.size = (size_t)size;
         if (full) break;
     }
     return PS_OK;
@@ -330,7 +333,7 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
         at[i] = d->reader->data + slice.offset;
         length[i] = slice.length;
     }
-    if (!d->checked) leaf->unchecked = true;
+    if (!d->checked) leaf->out.unchecked = true;
     return ps_block_strings(leaf, at, length, block->kept, d->reader->data + d->reader->have,
                             fit, err);
 }

@@ -56,7 +56,7 @@ ps_status ps_nest_room_values(ps_leaf *leaf, size_t total, ps_error *err);
 
 /* nest_block.c: rows from `start`, where the leaf stands and which is chosen, to the last chosen one before `stop`, as far as
  * their entries are one block. *rows is 0, and nothing is done, where going from run to run is better: up to
- * leaf->evaluated. */
+ * leaf->rows.evaluated. */
 ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
                              ps_error *err);
 

@@ -122,12 +122,12 @@ ps_status ps_nest_room_values(ps_leaf *leaf, size_t total, ps_error *err) {
     if (leaf->bytes) {
         if (!ps_mul_size(total + 1, leaf->spec.kind == PS_BYTES ? 4 : 8, &size))
             return ps_fail_nomem(err, SIZE_MAX);
-        return ps_leaf_room(leaf, &leaf->out_offsets, size, err);
+        return ps_leaf_room(leaf, &leaf->out.offsets, size, err);
     }
     if (leaf->spec.kind == PS_BOOL)
-        return ps_leaf_room(leaf, &leaf->out_values, total / 8 + 1, err);
+        return ps_leaf_room(leaf, &leaf->out.values, total / 8 + 1, err);
     if (!ps_mul_size(total, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-    return ps_leaf_room(leaf, &leaf->out_values, size, err);
+    return ps_leaf_room(leaf, &leaf->out.values, size, err);
 }
 
 /* The values of entries, of which `slots` are slots of the leaf. */
@@ -136,10 +136,10 @@ static ps_status add_values(ps_leaf *leaf, int64_t from, int64_t to, int64_t slo
     const ps_nest *nest = leaf->nest;
     uint8_t is[BLOCK], moved[BLOCK];
     const uint8_t level = (uint8_t)leaf->spec.max_def;
-    const size_t at = (size_t)leaf->out_rows, total = at + (size_t)slots;
+    const size_t at = (size_t)leaf->out.rows, total = at + (size_t)slots;
     size_t place = at;
     int64_t n = 0, got;
-    PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, total / 8 + 1, err));
+    PS_TRY(ps_leaf_room(leaf, &leaf->out.validity, total / 8 + 1, err));
     for (int64_t start = from; start < to; start += BLOCK) {
         const size_t rest = (size_t)(to - start), here = rest < BLOCK ? rest : BLOCK;
         const uint8_t *def = nest->def.data + start;
@@ -148,17 +148,17 @@ static ps_status add_values(ps_leaf *leaf, int64_t from, int64_t to, int64_t slo
             keep(moved, def, is, here);
             def = moved;
         }
-        n += (int64_t)add_bits(leaf->out_validity.data, place, def, found, level);
+        n += (int64_t)add_bits(leaf->out.validity.data, place, def, found, level);
         place += found;
     }
     PS_TRY(ps_nest_room_values(leaf, total, err));
-    PS_TRY(ps_leaf_values(leaf, leaf->out_validity.data, at, slots, n, &got, err));
+    PS_TRY(ps_leaf_values(leaf, leaf->out.validity.data, at, slots, n, &got, err));
     if (got < n)
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
                        "byte strings do not fit 32-bit offsets; use string_type=\"large\"");
-    leaf->null_count += slots - n;
-    leaf->value += n;
-    leaf->out_rows += slots;
+    leaf->out.null_count += slots - n;
+    leaf->page.value += n;
+    leaf->out.rows += slots;
     return PS_OK;
 }
 
