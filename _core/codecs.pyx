@@ -9,7 +9,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint8_t, uint32_t, uintptr_t
 
 
-cdef extern from "pages.h" nogil:
+cdef extern from "pageseek.h" nogil:
     ctypedef struct ps_zstd:
         pass
     void ps_zstd_use(const ps_zstd *)
@@ -32,12 +32,12 @@ cdef dict CODECS = {"uncompressed": <int>PS_CODEC_NONE, "snappy": <int>PS_CODEC_
                     "lz4_raw": <int>PS_CODEC_LZ4_RAW, "lz4": <int>PS_CODEC_LZ4}
 
 
-cdef ps_zstd_home *zstd():
+cdef ps_zstd_state *zstd():
     return ps_zstd_own()
 
 
 def use_zstd(tuple functions):
-    """The addresses of the functions of libzstd that ps_zstd of pages.h names, in its order, of which the last may be 0; None: do
+    """The addresses of the functions of libzstd that ps_zstd of ps_leaf.h names, in its order, of which the last may be 0; None: do
     without it.
 
     Not while anything is decoded.

@@ -14,7 +14,7 @@ from pageseek._core.header cimport (
     ps_page_header,
     ps_pool_share,
     ps_range,
-    ps_rung,
+    ps_nesting_level,
     ps_selection,
     ps_status,
 )
@@ -22,7 +22,7 @@ from pageseek._core.leaf cimport (
     PS_TAKE_DONE, PS_TAKE_FULL, PS_TAKE_PAGE, PS_TASK_DICTIONARY, PS_TASK_DONE, PS_TASK_THREADS, ps_column,
     ps_leaf, ps_leaf_begin, ps_leaf_dictionary, ps_leaf_dictionary_fits, ps_leaf_end, ps_leaf_finish,
     ps_leaf_forget, ps_leaf_forget_dictionary, ps_leaf_forget_selection, ps_leaf_free, ps_leaf_new, ps_leaf_page,
-    ps_leaf_page_rows, ps_leaf_row, ps_leaf_rung, ps_leaf_take, ps_packed, ps_page, ps_page_open, ps_page_reach,
+    ps_leaf_page_rows, ps_leaf_row, ps_leaf_nesting_level, ps_leaf_take, ps_packed, ps_page, ps_page_open, ps_page_reach,
     ps_page_task, ps_page_tasks, ps_take,
 )
 from pageseek._core.memory cimport pool, wrap
@@ -85,7 +85,7 @@ cdef class LeafDecoder(PageReader):
     max_def, max_rep : int
         Greatest definition and repetition level of the leaf.
     nesting_levels : sequence of (int, int, int)
-        The ladder of a nested leaf, from the row down, its own being null left out: (0, definition level, 0)
+        The nesting levels of a nested leaf, from the row down, its own being null left out: (0, definition level, 0)
         for a nullable node, (1, definition level, repetition level) for a repeated one.
     levels_only : bool
         Of a nested leaf, decode the nesting_levels and no value.
@@ -126,7 +126,7 @@ cdef class LeafDecoder(PageReader):
     cdef ps_page page_now
     cdef ps_packed packed
     cdef size_t step
-    cdef int n_rungs
+    cdef int n_nesting_levels
     cdef bint levels_only, always_compressed, codes_only
     cdef readonly int64_t rows  # of the table, that the last `finish` gave
     cdef bint has_page, has_levels, has_ranges
@@ -139,7 +139,7 @@ cdef class LeafDecoder(PageReader):
                   CodecSettings codec_settings=None):
         cdef ps_leaf_spec spec
         cdef ps_error err
-        cdef ps_rung ladder[254]  # 2 * PS_MAX_LEVEL
+        cdef ps_nesting_level levels[254]  # 2 * PS_MAX_LEVEL
         if codec_settings is not None:
             max_output, max_page, lsb_levels = codec_settings.max_output, codec_settings.max_page, codec_settings.lsb_levels
             always_compressed = codec_settings.always_compressed
@@ -152,10 +152,10 @@ cdef class LeafDecoder(PageReader):
         spec.max_def, spec.max_rep, spec.lsb_levels, spec.levels_only = max_def, max_rep, lsb_levels, levels_only
         if len(nesting_levels) > 254:
             raise CoreError(<int>PS_LIMIT, None, f"{len(nesting_levels)} nesting levels")
-        for i, rung in enumerate(nesting_levels):
-            ladder[i].type, ladder[i].def_level, ladder[i].rep_level = rung
-        spec.n_rungs, spec.rungs = <int32_t>len(nesting_levels), ladder
-        self.n_rungs, self.nested, self.levels_only = spec.n_rungs, spec.n_rungs > 0, levels_only
+        for i, level in enumerate(nesting_levels):
+            levels[i].type, levels[i].def_level, levels[i].rep_level = level
+        spec.n_nesting_levels, spec.nesting_levels = <int32_t>len(nesting_levels), levels
+        self.n_nesting_levels, self.nested, self.levels_only = spec.n_nesting_levels, spec.n_nesting_levels > 0, levels_only
         spec.likely_rows, self.max_page, self.max_values = likely_rows, max_page, max_values
         self.always_compressed = always_compressed
         while self.rep_mask < max_rep:
@@ -538,22 +538,22 @@ cdef class LeafDecoder(PageReader):
         return out.n, out.null_count, validity, offsets, values
 
     def nesting_levels(self):
-        """After `finish`, for each rung of the ladder (slots, null_count, validity or None, offsets or None):
+        """After `finish`, for each nesting level (slots, null_count, validity or None, offsets or None):
         validity of a nullable node, 32-bit offsets, one more than slots, of a repeated one.
         """
         self.enter()
         try:
-            return self.finished_rungs()
+            return self.finished_nesting_levels()
         finally:
             self.leave()
 
-    cdef list finished_rungs(self):
+    cdef list finished_nesting_levels(self):
         cdef ps_column out
         cdef ps_error err
         cdef int i
         cdef list made = []
-        for i in range(self.n_rungs):
-            check(ps_leaf_rung(self.leaf, <int32_t>i, &out, &err), &err)
+        for i in range(self.n_nesting_levels):
+            check(ps_leaf_nesting_level(self.leaf, <int32_t>i, &out, &err), &err)
             made.append((out.n, out.null_count, wrap(out.validity, out.validity_size, out.validity_capacity),
                          wrap(out.offsets, out.offsets_size, out.offsets_capacity)))
         return made
@@ -564,7 +564,7 @@ def read_pages(list wanted not None, size_t threads=1):
 
     `wanted`: a list of (decoder, arguments of `read_page`, whether its data is a chunk of one data page).
 
-    Of each what `finish` gave, or TAKE_DICTIONARY; None of one that has to be made anew, which then tells what is
+    Of each what `finish` gave, or TAKE_DICTIONARY; None of one that has to be made again, which then tells what is
     wrong, or whose codec is not the core's own. All in one go, without the interpreter's lock: decompression turns
     all else out of the processor's caches, and between pages as little as can be has to come back.
     """

@@ -14,16 +14,16 @@ from libc.string cimport memset
 
 
 cdef extern from "pageseek.h" nogil:
-    ctypedef struct ps_picks:
+    ctypedef struct ps_take_indices:
         const uint8_t *mask
         size_t start
         const int64_t *places
         int64_t n, count
-    ps_status ps_gather_check(const ps_picks *, ps_error *)
-    int64_t ps_gather_bits(const ps_picks *, const uint8_t *, uint8_t *)
-    void ps_gather_fixed(const ps_picks *, const uint8_t *, size_t, uint8_t *)
-    ps_status ps_gather_offsets(const ps_picks *, const uint8_t *, size_t, size_t, uint8_t *, size_t *, ps_error *)
-    void ps_gather_strings(const ps_picks *, const uint8_t *, size_t, const uint8_t *, size_t, uint8_t *, size_t)
+    ps_status ps_gather_check(const ps_take_indices *, ps_error *)
+    int64_t ps_gather_bits(const ps_take_indices *, const uint8_t *, uint8_t *)
+    void ps_gather_fixed(const ps_take_indices *, const uint8_t *, size_t, uint8_t *)
+    ps_status ps_gather_offsets(const ps_take_indices *, const uint8_t *, size_t, size_t, uint8_t *, size_t *, ps_error *)
+    void ps_gather_strings(const ps_take_indices *, const uint8_t *, size_t, const uint8_t *, size_t, uint8_t *, size_t)
 
 
 cdef int need(bint holds, what) except -1:
@@ -84,7 +84,7 @@ def gather(int kind, int width, int64_t n, validity, values, offsets, chosen, in
         Buffers that are too short, a bitmap of another count, a place outside of the array, offsets that
         run backwards, byte strings beyond the offsets' width.
     """
-    cdef ps_picks picks
+    cdef ps_take_indices indices
     cdef ps_error error
     cdef ps_status status = PS_OK
     cdef _Held bits, data, at = None, rows, out, out_at, out_bits
@@ -94,7 +94,7 @@ def gather(int kind, int width, int64_t n, validity, values, offsets, chosen, in
     cdef int64_t ones = count
     cdef uint8_t *to
     cdef int each
-    memset(&picks, 0, sizeof(picks))
+    memset(&indices, 0, sizeof(indices))
     need(0 <= kind < <int>len(KIND_WIDTH), "a kind")
     each = KIND_WIDTH[kind]
     need(n >= 0 and 0 <= count < 1 << 59 and start >= 0 and width >= 0, "rows")
@@ -103,13 +103,13 @@ def gather(int kind, int width, int64_t n, validity, values, offsets, chosen, in
         rows = _Held(bytes(memoryview(chosen).cast("B")), PyBUF_SIMPLE)
     if places:
         need(rows.view.len // 8 >= count, "places")
-        picks.places = <const int64_t *>start_of(rows)
+        indices.places = <const int64_t *>start_of(rows)
     else:
         need(n <= rows.view.len * 8 - start, "mask")
-        picks.mask, picks.start = start_of(rows), start
-    picks.n, picks.count = n, count
+        indices.mask, indices.start = start_of(rows), start
+    indices.n, indices.count = n, count
     with nogil:
-        status = ps_gather_check(&picks, &error)
+        status = ps_gather_check(&indices, &error)
     check(status, &error)
 
     new_bits = new_at = None
@@ -120,7 +120,7 @@ def gather(int kind, int width, int64_t n, validity, values, offsets, chosen, in
         out_bits = _Held(new_bits, PyBUF_WRITABLE)
         in_data, to = start_of(bits), room_of(out_bits)
         with nogil:
-            ones = ps_gather_bits(&picks, in_data, to)
+            ones = ps_gather_bits(&indices, in_data, to)
         if ones == count:
             new_bits = None
 
@@ -134,20 +134,20 @@ def gather(int kind, int width, int64_t n, validity, values, offsets, chosen, in
         out_at = _Held(new_at, PyBUF_WRITABLE)
         in_at, to = start_of(at), room_of(out_at)
         with nogil:
-            status = ps_gather_offsets(&picks, in_at, step, size, to, &total, &error)
+            status = ps_gather_offsets(&indices, in_at, step, size, to, &total, &error)
         check(status, &error)
         new = Block(total)
         out = _Held(new, PyBUF_WRITABLE)
         to = room_of(out)
         with nogil:
-            ps_gather_strings(&picks, in_at, step, in_data, size, to, total)
+            ps_gather_strings(&indices, in_at, step, in_data, size, to, total)
     elif kind == 0:
         need(<int64_t>size >= n // 8 + (n % 8 != 0), "values")
         new = Block((count + 7) // 8)
         out = _Held(new, PyBUF_WRITABLE)
         to = room_of(out)
         with nogil:
-            ps_gather_bits(&picks, in_data, to)
+            ps_gather_bits(&indices, in_data, to)
     else:
         step = each if each else width
         need(step == 0 or <int64_t>(size // step) >= n, "values")
@@ -155,5 +155,5 @@ def gather(int kind, int width, int64_t n, validity, values, offsets, chosen, in
         out = _Held(new, PyBUF_WRITABLE)
         to = room_of(out)
         with nogil:
-            ps_gather_fixed(&picks, in_data, step, to)
+            ps_gather_fixed(&indices, in_data, step, to)
     return count, count - ones, new_bits, new_at, new

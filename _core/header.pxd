@@ -34,13 +34,13 @@ cdef extern from "pageseek.h" nogil:
     ps_pool *ps_pool_own()
     void ps_pool_share(ps_pool *pool)
 
-    ctypedef struct ps_rung:
+    ctypedef struct ps_nesting_level:
         int32_t type
         int16_t def_level, rep_level
     ctypedef struct ps_leaf_spec:
-        int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, levels_only, n_rungs
+        int32_t physical, type_length, kind, width, unit, utf8, lsb_levels, max_def, max_rep, levels_only, n_nesting_levels
         int64_t range
-        const ps_rung *rungs
+        const ps_nesting_level *nesting_levels
         size_t max_output
         int64_t likely_rows
 

@@ -1,4 +1,4 @@
-"""What decode.pyx uses of pageseek.h and pages.h; the contracts stand there."""
+"""What decode.pyx uses of pageseek.h; the contracts stand there."""
 from pageseek._core.codecs cimport ps_codec
 from pageseek._core.header cimport ps_error, ps_leaf_spec, ps_page_header, ps_selection, ps_status
 
@@ -41,18 +41,18 @@ cdef extern from "pageseek.h" nogil:
     void ps_leaf_end(ps_leaf *)
     int64_t ps_leaf_row(const ps_leaf *)
     ps_status ps_leaf_finish(ps_leaf *, ps_column *, ps_error *)
-    ps_status ps_leaf_rung(ps_leaf *, int32_t, ps_column *, ps_error *)
+    ps_status ps_leaf_nesting_level(ps_leaf *, int32_t, ps_column *, ps_error *)
     int64_t ps_leaf_page_rows(const ps_leaf *)
 
 
-cdef extern from "pages.h" nogil:
+cdef extern from "pageseek.h" nogil:
     ctypedef struct ps_packed:
         size_t at, length, size
         bint plain
     ps_status ps_page_open(const ps_page_header *, const uint8_t *, size_t, bint, bint, ps_page *, ps_packed *, ps_error *)
     size_t ps_page_reach(const ps_leaf *, const ps_page *, size_t, size_t)
     ctypedef enum ps_task_state:
-        PS_TASK_ANEW
+        PS_TASK_AGAIN
         PS_TASK_DONE
         PS_TASK_DICTIONARY
     ctypedef struct ps_page_task:

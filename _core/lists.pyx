@@ -35,7 +35,7 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_list_read(const uint8_t *, size_t, size_t, ps_list *, ps_error *)
     void ps_list_places(const ps_list *, int64_t, int64_t *, int64_t *)
     void ps_list_exact(const ps_list *, uint8_t *)
-    void ps_list_judge(const ps_list *, const uint8_t *, bint, bint, bint, uint8_t *, uint8_t *, uint8_t *)
+    void ps_list_evaluate(const ps_list *, const uint8_t *, bint, bint, bint, uint8_t *, uint8_t *, uint8_t *)
 
 cdef size_t FIELDS = 3
 ENTRY_FIELDS = "state", "offset", "length", "checksum", "chunks"
@@ -214,7 +214,7 @@ cdef class Lists:
                 out += self.at[FIELDS * i + 2]
         return made
 
-    def judge(self, passes, bint null_passes, bint floats, bint nan_passes):
+    def evaluate(self, passes, bint null_passes, bint floats, bint nan_passes):
         """What the lists say of a test, of the row groups of the first file, of the second, and so on.
 
         Parameters
@@ -245,7 +245,7 @@ cdef class Lists:
             for i in range(self.n):
                 groups = <size_t>self.at[FIELDS * i + 2]
                 if self._read_again(i, &one):
-                    ps_list_judge(&one, verdicts, null_passes, floats, nan_passes, bits, some, every)
+                    ps_list_evaluate(&one, verdicts, null_passes, floats, nan_passes, bits, some, every)
                     verdicts += one.n_values
                 else:
                     verdicts += self.known[i] if self.known[i] > 0 else 0

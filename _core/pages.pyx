@@ -100,7 +100,7 @@ cdef class PageReader:
         if h.num_values > self.max_values and (h.type == DATA or h.type == DATA_V2):
             raise (PageMismatch if index_rows >= 0 else CoreError)(
                 <int>PS_CORRUPT, None, f"claims {h.num_values} values, the footer gives its whole chunk {self.max_values}; "
-                "read without this column, or have the file written anew")
+                "read without this column, or have the file written again")
         self.has_header = True
         self.index_rows = index_rows if self.nested else -1
         return 0

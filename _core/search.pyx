@@ -54,7 +54,7 @@ cdef extern from "pageseek.h" nogil:
     ctypedef struct ps_in:
         ps_values literals
     ps_status ps_in_open(const ps_values *, ps_in *, ps_error *)
-    size_t ps_in_room(ps_in *)
+    size_t ps_in_table_size(ps_in *)
     void ps_in_build(ps_in *, void *)
     ps_status ps_compare_in(const ps_values *, bint, const ps_in *, ps_nan, uint8_t *, int64_t *,
                             ps_error *)
@@ -62,7 +62,7 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_lower_bound(const ps_values *, const ps_values *, int64_t *, ps_error *)
     ps_status ps_upper_bound(const ps_values *, const ps_values *, int64_t *, ps_error *)
     ps_status ps_zones_order(ps_zones *, uint8_t *, int32_t, int32_t *, ps_error *)
-    size_t ps_zones_astray(const ps_zones *, const ps_zones *, size_t)
+    size_t ps_zones_out_of_bounds(const ps_zones *, const ps_zones *, size_t)
     ps_status ps_zones_probe(const ps_zones *, ps_op, const ps_values *, ps_nan, uint8_t *,
                              ps_error *)
     ps_status ps_zones_probe_in(const ps_zones *, const ps_in *, ps_nan, uint8_t *, ps_error *)
@@ -197,7 +197,7 @@ cdef class Lookup:
         with nogil:
             status = ps_in_open(&self.literals.c, &self.c, &error)
         check(status, &error)
-        cdef size_t room = ps_in_room(&self.c) if table else 0
+        cdef size_t room = ps_in_table_size(&self.c) if table else 0
         if not room:
             return
         self.table = PyBytes_FromStringAndSize(NULL, room)
@@ -434,7 +434,7 @@ cdef class Zones:
     def __len__(self):
         return self.c.n
 
-    def astray(self, Zones whole not None, size_t i):
+    def out_of_bounds(self, Zones whole not None, size_t i):
         """The first zone whose bounds lie wholly outside those of zone i of `whole`, of which it ought to be a part.
 
         Returns
@@ -444,7 +444,7 @@ cdef class Zones:
         """
         cdef size_t found
         with nogil:
-            found = ps_zones_astray(&self.c, &whole.c, i)
+            found = ps_zones_out_of_bounds(&self.c, &whole.c, i)
         return None if found == <size_t> -1 else found
 
     def probe(self, ps_op op, literals=None, ps_nan nan=PS_NAN_IEEE):

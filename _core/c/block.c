@@ -6,21 +6,21 @@ enum { LEAST_RUNS = 3, SPARSE_BLOCKS = 4 };
 
 ps_status ps_block_strings(ps_leaf *leaf, const uint8_t *const *at, const uint32_t *length,
                            size_t n, const uint8_t *end, bool *fit, ps_error *err) {
-    int64_t size = ps_offset_get(leaf, leaf->out_rows), sum = 0;
+    int64_t size = ps_offset_get(leaf, leaf->out.rows), sum = 0;
     for (size_t i = 0; i < n; i++) sum += length[i];
     *fit = sum <= ps_offset_limit(leaf) - size;
     if (!*fit) return PS_OK;
-    leaf->out_values.size = (size_t)size;
-    PS_TRY(ps_leaf_strings_room(leaf, leaf->out_rows + (int64_t)n, (size_t)(size + sum), err));
-    const size_t room = leaf->out_values.capacity;
-    uint8_t *out = leaf->out_values.data;
+    leaf->out.values.size = (size_t)size;
+    PS_TRY(ps_leaf_strings_room(leaf, leaf->out.rows + (int64_t)n, (size_t)(size + sum), err));
+    const size_t room = leaf->out.values.capacity;
+    uint8_t *out = leaf->out.values.data;
     for (size_t i = 0; i < n; i++) {
         ps_copy_string(out + size, room - (size_t)size, at[i], (size_t)(end - at[i]),
                        length[i]);
         size += length[i];
-        ps_offset_set(leaf, leaf->out_rows + (int64_t)i + 1, size);
+        ps_offset_set(leaf, leaf->out.rows + (int64_t)i + 1, size);
     }
-    leaf->out_values.size = (size_t)size;
+    leaf->out.values.size = (size_t)size;
     return PS_OK;
 }
 
@@ -28,21 +28,21 @@ static ps_status take_bits(ps_leaf *leaf, const ps_block *block, const uint64_t 
                            ps_error *err) {
     uint64_t bits[PS_BLOCK_WORDS + 1] = {0}, spread[PS_BLOCK_WORDS];
     const uint64_t *made = bits;
-    PS_TRY(leaf->encoding->block_bits(leaf, bits, block, err));
+    PS_TRY(leaf->page.encoding->block_bits(leaf, bits, block, err));
     if (block->kept < block->chosen) {
         ps_words_expand(spread, bits, validity, ps_words_for(block->chosen));
         made = spread;
     }
-    ps_bits_copy(leaf->out_values.data, (size_t)leaf->out_rows, (const uint8_t *)made, 0,
+    ps_bits_copy(leaf->out.values.data, (size_t)leaf->out.rows, (const uint8_t *)made, 0,
                  block->chosen);
     return PS_OK;
 }
 
 static ps_status take_fixed(ps_leaf *leaf, const ps_block *block, const uint64_t *validity,
                             ps_error *err) {
-    uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
-    const size_t room = (size_t)(leaf->room - leaf->out_rows);
-    PS_TRY(leaf->encoding->block(leaf, out, room, block, err));
+    uint8_t *out = leaf->out.values.data + (size_t)leaf->out.rows * leaf->out_width;
+    const size_t room = (size_t)(leaf->out.capacity - leaf->out.rows);
+    PS_TRY(leaf->page.encoding->block(leaf, out, room, block, err));
     if (block->kept < block->chosen)
         ps_spread(out, leaf->out_width, (const uint8_t *)validity, 0, block->chosen,
                   block->kept);
@@ -53,16 +53,16 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
                         ps_error *err) {
     uint64_t mask[PS_BLOCK_WORDS], levels[PS_BLOCK_WORDS];
     uint64_t values[PS_BLOCK_WORDS + 1], validity[PS_BLOCK_WORDS + 2];
-    const ps_selection *selection = &leaf->selection;
+    const ps_selection *selection = &leaf->rows.selection;
     *rows = 0;
     const int64_t rest = stop - start;
     if (rest > PS_BLOCK) stop = start + PS_BLOCK;
-    leaf->judged = stop;
-    size_t least = (size_t)(stop - start) / (leaf->has_nulls
-                                                 ? leaf->encoding->rows_per_run_nulls
-                                                 : leaf->encoding->rows_per_run);
+    leaf->rows.evaluated = stop;
+    size_t least = (size_t)(stop - start) / (leaf->flat.has_nulls
+                                                 ? leaf->page.encoding->rows_per_run_nulls
+                                                 : leaf->page.encoding->rows_per_run);
     if (least < LEAST_RUNS) least = LEAST_RUNS;
-    size_t index = leaf->cursor.index;
+    size_t index = leaf->rows.runs.index;
     if (!selection->bitmap) { /* ranges tell at once */
         if (least > selection->n_ranges || index > selection->n_ranges - least ||
             selection->ranges[index + least - 1].start >= stop)
@@ -70,25 +70,26 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
     }
     ps_selection_words(selection, &index, start, stop - start, mask);
     if (!selection->bitmap &&
-        leaf->run.stop > start) { /* of ranges that touch, the cursor knows the last */
-        const int64_t n = leaf->run.stop < stop ? leaf->run.stop - start : stop - start;
+        leaf->rows.run.stop > start) { /* of ranges that touch, the cursor knows the last */
+        const int64_t n = leaf->rows.run.stop < stop ? leaf->rows.run.stop - start
+                                                     : stop - start;
         ps_bits_fill((uint8_t *)mask, 0, (size_t)n, true);
     }
     size_t n_words = ps_words_for((size_t)(stop - start));
     if (selection->bitmap && ps_words_runs(mask, n_words) < least) {
         /* likely the next blocks are like this one: it is cheaper not to count theirs */
-        leaf->judged = start +
-                       (rest < SPARSE_BLOCKS * PS_BLOCK ? rest : SPARSE_BLOCKS * PS_BLOCK);
+        leaf->rows.evaluated =
+            start + (rest < SPARSE_BLOCKS * PS_BLOCK ? rest : SPARSE_BLOCKS * PS_BLOCK);
         return PS_OK;
     }
 
     ps_block block = {.rows = ps_words_end(mask, n_words)};
     n_words = ps_words_for(block.rows);
     block.chosen = ps_words_count(mask, n_words);
-    if ((int64_t)block.chosen > leaf->max_rows - leaf->out_rows) return PS_OK;
+    if ((int64_t)block.chosen > leaf->out.max_rows - leaf->out.rows) return PS_OK;
     block.values = block.rows, block.kept = block.chosen, block.mask = mask;
-    if (leaf->has_nulls) {
-        ps_words_load(levels, leaf->levels.data, (size_t)leaf->row, block.rows);
+    if (leaf->flat.has_nulls) {
+        ps_words_load(levels, leaf->flat.validity.data, (size_t)leaf->page.row, block.rows);
         block.values = ps_words_compress(values, mask, levels, n_words);
         ps_words_compress(validity, levels, mask, n_words);
         block.kept = ps_words_count(values, ps_words_for(block.values));
@@ -97,11 +98,11 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
     block.end = ps_words_end(block.mask, ps_words_for(block.values));
 
     if (leaf->bytes) {
-        const ps_place before = leaf->place;
+        const ps_place before = leaf->page.place;
         bool fit = true;
-        PS_TRY(leaf->encoding->block_strings(leaf, &block, &fit, err));
+        PS_TRY(leaf->page.encoding->block_strings(leaf, &block, &fit, err));
         if (!fit) { /* from run to run, as far as they do */
-            leaf->place = before;
+            leaf->page.place = before;
             return PS_OK;
         }
         if (block.kept < block.chosen)
@@ -114,9 +115,9 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
     }
     PS_TRY(ps_leaf_add_validity(leaf, (const uint8_t *)validity, 0, (int64_t)block.chosen,
                                 (int64_t)block.kept, err));
-    leaf->row += (int64_t)block.rows;
-    leaf->value += (int64_t)block.values;
-    leaf->out_rows += (int64_t)block.chosen;
+    leaf->page.row += (int64_t)block.rows;
+    leaf->page.value += (int64_t)block.values;
+    leaf->out.rows += (int64_t)block.chosen;
     *rows = (int64_t)block.rows;
     return PS_OK;
 }

@@ -2,11 +2,12 @@
 #include "leaf.h"
 
 static ps_status short_page(const ps_leaf *leaf, int64_t n, ps_error *err) {
-    return ps_fail(err, PS_TRUNCATED, ps_page_byte(leaf, leaf->values) + leaf->values_length,
-                   "page ends before value %lld", (long long)(leaf->value + n));
+    return ps_fail(err, PS_TRUNCATED,
+                   ps_page_byte(leaf, leaf->page.values) + leaf->page.values_length,
+                   "page ends before value %lld", (long long)(leaf->page.value + n));
 }
 
-/* ---- PLAIN: a bit for each, addressed by leaf->value --------------------------------------- */
+/* ---- PLAIN: a bit for each, addressed by leaf->page.value --------------------------------------- */
 
 static ps_status plain_open(ps_leaf *leaf, ps_error *err) {
     (void)leaf, (void)err;
@@ -19,8 +20,8 @@ static ps_status plain_skip(ps_leaf *leaf, int64_t n, ps_error *err) {
 }
 
 static ps_status plain_enough(const ps_leaf *leaf, size_t n, ps_error *err) {
-    const size_t last = (size_t)leaf->value + n;
-    if (last / 8 + (last % 8 != 0) > leaf->values_length)
+    const size_t last = (size_t)leaf->page.value + n;
+    if (last / 8 + (last % 8 != 0) > leaf->page.values_length)
         return short_page(leaf, (int64_t)n, err);
     return PS_OK;
 }
@@ -28,7 +29,7 @@ static ps_status plain_enough(const ps_leaf *leaf, size_t n, ps_error *err) {
 static ps_status plain_read(ps_leaf *leaf, uint8_t *out, size_t out_bit, int64_t n,
                             ps_error *err) {
     PS_TRY(plain_enough(leaf, (size_t)n, err));
-    ps_bits_copy(out, out_bit, leaf->values, (size_t)leaf->value, (size_t)n);
+    ps_bits_copy(out, out_bit, leaf->page.values, (size_t)leaf->page.value, (size_t)n);
     return PS_OK;
 }
 
@@ -37,7 +38,7 @@ static ps_status plain_block(ps_leaf *leaf, uint64_t *out, const ps_block *block
     uint64_t bits[PS_BLOCK_WORDS] = {0};
     if (block->kept == 0) return PS_OK;
     PS_TRY(plain_enough(leaf, block->end, err));
-    ps_words_load(bits, leaf->values, (size_t)leaf->value, block->end);
+    ps_words_load(bits, leaf->page.values, (size_t)leaf->page.value, block->end);
     ps_words_compress(out, bits, block->mask, ps_words_for(block->values));
     return PS_OK;
 }
@@ -54,23 +55,23 @@ const ps_encoding ps_plain_booleans = {
 /* ---- RLE: behind a length of four bytes ---------------------------------------------------- */
 
 static ps_status rle_open(ps_leaf *leaf, ps_error *err) {
-    if (leaf->values_length == 0 && leaf->n_values == 0)
-        return ps_rle_open(&leaf->place.codes, leaf->values, 0, 1, err);
-    if (leaf->values_length < 4) return short_page(leaf, 1, err);
-    const size_t claim = ps_load32(leaf->values), room = leaf->values_length - 4;
-    if (claim > room && !leaf->page.partial) return short_page(leaf, 1, err);
-    return ps_rle_open(&leaf->place.codes, leaf->values + 4, claim < room ? claim : room, 1,
-                       err);
+    if (leaf->page.values_length == 0 && leaf->page.n_values == 0)
+        return ps_rle_open(&leaf->page.place.codes, leaf->page.values, 0, 1, err);
+    if (leaf->page.values_length < 4) return short_page(leaf, 1, err);
+    const size_t claim = ps_load32(leaf->page.values), room = leaf->page.values_length - 4;
+    if (claim > room && !leaf->page.given.partial) return short_page(leaf, 1, err);
+    return ps_rle_open(&leaf->page.place.codes, leaf->page.values + 4,
+                       claim < room ? claim : room, 1, err);
 }
 
 static ps_status rle_skip(ps_leaf *leaf, int64_t n, ps_error *err) {
-    ps_rle *codes = &leaf->place.codes;
+    ps_rle *codes = &leaf->page.place.codes;
     return ps_page_error(leaf, codes->start, ps_rle_skip(codes, (uint64_t)n, err), err);
 }
 
 static ps_status rle_read(ps_leaf *leaf, uint8_t *out, size_t out_bit, int64_t n,
                           ps_error *err) {
-    ps_rle *codes = &leaf->place.codes;
+    ps_rle *codes = &leaf->page.place.codes;
     return ps_page_error(leaf, codes->start,
                          ps_rle_read_bits(codes, out, out_bit, (uint64_t)n, err), err);
 }

@@ -31,7 +31,7 @@ static void *system_new(size_t size) {
     if (posix_memalign(&buffer, BUFFER_ALIGN, size)) return NULL;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     /* Advice only, for the whole huge pages inside: what lies around them may belong to other blocks. To ask
-     * for their alignment would make the allocator map and unmap every block anew. */
+     * for their alignment would make the allocator map and unmap every block again. */
     if (size >= HUGE_FROM) {
         const size_t lead = (HUGE_PAGE - (uintptr_t)buffer % HUGE_PAGE) % HUGE_PAGE;
         (void)madvise((uint8_t *)buffer + lead, (size - lead) & ~(HUGE_PAGE - 1),
@@ -244,7 +244,7 @@ size_t ps_pool_trim(double seconds) {
     return held;
 }
 
-/* A thread that the fork left behind may have been inside: what is kept is counted anew. */
+/* A thread that the fork left behind may have been inside: what is kept is counted again. */
 void ps_pool_forked(void) {
     ps_pool *pool = shared;
     pool->held = 0;

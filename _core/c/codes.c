@@ -1,4 +1,4 @@
-/* codes.c - tests of dictionary-coded values: the dictionary is judged once, the rows look it up. */
+/* codes.c - tests of dictionary-coded values: the dictionary is evaluated once, the rows look it up. */
 #include "base.h"
 
 enum { BLOCK = 64 };

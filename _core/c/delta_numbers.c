@@ -3,21 +3,22 @@
 
 /* A stream without a byte is one without a value: a page of nulls may leave out all of it. */
 static ps_status open(ps_leaf *leaf, ps_error *err) {
-    if (leaf->n_values == 0 && leaf->values_length == 0) return PS_OK;
-    return ps_page_error(
-        leaf, leaf->values,
-        ps_delta_open(&leaf->place.numbers, leaf->values, leaf->values_length, err), err);
+    if (leaf->page.n_values == 0 && leaf->page.values_length == 0) return PS_OK;
+    return ps_page_error(leaf, leaf->page.values,
+                         ps_delta_open(&leaf->page.place.numbers, leaf->page.values,
+                                       leaf->page.values_length, err),
+                         err);
 }
 
 static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
-    return ps_page_error(leaf, leaf->values,
-                         ps_delta_skip(&leaf->place.numbers, (uint64_t)n, err), err);
+    return ps_page_error(leaf, leaf->page.values,
+                         ps_delta_skip(&leaf->page.place.numbers, (uint64_t)n, err), err);
 }
 
 /* n values as PLAIN has them, to out, which is aligned for them. */
 static ps_status read_plain(ps_leaf *leaf, void *out, size_t n, ps_error *err) {
-    ps_delta *numbers = &leaf->place.numbers;
-    return ps_page_error(leaf, leaf->values,
+    ps_delta *numbers = &leaf->page.place.numbers;
+    return ps_page_error(leaf, leaf->page.values,
                          leaf->in_width == 4 ? ps_delta_read32(numbers, out, n, err)
                                              : ps_delta_read64(numbers, out, n, err),
                          err);

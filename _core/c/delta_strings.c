@@ -11,32 +11,34 @@ typedef struct ps_batch {
 } ps_batch;
 
 static bool shares(const ps_leaf *leaf) {
-    return leaf->page.encoding == PQ_DELTA_BYTE_ARRAY;
+    return leaf->page.given.encoding == PQ_DELTA_BYTE_ARRAY;
 }
 
 static size_t bytes_left(const ps_leaf *leaf) {
-    return (size_t)(leaf->values + leaf->values_length - leaf->place.at);
+    return (size_t)(leaf->page.values + leaf->page.values_length - leaf->page.place.at);
 }
 
 static ps_status open_stream(ps_leaf *leaf, ps_delta *stream, ps_error *err) {
-    ps_status status = ps_delta_open(stream, leaf->place.at, bytes_left(leaf), err);
-    if (status == PS_OK) status = ps_delta_end(stream, &leaf->place.at, err);
+    ps_status status = ps_delta_open(stream, leaf->page.place.at, bytes_left(leaf), err);
+    if (status == PS_OK) status = ps_delta_end(stream, &leaf->page.place.at, err);
     return ps_page_error(leaf, stream->start, status, err);
 }
 
 static ps_status open(ps_leaf *leaf, ps_error *err) {
-    if (leaf->values_length > INT32_MAX) /* what the format can say; lengths then fit 32 bits */
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "a page of %zu bytes", leaf->values_length);
-    if (leaf->n_values == 0 && leaf->values_length == 0) return PS_OK;
-    leaf->last.size = 0;
-    if (shares(leaf)) PS_TRY(open_stream(leaf, &leaf->place.prefixes, err));
-    return open_stream(leaf, &leaf->place.numbers, err);
+    if (leaf->page.values_length >
+        INT32_MAX) /* what the format can say; lengths then fit 32 bits */
+        return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "a page of %zu bytes",
+                       leaf->page.values_length);
+    if (leaf->page.n_values == 0 && leaf->page.values_length == 0) return PS_OK;
+    leaf->page.last.size = 0;
+    if (shares(leaf)) PS_TRY(open_stream(leaf, &leaf->page.place.prefixes, err));
+    return open_stream(leaf, &leaf->page.place.numbers, err);
 }
 
 /* The lengths of the next n <= PS_BLOCK values, proven to lie in the page and to share no more bytes than
  * there are. */
 static ps_status next(ps_leaf *leaf, ps_batch *batch, size_t n, ps_error *err) {
-    ps_place *place = &leaf->place;
+    ps_place *place = &leaf->page.place;
     batch->n = n;
     PS_TRY(ps_page_error(leaf, place->numbers.start,
                          ps_delta_read32(&place->numbers, batch->own, n, err), err));
@@ -51,7 +53,7 @@ static ps_status next(ps_leaf *leaf, ps_batch *batch, size_t n, ps_error *err) {
     if (shares(leaf)) {
         PS_TRY(ps_page_error(leaf, place->prefixes.start,
                              ps_delta_read32(&place->prefixes, batch->shared, n, err), err));
-        size_t before = leaf->last.size, at = 0;
+        size_t before = leaf->page.last.size, at = 0;
         for (size_t i = 0; i < n; i++) {
             if (batch->shared[i] > before) {
                 return ps_fail(err, PS_CORRUPT, ps_page_byte(leaf, place->at) + at,
@@ -72,17 +74,17 @@ static ps_status next(ps_leaf *leaf, ps_batch *batch, size_t n, ps_error *err) {
 enum { SLACK = 32 }; /* bytes behind a value that ps_copy_string may overwrite */
 
 static ps_status last_room(ps_leaf *leaf, size_t size, ps_error *err) {
-    return ps_grow_room(&leaf->last, size + SLACK, SIZE_MAX, err);
+    return ps_grow_room(&leaf->page.last, size + SLACK, SIZE_MAX, err);
 }
 
-/* leaf->last, which is the value before number `from` of the batch, becomes the one before number `to`, whose
+/* leaf->page.last, which is the value before number `from` of the batch, becomes the one before number `to`, whose
  * own bytes end at `end`. From the back, as only those bytes count that no later value replaces. */
 static void pass(ps_leaf *leaf, const ps_batch *batch, size_t from, size_t to,
                  const uint8_t *end) {
-    uint8_t *last = leaf->last.data;
+    uint8_t *last = leaf->page.last.data;
     uint32_t need = UINT32_MAX;
     if (from == to) return;
-    leaf->last.size = batch->shared[to - 1] + batch->own[to - 1];
+    leaf->page.last.size = batch->shared[to - 1] + batch->own[to - 1];
     for (size_t i = to; i-- > from && need;) {
         const uint32_t shared = batch->shared[i];
         end -= batch->own[i];
@@ -97,10 +99,10 @@ static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
     ps_batch batch;
     while (n) {
         PS_TRY(next(leaf, &batch, n < PS_BLOCK ? (size_t)n : PS_BLOCK, err));
-        for (size_t i = 0; i < batch.n; i++) leaf->place.at += batch.own[i];
+        for (size_t i = 0; i < batch.n; i++) leaf->page.place.at += batch.own[i];
         if (shares(leaf)) {
             PS_TRY(last_room(leaf, batch.most, err));
-            pass(leaf, &batch, 0, batch.n, leaf->place.at);
+            pass(leaf, &batch, 0, batch.n, leaf->page.place.at);
         }
         n -= (int64_t)batch.n;
     }
@@ -112,7 +114,7 @@ static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
 /* The offsets of n byte strings after `dense` of them, of which the last ends at `size`. */
 static void add_offsets(ps_leaf *leaf, int64_t dense, const uint32_t *length, size_t n,
                         int64_t size) {
-    uint8_t *out = leaf->out_offsets.data;
+    uint8_t *out = leaf->out.offsets.data;
     if (leaf->spec.kind == PS_BYTES) {
         uint32_t *offset = (uint32_t *)(void *)out + dense + 1, at = (uint32_t)size;
         for (size_t i = 0; i < n; i++) offset[i] = at += length[i];
@@ -141,16 +143,16 @@ static uint64_t sum_fitting(const ps_batch *batch, bool shared, uint64_t room, s
  * `size`. *full: it was cut short. */
 static ps_status next_fitting(ps_leaf *leaf, ps_batch *batch, int64_t rows, int64_t n,
                               int64_t size, uint64_t *sum, bool *full, ps_error *err) {
-    const ps_place before = leaf->place;
+    const ps_place before = leaf->page.place;
     size_t fit;
     PS_TRY(next(leaf, batch, n < PS_BLOCK ? (size_t)n : PS_BLOCK, err));
     *sum = sum_fitting(batch, shares(leaf), (uint64_t)(ps_offset_limit(leaf) - size), &fit);
     *full = fit < batch->n;
     if (*full) {
-        leaf->place = before;
+        leaf->page.place = before;
         PS_TRY(next(leaf, batch, fit, err));
     }
-    leaf->out_values.size = (size_t)size;
+    leaf->out.values.size = (size_t)size;
     return ps_leaf_strings_room(leaf, rows + (int64_t)batch->n, (size_t)size + (size_t)*sum,
                                 err);
 }
@@ -160,28 +162,29 @@ static ps_status read_lengths(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
     ps_batch batch;
     bool full = false;
     int64_t size = ps_offset_get(leaf, dense);
-    leaf->unchecked = true;
+    leaf->out.unchecked = true;
     for (*done = 0; *done < n && !full; *done += (int64_t)batch.n) {
         uint64_t sum;
         PS_TRY(next_fitting(leaf, &batch, dense + *done, n - *done, size, &sum, &full, err));
-        memcpy(leaf->out_values.data + size, leaf->place.at, (size_t)sum);
-        leaf->place.at += sum;
+        memcpy(leaf->out.values.data + size, leaf->page.place.at, (size_t)sum);
+        leaf->page.place.at += sum;
         add_offsets(leaf, dense + *done, batch.own, batch.n, size);
         size += (int64_t)sum;
     }
-    leaf->out_values.size = (size_t)size;
+    leaf->out.values.size = (size_t)size;
     return PS_OK;
 }
 
 /* The values of a batch side by side to out, where as many bytes as they have, up to out_end, may be written
- * over; the value before the first one is leaf->last, and then the last one. Shared bytes are taken from the
+ * over; the value before the first one is leaf->page.last, and then the last one. Shared bytes are taken from the
  * oldest value known to have them: those just written are not at rest yet, and to wait for them takes long. */
 static ps_status join(ps_leaf *leaf, const ps_batch *batch, uint8_t *out,
                       const uint8_t *out_end, ps_error *err) {
     uint8_t word[SLACK];
-    const uint8_t *own = leaf->place.at, *const own_end = leaf->values + leaf->values_length;
+    const uint8_t *own = leaf->page.place.at, *const own_end = leaf->page.values +
+                                                               leaf->page.values_length;
     PS_TRY(last_room(leaf, batch->most, err));
-    const uint8_t *before = leaf->last.data, *source = before;
+    const uint8_t *before = leaf->page.last.data, *source = before;
     size_t known = 0, length = 0; /* bytes that source has in common with the value before */
     for (size_t i = 0; i < batch->n; i++) {
         const size_t shared = batch->shared[i], rest = batch->own[i];
@@ -200,9 +203,9 @@ static ps_status join(ps_leaf *leaf, const ps_batch *batch, uint8_t *out,
         out += length, own += rest;
     }
     if (batch->n) {
-        leaf->place.at = own;
-        leaf->last.size = length;
-        memcpy(leaf->last.data, before, length);
+        leaf->page.place.at = own;
+        leaf->page.last.size = length;
+        memcpy(leaf->page.last.data, before, length);
     }
     return PS_OK;
 }
@@ -212,17 +215,17 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
     ps_batch batch;
     bool full = false;
     int64_t size = ps_offset_get(leaf, dense);
-    leaf->unchecked = true;
+    leaf->out.unchecked = true;
     for (*done = 0; *done < n && !full; *done += (int64_t)batch.n) {
         uint64_t sum;
         PS_TRY(next_fitting(leaf, &batch, dense + *done, n - *done, size, &sum, &full, err));
-        uint8_t *out = leaf->out_values.data;
-        PS_TRY(join(leaf, &batch, out + size, out + leaf->out_values.capacity, err));
+        uint8_t *out = leaf->out.values.data;
+        PS_TRY(join(leaf, &batch, out + size, out + leaf->out.values.capacity, err));
         for (size_t i = 0; i < batch.n; i++) batch.own[i] += batch.shared[i];
         add_offsets(leaf, dense + *done, batch.own, batch.n, size);
         size += (int64_t)sum;
     }
-    leaf->out_values.size = (size_t)size;
+    leaf->out.values.size = (size_t)size;
     return PS_OK;
 }
 
@@ -233,17 +236,17 @@ static ps_status store(const ps_leaf *leaf, const uint8_t *data, size_t length, 
                        ps_error *err) {
     const bool fixed = leaf->spec.physical == PQ_FIXED;
     if (fixed && length != leaf->in_width) {
-        return ps_fail(err, PS_CORRUPT, ps_page_byte(leaf, leaf->place.at),
+        return ps_fail(err, PS_CORRUPT, ps_page_byte(leaf, leaf->page.place.at),
                        "a value of %zu bytes where all have %zu", length, leaf->in_width);
     }
     if (leaf->copies) {
         if (length) memcpy(out, data, length);
     } else if (leaf->spec.kind == PS_I64) {
         const ps_status status = ps_convert_fixed(&leaf->spec, data, out, 1, err);
-        if (status != PS_OK && err) err->offset = ps_page_byte(leaf, leaf->place.at);
+        if (status != PS_OK && err) err->offset = ps_page_byte(leaf, leaf->page.place.at);
         return status;
     } else if (!ps_convert_decimal(data, length, out, leaf->out_width)) {
-        return ps_fail(err, PS_CORRUPT, ps_page_byte(leaf, leaf->place.at),
+        return ps_fail(err, PS_CORRUPT, ps_page_byte(leaf, leaf->page.place.at),
                        "a decimal of %zu bytes does not fit %zu", length, leaf->out_width);
     }
     return PS_OK;
@@ -258,21 +261,21 @@ static ps_status store_batch(ps_leaf *leaf, uint8_t *out, size_t n, const uint64
     PS_TRY(next(leaf, &batch, n, err));
     if (shared) PS_TRY(last_room(leaf, batch.most, err));
     for (size_t i = 0; i < n; i++) {
-        const uint8_t *own = leaf->place.at, *data = own;
+        const uint8_t *own = leaf->page.place.at, *data = own;
         size_t length = batch.own[i];
         const bool kept = !mask || (mask[i / 64] >> (i & 63) & 1);
         if (kept && shared) {
             pass(leaf, &batch, passed, i + 1, own + length);
             passed = i + 1;
-            data = leaf->last.data, length = leaf->last.size;
+            data = leaf->page.last.data, length = leaf->page.last.size;
         }
         if (kept) {
             PS_TRY(store(leaf, data, length, out, err));
             out += leaf->out_width;
         }
-        leaf->place.at += batch.own[i];
+        leaf->page.place.at += batch.own[i];
     }
-    if (shared) pass(leaf, &batch, passed, n, leaf->place.at);
+    if (shared) pass(leaf, &batch, passed, n, leaf->page.place.at);
     return PS_OK;
 }
 
@@ -284,7 +287,7 @@ static ps_status join_fixed(ps_leaf *leaf, uint8_t *out, size_t n, ps_error *err
     for (size_t i = 0, at = 0; i < n; at += batch.own[i++]) {
         const size_t length = (size_t)batch.shared[i] + batch.own[i];
         if (length == width) continue;
-        return ps_fail(err, PS_CORRUPT, ps_page_byte(leaf, leaf->place.at) + at,
+        return ps_fail(err, PS_CORRUPT, ps_page_byte(leaf, leaf->page.place.at) + at,
                        "a value of %zu bytes where all have %zu", length, width);
     }
     return join(leaf, &batch, out, out + n * width, err);
@@ -329,19 +332,19 @@ static ps_status block_lengths(ps_leaf *leaf, const ps_block *block, bool *fit, 
     PS_TRY(next(leaf, &batch, block->values, err));
     size_t kept = 0;
     for (size_t i = 0; i < batch.n; i++) {
-        at[kept] = leaf->place.at, length[kept] = batch.own[i];
+        at[kept] = leaf->page.place.at, length[kept] = batch.own[i];
         kept += block->mask[i / 64] >> (i & 63) & 1;
-        leaf->place.at += batch.own[i];
+        leaf->page.place.at += batch.own[i];
     }
-    leaf->unchecked = leaf->unchecked || kept;
-    return ps_block_strings(leaf, at, length, kept, leaf->values + leaf->values_length, fit,
-                            err);
+    leaf->out.unchecked = leaf->out.unchecked || kept;
+    return ps_block_strings(leaf, at, length, kept,
+                            leaf->page.values + leaf->page.values_length, fit, err);
 }
 
 static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, ps_error *err) {
     ps_batch batch;
     PS_TRY(next(leaf, &batch, block->values, err));
-    int64_t size = ps_offset_get(leaf, leaf->out_rows), dense = leaf->out_rows;
+    int64_t size = ps_offset_get(leaf, leaf->out.rows), dense = leaf->out.rows;
     uint64_t sum = 0;
     for (size_t word = 0; word < ps_words_for(block->end); word++) {
         for (uint64_t bits = block->mask[word]; bits; bits &= bits - 1) {
@@ -351,26 +354,26 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
     }
     *fit = sum <= (uint64_t)(ps_offset_limit(leaf) - size);
     if (!*fit) return PS_OK;
-    leaf->out_values.size = (size_t)size;
-    PS_TRY(ps_leaf_strings_room(leaf, leaf->out_rows + (int64_t)block->kept,
+    leaf->out.values.size = (size_t)size;
+    PS_TRY(ps_leaf_strings_room(leaf, leaf->out.rows + (int64_t)block->kept,
                                 (size_t)size + (size_t)sum, err));
     PS_TRY(last_room(leaf, batch.most, err));
-    const size_t room = leaf->out_values.capacity;
-    uint8_t *out = leaf->out_values.data;
+    const size_t room = leaf->out.values.capacity;
+    uint8_t *out = leaf->out.values.data;
     size_t passed = 0;
     for (size_t i = 0; i < batch.n; i++) {
-        leaf->place.at += batch.own[i];
+        leaf->page.place.at += batch.own[i];
         if (!(block->mask[i / 64] >> (i & 63) & 1)) continue;
-        pass(leaf, &batch, passed, i + 1, leaf->place.at);
+        pass(leaf, &batch, passed, i + 1, leaf->page.place.at);
         passed = i + 1;
-        ps_copy_string(out + size, room - (size_t)size, leaf->last.data, leaf->last.capacity,
-                       leaf->last.size);
-        size += (int64_t)leaf->last.size;
+        ps_copy_string(out + size, room - (size_t)size, leaf->page.last.data,
+                       leaf->page.last.capacity, leaf->page.last.size);
+        size += (int64_t)leaf->page.last.size;
         ps_offset_set(leaf, ++dense, size);
     }
-    pass(leaf, &batch, passed, batch.n, leaf->place.at);
-    leaf->out_values.size = (size_t)size;
-    leaf->unchecked = leaf->unchecked || block->kept;
+    pass(leaf, &batch, passed, batch.n, leaf->page.place.at);
+    leaf->out.values.size = (size_t)size;
+    leaf->out.unchecked = leaf->out.unchecked || block->kept;
     return PS_OK;
 }
 

@@ -35,7 +35,7 @@ ps_status ps_leaf_dictionary_fits(const ps_leaf *leaf, size_t length, int64_t n,
 /* The bytes of the page before `reach`, where entry `i` ends, are there, and maybe those before `likely`. */
 static ps_status bring(ps_dictionary *d, uint32_t i, size_t reach, size_t likely,
                        ps_error *err) {
-    ps_supply *s = d->supply;
+    ps_reader *s = d->reader;
     if (reach <= s->have) return PS_OK;
     if (reach > s->size || !s->more) {
         return ps_fail(err, PS_TRUNCATED, d->at, "dictionary page ends inside value %u of %u",
@@ -50,25 +50,25 @@ static ps_status bring(ps_dictionary *d, uint32_t i, size_t reach, size_t likely
 static ps_status bring_string(ps_dictionary *d, uint32_t i, size_t likely, ps_error *err) {
     const size_t at = d->at + 4;
     PS_TRY(bring(d, i, at, likely, err));
-    const size_t length = ps_load32(d->supply->data + d->at);
-    return bring(d, i, length <= d->supply->size - at ? at + length : SIZE_MAX, likely, err);
+    const size_t length = ps_load32(d->reader->data + d->at);
+    return bring(d, i, length <= d->reader->size - at ? at + length : SIZE_MAX, likely, err);
 }
 
 /* Of byte strings the entries before `stop` can be taken. */
 static ps_status strings_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     /* entries of a length like the others' end here, or a little before */
-    const double part = (double)stop / d->n * 1.0625 * (double)d->supply->size + 256;
-    const size_t likely = part < (double)d->supply->size ? (size_t)part : d->supply->size;
+    const double part = (double)stop / d->n * 1.0625 * (double)d->reader->size + 256;
+    const size_t likely = part < (double)d->reader->size ? (size_t)part : d->reader->size;
     ps_slice *slices = (ps_slice *)(void *)d->slices.data;
-    const uint8_t *data = d->supply->data;
-    size_t at = d->at, have = d->supply->have, length;
+    const uint8_t *data = d->reader->data;
+    size_t at = d->at, have = d->reader->have, length;
     for (uint32_t i = d->ready; i < stop; i++) {
         if (have - at < 4 || (length = ps_load32(data + at)) > have - at - 4) {
             d->ready = i;
             d->at = at;
             PS_TRY(bring_string(d, i, likely, err));
-            have = d->supply->have;
+            have = d->reader->have;
             length = ps_load32(data + at);
         }
         at += 4;
@@ -96,7 +96,7 @@ static ps_status strings_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
 /* Entries before `stop` can be taken. */
 static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
-    const ps_supply *s = d->supply;
+    const ps_reader *s = d->reader;
     if (leaf->spec.physical == PQ_BYTE_ARRAY) return strings_ready(leaf, stop, err);
     if (d->direct) {
         const size_t width = leaf->in_width;
@@ -110,19 +110,19 @@ static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     return PS_OK;
 }
 
-ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_supply *supply, int64_t n, ps_error *err) {
+ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_reader *reader, int64_t n, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     d->loaded = false;
-    if (leaf->encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
-    PS_TRY(ps_leaf_dictionary_fits(leaf, supply->size, n, err));
-    const bool few = leaf->begun && !leaf->nest && leaf->max_rows < n;
+    if (leaf->page.encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
+    PS_TRY(ps_leaf_dictionary_fits(leaf, reader->size, n, err));
+    const bool few = leaf->out.begun && !leaf->nest && leaf->out.max_rows < n;
     d->n = (uint32_t)n;
     d->ready = 0;
     d->at = 0;
-    d->supply = supply;
+    d->reader = reader;
     d->checked = !few; /* of few rows it is cheaper to check what they hold */
     d->direct = leaf->spec.physical != PQ_BYTE_ARRAY &&
-                (leaf->copies || (few && leaf->max_rows < n / FEW));
+                (leaf->copies || (few && leaf->out.max_rows < n / FEW));
     if (leaf->bytes) {
         PS_TRY(ps_leaf_room(leaf, &d->slices, (size_t)n * sizeof(ps_slice), err));
     } else if (!d->direct) {
@@ -135,7 +135,7 @@ ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_supply *supply, int64_t n, p
 ps_status ps_leaf_dictionary(ps_leaf *leaf, const uint8_t *data, size_t length, int64_t n,
                              ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
-    d->whole = (ps_supply){.data = data, .size = length, .have = length};
+    d->whole = (ps_reader){.data = data, .size = length, .have = length};
     PS_TRY(ps_leaf_dictionary_from(leaf, &d->whole, n, err));
     const ps_status status = make_ready(leaf, d->n, err);
     d->loaded = status == PS_OK;
@@ -147,16 +147,17 @@ static ps_status open(ps_leaf *leaf, ps_error *err) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
                        "dictionary-encoded page in a chunk without a dictionary page");
     }
-    if (leaf->values_length == 0) { /* a page of nulls may leave out even the bit width */
-        return ps_rle_open(&leaf->place.codes, leaf->values, 0, 1, err);
+    if (leaf->page.values_length == 0) { /* a page of nulls may leave out even the bit width */
+        return ps_rle_open(&leaf->page.place.codes, leaf->page.values, 0, 1, err);
     }
-    return ps_rle_open(&leaf->place.codes, leaf->values + 1, leaf->values_length - 1,
-                       leaf->values[0], err);
+    return ps_rle_open(&leaf->page.place.codes, leaf->page.values + 1,
+                       leaf->page.values_length - 1, leaf->page.values[0], err);
 }
 
 static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
-    const uint8_t *start = leaf->place.codes.start;
-    return ps_page_error(leaf, start, ps_rle_skip(&leaf->place.codes, (uint64_t)n, err), err);
+    const uint8_t *start = leaf->page.place.codes.start;
+    return ps_page_error(leaf, start, ps_rle_skip(&leaf->page.place.codes, (uint64_t)n, err),
+                         err);
 }
 
 /* Each code is proven to be inside the dictionary, and its entry to be ready. `at`: byte of the page, for errors. */
@@ -181,8 +182,9 @@ static ps_status check_codes(ps_leaf *leaf, const uint32_t *codes, size_t n, uin
 
 /* Up to BATCH codes, each of which some row holds. */
 static ps_status read_codes(ps_leaf *leaf, uint32_t *codes, size_t n, ps_error *err) {
-    const uint8_t *start = leaf->place.codes.start;
-    PS_TRY(ps_page_error(leaf, start, ps_rle_read(&leaf->place.codes, codes, n, err), err));
+    const uint8_t *start = leaf->page.place.codes.start;
+    PS_TRY(
+        ps_page_error(leaf, start, ps_rle_read(&leaf->page.place.codes, codes, n, err), err));
     return check_codes(leaf, codes, n, ps_page_byte(leaf, start), err);
 }
 
@@ -190,9 +192,10 @@ static ps_status read_codes(ps_leaf *leaf, uint32_t *codes, size_t n, ps_error *
 static ps_status read_block(ps_leaf *leaf, uint32_t *kept, const ps_block *block,
                             ps_error *err) {
     uint32_t codes[PS_BLOCK];
-    const uint8_t *start = leaf->place.codes.start;
-    ps_status status = block->kept ? ps_rle_read(&leaf->place.codes, codes, block->values, err)
-                                   : ps_rle_skip(&leaf->place.codes, block->values, err);
+    const uint8_t *start = leaf->page.place.codes.start;
+    ps_status status = block->kept
+                           ? ps_rle_read(&leaf->page.place.codes, codes, block->values, err)
+                           : ps_rle_skip(&leaf->page.place.codes, block->values, err);
     PS_TRY(ps_page_error(leaf, start, status, err));
     ps_compact((uint8_t *)kept, PS_BLOCK, (const uint8_t *)codes, sizeof *codes, block->mask,
                block->end);
@@ -215,7 +218,7 @@ static ps_status entry_error(ps_status status, uint32_t code, ps_error *err) {
 static ps_status gather(const ps_leaf *leaf, const uint32_t *codes, uint8_t *out, size_t n,
                         ps_error *err) {
     const ps_dictionary *d = &leaf->dictionary;
-    const uint8_t *from = d->direct ? d->supply->data : d->values.data;
+    const uint8_t *from = d->direct ? d->reader->data : d->values.data;
     const size_t width = leaf->out_width;
     if (d->direct && !leaf->copies) {
         for (size_t i = 0; i < n; i++) {
@@ -254,11 +257,11 @@ PS_INLINE size_t copy_entries(const ps_leaf *leaf, bool wide, int64_t dense,
                               const uint32_t *codes, size_t n) {
     const ps_dictionary *d = &leaf->dictionary;
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
-    const uint8_t *from = d->supply->data;
-    const size_t have = d->supply->have, room = leaf->out_values.capacity;
-    uint8_t *out = leaf->out_values.data;
-    uint32_t *narrow = (uint32_t *)(void *)leaf->out_offsets.data + dense;
-    uint64_t *broad = (uint64_t *)(void *)leaf->out_offsets.data + dense;
+    const uint8_t *from = d->reader->data;
+    const size_t have = d->reader->have, room = leaf->out.values.capacity;
+    uint8_t *out = leaf->out.values.data;
+    uint32_t *narrow = (uint32_t *)(void *)leaf->out.offsets.data + dense;
+    uint64_t *broad = (uint64_t *)(void *)leaf->out.offsets.data + dense;
     size_t size = wide ? broad[0] : narrow[0];
     for (size_t i = 0; i < n; i++) {
         const ps_slice slice = slices[codes[i]];
@@ -284,11 +287,11 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
     int64_t size = ps_offset_get(leaf, dense);
     *done = 0;
     while (*done < n) {
-        const ps_rle before = leaf->place.codes;
+        const ps_rle before = leaf->page.place.codes;
         const int64_t at = dense + *done;
         size_t batch = n - *done < BATCH ? (size_t)(n - *done) : BATCH;
         PS_TRY(read_codes(leaf, codes, batch, err));
-        if (!d->checked) leaf->unchecked = true;
+        if (!d->checked) leaf->out.unchecked = true;
         int64_t sum = 0;
         for (size_t i = 0; i < batch; i++) sum += slices[codes[i]].length;
         bool full = sum > limit - size;
@@ -296,16 +299,16 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
             size_t fit = 0;
             for (sum = 0; sum + slices[codes[fit]].length <= limit - size; fit++)
                 sum += slices[codes[fit]].length;
-            leaf->place.codes = before;
-            PS_TRY(ps_rle_skip(&leaf->place.codes, fit, err));
+            leaf->page.place.codes = before;
+            PS_TRY(ps_rle_skip(&leaf->page.place.codes, fit, err));
             batch = fit;
         }
-        leaf->out_values.size = (size_t)size;
+        leaf->out.values.size = (size_t)size;
         PS_TRY(ps_leaf_strings_room(leaf, at + (int64_t)batch, (size_t)(size + sum), err));
         size = (int64_t)(wide ? copy_entries(leaf, true, at, codes, batch)
                               : copy_entries(leaf, false, at, codes, batch));
         *done += (int64_t)batch;
-        leaf->out_values.size = (size_t)size;
+        leaf->out.values.size = (size_t)size;
         if (full) break;
     }
     return PS_OK;
@@ -327,11 +330,11 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
     PS_TRY(read_block(leaf, codes, block, err));
     for (size_t i = 0; i < block->kept; i++) {
         const ps_slice slice = slices[codes[i]];
-        at[i] = d->supply->data + slice.offset;
+        at[i] = d->reader->data + slice.offset;
         length[i] = slice.length;
     }
-    if (!d->checked) leaf->unchecked = true;
-    return ps_block_strings(leaf, at, length, block->kept, d->supply->data + d->supply->have,
+    if (!d->checked) leaf->out.unchecked = true;
+    return ps_block_strings(leaf, at, length, block->kept, d->reader->data + d->reader->have,
                             fit, err);
 }
 

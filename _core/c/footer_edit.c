@@ -1,4 +1,4 @@
-/* footer_edit.c - FileMetaData (parquet.thrift) written anew with other places of indexes and other key-value
+/* footer_edit.c - FileMetaData (parquet.thrift) written again with other places of indexes and other key-value
  * pairs. Whatever is not edited is copied byte for byte, fields that nobody knows as well. */
 #include "metadata.h"
 #include "thrift_write.h"

@@ -4,59 +4,60 @@
 
 enum { BLOCK = 1024, WORDS = BLOCK / 64 };
 
-ps_status ps_gather_check(const ps_picks *picks, ps_error *err) {
-    if (picks->mask) {
-        const size_t ones = ps_bits_count(picks->mask, picks->start, (size_t)picks->n);
-        if (ones == (size_t)picks->count) return PS_OK;
+ps_status ps_gather_check(const ps_take_indices *indices, ps_error *err) {
+    if (indices->mask) {
+        const size_t ones = ps_bits_count(indices->mask, indices->start, (size_t)indices->n);
+        if (ones == (size_t)indices->count) return PS_OK;
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "a mask of %zu rows for %lld", ones,
-                       (long long)picks->count);
+                       (long long)indices->count);
     }
-    for (int64_t i = 0; i < picks->count; i++) {
-        if (picks->places[i] < 0 || picks->places[i] >= picks->n)
+    for (int64_t i = 0; i < indices->count; i++) {
+        if (indices->places[i] < 0 || indices->places[i] >= indices->n)
             return ps_fail(err, PS_INVALID, PS_NOWHERE, "row %lld of an array of %lld",
-                           (long long)picks->places[i], (long long)picks->n);
+                           (long long)indices->places[i], (long long)indices->n);
     }
     return PS_OK;
 }
 
 /* The mask of rows [at, at + BLOCK), as far as there are any; how many there are. */
-static size_t mask_block(const ps_picks *picks, int64_t at, uint64_t *mask) {
-    const int64_t left = picks->n - at;
+static size_t mask_block(const ps_take_indices *indices, int64_t at, uint64_t *mask) {
+    const int64_t left = indices->n - at;
     const size_t n = left < BLOCK ? (size_t)left : BLOCK;
-    ps_words_load(mask, picks->mask, picks->start + (size_t)at, n);
+    ps_words_load(mask, indices->mask, indices->start + (size_t)at, n);
     return n;
 }
 
-int64_t ps_gather_bits(const ps_picks *picks, const uint8_t *bits, uint8_t *out) {
-    const size_t size = (size_t)picks->count / 8 + (picks->count % 8 != 0);
+int64_t ps_gather_bits(const ps_take_indices *indices, const uint8_t *bits, uint8_t *out) {
+    const size_t size = (size_t)indices->count / 8 + (indices->count % 8 != 0);
     if (size) out[size - 1] = 0;
-    if (!picks->mask) {
+    if (!indices->mask) {
         memset(out, 0, size);
-        for (int64_t i = 0; i < picks->count; i++)
-            if (ps_bit_get(bits, (size_t)picks->places[i])) ps_bit_set(out, (size_t)i);
+        for (int64_t i = 0; i < indices->count; i++)
+            if (ps_bit_get(bits, (size_t)indices->places[i])) ps_bit_set(out, (size_t)i);
     } else {
         uint64_t mask[WORDS], in[WORDS], kept[WORDS + 1];
         size_t k = 0;
-        for (int64_t at = 0; at < picks->n; at += BLOCK) {
-            const size_t n = mask_block(picks, at, mask), n_words = ps_words_for(n);
+        for (int64_t at = 0; at < indices->n; at += BLOCK) {
+            const size_t n = mask_block(indices, at, mask), n_words = ps_words_for(n);
             ps_words_load(in, bits, (size_t)at, n);
             const size_t ones = ps_words_compress(kept, in, mask, n_words);
             ps_bits_copy(out, k, (const uint8_t *)kept, 0, ones);
             k += ones;
         }
     }
-    return (int64_t)ps_bits_count(out, 0, (size_t)picks->count);
+    return (int64_t)ps_bits_count(out, 0, (size_t)indices->count);
 }
 
 #define TAKE(bytes)                                                                            \
-    for (int64_t i = 0; i < picks->count; i++)                                                 \
-        memcpy(out + (size_t)i * (bytes), values + (size_t)picks->places[i] * (bytes),         \
+    for (int64_t i = 0; i < indices->count; i++)                                               \
+        memcpy(out + (size_t)i * (bytes), values + (size_t)indices->places[i] * (bytes),       \
                (bytes));                                                                       \
     break;
 
-void ps_gather_fixed(const ps_picks *picks, const uint8_t *values, size_t width, uint8_t *out) {
+void ps_gather_fixed(const ps_take_indices *indices, const uint8_t *values, size_t width,
+                     uint8_t *out) {
     if (width == 0) return;
-    if (!picks->mask) {
+    if (!indices->mask) {
         switch (width) {
         case 4: TAKE(4)
         case 8: TAKE(8)
@@ -65,24 +66,24 @@ void ps_gather_fixed(const ps_picks *picks, const uint8_t *values, size_t width,
         return;
     }
     uint64_t mask[WORDS];
-    size_t room = (size_t)picks->count;
-    for (int64_t at = 0; at < picks->n && room; at += BLOCK) {
-        const size_t n = mask_block(picks, at, mask);
+    size_t room = (size_t)indices->count;
+    for (int64_t at = 0; at < indices->n && room; at += BLOCK) {
+        const size_t n = mask_block(indices, at, mask);
         const size_t ones = ps_compact(out, room, values + (size_t)at * width, width, mask, n);
         out += ones * width, room -= ones;
     }
 }
 
 /* Rows in order, up to BLOCK of them; *at: the row of the mask, or the place, to go on from. */
-static size_t next_rows(const ps_picks *picks, int64_t *at, int64_t *rows) {
+static size_t next_rows(const ps_take_indices *indices, int64_t *at, int64_t *rows) {
     size_t k = 0;
-    if (!picks->mask) {
-        while (k < BLOCK && *at < picks->count) rows[k++] = picks->places[(*at)++];
+    if (!indices->mask) {
+        while (k < BLOCK && *at < indices->count) rows[k++] = indices->places[(*at)++];
         return k;
     }
     uint64_t mask[WORDS];
-    while (k == 0 && *at < picks->n) {
-        const size_t n_words = ps_words_for(mask_block(picks, *at, mask));
+    while (k == 0 && *at < indices->n) {
+        const size_t n_words = ps_words_for(mask_block(indices, *at, mask));
         for (size_t w = 0; w < n_words; w++)
             for (uint64_t word = mask[w]; word; word &= word - 1)
                 rows[k++] = *at + (int64_t)(64 * w) + ps_ctz64(word);
@@ -96,13 +97,14 @@ static int64_t offset_at(const uint8_t *offsets, size_t width, int64_t i) {
                       : (int64_t)ps_load64(offsets + 8 * i);
 }
 
-ps_status ps_gather_offsets(const ps_picks *picks, const uint8_t *offsets, size_t width,
-                            size_t size, uint8_t *out, size_t *total, ps_error *err) {
+ps_status ps_gather_offsets(const ps_take_indices *indices, const uint8_t *offsets,
+                            size_t width, size_t size, uint8_t *out, size_t *total,
+                            ps_error *err) {
     const size_t limit = width == 4 ? INT32_MAX : INT64_MAX;
     int64_t rows[BLOCK], at = 0;
     *total = 0;
     memset(out, 0, width);
-    for (size_t n; (n = next_rows(picks, &at, rows));) {
+    for (size_t n; (n = next_rows(indices, &at, rows));) {
         for (size_t i = 0; i < n; i++) {
             const int64_t start = offset_at(offsets, width, rows[i]),
                           stop = offset_at(offsets, width, rows[i] + 1);
@@ -125,10 +127,10 @@ ps_status ps_gather_offsets(const ps_picks *picks, const uint8_t *offsets, size_
     return PS_OK;
 }
 
-void ps_gather_strings(const ps_picks *picks, const uint8_t *offsets, size_t width,
+void ps_gather_strings(const ps_take_indices *indices, const uint8_t *offsets, size_t width,
                        const uint8_t *data, size_t size, uint8_t *out, size_t total) {
     int64_t rows[BLOCK], at = 0;
-    for (size_t n; (n = next_rows(picks, &at, rows));) {
+    for (size_t n; (n = next_rows(indices, &at, rows));) {
         for (size_t i = 0; i < n; i++) {
             const size_t start = (size_t)offset_at(offsets, width, rows[i]),
                          length = (size_t)offset_at(offsets, width, rows[i] + 1) - start;

@@ -35,15 +35,15 @@ ps_status ps_inflate(ps_codec codec, const uint8_t *data, size_t length, uint8_t
     return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "the page does not hold %zu bytes", size);
 }
 
-static ps_status more(ps_supply *supply, size_t reach, ps_error *err) {
-    return ps_unpack_more((ps_unpack *)(void *)supply, reach, err);
+static ps_status more(ps_reader *reader, size_t reach, ps_error *err) {
+    return ps_unpack_more((ps_unpack *)(void *)reader, reach, err);
 }
 
 void ps_unpack_begin(ps_unpack *unpack, ps_codec codec, const uint8_t *data, size_t length,
                      uint8_t *out, size_t size) {
     const bool plain = codec == PS_CODEC_NONE;
     *unpack = (ps_unpack){
-        .supply = {.data = plain ? data : out,
+        .reader = {.data = plain ? data : out,
                    .size = size,
                    .have = plain ? (length < size ? length : size) : 0,
                    .more = more},
@@ -56,7 +56,7 @@ void ps_unpack_begin(ps_unpack *unpack, ps_codec codec, const uint8_t *data, siz
 }
 
 ps_status ps_unpack_more(ps_unpack *unpack, size_t reach, ps_error *err) {
-    ps_supply *s = &unpack->supply;
+    ps_reader *s = &unpack->reader;
     const bool zstd = unpack->codec == PS_CODEC_ZSTD;
     if (unpack->whole || (unpack->begun && reach <= s->have && reach < s->size)) return PS_OK;
     if (reach > s->size || (!zstd && (unpack->begun || reach > unpack->most))) reach = s->size;
@@ -79,6 +79,6 @@ ps_status ps_unpack_more(ps_unpack *unpack, size_t reach, ps_error *err) {
 }
 
 void ps_unpack_end(ps_unpack *unpack) {
-    ps_zstd_end(unpack->context, unpack->supply.size);
+    ps_zstd_end(unpack->context, unpack->reader.size);
     unpack->context = NULL;
 }

@@ -37,11 +37,11 @@ enum {
 }; /* times the bytes that are there, at most, on the word that rows to come are like them */
 
 ps_status ps_leaf_strings_room(ps_leaf *leaf, int64_t rows, size_t size, ps_error *err) {
-    ps_grow *grow = &leaf->out_values;
+    ps_grow *grow = &leaf->out.values;
     const size_t limit = leaf->spec.max_output;
     if (size <= grow->capacity && grow->data) return PS_OK;
-    if (size <= limit && rows > 0 && rows < leaf->room) {
-        const double likely = (double)size / (double)rows * (double)leaf->room * 1.03;
+    if (size <= limit && rows > 0 && rows < leaf->out.capacity) {
+        const double likely = (double)size / (double)rows * (double)leaf->out.capacity * 1.03;
         size_t most = size <= limit / LEAP ? size * LEAP : limit;
         if (likely < (double)most) most = (size_t)likely;
         if (ps_grow_room(grow, most < size ? size : most, limit, NULL) == PS_OK) return PS_OK;
@@ -57,17 +57,17 @@ void ps_grow_drop(ps_grow *grow) {
 ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     *out = NULL;
     PS_TRY(ps_convert_check(spec, err));
-    if (spec->n_rungs == 0 && (spec->max_rep || spec->max_def > 1)) {
-        return ps_fail(err, PS_INVALID, PS_NOWHERE, "levels %d and %d need rungs",
+    if (spec->n_nesting_levels == 0 && (spec->max_rep || spec->max_def > 1)) {
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "levels %d and %d need nesting levels",
                        (int)spec->max_def, (int)spec->max_rep);
     }
-    if (spec->n_rungs == 0 && spec->levels_only)
+    if (spec->n_nesting_levels == 0 && spec->levels_only)
         return ps_fail(err, PS_INVALID, PS_NOWHERE, "a flat leaf has no levels to read alone");
     ps_leaf *leaf = calloc(1, sizeof *leaf);
     if (!leaf) return ps_fail_nomem(err, sizeof *leaf);
     leaf->spec = *spec;
-    leaf->spec.rungs = NULL;
-    if (spec->n_rungs) {
+    leaf->spec.nesting_levels = NULL;
+    if (spec->n_nesting_levels) {
         const ps_status status = ps_nest_new(spec, &leaf->nest, err);
         if (status != PS_OK) {
             free(leaf);
@@ -83,23 +83,23 @@ ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
 }
 
 static void drop_output(ps_leaf *leaf) {
-    ps_grow_drop(&leaf->out_validity);
-    ps_grow_drop(&leaf->out_values);
-    ps_grow_drop(&leaf->out_offsets);
+    ps_grow_drop(&leaf->out.validity);
+    ps_grow_drop(&leaf->out.values);
+    ps_grow_drop(&leaf->out.offsets);
     if (leaf->nest) ps_nest_drop_output(leaf->nest);
-    leaf->begun = false;
+    leaf->out.begun = false;
 }
 
 void ps_leaf_forget_dictionary(ps_leaf *leaf) {
-    if (leaf->encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
+    if (leaf->page.encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
     ps_dictionary_clear(&leaf->dictionary);
 }
 
 void ps_leaf_clear(ps_leaf *leaf) {
     ps_leaf_forget(leaf);
     drop_output(leaf);
-    ps_grow_drop(&leaf->levels);
-    ps_grow_drop(&leaf->last);
+    ps_grow_drop(&leaf->flat.validity);
+    ps_grow_drop(&leaf->page.last);
     ps_dictionary_clear(&leaf->dictionary);
     if (leaf->nest) ps_nest_clear(leaf->nest);
 }
@@ -112,7 +112,7 @@ void ps_leaf_free(ps_leaf *leaf) {
 }
 
 int64_t ps_leaf_row(const ps_leaf *leaf) {
-    return leaf->next_row;
+    return leaf->rows.next;
 }
 
 /* Room for so many rows of output. What a file claims is not allocated before pages stand for it. */
@@ -121,47 +121,48 @@ static ps_status rows_room(ps_leaf *leaf, int64_t rows, ps_error *err) {
     if (leaf->bytes) {
         size_t width = leaf->spec.kind == PS_BYTES ? 4 : 8;
         if (!ps_mul_size(n + 1, width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_offsets, size, err));
+        PS_TRY(ps_leaf_room(leaf, &leaf->out.offsets, size, err));
     } else if (leaf->spec.kind == PS_BOOL) {
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, n / 8 + 1, err));
+        PS_TRY(ps_leaf_room(leaf, &leaf->out.values, n / 8 + 1, err));
     } else {
         if (!ps_mul_size(n, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_values, size, err));
+        PS_TRY(ps_leaf_room(leaf, &leaf->out.values, size, err));
     }
-    if (leaf->out_validity.data)
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, n / 8 + 1, err));
-    leaf->room = rows;
+    if (leaf->out.validity.data)
+        PS_TRY(ps_leaf_room(leaf, &leaf->out.validity, n / 8 + 1, err));
+    leaf->out.capacity = rows;
     return PS_OK;
 }
 
 /* Room for all PLAIN byte strings that are left in the page at hand: it says how long they are together. */
 static ps_status strings_room(ps_leaf *leaf, int64_t rows, ps_error *err) {
-    const size_t left = (size_t)(leaf->n_values - leaf->value),
-                 bytes = (size_t)(leaf->values + leaf->values_length - leaf->place.at);
-    const size_t have = (size_t)ps_offset_get(leaf, leaf->out_rows);
+    const size_t left = (size_t)(leaf->page.n_values - leaf->page.value),
+                 bytes = (size_t)(leaf->page.values + leaf->page.values_length -
+                                  leaf->page.place.at);
+    const size_t have = (size_t)ps_offset_get(leaf, leaf->out.rows);
     if (left > bytes / 4) return PS_OK; /* it lies: reading it will tell */
     const size_t size = have + (bytes - 4 * left);
     if (size > (uint64_t)ps_offset_limit(leaf) || size > leaf->spec.max_output) return PS_OK;
-    return ps_leaf_strings_room(leaf, leaf->out_rows + rows, size, err);
+    return ps_leaf_strings_room(leaf, leaf->out.rows + rows, size, err);
 }
 
 /* Room for the rows of the page at hand from `start` on, as far as it can hold them. */
 static ps_status page_room(ps_leaf *leaf, int64_t start, int64_t end, ps_error *err) {
     int64_t rows = end - start;
-    if (rows > leaf->max_rows - leaf->out_rows) rows = leaf->max_rows - leaf->out_rows;
-    if (rows > leaf->room - leaf->out_rows) {
-        const size_t least = leaf->page.encoding != PQ_PLAIN        ? 0
+    if (rows > leaf->out.max_rows - leaf->out.rows) rows = leaf->out.max_rows - leaf->out.rows;
+    if (rows > leaf->out.capacity - leaf->out.rows) {
+        const size_t least = leaf->page.given.encoding != PQ_PLAIN  ? 0
                              : leaf->spec.physical == PQ_BYTE_ARRAY ? 4
                                                                     : leaf->in_width;
-        if (least && leaf->run.stop >= end &&
-            (uint64_t)leaf->n_values > leaf->values_length / least) {
+        if (least && leaf->rows.run.stop >= end &&
+            (uint64_t)leaf->page.n_values > leaf->page.values_length / least) {
             return ps_fail(err, PS_TRUNCATED,
-                           ps_page_byte(leaf, leaf->values) + leaf->values_length,
-                           "page ends before value %lld", (long long)leaf->n_values);
+                           ps_page_byte(leaf, leaf->page.values) + leaf->page.values_length,
+                           "page ends before value %lld", (long long)leaf->page.n_values);
         }
-        PS_TRY(rows_room(leaf, leaf->out_rows + rows, err));
+        PS_TRY(rows_room(leaf, leaf->out.rows + rows, err));
     }
-    if (leaf->bytes && leaf->page.encoding == PQ_PLAIN && leaf->run.stop >= end &&
+    if (leaf->bytes && leaf->page.given.encoding == PQ_PLAIN && leaf->rows.run.stop >= end &&
         rows == end - start)
         return strings_room(leaf, rows, err);
     return PS_OK;
@@ -170,17 +171,18 @@ static ps_status page_room(ps_leaf *leaf, int64_t start, int64_t end, ps_error *
 ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t max_rows,
                         size_t hint, ps_error *err) {
     drop_output(leaf);
-    leaf->selection = (ps_selection){0}; /* the one before may be gone when this call fails */
+    leaf->rows.selection = (ps_selection){
+        0}; /* the one before may be gone when this call fails */
     PS_TRY(ps_selection_check(selection, err));
-    leaf->selection = *selection;
-    leaf->cursor = (ps_run_cursor){.row = leaf->next_row};
-    leaf->run = (ps_range){0};
-    leaf->judged = 0;
-    leaf->out_rows = leaf->null_count = 0;
-    leaf->unchecked = leaf->faulty = false;
-    leaf->scanned = 0;
-    const int64_t rows = ps_selection_count_from(selection, leaf->next_row, max_rows);
-    leaf->max_rows = rows;
+    leaf->rows.selection = *selection;
+    leaf->rows.runs = (ps_run_cursor){.row = leaf->rows.next};
+    leaf->rows.run = (ps_range){0};
+    leaf->rows.evaluated = 0;
+    leaf->out.rows = leaf->out.null_count = 0;
+    leaf->out.unchecked = leaf->out.faulty = false;
+    leaf->out.scanned = 0;
+    const int64_t rows = ps_selection_count_from(selection, leaf->rows.next, max_rows);
+    leaf->out.max_rows = rows;
     const int64_t likely = leaf->spec.likely_rows,
                   expected = likely && likely < rows ? likely : rows;
     if (leaf->nest) { /* rows do not tell how many slots there will be */
@@ -189,12 +191,12 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
     }
     PS_TRY(rows_room(leaf, leaf->nest ? 0 : expected, err));
     if (leaf->bytes) {
-        memset(leaf->out_offsets.data, 0, leaf->spec.kind == PS_BYTES ? 4 : 8);
+        memset(leaf->out.offsets.data, 0, leaf->spec.kind == PS_BYTES ? 4 : 8);
         if (hint > leaf->spec.max_output) hint = leaf->spec.max_output;
-        if (ps_leaf_room(leaf, &leaf->out_values, hint, NULL) != PS_OK)
-            PS_TRY(ps_leaf_room(leaf, &leaf->out_values, 0, err)); /* it was only a hint */
+        if (ps_leaf_room(leaf, &leaf->out.values, hint, NULL) != PS_OK)
+            PS_TRY(ps_leaf_room(leaf, &leaf->out.values, 0, err)); /* it was only a hint */
     }
-    leaf->begun = true;
+    leaf->out.begun = true;
     return PS_OK;
 }
 
@@ -213,7 +215,7 @@ static size_t levels_reach(const ps_leaf *leaf, const ps_page *page, size_t size
 }
 
 size_t ps_leaf_reach(const ps_leaf *leaf, const ps_page *page, size_t size) {
-    const ps_selection *selection = &leaf->selection;
+    const ps_selection *selection = &leaf->rows.selection;
     if (leaf->spec.levels_only) return levels_reach(leaf, page, size);
     const bool strings = leaf->spec.physical == PQ_BYTE_ARRAY;
     if (page->encoding != PQ_PLAIN || leaf->nest || (leaf->in_width == 0 && !strings))
@@ -252,7 +254,7 @@ static ps_status find_encoding(ps_leaf *leaf, ps_error *err) {
         [PQ_BYTE_STREAM_SPLIT] = &ps_stream_split,
     };
     enum { NUMBERS = 1 << PQ_INT32 | 1 << PQ_INT64, FLOATS = 1 << PQ_FLOAT | 1 << PQ_DOUBLE };
-    const int32_t encoding = leaf->page.encoding, physical = leaf->spec.physical;
+    const int32_t encoding = leaf->page.given.encoding, physical = leaf->spec.physical;
     unsigned types = ~0u; /* a set of physical types */
     switch (encoding) {
     case PQ_PLAIN: break;
@@ -275,8 +277,8 @@ static ps_status find_encoding(ps_leaf *leaf, ps_error *err) {
                        "encoding %d is not one for values of physical type %d", encoding,
                        physical);
     }
-    leaf->encoding = physical == PQ_BOOLEAN && encoding == PQ_PLAIN ? &ps_plain_booleans
-                                                                    : tables[encoding];
+    leaf->page.encoding = physical == PQ_BOOLEAN && encoding == PQ_PLAIN ? &ps_plain_booleans
+                                                                         : tables[encoding];
     return PS_OK;
 }
 
@@ -285,49 +287,53 @@ enum {
 }; /* bytes of strings that are looked at together, while the caches have them */
 
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
-    leaf->has_page = false;
+    leaf->page.present = false;
     if (page->num_values < 0 || page->first_row < 0 ||
         page->num_values > INT64_MAX - page->first_row) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "page of %lld values at row %lld",
                        (long long)page->num_values, (long long)page->first_row);
     }
-    leaf->page = *page;
-    leaf->row = leaf->value = 0;
-    leaf->judged = 0;
+    leaf->page.given = *page;
+    leaf->page.n_rows = leaf->page.row = leaf->page.value = 0; /* none of the page before */
+    leaf->rows.evaluated = 0;
     if (!leaf->spec.levels_only) PS_TRY(find_encoding(leaf, err));
     PS_TRY(leaf->nest ? ps_nest_page(leaf, err) : ps_leaf_levels(leaf, err));
-    if (page->first_row + leaf->n_rows < leaf->next_row) {
+    if (page->first_row + leaf->page.n_rows < leaf->rows.next) {
         return ps_fail(err, PS_INVALID, PS_NOWHERE,
                        "page ends at row %lld, the decoder stands at row %lld",
-                       (long long)(page->first_row + leaf->n_rows), (long long)leaf->next_row);
+                       (long long)(page->first_row + leaf->page.n_rows),
+                       (long long)leaf->rows.next);
     }
-    leaf->place = (ps_place){.at = leaf->values};
-    const size_t length = leaf->values_length;
-    leaf->scan_rows = SCAN;
-    if ((uint64_t)leaf->n_values < length)
-        leaf->scan_rows = (int64_t)((double)leaf->n_values / (double)length * SCAN) + 1;
-    if (page->num_values && !leaf->spec.levels_only) PS_TRY(leaf->encoding->open(leaf, err));
-    leaf->has_page = true;
+    leaf->page.place = (ps_place){.at = leaf->page.values};
+    const size_t length = leaf->page.values_length;
+    leaf->page.scan_rows = SCAN;
+    if ((uint64_t)leaf->page.n_values < length)
+        leaf->page.scan_rows = (int64_t)((double)leaf->page.n_values / (double)length * SCAN) +
+                               1;
+    if (page->num_values && !leaf->spec.levels_only)
+        PS_TRY(leaf->page.encoding->open(leaf, err));
+    leaf->page.present = true;
     return PS_OK;
 }
 
 static int64_t count_values(const ps_leaf *leaf, int64_t rows) {
-    if (!leaf->has_nulls) return rows;
-    return (int64_t)ps_bits_count(leaf->levels.data, (size_t)leaf->row, (size_t)rows);
+    if (!leaf->flat.has_nulls) return rows;
+    return (int64_t)ps_bits_count(leaf->flat.validity.data, (size_t)leaf->page.row,
+                                  (size_t)rows);
 }
 
 static ps_status skip_rows(ps_leaf *leaf, int64_t rows, ps_error *err) {
     int64_t n = count_values(leaf, rows);
-    if (n) PS_TRY(leaf->encoding->skip(leaf, n, err));
-    leaf->row += rows;
-    leaf->value += n;
+    if (n) PS_TRY(leaf->page.encoding->skip(leaf, n, err));
+    leaf->page.row += rows;
+    leaf->page.value += n;
     return PS_OK;
 }
 
 void ps_leaf_spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
                          int64_t n) {
-    uint8_t *out = leaf->out_values.data;
-    const size_t base = (size_t)leaf->out_rows;
+    uint8_t *out = leaf->out.values.data;
+    const size_t base = (size_t)leaf->out.rows;
     for (int64_t i = rows - 1; i >= n; i--) {
         const bool valid = ps_bit_get(bits, at + (size_t)i);
         ps_bits_fill(out, base + (size_t)i, 1, valid && ps_bit_get(out, base + (size_t)--n));
@@ -336,7 +342,7 @@ void ps_leaf_spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t 
 
 void ps_leaf_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
                             int64_t n) {
-    const int64_t base = leaf->out_rows;
+    const int64_t base = leaf->out.rows;
     for (int64_t i = rows - 1; i >= n; i--) {
         ps_offset_set(leaf, base + i + 1, ps_offset_get(leaf, base + n));
         n -= ps_bit_get(bits, at + (size_t)i);
@@ -346,25 +352,26 @@ void ps_leaf_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64
 /* Rows in front of which exactly n values stand, as many as there are. */
 static int64_t rows_of_values(const ps_leaf *leaf, int64_t n) {
     int64_t rows = 0;
-    while (n || !ps_bit_get(leaf->levels.data, (size_t)(leaf->row + rows))) {
-        n -= ps_bit_get(leaf->levels.data, (size_t)(leaf->row + rows++));
+    while (n || !ps_bit_get(leaf->flat.validity.data, (size_t)(leaf->page.row + rows))) {
+        n -= ps_bit_get(leaf->flat.validity.data, (size_t)(leaf->page.row + rows++));
     }
     return rows;
 }
 
 ps_status ps_leaf_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
                                int64_t n, ps_error *err) {
-    const size_t to = (size_t)leaf->out_rows;
-    if (n < rows && !leaf->out_validity.data) {
-        PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, (size_t)leaf->room / 8 + 1, err));
-        ps_bits_fill(leaf->out_validity.data, 0, to, true);
+    const size_t to = (size_t)leaf->out.rows;
+    if (n < rows && !leaf->out.validity.data) {
+        PS_TRY(
+            ps_leaf_room(leaf, &leaf->out.validity, (size_t)leaf->out.capacity / 8 + 1, err));
+        ps_bits_fill(leaf->out.validity.data, 0, to, true);
     }
-    if (!leaf->out_validity.data) return PS_OK;
+    if (!leaf->out.validity.data) return PS_OK;
     if (n < rows) {
-        ps_bits_copy(leaf->out_validity.data, to, bits, at, (size_t)rows);
-        leaf->null_count += rows - n;
+        ps_bits_copy(leaf->out.validity.data, to, bits, at, (size_t)rows);
+        leaf->out.null_count += rows - n;
     } else {
-        ps_bits_fill(leaf->out_validity.data, to, (size_t)rows, true);
+        ps_bits_fill(leaf->out.validity.data, to, (size_t)rows, true);
     }
     return PS_OK;
 }
@@ -373,15 +380,15 @@ ps_status ps_leaf_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t 
                          int64_t *got, ps_error *err) {
     *got = n;
     if (leaf->bytes) {
-        PS_TRY(leaf->encoding->read_strings(leaf, leaf->out_rows, n, got, err));
+        PS_TRY(leaf->page.encoding->read_strings(leaf, leaf->out.rows, n, got, err));
         if (*got == n && n < rows) ps_leaf_spread_offsets(leaf, bits, at, rows, n);
     } else if (leaf->spec.kind == PS_BOOL) {
-        uint8_t *out = leaf->out_values.data;
-        PS_TRY(leaf->encoding->read_bits(leaf, out, (size_t)leaf->out_rows, n, err));
+        uint8_t *out = leaf->out.values.data;
+        PS_TRY(leaf->page.encoding->read_bits(leaf, out, (size_t)leaf->out.rows, n, err));
         if (n < rows) ps_leaf_spread_bits(leaf, bits, at, rows, n);
     } else {
-        uint8_t *out = leaf->out_values.data + (size_t)leaf->out_rows * leaf->out_width;
-        PS_TRY(leaf->encoding->read(leaf, out, n, err));
+        uint8_t *out = leaf->out.values.data + (size_t)leaf->out.rows * leaf->out_width;
+        PS_TRY(leaf->page.encoding->read(leaf, out, n, err));
         if (n < rows) ps_spread(out, leaf->out_width, bits, at, (size_t)rows, (size_t)n);
     }
     return PS_OK;
@@ -390,61 +397,64 @@ ps_status ps_leaf_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t 
 /* *done < rows when the offsets of byte strings are exhausted. */
 static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error *err) {
     int64_t n = count_values(leaf, rows), got;
-    const size_t at = (size_t)leaf->row;
-    PS_TRY(ps_leaf_values(leaf, leaf->levels.data, at, rows, n, &got, err));
+    const size_t at = (size_t)leaf->page.row;
+    PS_TRY(ps_leaf_values(leaf, leaf->flat.validity.data, at, rows, n, &got, err));
     if (got < n) {
         n = got;
-        rows = leaf->has_nulls ? rows_of_values(leaf, n) : n;
-        if (n < rows) ps_leaf_spread_offsets(leaf, leaf->levels.data, at, rows, n);
+        rows = leaf->flat.has_nulls ? rows_of_values(leaf, n) : n;
+        if (n < rows) ps_leaf_spread_offsets(leaf, leaf->flat.validity.data, at, rows, n);
     }
     *done = rows;
-    PS_TRY(ps_leaf_add_validity(leaf, leaf->levels.data, (size_t)leaf->row, rows, n, err));
-    leaf->row += rows;
-    leaf->value += n;
-    leaf->out_rows += rows;
+    PS_TRY(ps_leaf_add_validity(leaf, leaf->flat.validity.data, (size_t)leaf->page.row, rows, n,
+                                err));
+    leaf->page.row += rows;
+    leaf->page.value += n;
+    leaf->out.rows += rows;
     return PS_OK;
 }
 
 void ps_leaf_forget(ps_leaf *leaf) {
-    leaf->has_page = false;
+    leaf->page.present = false;
 }
 
 void ps_leaf_forget_selection(ps_leaf *leaf) {
     drop_output(leaf);
-    leaf->selection = (ps_selection){0};
-    leaf->run = (ps_range){0};
+    leaf->rows.selection = (ps_selection){0};
+    leaf->rows.run = (ps_range){0};
 }
 
 /* Strings that came from pages, or from a dictionary with a fault in it. */
 static void scan_strings(ps_leaf *leaf) {
     const bool wide = leaf->spec.kind != PS_BYTES;
-    const int64_t from = leaf->scanned, n = leaf->out_rows - from;
-    if (leaf->unchecked && leaf->spec.utf8 && leaf->bytes && n) {
-        const uint8_t *offsets = leaf->out_offsets.data + (size_t)from * (wide ? 8 : 4);
-        if (!ps_utf8_strings_valid(leaf->out_values.data, offsets, wide, n))
-            leaf->faulty = true;
+    const int64_t from = leaf->out.scanned, n = leaf->out.rows - from;
+    if (leaf->out.unchecked && leaf->spec.utf8 && leaf->bytes && n) {
+        const uint8_t *offsets = leaf->out.offsets.data + (size_t)from * (wide ? 8 : 4);
+        if (!ps_utf8_strings_valid(leaf->out.values.data, offsets, wide, n))
+            leaf->out.faulty = true;
     }
-    leaf->unchecked = false;
-    leaf->scanned = leaf->out_rows;
+    leaf->out.unchecked = false;
+    leaf->out.scanned = leaf->out.rows;
 }
 
 static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
     for (;;) {
-        if (leaf->run.start == leaf->run.stop &&
-            !ps_selection_next(&leaf->selection, &leaf->cursor, INT64_MAX, &leaf->run)) {
+        if (leaf->rows.run.start == leaf->rows.run.stop &&
+            !ps_selection_next(&leaf->rows.selection, &leaf->rows.runs, INT64_MAX,
+                               &leaf->rows.run)) {
             *state = PS_TAKE_DONE;
             return PS_OK;
         }
-        if (leaf->out_rows == leaf->max_rows) {
+        if (leaf->out.rows == leaf->out.max_rows) {
             *state = PS_TAKE_FULL;
             return PS_OK;
         }
-        const int64_t start = leaf->run.start, end = leaf->page.first_row + leaf->n_rows;
-        if (!leaf->has_page || start >= end) {
+        const int64_t start = leaf->rows.run.start,
+                      end = leaf->page.given.first_row + leaf->page.n_rows;
+        if (!leaf->page.present || start >= end) {
             *state = PS_TAKE_PAGE;
             return PS_OK;
         }
-        const int64_t here = leaf->page.first_row + leaf->row;
+        const int64_t here = leaf->page.given.first_row + leaf->page.row;
         if (start < here) {
             return ps_fail(err, PS_INVALID, PS_NOWHERE,
                            "row %lld is selected, but the page handed begins at row %lld",
@@ -452,7 +462,7 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
         }
         PS_TRY(page_room(leaf, start, end, err));
         if (start > here) PS_TRY(skip_rows(leaf, start - here, err));
-        if (start >= leaf->judged) {
+        if (start >= leaf->rows.evaluated) {
             int64_t rows;
             PS_TRY(ps_block_take(leaf, start, end, &rows, err));
             if (rows) {
@@ -460,14 +470,16 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
                 continue;
             }
         }
-        int64_t want = (leaf->run.stop < end ? leaf->run.stop : end) - start, done = 0;
-        if (want > leaf->max_rows - leaf->out_rows) want = leaf->max_rows - leaf->out_rows;
-        if (leaf->spec.utf8 && want > leaf->scan_rows) want = leaf->scan_rows;
+        int64_t want = (leaf->rows.run.stop < end ? leaf->rows.run.stop : end) - start,
+                done = 0;
+        if (want > leaf->out.max_rows - leaf->out.rows)
+            want = leaf->out.max_rows - leaf->out.rows;
+        if (leaf->spec.utf8 && want > leaf->page.scan_rows) want = leaf->page.scan_rows;
         PS_TRY(read_rows(leaf, want, &done, err));
-        if (leaf->out_rows - leaf->scanned >= leaf->scan_rows) scan_strings(leaf);
-        leaf->run.start = leaf->next_row = start + done;
+        if (leaf->out.rows - leaf->out.scanned >= leaf->page.scan_rows) scan_strings(leaf);
+        leaf->rows.run.start = leaf->rows.next = start + done;
         if (done < want) {
-            if (leaf->out_rows == 0) {
+            if (leaf->out.rows == 0) {
                 return ps_fail(
                     err, PS_LIMIT, PS_NOWHERE,
                     "a byte string does not fit 32-bit offsets; use string_type=\"large\"");
@@ -479,7 +491,7 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
 }
 
 ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
-    if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "take before begin");
+    if (!leaf->out.begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "take before begin");
     const ps_status status = leaf->nest ? ps_nest_take(leaf, state, err)
                                         : take_runs(leaf, state, err);
     if (status != PS_OK) {
@@ -492,23 +504,23 @@ ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
 
 /* Where the fault lies that a scan has found. */
 static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
-    if (!leaf->faulty) return PS_OK;
+    if (!leaf->out.faulty) return PS_OK;
     int64_t bad = 0;
     if (leaf->spec.kind == PS_BYTES) {
-        if (ps_utf8_check_offsets32(leaf->out_values.data,
-                                    (const int32_t *)(const void *)leaf->out_offsets.data,
-                                    leaf->out_rows, &bad) == PS_OK) {
+        if (ps_utf8_check_offsets32(leaf->out.values.data,
+                                    (const int32_t *)(const void *)leaf->out.offsets.data,
+                                    leaf->out.rows, &bad) == PS_OK) {
             return PS_OK;
         }
     } else {
-        for (; bad < leaf->out_rows; bad++) {
+        for (; bad < leaf->out.rows; bad++) {
             int64_t start = ps_offset_get(leaf, bad), stop = ps_offset_get(leaf, bad + 1);
             size_t at;
-            if (ps_utf8_check(leaf->out_values.data + start, (size_t)(stop - start), &at) !=
+            if (ps_utf8_check(leaf->out.values.data + start, (size_t)(stop - start), &at) !=
                 PS_OK)
                 break;
         }
-        if (bad == leaf->out_rows) return PS_OK;
+        if (bad == leaf->out.rows) return PS_OK;
     }
     return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "value %lld of the selected rows is not UTF-8",
                    (long long)bad);
@@ -517,9 +529,9 @@ static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
 /* Some writers store what Arrow's type does not have. */
 static ps_status check_range(const ps_leaf *leaf, ps_error *err) {
     if (leaf->spec.range == 0 || leaf->spec.levels_only) return PS_OK;
-    const int64_t bad = ps_convert_beyond(&leaf->spec, leaf->out_values.data,
-                                          leaf->null_count ? leaf->out_validity.data : NULL,
-                                          leaf->out_rows);
+    const int64_t bad = ps_convert_beyond(&leaf->spec, leaf->out.values.data,
+                                          leaf->out.null_count ? leaf->out.validity.data : NULL,
+                                          leaf->out.rows);
     if (bad < 0) return PS_OK;
     if (leaf->spec.kind == PS_I32 || leaf->spec.kind == PS_I64) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
@@ -551,35 +563,35 @@ ps_status ps_grow_give(ps_grow *grow, size_t size, uint8_t **data, size_t *capac
 }
 
 static ps_status give_output(ps_leaf *leaf, ps_column *out, ps_error *err) {
-    const size_t n = (size_t)leaf->out_rows;
-    out->rows = leaf->nest ? ps_nest_rows(leaf->nest) : leaf->out_rows;
-    out->n = leaf->out_rows;
-    out->null_count = leaf->null_count;
-    if (leaf->null_count == 0) ps_grow_drop(&leaf->out_validity);
+    const size_t n = (size_t)leaf->out.rows;
+    out->rows = leaf->nest ? ps_nest_rows(leaf->nest) : leaf->out.rows;
+    out->n = leaf->out.rows;
+    out->null_count = leaf->out.null_count;
+    if (leaf->out.null_count == 0) ps_grow_drop(&leaf->out.validity);
     if (leaf->bytes) {
         out->offsets_size = (n + 1) * (leaf->spec.kind == PS_BYTES ? 4 : 8);
-        out->values_size = (size_t)ps_offset_get(leaf, leaf->out_rows);
-        PS_TRY(ps_grow_give(&leaf->out_offsets, out->offsets_size, &out->offsets,
+        out->values_size = (size_t)ps_offset_get(leaf, leaf->out.rows);
+        PS_TRY(ps_grow_give(&leaf->out.offsets, out->offsets_size, &out->offsets,
                             &out->offsets_capacity, err));
     } else {
         out->values_size = leaf->spec.kind == PS_BOOL ? (n + 7) / 8 : n * leaf->out_width;
     }
-    if (leaf->out_validity.data) {
+    if (leaf->out.validity.data) {
         out->validity_size = (n + 7) / 8;
-        PS_TRY(ps_grow_give(&leaf->out_validity, out->validity_size, &out->validity,
+        PS_TRY(ps_grow_give(&leaf->out.validity, out->validity_size, &out->validity,
                             &out->validity_capacity, err));
     }
-    PS_TRY(ps_grow_give(&leaf->out_values, out->values_size, &out->values,
+    PS_TRY(ps_grow_give(&leaf->out.values, out->values_size, &out->values,
                         &out->values_capacity, err));
     if (out->validity) ps_bits_end(out->validity, n);
     if (leaf->spec.kind == PS_BOOL && out->values) ps_bits_end(out->values, n);
-    leaf->begun = false;
+    leaf->out.begun = false;
     return PS_OK;
 }
 
 ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
     *out = (ps_column){0};
-    if (!leaf->begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "finish before begin");
+    if (!leaf->out.begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "finish before begin");
     scan_strings(leaf); /* what a take left that failed */
     PS_TRY(check_utf8(leaf, err));
     PS_TRY(check_range(leaf, err));
@@ -588,11 +600,12 @@ ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
     return status;
 }
 
-ps_status ps_leaf_rung(ps_leaf *leaf, int32_t rung, ps_column *out, ps_error *err) {
+ps_status ps_leaf_nesting_level(ps_leaf *leaf, int32_t level, ps_column *out, ps_error *err) {
     *out = (ps_column){0};
-    if (!leaf->nest || leaf->begun || rung < 0 || rung >= leaf->spec.n_rungs)
-        return ps_fail(err, PS_INVALID, PS_NOWHERE, "there is no output of rung %d", (int)rung);
-    return ps_nest_rung(leaf->nest, rung, out, err);
+    if (!leaf->nest || leaf->out.begun || level < 0 || level >= leaf->spec.n_nesting_levels)
+        return ps_fail(err, PS_INVALID, PS_NOWHERE, "there is no output of nesting level %d",
+                       (int)level);
+    return ps_nest_output(leaf->nest, level, out, err);
 }
 
 void ps_leaf_end(ps_leaf *leaf) {
@@ -600,5 +613,5 @@ void ps_leaf_end(ps_leaf *leaf) {
 }
 
 int64_t ps_leaf_page_rows(const ps_leaf *leaf) {
-    return leaf->n_rows;
+    return leaf->page.n_rows;
 }

@@ -36,14 +36,14 @@ typedef struct ps_dictionary {
     bool checked; /* its strings are UTF-8, or need not be */
     bool direct;  /* entries of fixed width are taken, and converted, from where they lie */
     uint32_t n, ready; /* entries; those that can be taken */
-    ps_supply *supply; /* borrowed, or `whole` */
-    ps_supply whole;
+    ps_reader *reader; /* borrowed, or `whole` */
+    ps_reader whole;
     size_t at;      /* byte strings: where the next entry lies */
     ps_grow slices; /* byte strings: ps_slice[n] */
     ps_grow values; /* else, unless direct: n converted values; PS_BOOL never has one */
 } ps_dictionary;
 
-/* How far the values of a page are read, besides leaf->value: a copy of it is a way back. */
+/* How far the values of a page are read, besides page.value: a copy of it is a way back. */
 typedef struct ps_place {
     const uint8_t *at; /* byte strings: the next one, or its bytes that are not shared */
     ps_rle codes;      /* dictionary codes, or RLE booleans */
@@ -54,43 +54,59 @@ typedef struct ps_place {
 typedef struct ps_encoding ps_encoding;
 typedef struct ps_nest ps_nest;
 
-struct ps_leaf {
-    ps_leaf_spec spec;
-    size_t in_width,
-        out_width; /* bytes of a PLAIN value and of an output value; 0: bits or byte strings */
-    bool bytes;    /* output has offsets */
-    bool copies;   /* a PLAIN value and an output value are the same bytes */
-    ps_dictionary dictionary;
-    ps_nest *nest; /* NULL: flat */
-
-    /* the current page; of a nested leaf its rows are those that begin in it */
-    bool has_page;
-    ps_page page;
+/* The page at hand, and how far it is read. Of a nested leaf, its rows are those that begin in it. */
+typedef struct ps_leaf_page_state {
+    bool present;
+    ps_page given;
     const ps_encoding *encoding;
-    int64_t n_rows, row; /* rows in the page, rows of it that are done */
-    bool has_nulls;
-    ps_grow levels;          /* validity of the page's rows, when has_nulls */
+    int64_t n_rows, row;     /* rows in the page, rows of it that are done */
     int64_t n_values, value; /* values (not nulls) in the page, those that are done */
-    const uint8_t *values;   /* values section */
+    const uint8_t *values;   /* the section of values, in given.body */
     size_t values_length;
     ps_place place;
-    ps_grow last; /* DELTA_BYTE_ARRAY: the value read last, or passed */
+    ps_grow last;      /* DELTA_BYTE_ARRAY: the value that was read or skipped last */
+    int64_t scan_rows; /* rows whose text is checked together */
+} ps_leaf_page_state;
 
-    /* the selection and the output */
-    ps_selection selection;
-    ps_run_cursor cursor;
-    ps_range run;     /* what is left of the run before the cursor; empty: look for the next */
-    int64_t next_row; /* rows of the row group before this one are done */
-    int64_t judged;   /* up to this row the runs are read one by one */
+/* What the levels of a page say, where the leaf is flat. */
+typedef struct ps_flat {
+    bool has_nulls;
+    ps_grow validity; /* a bit for each row of the page, where has_nulls */
+} ps_flat;
+
+/* The selection, and where the leaf stands in it. */
+typedef struct ps_leaf_rows {
+    ps_selection selection; /* borrowed */
+    ps_run_cursor runs;
+    ps_range run;      /* what is left of the run before the cursor; empty: look for the next */
+    int64_t next;      /* rows of the row group before this one are done */
+    int64_t evaluated; /* up to this row runs are read one by one, without trying a block */
+} ps_leaf_rows;
+
+/* The output, from begin to finish. Of a nested leaf, `rows` counts its slots. */
+typedef struct ps_leaf_output {
     bool begun;
-    bool unchecked;    /* behind the `scanned` rows are bytes that may not be UTF-8 */
-    bool faulty;       /* before them are some that are not */
-    int64_t scanned;   /* rows of the output */
-    int64_t scan_rows; /* of the page at hand, that are looked at together */
-    int64_t out_rows, max_rows, null_count; /* of a nested leaf out_rows counts its slots */
-    int64_t room; /* rows that the output has room for: they grow with the pages that come */
-    ps_grow out_validity, out_values,
-        out_offsets; /* out_validity is empty until a null is seen */
+    bool unchecked;  /* bytes behind the rows `scanned` may not be UTF-8 */
+    bool faulty;     /* bytes before them are not UTF-8 */
+    int64_t scanned; /* rows whose text was checked */
+    int64_t rows, max_rows, null_count;
+    int64_t capacity; /* rows that fit; it grows with the pages that come */
+    ps_grow validity; /* empty until a null is seen */
+    ps_grow values, offsets;
+} ps_leaf_output;
+
+struct ps_leaf {
+    ps_leaf_spec spec;
+    size_t in_width;  /* bytes of a PLAIN value; 0: bits or byte strings */
+    size_t out_width; /* bytes of an output value; 0: bits or byte strings */
+    bool bytes;       /* the output has offsets */
+    bool copies;      /* a PLAIN value and an output value are the same bytes */
+    ps_dictionary dictionary;
+    ps_leaf_page_state page;
+    ps_leaf_rows rows;
+    ps_leaf_output out;
+    ps_flat flat;  /* one of these two is used */
+    ps_nest *nest; /* NULL: flat */
 };
 
 /* Make room for `size` bytes; PS_LIMIT beyond `limit`. Growth is geometric. */
@@ -130,7 +146,7 @@ ps_status ps_nest_page(ps_leaf *leaf, ps_error *err);
 ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err);
 void ps_nest_end(ps_nest *nest);
 int64_t ps_nest_rows(const ps_nest *nest);
-ps_status ps_nest_rung(ps_nest *nest, int32_t rung, ps_column *out, ps_error *err);
+ps_status ps_nest_output(ps_nest *nest, int32_t level, ps_column *out, ps_error *err);
 
 /* leaf.c: free a buffer; give it away, in one of its own size where it is less than half full. */
 void ps_grow_drop(ps_grow *grow);
@@ -158,12 +174,12 @@ typedef struct ps_block {
 } ps_block;
 
 /* Take a block of rows from `start`, where the leaf stands and which is chosen, to `stop` at most. *rows
- * is 0, and nothing is done, where going from run to run is better: up to leaf->judged. */
+ * is 0, and nothing is done, where going from run to run is better: up to leaf->rows.evaluated. */
 ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
                         ps_error *err);
 
 /* What an encoding does on the page at hand. `n` values, or those of a block, are done after each call, but
- * for leaf->value, which the caller moves. Those calls are there that the leaf's output can need. */
+ * for leaf->page.value, which the caller moves. Those calls are there that the leaf's output can need. */
 struct ps_encoding {
     /* a run costs about as much as so many rows of a block, by measurement; the same with nulls */
     uint32_t rows_per_run, rows_per_run_nulls;
@@ -180,7 +196,7 @@ struct ps_encoding {
 
     /* the kept values of a block: of fixed width, to out with room for `room`; bits, from bit 0 of out, which
      * has PS_BLOCK_WORDS + 1 words; byte strings, after the last row of the output, *fit as in
-     * ps_block_strings, and then the caller goes back to where leaf->place was */
+     * ps_block_strings, and then the caller goes back to where leaf->page.place was */
     ps_status (*block)(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
                        ps_error *err);
     ps_status (*block_bits)(ps_leaf *leaf, uint64_t *out, const ps_block *block, ps_error *err);
@@ -198,18 +214,18 @@ void ps_dictionary_clear(ps_dictionary *dictionary);
 
 /* The selected rows before `next`, and nothing behind it, are done: by a block, which may end inside a run. */
 PS_INLINE void ps_leaf_block_done(ps_leaf *leaf, int64_t next) {
-    leaf->next_row = next;
-    if (leaf->run.stop > next) {
-        leaf->run.start = next;
+    leaf->rows.next = next;
+    if (leaf->rows.run.stop > next) {
+        leaf->rows.run.start = next;
     } else {
-        leaf->run = (ps_range){0};
-        leaf->cursor.row = next;
+        leaf->rows.run = (ps_range){0};
+        leaf->rows.runs.row = next;
     }
 }
 
 /* The byte of the page at p, which lies in its body. */
 PS_INLINE uint64_t ps_page_byte(const ps_leaf *leaf, const uint8_t *p) {
-    return (uint64_t)(p - leaf->page.body);
+    return (uint64_t)(p - leaf->page.given.body);
 }
 /* An error of a part of the page becomes one of the page. */
 PS_INLINE ps_status ps_page_error(const ps_leaf *leaf, const uint8_t *part, ps_status status,
@@ -221,12 +237,12 @@ PS_INLINE ps_status ps_page_error(const ps_leaf *leaf, const uint8_t *part, ps_s
 
 /* Offsets of either width. */
 PS_INLINE int64_t ps_offset_get(const ps_leaf *leaf, int64_t i) {
-    const uint8_t *p = leaf->out_offsets.data;
+    const uint8_t *p = leaf->out.offsets.data;
     return leaf->spec.kind == PS_BYTES ? (int32_t)ps_load32(p + 4 * i)
                                        : (int64_t)ps_load64(p + 8 * i);
 }
 PS_INLINE void ps_offset_set(ps_leaf *leaf, int64_t i, int64_t v) {
-    uint8_t *p = leaf->out_offsets.data;
+    uint8_t *p = leaf->out.offsets.data;
     if (leaf->spec.kind == PS_BYTES) {
         ps_store32(p + 4 * i, (uint32_t)v);
     } else {

@@ -13,23 +13,24 @@ static uint8_t reverse_bits(uint8_t v) {
 /* Levels of one bit: nothing is written when a single run says that every row has a value. */
 static ps_status read_validity(ps_leaf *leaf, const uint8_t *data, size_t length,
                                int32_t encoding, ps_error *err) {
-    const uint64_t n = (uint64_t)leaf->page.num_values;
+    const uint64_t n = (uint64_t)leaf->page.given.num_values;
     ps_rle rle;
     if (encoding == PQ_RLE) {
         uint64_t repeat = 0;
         PS_TRY(ps_rle_open(&rle, data, length, 1, err));
         PS_TRY(ps_rle_peek_repeat(&rle, &repeat, err));
         if (repeat >= n && rle.value == 1) return PS_OK;
-        PS_TRY(ps_leaf_room(leaf, &leaf->levels, (size_t)(n / 8 + 8), err));
-        PS_TRY(ps_rle_read_bits(&rle, leaf->levels.data, 0, n, err));
+        PS_TRY(ps_leaf_room(leaf, &leaf->flat.validity, (size_t)(n / 8 + 8), err));
+        PS_TRY(ps_rle_read_bits(&rle, leaf->flat.validity.data, 0, n, err));
     } else {
-        PS_TRY(ps_leaf_room(leaf, &leaf->levels, (size_t)(n / 8 + 8), err));
+        PS_TRY(ps_leaf_room(leaf, &leaf->flat.validity, (size_t)(n / 8 + 8), err));
         for (size_t i = 0; i < (size_t)((n + 7) / 8); i++) {
-            leaf->levels.data[i] = leaf->spec.lsb_levels ? data[i] : reverse_bits(data[i]);
+            leaf->flat.validity.data[i] = leaf->spec.lsb_levels ? data[i]
+                                                                : reverse_bits(data[i]);
         }
     }
-    leaf->n_values = (int64_t)ps_bits_count(leaf->levels.data, 0, (size_t)n);
-    leaf->has_nulls = leaf->n_values != leaf->page.num_values;
+    leaf->page.n_values = (int64_t)ps_bits_count(leaf->flat.validity.data, 0, (size_t)n);
+    leaf->flat.has_nulls = leaf->page.n_values != leaf->page.given.num_values;
     return PS_OK;
 }
 
@@ -49,7 +50,7 @@ static ps_status split_v1(const ps_leaf *leaf, const char *kind, int32_t encodin
         }
         *body += 4, *length -= 4;
     } else if (encoding == PQ_BIT_PACKED) {
-        const uint64_t bits = (uint64_t)leaf->page.num_values *
+        const uint64_t bits = (uint64_t)leaf->page.given.num_values *
                               (uint64_t)ps_bit_width((uint64_t)max);
         if (bits / 8 + (bits % 8 != 0) > *length)
             return ps_fail(err, PS_TRUNCATED, at, "page ends inside its %s levels", kind);
@@ -65,21 +66,21 @@ static ps_status split_v1(const ps_leaf *leaf, const char *kind, int32_t encodin
 
 ps_status ps_levels_split(ps_leaf *leaf, ps_level_part *rep, ps_level_part *def,
                           ps_error *err) {
-    const ps_page *page = &leaf->page;
+    const ps_page *page = &leaf->page.given;
     const int32_t max_rep = leaf->spec.max_rep, max_def = leaf->spec.max_def;
-    leaf->values = page->body;
-    leaf->values_length = page->length;
+    leaf->page.values = page->body;
+    leaf->page.values_length = page->length;
     *rep = *def = (ps_level_part){0};
     if (page->version == 2) {
         *rep = (ps_level_part){page->levels, page->rep_length, PQ_RLE};
         *def = (ps_level_part){page->levels + page->rep_length, page->def_length, PQ_RLE};
     } else if (page->num_values) {
         if (max_rep)
-            PS_TRY(split_v1(leaf, "repetition", page->rep_encoding, max_rep, &leaf->values,
-                            &leaf->values_length, rep, err));
+            PS_TRY(split_v1(leaf, "repetition", page->rep_encoding, max_rep, &leaf->page.values,
+                            &leaf->page.values_length, rep, err));
         if (max_def)
-            PS_TRY(split_v1(leaf, "definition", page->def_encoding, max_def, &leaf->values,
-                            &leaf->values_length, def, err));
+            PS_TRY(split_v1(leaf, "definition", page->def_encoding, max_def, &leaf->page.values,
+                            &leaf->page.values_length, def, err));
     }
     /* the levels decide: writers have counted no nulls, or all, in the header */
     if (page->version == 2 && page->num_nulls > page->num_values) {
@@ -91,10 +92,10 @@ ps_status ps_levels_split(ps_leaf *leaf, ps_level_part *rep, ps_level_part *def,
 }
 
 ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
-    const ps_page *page = &leaf->page;
+    const ps_page *page = &leaf->page.given;
     ps_level_part rep, def;
-    leaf->has_nulls = false;
-    leaf->n_rows = leaf->n_values = page->num_values;
+    leaf->flat.has_nulls = false;
+    leaf->page.n_rows = leaf->page.n_values = page->num_values;
     if (page->version == 2 && page->num_rows >= 0 && page->num_rows != page->num_values) {
         return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
                        "page of a flat column has %lld values in %lld rows",
@@ -126,7 +127,7 @@ ps_status ps_levels_read(const ps_leaf *leaf, const ps_level_part *part, int max
     enum { CHUNK = 1024 };
     uint32_t unpacked[CHUNK];
     const int width = ps_bit_width((uint64_t)max);
-    const uint64_t at = leaf->page.version == 2 ? 0 : ps_page_byte(leaf, part->data);
+    const uint64_t at = leaf->page.given.version == 2 ? 0 : ps_page_byte(leaf, part->data);
     if (part->encoding == PQ_BIT_PACKED) {
         read_packed(leaf, part->data, width, out, n);
     } else {

@@ -79,8 +79,8 @@ static void of_values(const uint8_t *has, const uint8_t *bits, size_t row, bool 
     *any = some != 0, *all = not_all == 0;
 }
 
-void ps_list_judge(const ps_list *list, const uint8_t *passes, bool null_passes, bool floats,
-                   bool nan_passes, uint8_t *bits, uint8_t *may, uint8_t *must) {
+void ps_list_evaluate(const ps_list *list, const uint8_t *passes, bool null_passes, bool floats,
+                      bool nan_passes, uint8_t *bits, uint8_t *may, uint8_t *must) {
     size_t n = list->n_values, row = (n + 7) / 8;
     bool any = false, all = true;
     if (list->has) memset(bits, 0, row);

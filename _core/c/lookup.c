@@ -195,7 +195,7 @@ ps_status ps_in_open(const ps_values *literals, ps_in *out, ps_error *err) {
     return PS_OK;
 }
 
-size_t ps_in_room(ps_in *in) {
+size_t ps_in_table_size(ps_in *in) {
     uint64_t n = (uint64_t)in->n, first, last;
     uint64_t fewest = ps_kind_is_bytes(in->literals.kind) ? FEWEST_BYTES : FEWEST;
     if (in->literals.kind == PS_BOOL || n < fewest) return 0;
@@ -219,7 +219,7 @@ size_t ps_in_room(ps_in *in) {
 
 void ps_in_build(ps_in *in, void *room) {
     uint8_t *bits = room;
-    size_t size = ps_in_room(in);
+    size_t size = ps_in_table_size(in);
     if (size == 0) return;
     memset(bits, 0, size);
     in->bits = bits;

@@ -1,61 +1,62 @@
-/* nest.c - rows of a nested leaf: its ladder, its pages, and the walk over them by a selection (README.md,
+/* nest.c - rows of a nested leaf: its nesting levels, its pages, and the walk over them by a selection (README.md,
  * "Nested Encoding"; the record shredding of Dremel). */
 #include "nest.h"
 
 #include <stdlib.h>
 
-/* ---- the ladder --------------------------------------------------------------------------- */
+/* ---- nesting levels ----------------------------------------------------------------------- */
 
 ps_status ps_nest_new(const ps_leaf_spec *spec, ps_nest **out, ps_error *err) {
     int32_t lists = 0;
     int def = 0;
     *out = NULL;
-    if (spec->n_rungs < 0 || spec->n_rungs > 2 * PS_MAX_LEVEL || spec->max_def > PS_MAX_LEVEL)
+    if (spec->n_nesting_levels < 0 || spec->n_nesting_levels > 2 * PS_MAX_LEVEL ||
+        spec->max_def > PS_MAX_LEVEL)
         return ps_fail(err, PS_LIMIT, PS_NOWHERE, "a leaf of %d levels is nested too deeply",
                        (int)spec->max_def);
-    for (int32_t i = 0; i < spec->n_rungs; i++) {
-        const ps_rung *rung = &spec->rungs[i];
-        const bool list = rung->type == PS_RUNG_LIST;
+    for (int32_t i = 0; i < spec->n_nesting_levels; i++) {
+        const ps_nesting_level *level = &spec->nesting_levels[i];
+        const bool list = level->type == PS_NESTING_LIST;
         lists += list;
-        if (rung->def_level != ++def || (list && rung->rep_level != lists))
-            return ps_fail(err, PS_INVALID, PS_NOWHERE, "rung %d has levels %d and %d", (int)i,
-                           (int)rung->def_level, (int)rung->rep_level);
+        if (level->def_level != ++def || (list && level->rep_level != lists))
+            return ps_fail(err, PS_INVALID, PS_NOWHERE, "nesting level %d has levels %d and %d",
+                           (int)i, (int)level->def_level, (int)level->rep_level);
     }
     if (lists != spec->max_rep || spec->max_def < def || spec->max_def > def + 1)
         return ps_fail(err, PS_INVALID, PS_NOWHERE,
-                       "levels %d and %d do not fit a ladder of %d rungs", (int)spec->max_def,
-                       (int)spec->max_rep, (int)spec->n_rungs);
+                       "levels %d and %d do not fit %d nesting levels", (int)spec->max_def,
+                       (int)spec->max_rep, (int)spec->n_nesting_levels);
     ps_nest *nest = calloc(1, sizeof *nest);
     if (!nest) return ps_fail_nomem(err, sizeof *nest);
-    nest->n_rungs = spec->n_rungs;
+    nest->n_nesting_levels = spec->n_nesting_levels;
     nest->lists = lists;
-    nest->rungs = calloc((size_t)spec->n_rungs, sizeof *nest->rungs);
+    nest->levels = calloc((size_t)spec->n_nesting_levels, sizeof *nest->levels);
     nest->segments = calloc((size_t)lists + 1, sizeof *nest->segments);
-    if (!nest->rungs || !nest->segments) {
+    if (!nest->levels || !nest->segments) {
         ps_nest_free(nest);
-        return ps_fail_nomem(err, (size_t)spec->n_rungs * sizeof *nest->rungs);
+        return ps_fail_nomem(err, (size_t)spec->n_nesting_levels * sizeof *nest->levels);
     }
     ps_segment *segment = nest->segments;
-    for (int32_t i = 0; i < spec->n_rungs; i++) {
-        nest->rungs[i].type = spec->rungs[i].type;
-        nest->rungs[i].level = (uint8_t)spec->rungs[i].def_level;
+    for (int32_t i = 0; i < spec->n_nesting_levels; i++) {
+        nest->levels[i].type = spec->nesting_levels[i].type;
+        nest->levels[i].def_level = (uint8_t)spec->nesting_levels[i].def_level;
         segment->stop = i;
-        if (spec->rungs[i].type == PS_RUNG_LIST) {
+        if (spec->nesting_levels[i].type == PS_NESTING_LIST) {
             segment++;
             segment->first = i + 1;
-            segment->level = nest->rungs[i].level;
+            segment->level = nest->levels[i].def_level;
         }
     }
-    segment->stop = spec->n_rungs;
+    segment->stop = spec->n_nesting_levels;
     *out = nest;
     return PS_OK;
 }
 
 void ps_nest_drop_output(ps_nest *nest) {
-    for (int32_t i = 0; nest->rungs && i < nest->n_rungs; i++) {
-        ps_grow_drop(&nest->rungs[i].out);
-        nest->rungs[i].null_count = 0;
-        nest->rungs[i].given = false;
+    for (int32_t i = 0; nest->levels && i < nest->n_nesting_levels; i++) {
+        ps_grow_drop(&nest->levels[i].out);
+        nest->levels[i].null_count = 0;
+        nest->levels[i].given = false;
     }
     for (int32_t s = 0; nest->segments && s <= nest->lists; s++) nest->segments[s].slots = 0;
     nest->rows = 0;
@@ -71,7 +72,7 @@ void ps_nest_clear(ps_nest *nest) {
 void ps_nest_free(ps_nest *nest) {
     if (!nest) return;
     ps_nest_clear(nest);
-    free(nest->rungs);
+    free(nest->levels);
     free(nest->segments);
     free(nest);
 }
@@ -93,19 +94,19 @@ ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, int64_t expected, size_
     for (int32_t s = 0, r = 0; s <= nest->lists; s++) {
         const size_t n = s ? slots : (size_t)expected;
         for (; r < nest->segments[s].stop; r++)
-            PS_TRY(reserve(leaf, &nest->rungs[r].out, n / 8 + 1, 1, err));
-        if (s < nest->lists) PS_TRY(reserve(leaf, &nest->rungs[r++].out, n + 1, 4, err));
+            PS_TRY(reserve(leaf, &nest->levels[r].out, n / 8 + 1, 1, err));
+        if (s < nest->lists) PS_TRY(reserve(leaf, &nest->levels[r++].out, n + 1, 4, err));
     }
     if (!leaf->nest->lists) slots = (size_t)expected;
     if (leaf->spec.levels_only) return PS_OK;
-    PS_TRY(reserve(leaf, &leaf->out_validity, slots / 8 + 1, 1, err));
+    PS_TRY(reserve(leaf, &leaf->out.validity, slots / 8 + 1, 1, err));
     if (leaf->bytes) {
         const size_t width = leaf->spec.kind == PS_BYTES ? 4 : 8;
-        return reserve(leaf, &leaf->out_offsets, slots + 1, width, err);
+        return reserve(leaf, &leaf->out.offsets, slots + 1, width, err);
     }
     if (leaf->spec.kind == PS_BOOL)
-        return reserve(leaf, &leaf->out_values, slots / 8 + 1, 1, err);
-    return reserve(leaf, &leaf->out_values, slots, leaf->out_width, err);
+        return reserve(leaf, &leaf->out.values, slots / 8 + 1, 1, err);
+    return reserve(leaf, &leaf->out.values, slots, leaf->out_width, err);
 }
 
 void ps_nest_end(ps_nest *nest) {
@@ -163,20 +164,20 @@ int64_t ps_nest_count_level(const uint8_t *def, size_t n, uint8_t level) {
 
 ps_status ps_nest_page(ps_leaf *leaf, ps_error *err) {
     ps_nest *nest = leaf->nest;
-    const ps_page *page = &leaf->page;
+    const ps_page *page = &leaf->page.given;
     ps_level_part rep, def;
     const size_t n = (size_t)page->num_values;
     PS_TRY(ps_levels_split(leaf, &rep, &def, err));
     nest->entries = page->num_values;
     nest->entry = nest->lead = 0;
     nest->has_starts = false;
-    leaf->n_rows = page->num_values;
+    leaf->page.n_rows = page->num_values;
     PS_TRY(ps_leaf_room(leaf, &nest->def, n, err));
     if (n) PS_TRY(ps_levels_read(leaf, &def, leaf->spec.max_def, nest->def.data, n, err));
     if (nest->lists) {
         PS_TRY(ps_leaf_room(leaf, &nest->rep, n, err));
         if (n) PS_TRY(ps_levels_read(leaf, &rep, leaf->spec.max_rep, nest->rep.data, n, err));
-        leaf->n_rows = count_starts(nest->rep.data, n);
+        leaf->page.n_rows = count_starts(nest->rep.data, n);
         while ((size_t)nest->lead < n && nest->rep.data[nest->lead]) nest->lead++;
         if (nest->lead && nest->open == PS_OPEN_NOT) {
             return ps_fail(err, page->index_rows >= 0 ? PS_MISMATCH : PS_CORRUPT, PS_NOWHERE,
@@ -186,11 +187,11 @@ ps_status ps_nest_page(ps_leaf *leaf, ps_error *err) {
             return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
                            "a repetition level goes on with a list that has no element there");
     }
-    if (page->index_rows >= 0 && page->index_rows != leaf->n_rows)
+    if (page->index_rows >= 0 && page->index_rows != leaf->page.n_rows)
         return ps_fail(err, PS_MISMATCH, PS_NOWHERE, "has %lld rows, not %lld",
-                       (long long)leaf->n_rows, (long long)page->index_rows);
+                       (long long)leaf->page.n_rows, (long long)page->index_rows);
     /* the number of rows in the header does not count: DuckDB has written that of the values there */
-    leaf->n_values = ps_nest_count_level(nest->def.data, n, (uint8_t)leaf->spec.max_def);
+    leaf->page.n_values = ps_nest_count_level(nest->def.data, n, (uint8_t)leaf->spec.max_def);
     if (n) nest->last_def = nest->def.data[n - 1];
     return PS_OK;
 }
@@ -202,10 +203,10 @@ ps_status ps_nest_entry_of(ps_leaf *leaf, int64_t row, int64_t *entry, ps_error 
     *entry = nest->lead;
     if (row == 0) return PS_OK;
     *entry = nest->entries;
-    if (row == leaf->n_rows) return PS_OK;
+    if (row == leaf->page.n_rows) return PS_OK;
     if (!nest->has_starts) {
         size_t size;
-        if (nest->entries > UINT32_MAX || !ps_mul_size((size_t)leaf->n_rows + 1, 4, &size))
+        if (nest->entries > UINT32_MAX || !ps_mul_size((size_t)leaf->page.n_rows + 1, 4, &size))
             return ps_fail_nomem(err, SIZE_MAX);
         PS_TRY(ps_leaf_room(leaf, &nest->starts, size, err));
         uint32_t *starts = (uint32_t *)(void *)nest->starts.data;
@@ -225,23 +226,24 @@ static ps_status skip_entries(ps_leaf *leaf, int64_t to, ps_error *err) {
     ps_nest *nest = leaf->nest;
     const int64_t n = ps_nest_count_level(
         nest->def.data + nest->entry, (size_t)(to - nest->entry), (uint8_t)leaf->spec.max_def);
-    if (n && !leaf->spec.levels_only) PS_TRY(leaf->encoding->skip(leaf, n, err));
-    leaf->value += n;
+    if (n && !leaf->spec.levels_only) PS_TRY(leaf->page.encoding->skip(leaf, n, err));
+    leaf->page.value += n;
     nest->entry = to;
     return PS_OK;
 }
 
-ps_status ps_nest_rung(ps_nest *nest, int32_t rung, ps_column *out, ps_error *err) {
-    ps_step *r = &nest->rungs[rung];
+ps_status ps_nest_output(ps_nest *nest, int32_t level, ps_column *out, ps_error *err) {
+    ps_nest_level *r = &nest->levels[level];
     const ps_segment *segment = nest->segments;
     if (r->given)
-        return ps_fail(err, PS_INVALID, PS_NOWHERE, "the output of rung %d is gone", (int)rung);
+        return ps_fail(err, PS_INVALID, PS_NOWHERE,
+                       "the output of nesting level %d was given away", (int)level);
     r->given = true;
-    while (rung > segment->stop || (rung == segment->stop && r->type != PS_RUNG_LIST))
+    while (level > segment->stop || (level == segment->stop && r->type != PS_NESTING_LIST))
         segment++;
     out->rows = nest->rows;
     out->n = segment->slots;
-    if (r->type == PS_RUNG_LIST) {
+    if (r->type == PS_NESTING_LIST) {
         PS_TRY(ps_grow_room(&r->out, ((size_t)out->n + 1) * 4, SIZE_MAX, err));
         ps_store32(r->out.data + 4 * (size_t)out->n, (uint32_t)segment[1].slots);
         out->offsets_size = ((size_t)out->n + 1) * 4;
@@ -261,7 +263,7 @@ ps_status ps_nest_rung(ps_nest *nest, int32_t rung, ps_column *out, ps_error *er
 
 /* All rows that begin in the page are done, the last of them so. */
 static void end_of_page(ps_leaf *leaf, ps_open open) {
-    leaf->nest->open = leaf->page.whole ? PS_OPEN_NOT : open;
+    leaf->nest->open = leaf->page.given.whole ? PS_OPEN_NOT : open;
 }
 
 /* What the page before left open. */
@@ -272,13 +274,14 @@ static ps_status take_lead(ps_leaf *leaf, ps_error *err) {
     } else {
         PS_TRY(skip_entries(leaf, nest->lead, err));
     }
-    if (leaf->n_rows || leaf->page.whole) nest->open = PS_OPEN_NOT;
+    if (leaf->page.n_rows || leaf->page.given.whole) nest->open = PS_OPEN_NOT;
     return PS_OK;
 }
 
 ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
     ps_nest *nest = leaf->nest;
-    if (leaf->has_page && leaf->row == 0 && nest->entry == 0 && nest->open != PS_OPEN_NOT)
+    if (leaf->page.present && leaf->page.row == 0 && nest->entry == 0 &&
+        nest->open != PS_OPEN_NOT)
         PS_TRY(take_lead(leaf, err));
     for (;;) {
         int64_t entry;
@@ -286,8 +289,9 @@ ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
             *state = PS_TAKE_PAGE;
             return PS_OK;
         }
-        if (leaf->run.start == leaf->run.stop &&
-            !ps_selection_next(&leaf->selection, &leaf->cursor, INT64_MAX, &leaf->run)) {
+        if (leaf->rows.run.start == leaf->rows.run.stop &&
+            !ps_selection_next(&leaf->rows.selection, &leaf->rows.runs, INT64_MAX,
+                               &leaf->rows.run)) {
             *state = PS_TAKE_DONE;
             return PS_OK;
         }
@@ -295,43 +299,44 @@ ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
             *state = PS_TAKE_FULL;
             return PS_OK;
         }
-        const int64_t start = leaf->run.start, end = leaf->page.first_row + leaf->n_rows;
-        if (!leaf->has_page || start >= end) {
-            if (leaf->has_page && leaf->row < leaf->n_rows) {
-                leaf->row = leaf->n_rows;
+        const int64_t start = leaf->rows.run.start,
+                      end = leaf->page.given.first_row + leaf->page.n_rows;
+        if (!leaf->page.present || start >= end) {
+            if (leaf->page.present && leaf->page.row < leaf->page.n_rows) {
+                leaf->page.row = leaf->page.n_rows;
                 nest->entry = nest->entries;
                 end_of_page(leaf, PS_OPEN_SKIPPED);
             }
             *state = PS_TAKE_PAGE;
             return PS_OK;
         }
-        const int64_t here = leaf->page.first_row + leaf->row;
+        const int64_t here = leaf->page.given.first_row + leaf->page.row;
         if (start < here) {
             return ps_fail(err, PS_INVALID, PS_NOWHERE,
                            "row %lld is selected, but the page handed begins at row %lld",
                            (long long)start, (long long)here);
         }
         if (start > here) {
-            PS_TRY(ps_nest_entry_of(leaf, start - leaf->page.first_row, &entry, err));
+            PS_TRY(ps_nest_entry_of(leaf, start - leaf->page.given.first_row, &entry, err));
             PS_TRY(skip_entries(leaf, entry, err));
-            leaf->row += start - here;
+            leaf->page.row += start - here;
         }
-        if (start >= leaf->judged) {
+        if (start >= leaf->rows.evaluated) {
             int64_t rows;
             PS_TRY(ps_nest_take_block(leaf, start, end, &rows, err));
             if (rows) {
                 ps_leaf_block_done(leaf, start + rows);
-                if (leaf->row == leaf->n_rows) end_of_page(leaf, PS_OPEN_TAKEN);
+                if (leaf->page.row == leaf->page.n_rows) end_of_page(leaf, PS_OPEN_TAKEN);
                 continue;
             }
         }
-        int64_t want = (leaf->run.stop < end ? leaf->run.stop : end) - start;
+        int64_t want = (leaf->rows.run.stop < end ? leaf->rows.run.stop : end) - start;
         if (want > nest->max_rows - nest->rows) want = nest->max_rows - nest->rows;
-        PS_TRY(ps_nest_entry_of(leaf, leaf->row + want, &entry, err));
+        PS_TRY(ps_nest_entry_of(leaf, leaf->page.row + want, &entry, err));
         PS_TRY(ps_nest_take_entries(leaf, entry, err));
-        leaf->row += want;
+        leaf->page.row += want;
         nest->rows += want;
-        leaf->run.start = leaf->next_row = start + want;
-        if (leaf->row == leaf->n_rows) end_of_page(leaf, PS_OPEN_TAKEN);
+        leaf->rows.run.start = leaf->rows.next = start + want;
+        if (leaf->page.row == leaf->page.n_rows) end_of_page(leaf, PS_OPEN_TAKEN);
     }
 }

@@ -1,7 +1,7 @@
-/* nest.h - the state of a nested leaf, shared by its rooms: nest (ladder, pages, walk), nest_slots (runs of
- * rows) and nest_block (scattered ones). Internal.
+/* nest.h - the state of a nested leaf, shared by nest (nesting levels and the walk), nest_page (levels of a page),
+ * nest_slots (runs of rows) and nest_block (scattered rows). Internal.
  *
- * A list cuts the ladder into segments. Segment s lies below s lists, and its slots are the entries with a
+ * A list cuts the nesting levels into segments. Segment s lies below s lists, and its slots are the entries with a
  * repetition level of at most s and a definition level that says that list s has an element there. All that
  * is nullable in a segment has one validity bit a slot; the list below it one offset a slot. */
 #ifndef PAGESEEK_NEST_H
@@ -9,17 +9,17 @@
 
 #include "leaf.h"
 
-typedef struct ps_step { /* a rung and its output */
+typedef struct ps_nest_level { /* a nesting level and its output */
     int32_t type;
-    uint8_t level;      /* least definition level at which it is there */
-    int64_t null_count; /* PS_RUNG_OPTIONAL */
+    uint8_t def_level;  /* least definition level at which it is there */
+    int64_t null_count; /* PS_NESTING_OPTIONAL */
     ps_grow out;        /* bits, or 32-bit offsets */
     bool given;         /* handed over, until it is begun again */
-} ps_step;
+} ps_nest_level;
 
 typedef struct ps_segment {
     uint8_t level;       /* least definition level of its slots */
-    int32_t first, stop; /* its nullable rungs */
+    int32_t first, stop; /* its nullable nesting levels */
     int64_t slots;       /* in the output */
 } ps_segment;
 
@@ -27,8 +27,8 @@ typedef struct ps_segment {
 typedef enum ps_open { PS_OPEN_NOT = 0, PS_OPEN_SKIPPED, PS_OPEN_TAKEN } ps_open;
 
 struct ps_nest {
-    int32_t n_rungs, lists; /* segments: one more than lists */
-    ps_step *rungs;
+    int32_t n_nesting_levels, lists; /* segments: one more than lists */
+    ps_nest_level *levels;
     ps_segment *segments;
 
     /* the page */
@@ -56,7 +56,7 @@ ps_status ps_nest_room_values(ps_leaf *leaf, size_t total, ps_error *err);
 
 /* nest_block.c: rows from `start`, where the leaf stands and which is chosen, to the last chosen one before `stop`, as far as
  * their entries are one block. *rows is 0, and nothing is done, where going from run to run is better: up to
- * leaf->judged. */
+ * leaf->rows.evaluated. */
 ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
                              ps_error *err);
 

@@ -1,4 +1,4 @@
-/* nest_block.c - scattered rows of a nested leaf: a block of entries is judged as bits, and those of the chosen rows are
+/* nest_block.c - scattered rows of a nested leaf: a block of entries is evaluated as bits, and those of the chosen rows are
  * moved together (README.md, "Nested Encoding"). */
 #include "nest.h"
 
@@ -80,13 +80,13 @@ static void add_chosen_slots(ps_nest *nest, const entries *e, int32_t s, const u
     const size_t at = (size_t)segment->slots;
     for (int32_t r = segment->first; r < segment->stop; r++) {
         uint64_t bits[WORDS + 1];
-        ps_step *rung = &nest->rungs[r];
-        rung->null_count += (int64_t)(n - add_levels(e, slots, n, rung->level, &rung->out, at,
-                                                     bits));
+        ps_nest_level *level = &nest->levels[r];
+        level->null_count += (int64_t)(n - add_levels(e, slots, n, level->def_level,
+                                                      &level->out, at, bits));
     }
     segment->slots += (int64_t)n;
     if (s == nest->lists) return;
-    uint8_t *out = nest->rungs[segment->stop].out.data + 4 * at;
+    uint8_t *out = nest->levels[segment->stop].out.data + 4 * at;
     size_t count = (size_t)segment[1].slots;
     for (size_t w = 0; w < e->n_words; w++) {
         for (uint64_t left = slots[w]; left; left &= left - 1, out += 4) {
@@ -101,20 +101,20 @@ static void add_chosen_slots(ps_nest *nest, const entries *e, int32_t s, const u
 static ps_status add_chosen_values(ps_leaf *leaf, const entries *e, const uint64_t *slots,
                                    size_t n, ps_error *err) {
     uint64_t valid[WORDS], mask[WORDS + 1], validity[WORDS + 2] = {0};
-    const size_t at = (size_t)leaf->out_rows;
+    const size_t at = (size_t)leaf->out.rows;
     const uint8_t level = (uint8_t)leaf->spec.max_def;
     ps_block block = {.rows = e->n, .chosen = n, .mask = mask};
-    PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, (at + n) / 8 + 1, err));
+    PS_TRY(ps_leaf_room(leaf, &leaf->out.validity, (at + n) / 8 + 1, err));
     PS_TRY(ps_nest_room_values(leaf, at + n, err));
     find_levels(valid, e->def, e->n, level);
     block.values = ps_words_compress(mask, e->chosen, valid, e->n_words);
-    block.kept = add_levels(e, slots, n, level, &leaf->out_validity, at, validity);
+    block.kept = add_levels(e, slots, n, level, &leaf->out.validity, at, validity);
     block.end = ps_words_end(mask, ps_words_for(block.values));
 
     const bool nulls = block.kept < n;
     if (leaf->bytes) {
         bool fit = true;
-        PS_TRY(leaf->encoding->block_strings(leaf, &block, &fit, err));
+        PS_TRY(leaf->page.encoding->block_strings(leaf, &block, &fit, err));
         if (!fit)
             return ps_fail(err, PS_LIMIT, PS_NOWHERE,
                            "byte strings do not fit 32-bit offsets; use string_type=\"large\"");
@@ -123,19 +123,19 @@ static ps_status add_chosen_values(ps_leaf *leaf, const entries *e, const uint64
                                    (int64_t)block.kept);
     } else if (leaf->spec.kind == PS_BOOL) {
         uint64_t bits[WORDS + 1] = {0}, spread[WORDS];
-        PS_TRY(leaf->encoding->block_bits(leaf, bits, &block, err));
+        PS_TRY(leaf->page.encoding->block_bits(leaf, bits, &block, err));
         if (nulls) ps_words_expand(spread, bits, validity, ps_words_for(n));
-        ps_bits_copy(leaf->out_values.data, at, (const uint8_t *)(nulls ? spread : bits), 0, n);
+        ps_bits_copy(leaf->out.values.data, at, (const uint8_t *)(nulls ? spread : bits), 0, n);
     } else {
-        uint8_t *out = leaf->out_values.data + at * leaf->out_width;
-        const size_t room = leaf->out_width ? leaf->out_values.capacity / leaf->out_width - at
+        uint8_t *out = leaf->out.values.data + at * leaf->out_width;
+        const size_t room = leaf->out_width ? leaf->out.values.capacity / leaf->out_width - at
                                             : n;
-        PS_TRY(leaf->encoding->block(leaf, out, room, &block, err));
+        PS_TRY(leaf->page.encoding->block(leaf, out, room, &block, err));
         if (nulls) ps_spread(out, leaf->out_width, (const uint8_t *)validity, 0, n, block.kept);
     }
-    leaf->null_count += (int64_t)(n - block.kept);
-    leaf->value += (int64_t)block.values;
-    leaf->out_rows += (int64_t)n;
+    leaf->out.null_count += (int64_t)(n - block.kept);
+    leaf->page.value += (int64_t)block.values;
+    leaf->out.rows += (int64_t)n;
     return PS_OK;
 }
 
@@ -164,23 +164,24 @@ ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t
     int64_t end, from = nest->entry;
     *rows = 0;
     if (stop - start > PS_BLOCK) stop = start + PS_BLOCK;
-    if (leaf->run.stop >= stop) {
-        leaf->judged = stop;
+    if (leaf->rows.run.stop >= stop) {
+        leaf->rows.evaluated = stop;
         return PS_OK;
     }
     for (;;) { /* a row has an entry at least */
-        PS_TRY(ps_nest_entry_of(leaf, stop - leaf->page.first_row, &end, err));
+        PS_TRY(ps_nest_entry_of(leaf, stop - leaf->page.given.first_row, &end, err));
         if (end - from <= PS_BLOCK) break;
         stop = start + (stop - start) / 2;
     }
-    leaf->judged = stop > start ? stop : start + 1;
+    leaf->rows.evaluated = stop > start ? stop : start + 1;
     size_t n_rows = (size_t)(stop - start);
     const size_t n_words = ps_words_for(n_rows);
     if (end - from < 2 * ENTRIES_PER_RUN) return PS_OK;
-    size_t index = leaf->cursor.index;
-    ps_selection_words(&leaf->selection, &index, start, stop - start, mask);
-    if (leaf->run.stop > start) { /* of ranges that touch, the cursor knows the last */
-        const int64_t run = leaf->run.stop < stop ? leaf->run.stop - start : stop - start;
+    size_t index = leaf->rows.runs.index;
+    ps_selection_words(&leaf->rows.selection, &index, start, stop - start, mask);
+    if (leaf->rows.run.stop > start) { /* of ranges that touch, the cursor knows the last */
+        const int64_t run = leaf->rows.run.stop < stop ? leaf->rows.run.stop - start
+                                                       : stop - start;
         ps_bits_fill((uint8_t *)mask, 0, (size_t)run, true);
     }
     const size_t count = ps_words_count(mask, n_words);
@@ -188,7 +189,8 @@ ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t
         (int64_t)count > nest->max_rows - nest->rows)
         return PS_OK;
     n_rows = ps_words_end(mask, n_words); /* those behind may be wanted by the next selection */
-    PS_TRY(ps_nest_entry_of(leaf, start + (int64_t)n_rows - leaf->page.first_row, &end, err));
+    PS_TRY(ps_nest_entry_of(leaf, start + (int64_t)n_rows - leaf->page.given.first_row, &end,
+                            err));
     e.n = (size_t)(end - from);
     e.n_words = ps_words_for(e.n);
     e.def = nest->def.data + from;
@@ -200,7 +202,7 @@ ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t
     PS_TRY(take_chosen(leaf, &e, err));
     nest->entry = end;
     nest->rows += (int64_t)count;
-    leaf->row += (int64_t)n_rows;
+    leaf->page.row += (int64_t)n_rows;
     *rows = (int64_t)n_rows;
     return PS_OK;
 }

@@ -62,7 +62,7 @@ ps_status ps_nest_room(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err) {
     ps_segment *segment = &nest->segments[s];
     const size_t n = (size_t)(segment->slots + slots);
     for (int32_t r = segment->first; r < segment->stop; r++)
-        PS_TRY(ps_leaf_room(leaf, &nest->rungs[r].out, n / 8 + 1, err));
+        PS_TRY(ps_leaf_room(leaf, &nest->levels[r].out, n / 8 + 1, err));
     if (s && n > ps_element_limit())
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
                        "%zu elements of a list are more than 32-bit offsets count; "
@@ -71,7 +71,7 @@ ps_status ps_nest_room(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err) {
     if (s < nest->lists) {
         size_t size;
         if (!ps_mul_size(n + 1, 4, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &nest->rungs[segment->stop].out, size, err));
+        PS_TRY(ps_leaf_room(leaf, &nest->levels[segment->stop].out, size, err));
     }
     return PS_OK;
 }
@@ -99,13 +99,13 @@ static void add_slots(ps_nest *nest, int32_t s, size_t from, size_t n, int64_t *
         def = moved;
     }
     for (int32_t r = segment->first; r < segment->stop; r++) {
-        ps_step *rung = &nest->rungs[r];
-        rung->null_count += (int64_t)(slots -
-                                      add_bits(rung->out.data, at, def, slots, rung->level));
+        ps_nest_level *level = &nest->levels[r];
+        level->null_count += (int64_t)(slots - add_bits(level->out.data, at, def, slots,
+                                                        level->def_level));
     }
     if (s < nest->lists) {
         find_slots(nest, s + 1, from, n, elements);
-        uint8_t *out = nest->rungs[segment->stop].out.data + 4 * at;
+        uint8_t *out = nest->levels[segment->stop].out.data + 4 * at;
         uint32_t count = (uint32_t)*below;
         for (size_t i = 0; i < n; i++) { /* one word behind the last slot is there */
             ps_store32(out, count);
@@ -122,12 +122,12 @@ ps_status ps_nest_room_values(ps_leaf *leaf, size_t total, ps_error *err) {
     if (leaf->bytes) {
         if (!ps_mul_size(total + 1, leaf->spec.kind == PS_BYTES ? 4 : 8, &size))
             return ps_fail_nomem(err, SIZE_MAX);
-        return ps_leaf_room(leaf, &leaf->out_offsets, size, err);
+        return ps_leaf_room(leaf, &leaf->out.offsets, size, err);
     }
     if (leaf->spec.kind == PS_BOOL)
-        return ps_leaf_room(leaf, &leaf->out_values, total / 8 + 1, err);
+        return ps_leaf_room(leaf, &leaf->out.values, total / 8 + 1, err);
     if (!ps_mul_size(total, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-    return ps_leaf_room(leaf, &leaf->out_values, size, err);
+    return ps_leaf_room(leaf, &leaf->out.values, size, err);
 }
 
 /* The values of entries, of which `slots` are slots of the leaf. */
@@ -136,10 +136,10 @@ static ps_status add_values(ps_leaf *leaf, int64_t from, int64_t to, int64_t slo
     const ps_nest *nest = leaf->nest;
     uint8_t is[BLOCK], moved[BLOCK];
     const uint8_t level = (uint8_t)leaf->spec.max_def;
-    const size_t at = (size_t)leaf->out_rows, total = at + (size_t)slots;
+    const size_t at = (size_t)leaf->out.rows, total = at + (size_t)slots;
     size_t place = at;
     int64_t n = 0, got;
-    PS_TRY(ps_leaf_room(leaf, &leaf->out_validity, total / 8 + 1, err));
+    PS_TRY(ps_leaf_room(leaf, &leaf->out.validity, total / 8 + 1, err));
     for (int64_t start = from; start < to; start += BLOCK) {
         const size_t rest = (size_t)(to - start), here = rest < BLOCK ? rest : BLOCK;
         const uint8_t *def = nest->def.data + start;
@@ -148,17 +148,17 @@ static ps_status add_values(ps_leaf *leaf, int64_t from, int64_t to, int64_t slo
             keep(moved, def, is, here);
             def = moved;
         }
-        n += (int64_t)add_bits(leaf->out_validity.data, place, def, found, level);
+        n += (int64_t)add_bits(leaf->out.validity.data, place, def, found, level);
         place += found;
     }
     PS_TRY(ps_nest_room_values(leaf, total, err));
-    PS_TRY(ps_leaf_values(leaf, leaf->out_validity.data, at, slots, n, &got, err));
+    PS_TRY(ps_leaf_values(leaf, leaf->out.validity.data, at, slots, n, &got, err));
     if (got < n)
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
                        "byte strings do not fit 32-bit offsets; use string_type=\"large\"");
-    leaf->null_count += slots - n;
-    leaf->value += n;
-    leaf->out_rows += slots;
+    leaf->out.null_count += slots - n;
+    leaf->page.value += n;
+    leaf->out.rows += slots;
     return PS_OK;
 }
 

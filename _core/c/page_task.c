@@ -4,7 +4,7 @@
 #define _POSIX_C_SOURCE 200112L /* pthread_sigmask under -std=c11 */
 #endif
 
-#include "../pages.h"
+#include "../pageseek.h"
 #include "base.h"
 
 #if !defined(_WIN32)
@@ -125,10 +125,10 @@ static bool take_dictionary(const ps_page_task *t, unpacking *into) {
     const ps_packed packed = {
         .at = body, .length = (size_t)h.compressed_size, .size = (size_t)h.uncompressed_size};
     if (!unpack(t, &packed, t->dictionary, into)) return false;
-    /* of the second of several rows it would be unpacked anew: only what is little is worth a try */
+    /* of the second of several rows it would be unpacked again: only what is little is worth a try */
     const bool several = ps_selection_count_from(&t->selection, t->first_row, 2) > 1;
     into->from.most = several ? packed.size / 4 : packed.size - packed.size / 4;
-    return ps_leaf_dictionary_from(t->leaf, &into->from.supply, h.num_values, NULL) == PS_OK;
+    return ps_leaf_dictionary_from(t->leaf, &into->from.reader, h.num_values, NULL) == PS_OK;
 }
 
 static bool take(ps_leaf *leaf, const ps_page *page) {
@@ -139,11 +139,11 @@ static bool take(ps_leaf *leaf, const ps_page *page) {
 
 /* What reaches as far as is likely to be enough may turn out not to. */
 static bool take_unpacked(ps_leaf *leaf, ps_page *page, ps_unpack *from, size_t reach) {
-    for (;; reach = from->supply.size) {
+    for (;; reach = from->reader.size) {
         if (ps_unpack_more(from, reach, NULL) != PS_OK) return false;
-        page->body = from->supply.data;
-        page->length = from->supply.have;
-        page->partial = page->length < from->supply.size;
+        page->body = from->reader.data;
+        page->length = from->reader.have;
+        page->partial = page->length < from->reader.size;
         if (take(leaf, page)) return true;
         if (!page->partial) return false;
     }
@@ -157,40 +157,40 @@ static ps_task_state begin(ps_page_task *t, spaces *rooms) {
     if (t->codec == PS_CODEC_OTHER ||
         ps_leaf_begin(t->leaf, &t->selection, INT64_MAX, t->hint, NULL) != PS_OK ||
         ps_page_header_read(t->data, t->length, &h, NULL) != PS_OK)
-        return PS_TASK_ANEW;
+        return PS_TASK_AGAIN;
     if (t->chunk && h.type == DICTIONARY) {
         const size_t all = (size_t)h.header_length + (size_t)h.compressed_size;
-        if (all > t->length) return PS_TASK_ANEW;
+        if (all > t->length) return PS_TASK_AGAIN;
         t->dictionary = t->data;
         t->dictionary_length = all;
         t->data += all;
         t->length -= all;
-        if (ps_page_header_read(t->data, t->length, &h, NULL) != PS_OK) return PS_TASK_ANEW;
+        if (ps_page_header_read(t->data, t->length, &h, NULL) != PS_OK) return PS_TASK_AGAIN;
     }
     const size_t body = (size_t)h.header_length;
     if ((h.type != DATA && h.type != DATA_V2) ||
         body + (size_t)h.compressed_size != t->length || h.num_values > t->max_values ||
         (!t->repeats && h.num_values != t->rows)) /* levels and output are made for so many */
-        return PS_TASK_ANEW;
+        return PS_TASK_AGAIN;
     if (h.encoding == PLAIN_DICTIONARY || h.encoding == RLE_DICTIONARY) {
         if (!t->levels_only) {
             if (!t->dictionary) return PS_TASK_DICTIONARY;
             t->dictionary_used = true;
-            if (!take_dictionary(t, &rooms->dictionary)) return PS_TASK_ANEW;
+            if (!take_dictionary(t, &rooms->dictionary)) return PS_TASK_AGAIN;
         }
     } else if (t->codes_only) {
-        return PS_TASK_ANEW;
+        return PS_TASK_AGAIN;
     }
     if (!is_sound(t, &h, t->data + body) ||
         ps_page_open(&h, t->data, body, t->always_compressed, t->levels_only, &page, &packed,
                      NULL) != PS_OK)
-        return PS_TASK_ANEW;
-    if (packed.plain) return take(t->leaf, &page) ? PS_TASK_DONE : PS_TASK_ANEW;
-    if (!unpack(t, &packed, t->data, &rooms->page)) return PS_TASK_ANEW;
+        return PS_TASK_AGAIN;
+    if (packed.plain) return take(t->leaf, &page) ? PS_TASK_DONE : PS_TASK_AGAIN;
+    if (!unpack(t, &packed, t->data, &rooms->page)) return PS_TASK_AGAIN;
     return take_unpacked(t->leaf, &page, &rooms->page.from,
                          ps_page_reach(t->leaf, &page, packed.size, t->step))
                ? PS_TASK_DONE
-               : PS_TASK_ANEW;
+               : PS_TASK_AGAIN;
 }
 
 static void run(ps_page_task *t, spaces *rooms) {
@@ -203,7 +203,7 @@ static void run(ps_page_task *t, spaces *rooms) {
         if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
         if (c->offsets) ps_buffer_free(c->offsets, c->offsets_capacity);
         if (c->values) ps_buffer_free(c->values, c->values_capacity);
-        t->state = PS_TASK_ANEW;
+        t->state = PS_TASK_AGAIN;
     }
     ps_leaf_forget(t->leaf);
     ps_leaf_forget_dictionary(t->leaf);                   /* its memory goes with the rooms */

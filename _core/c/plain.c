@@ -2,8 +2,9 @@
 #include "leaf.h"
 
 static ps_status short_page(const ps_leaf *leaf, int64_t n, ps_error *err) {
-    return ps_fail(err, PS_TRUNCATED, ps_page_byte(leaf, leaf->values) + leaf->values_length,
-                   "page ends before value %lld", (long long)(leaf->value + n));
+    return ps_fail(err, PS_TRUNCATED,
+                   ps_page_byte(leaf, leaf->page.values) + leaf->page.values_length,
+                   "page ends before value %lld", (long long)(leaf->page.value + n));
 }
 
 static ps_status open(ps_leaf *leaf, ps_error *err) {
@@ -12,21 +13,22 @@ static ps_status open(ps_leaf *leaf, ps_error *err) {
 }
 
 static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
-    if (leaf->spec.physical != PQ_BYTE_ARRAY) return PS_OK; /* addressed by leaf->value */
-    const uint8_t *p = leaf->place.at, *end = leaf->values + leaf->values_length;
+    if (leaf->spec.physical != PQ_BYTE_ARRAY) return PS_OK; /* addressed by leaf->page.value */
+    const uint8_t *p = leaf->page.place.at, *end = leaf->page.values + leaf->page.values_length;
     for (int64_t i = 0; i < n; i++) {
         if ((size_t)(end - p) < 4) return short_page(leaf, i, err);
         size_t length = ps_load32(p);
         if (length > (size_t)(end - p) - 4) return short_page(leaf, i, err);
         p += 4 + length;
     }
-    leaf->place.at = p;
+    leaf->page.place.at = p;
     return PS_OK;
 }
 
 static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err) {
     if (leaf->spec.physical == PQ_BYTE_ARRAY) { /* decimals of varying length */
-        const uint8_t *p = leaf->place.at, *end = leaf->values + leaf->values_length;
+        const uint8_t *p = leaf->page.place.at,
+                      *end = leaf->page.values + leaf->page.values_length;
         for (int64_t i = 0; i < n; i++) {
             if ((size_t)(end - p) < 4) return short_page(leaf, i, err);
             size_t length = ps_load32(p);
@@ -39,25 +41,26 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
             }
             p += 4 + length;
         }
-        leaf->place.at = p;
+        leaf->page.place.at = p;
         return PS_OK;
     }
     if (leaf->in_width == 0) return PS_OK; /* FIXED_LEN_BYTE_ARRAY(0) */
-    size_t room = leaf->values_length / leaf->in_width;
-    if ((uint64_t)(leaf->value + n) > room) return short_page(leaf, n, err);
-    const uint8_t *in = leaf->values + (size_t)leaf->value * leaf->in_width;
+    size_t room = leaf->page.values_length / leaf->in_width;
+    if ((uint64_t)(leaf->page.value + n) > room) return short_page(leaf, n, err);
+    const uint8_t *in = leaf->page.values + (size_t)leaf->page.value * leaf->in_width;
     return ps_page_error(leaf, in, ps_convert_fixed(&leaf->spec, in, out, (size_t)n, err), err);
 }
 
 /* With offsets of either width; a compiler makes a loop of each. */
 PS_INLINE ps_status copy_strings(ps_leaf *leaf, bool wide, int64_t dense, int64_t n,
                                  int64_t *done, ps_error *err) {
-    const uint8_t *p = leaf->place.at, *const end = leaf->values + leaf->values_length;
+    const uint8_t *p = leaf->page.place.at, *const end = leaf->page.values +
+                                                         leaf->page.values_length;
     const size_t limit = wide ? (size_t)INT64_MAX : (size_t)INT32_MAX;
-    uint8_t *out = leaf->out_values.data;
-    uint32_t *narrow = (uint32_t *)(void *)leaf->out_offsets.data + dense;
-    uint64_t *broad = (uint64_t *)(void *)leaf->out_offsets.data + dense;
-    size_t size = wide ? broad[0] : narrow[0], room = leaf->out_values.capacity;
+    uint8_t *out = leaf->out.values.data;
+    uint32_t *narrow = (uint32_t *)(void *)leaf->out.offsets.data + dense;
+    uint64_t *broad = (uint64_t *)(void *)leaf->out.offsets.data + dense;
+    size_t size = wide ? broad[0] : narrow[0], room = leaf->out.values.capacity;
     ps_status status = PS_OK;
     int64_t i = 0;
     for (; i < n; i++) {
@@ -69,11 +72,11 @@ PS_INLINE ps_status copy_strings(ps_leaf *leaf, bool wide, int64_t dense, int64_
         }
         if (length > limit - size) break;
         if (length > room - size) {
-            leaf->out_values.size = size;
+            leaf->out.values.size = size;
             status = ps_leaf_strings_room(leaf, dense + i + 1, size + length, err);
             if (status != PS_OK) break;
-            out = leaf->out_values.data;
-            room = leaf->out_values.capacity;
+            out = leaf->out.values.data;
+            room = leaf->out.values.capacity;
         }
         ps_copy_string(out + size, room - size, p + 4, left - 4, length);
         size += length;
@@ -84,9 +87,9 @@ PS_INLINE ps_status copy_strings(ps_leaf *leaf, bool wide, int64_t dense, int64_
             narrow[i + 1] = (uint32_t)size;
         }
     }
-    leaf->place.at = p;
-    leaf->out_values.size = size;
-    leaf->unchecked = true;
+    leaf->page.place.at = p;
+    leaf->out.values.size = size;
+    leaf->out.unchecked = true;
     *done = i;
     return status;
 }
@@ -102,7 +105,7 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
 /* The places of all values are written and the kept ones stay. */
 static ps_status walk(ps_leaf *leaf, const uint8_t **found, const ps_block *block,
                       ps_error *err) {
-    const uint8_t *p = leaf->place.at, *end = leaf->values + leaf->values_length;
+    const uint8_t *p = leaf->page.place.at, *end = leaf->page.values + leaf->page.values_length;
     const uint8_t *slots[PS_BLOCK + 1];
     size_t kept = 0;
     for (size_t i = 0; i < block->values; i++) {
@@ -114,7 +117,7 @@ static ps_status walk(ps_leaf *leaf, const uint8_t **found, const ps_block *bloc
         p += 4 + length;
     }
     memcpy(found, slots, kept * sizeof *slots);
-    leaf->place.at = p;
+    leaf->page.place.at = p;
     return PS_OK;
 }
 
@@ -126,9 +129,9 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
         length[i] = ps_load32(at[i]);
         at[i] += 4;
     }
-    leaf->unchecked = leaf->unchecked || block->kept;
-    return ps_block_strings(leaf, at, length, block->kept, leaf->values + leaf->values_length,
-                            fit, err);
+    leaf->out.unchecked = leaf->out.unchecked || block->kept;
+    return ps_block_strings(leaf, at, length, block->kept,
+                            leaf->page.values + leaf->page.values_length, fit, err);
 }
 
 static ps_status decimals(ps_leaf *leaf, uint8_t *out, const ps_block *block, ps_error *err) {
@@ -149,10 +152,10 @@ static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_
     if (leaf->spec.physical == PQ_BYTE_ARRAY) return decimals(leaf, out, block, err);
     const size_t width = leaf->in_width;
     if (width == 0 || block->kept == 0) return PS_OK;
-    if (block->end > leaf->values_length / width ||
-        (size_t)leaf->value > leaf->values_length / width - block->end)
+    if (block->end > leaf->page.values_length / width ||
+        (size_t)leaf->page.value > leaf->page.values_length / width - block->end)
         return short_page(leaf, (int64_t)block->end, err);
-    const uint8_t *in = leaf->values + (size_t)leaf->value * width;
+    const uint8_t *in = leaf->page.values + (size_t)leaf->page.value * width;
     if (leaf->copies) {
         ps_compact(out, room, in, width, block->mask, block->end);
         return PS_OK;

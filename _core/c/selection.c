@@ -194,12 +194,12 @@ int64_t ps_selection_end(const ps_selection *selection, int64_t start, int64_t s
         return end <= start ? start : end < stop ? end : stop;
     }
     int64_t from = start > selection->base ? start - selection->base : 0;
-    int64_t to = stop - selection->base < selection->length ? stop - selection->base
-                                                            : selection->length;
+    int64_t to = stop > selection->base ? stop - selection->base : 0;
+    if (to > selection->length) to = selection->length;
     while (to > from) { /* backwards, up to 64 at a time */
         const int count = to - from < 64 ? (int)(to - from) : 64;
         const uint64_t word = bits_get(selection->bitmap, (size_t)(to - count), count);
-        if (word) return selection->base + to - count + 64 - ps_clz64(word);
+        if (word) return selection->base + (to - count + 64 - ps_clz64(word));
         to -= count;
     }
     return start;

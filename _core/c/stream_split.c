@@ -4,17 +4,18 @@
 
 static ps_status open(ps_leaf *leaf, ps_error *err) {
     size_t size;
-    if (!ps_mul_size((size_t)leaf->n_values, leaf->in_width, &size) ||
-        size != leaf->values_length) {
-        return ps_fail(err, PS_CORRUPT, ps_page_byte(leaf, leaf->values),
-                       "%zu bytes of %zu streams do not hold %lld values", leaf->values_length,
-                       leaf->in_width, (long long)leaf->n_values);
+    if (!ps_mul_size((size_t)leaf->page.n_values, leaf->in_width, &size) ||
+        size != leaf->page.values_length) {
+        return ps_fail(err, PS_CORRUPT, ps_page_byte(leaf, leaf->page.values),
+                       "%zu bytes of %zu streams do not hold %lld values",
+                       leaf->page.values_length, leaf->in_width,
+                       (long long)leaf->page.n_values);
     }
     return PS_OK;
 }
 
 static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
-    (void)leaf, (void)n, (void)err; /* addressed by leaf->value */
+    (void)leaf, (void)n, (void)err; /* addressed by leaf->page.value */
     return PS_OK;
 }
 
@@ -93,23 +94,25 @@ static ps_status convert(const ps_leaf *leaf, const uint8_t *raw, size_t first, 
                          size_t n, ps_error *err) {
     ps_status status = ps_convert_fixed(&leaf->spec, raw, out, n, err);
     if (status != PS_OK && err && err->offset != PS_NOWHERE)
-        err->offset = ps_page_byte(leaf, leaf->values) + first + err->offset / leaf->in_width;
+        err->offset = ps_page_byte(leaf, leaf->page.values) + first +
+                      err->offset / leaf->in_width;
     return status;
 }
 
-/* A value too wide for the stack, in leaf->last. */
+/* A value too wide for the stack, in leaf->page.last. */
 static ps_status convert_wide(ps_leaf *leaf, size_t number, uint8_t *out, ps_error *err) {
-    PS_TRY(ps_grow_room(&leaf->last, leaf->in_width, SIZE_MAX, err));
-    pick(leaf->values + number, (size_t)leaf->n_values, leaf->in_width, leaf->last.data);
-    return convert(leaf, leaf->last.data, number, out, 1, err);
+    PS_TRY(ps_grow_room(&leaf->page.last, leaf->in_width, SIZE_MAX, err));
+    pick(leaf->page.values + number, (size_t)leaf->page.n_values, leaf->in_width,
+         leaf->page.last.data);
+    return convert(leaf, leaf->page.last.data, number, out, 1, err);
 }
 
 static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *err) {
-    const size_t width = leaf->in_width, stride = (size_t)leaf->n_values;
-    size_t number = (size_t)leaf->value, rest = (size_t)n;
+    const size_t width = leaf->in_width, stride = (size_t)leaf->page.n_values;
+    size_t number = (size_t)leaf->page.value, rest = (size_t)n;
     if (width == 0) return PS_OK;
     if (leaf->copies) {
-        join(leaf->values + number, stride, width, out, rest);
+        join(leaf->page.values + number, stride, width, out, rest);
         return PS_OK;
     }
     uint8_t raw[RAW];
@@ -120,7 +123,7 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
             continue;
         }
         batch = rest < RAW / width ? rest : RAW / width;
-        join(leaf->values + number, stride, width, raw, batch);
+        join(leaf->page.values + number, stride, width, raw, batch);
         PS_TRY(convert(leaf, raw, number, out, batch, err));
     }
     return PS_OK;
@@ -131,9 +134,9 @@ enum { DENSE = 4 };
 
 static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
                              ps_error *err) {
-    const size_t width = leaf->in_width, stride = (size_t)leaf->n_values,
-                 first = (size_t)leaf->value;
-    const uint8_t *in = leaf->values + first;
+    const size_t width = leaf->in_width, stride = (size_t)leaf->page.n_values,
+                 first = (size_t)leaf->page.value;
+    const uint8_t *in = leaf->page.values + first;
     if (width == 0 || block->kept == 0) return PS_OK;
     if (leaf->copies && width <= 16 && block->kept > block->end / DENSE) {
         uint8_t raw[RAW];

@@ -2,22 +2,23 @@
 #include "thrift_write.h"
 
 void ps_writer_clear(ps_writer *w) {
-    ps_buffer_free(w->data, w->room);
+    ps_buffer_free(w->data, w->capacity);
     w->data = NULL;
-    w->size = w->room = 0;
+    w->size = w->capacity = 0;
 }
 
 static PS_COLD ps_status grow(ps_writer *w, size_t need) {
-    size_t room = w->room ? w->room : 1024;
+    size_t capacity = w->capacity ? w->capacity : 1024;
     if (need > w->cap) /* rooms are whole powers of two, which the last may go beyond */
         return ps_fail(w->err, PS_LIMIT, PS_NOWHERE, "metadata of more than %zu bytes", w->cap);
-    while (room < need) {
-        if (!ps_mul_size(room, 2, &room)) return ps_fail_nomem(w->err, need);
+    while (capacity < need) {
+        if (!ps_mul_size(capacity, 2, &capacity)) return ps_fail_nomem(w->err, need);
     }
-    void *data = w->data ? ps_buffer_grow(w->data, w->room, room) : ps_buffer_new(room);
-    if (!data) return ps_fail_nomem(w->err, room);
+    void *data = w->data ? ps_buffer_grow(w->data, w->capacity, capacity)
+                         : ps_buffer_new(capacity);
+    if (!data) return ps_fail_nomem(w->err, capacity);
     w->data = data;
-    w->room = room;
+    w->capacity = capacity;
     return PS_OK;
 }
 
@@ -25,7 +26,7 @@ ps_status ps_write_bytes(ps_writer *w, const void *data, size_t n) {
     size_t need;
     if (n == 0) return PS_OK;
     if (!ps_add_size(w->size, n, &need)) return ps_fail_nomem(w->err, n);
-    if (PS_UNLIKELY(need > w->room || need > w->cap)) PS_TRY(grow(w, need));
+    if (PS_UNLIKELY(need > w->capacity || need > w->cap)) PS_TRY(grow(w, need));
     memcpy(w->data + w->size, data, n);
     w->size = need;
     return PS_OK;

@@ -350,7 +350,7 @@ ps_status ps_zones_probe_in(const ps_zones *zones, const ps_in *in, ps_nan nan,
     return PS_OK;
 }
 
-size_t ps_zones_astray(const ps_zones *zones, const ps_zones *whole, size_t i) {
+size_t ps_zones_out_of_bounds(const ps_zones *zones, const ps_zones *whole, size_t i) {
     if (i >= whole->n || !bounded(whole, i) || whole->lower.kind != zones->lower.kind ||
         whole->lower.width != zones->lower.width)
         return SIZE_MAX;

@@ -14,15 +14,15 @@
 #define MOST_RATIO 40000 /* a repeated-byte block of 128 KiB takes four bytes */
 #define KEPT       ((size_t)4 << 20)
 
-struct ps_zstd_home {
+struct ps_zstd_state {
     ps_zstd library;
     bool ready;
     /* A context is of one thread at a time: who takes it leaves nothing in its place. */
     _Atomic(void *) contexts[CONTEXTS];
 };
 
-static ps_zstd_home own;
-static ps_zstd_home *shared = &own;
+static ps_zstd_state own;
+static ps_zstd_state *shared = &own;
 
 static void *borrow(void) {
     for (int i = 0; i < CONTEXTS; i++) {
@@ -44,11 +44,11 @@ static void give_back(void *context) {
     shared->library.free(context);
 }
 
-ps_zstd_home *ps_zstd_own(void) {
+ps_zstd_state *ps_zstd_own(void) {
     return &own;
 }
 
-void ps_zstd_share(ps_zstd_home *home) {
+void ps_zstd_share(ps_zstd_state *home) {
     shared = home;
 }
 
@@ -116,11 +116,11 @@ void ps_zstd_end(void *context, size_t size) {
     }
 }
 #else
-ps_zstd_home *ps_zstd_own(void) {
+ps_zstd_state *ps_zstd_own(void) {
     return NULL;
 }
 
-void ps_zstd_share(ps_zstd_home *home) {
+void ps_zstd_share(ps_zstd_state *home) {
     (void)home;
 }
 

@@ -2,7 +2,7 @@
 #ifndef PAGESEEK_ZSTD_H
 #define PAGESEEK_ZSTD_H
 
-#include "../pages.h"
+#include "../pageseek.h"
 
 /* Whether these bytes are one frame that says it holds `size` bytes, and no more. */
 bool ps_zstd_fits(const uint8_t *data, size_t length, size_t size);

@@ -1,4 +1,4 @@
-/* Any bytes as a list of different values: what is read of it lies in it, and it can be judged. */
+/* Any bytes as a list of different values: what is read of it lies in it, and it can be evaluated. */
 #include "touch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
@@ -20,8 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         touch(data, length, places[i], places[n + i]);
         passes[i] = (uint8_t)(i % 3 == 0);
     }
-    ps_list_judge(&list, passes, groups & 1, groups & 2, groups & 4, bits, verdicts,
-                  verdicts + groups);
+    ps_list_evaluate(&list, passes, groups & 1, groups & 2, groups & 4, bits, verdicts,
+                     verdicts + groups);
     ps_list_exact(&list, passes);
     for (size_t g = 0; g < groups; g++) /* who has no value at all is in both */
         require(verdicts[g] <= 1 && verdicts[groups + g] <= 1);

@@ -1,7 +1,7 @@
-/* Any ladder, pages and selection from the input: what comes out must be lists and values that can be read to
+/* Any nesting levels, pages and selection from the input: what comes out must be lists and values that can be read to
  * their last byte, each list within the slots of the next segment.
  *
- * Input: 6 bytes of form, switches and ladder, the selection, then records of one byte of kind, one of flags, and
+ * Input: 6 bytes of form, switches and nesting levels, the selection, then records of one byte of kind, one of flags, and
  * of a page the count and three lengths in two bytes each, and so many bytes. */
 #include "fuzz_pages.h"
 
@@ -47,10 +47,10 @@ static void finish(ps_leaf *leaf, const ps_leaf_spec *spec, bool whole) {
         require(read_offsets(&values, spec->kind == PS_BYTES ? 4 : 8) <=
                 (int64_t)values.values_size);
     int64_t slots = values.rows;
-    for (int32_t i = 0; i < spec->n_rungs; i++) {
-        require(ps_leaf_rung(leaf, i, &c, &err) == PS_OK);
+    for (int32_t i = 0; i < spec->n_nesting_levels; i++) {
+        require(ps_leaf_nesting_level(leaf, i, &c, &err) == PS_OK);
         require(c.rows == values.rows && (c.n == slots || !whole));
-        if (spec->rungs[i].type == PS_RUNG_LIST) {
+        if (spec->nesting_levels[i].type == PS_NESTING_LIST) {
             slots = read_offsets(&c, 4);
         } else {
             read_validity(&c);
@@ -61,14 +61,15 @@ static void finish(ps_leaf *leaf, const ps_leaf_spec *spec, bool whole) {
     drop(&values);
 }
 
-/* The ladder has a list for each bit of `lists`. */
-static void make_ladder(ps_leaf_spec *spec, ps_rung *rungs, uint8_t lists, uint8_t n) {
-    spec->n_rungs = n;
-    spec->rungs = rungs;
+/* The leaf has a list for each bit of `lists`. */
+static void make_nesting(ps_leaf_spec *spec, ps_nesting_level *nesting, uint8_t lists,
+                         uint8_t n) {
+    spec->n_nesting_levels = n;
+    spec->nesting_levels = nesting;
     for (int i = 0; i < n; i++) {
         const bool list = lists >> i & 1;
         spec->max_rep += list;
-        rungs[i] = (ps_rung){list, (int16_t)(i + 1), (int16_t)spec->max_rep};
+        nesting[i] = (ps_nesting_level){list, (int16_t)(i + 1), (int16_t)spec->max_rep};
     }
     spec->max_def += n;
 }
@@ -81,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     input in = {data, data + length};
     ps_error err;
     ps_leaf *leaf;
-    ps_rung rungs[8];
+    ps_nesting_level nesting[8];
     const uint8_t form = byte_of(&in) % 8, switches = byte_of(&in), most = byte_of(&in);
     const uint8_t lists = byte_of(&in), steps = byte_of(&in), shape = byte_of(&in);
     ps_leaf_spec spec = {.physical = forms[form].physical, .kind = forms[form].kind};
@@ -92,8 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     spec.lsb_levels = switches >> 3 & 1;
     spec.range = switches >> 5;
     spec.max_output = switches & 16 ? 1 << 10 : 1 << 20;
-    make_ladder(&spec, rungs, lists, 1 + steps % 8);
-    if (steps >= 250) rungs[0].def_level = (int16_t)(steps - 250);
+    make_nesting(&spec, nesting, lists, 1 + steps % 8);
+    if (steps >= 250) nesting[0].def_level = (int16_t)(steps - 250);
     const int64_t max_rows = most ? most : INT64_MAX;
 
     ps_range ranges[6];

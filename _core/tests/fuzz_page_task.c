@@ -3,7 +3,7 @@
  *
  * Input: physical type, kind, width; switches (nullable, codes only, chunk, a dictionary by itself, two of codec, ZSTD, UTF-8); rows; the
  * selection (six ranges where the width has bit 5, else two); two bytes of the dictionary's length, the dictionary, the page. */
-#include "../pages.h"
+#include "../pageseek.h"
 #include "fuzz_pages.h"
 #include "zstd_standin.h"
 
@@ -40,14 +40,14 @@ static void require_same(const ps_leaf_spec *spec, const ps_column *a, const ps_
 /* Of a leaf that is new; then of the same leaf again, which may say anything, and must not break. */
 static ps_task_state run(const ps_leaf_spec *spec, ps_page_task task, ps_column *out) {
     *out = (ps_column){0};
-    if (ps_leaf_new(spec, &task.leaf, NULL) != PS_OK) return PS_TASK_ANEW;
+    if (ps_leaf_new(spec, &task.leaf, NULL) != PS_OK) return PS_TASK_AGAIN;
     ps_page_task again = task;
     ps_page_tasks(&again, 1, 1);
     *out = again.column;
     const ps_task_state state = again.state;
     again = task;
     ps_page_tasks(&again, 1, 1);
-    if (state != PS_TASK_ANEW) require(again.state == state);
+    if (state != PS_TASK_AGAIN) require(again.state == state);
     if (again.state == PS_TASK_DONE) {
         read_column(&again.column);
         drop(&again.column);

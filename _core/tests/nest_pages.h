@@ -1,4 +1,4 @@
-/* nest_pages.h - ladders, levels of any kind, and pages of them. */
+/* nest_pages.h - nesting levels, levels of any kind, and pages of them. */
 #ifndef PAGESEEK_NEST_PAGES_H
 #define PAGESEEK_NEST_PAGES_H
 
@@ -6,24 +6,25 @@
 
 #include "../c/leaf.h"
 
-enum { ENTRIES = 6000, RUNGS = 8, O = PS_RUNG_OPTIONAL, L = PS_RUNG_LIST };
+enum { ENTRIES = 6000, NESTING_LEVELS = 8, O = PS_NESTING_OPTIONAL, L = PS_NESTING_LIST };
 
-typedef struct leafage { /* a ladder, and the entries of a column */
+typedef struct leafage { /* nesting levels, and the entries of a column */
     ps_leaf_spec spec;
-    ps_rung rungs[RUNGS];
-    uint8_t least[RUNGS + 1]; /* definition level of the slots of each segment */
+    ps_nesting_level nesting[NESTING_LEVELS];
+    uint8_t least[NESTING_LEVELS + 1]; /* definition level of the slots of each segment */
     uint8_t rep[ENTRIES], def[ENTRIES];
     size_t n;
 } leafage;
 
-static void make_ladder(leafage *a, const int *types, int n, bool optional) {
+static void make_nesting(leafage *a, const int *types, int n, bool optional) {
     memset(a, 0, sizeof *a);
-    a->spec = (ps_leaf_spec){.physical = PQ_INT32, .kind = PS_I32, .n_rungs = n};
+    a->spec = (ps_leaf_spec){.physical = PQ_INT32, .kind = PS_I32, .n_nesting_levels = n};
     a->spec.max_output = 1 << 20;
-    a->spec.rungs = a->rungs;
+    a->spec.nesting_levels = a->nesting;
     for (int i = 0; i < n; i++) {
         if (types[i] == L) a->least[++a->spec.max_rep] = (uint8_t)(i + 1);
-        a->rungs[i] = (ps_rung){types[i], (int16_t)(i + 1), (int16_t)a->spec.max_rep};
+        a->nesting[i] = (ps_nesting_level){types[i], (int16_t)(i + 1),
+                                           (int16_t)a->spec.max_rep};
     }
     a->spec.max_def = n + optional;
 }

@@ -141,7 +141,7 @@ static void test_taken(void) {
     CHECK(ps_pool_trim(0) == SIZE_MAX);
     own.held -=
         2 * size; /* that thread had not come to count what it had just taken out and put in */
-    ps_pool_forked(); /* a child begins anew */
+    ps_pool_forked(); /* a child begins again */
     CHECK(!atomic_flag_test_and_set(busy));
     atomic_flag_clear(busy);
     CHECK_INT(ps_pool_trim(LONG_AGO), size);

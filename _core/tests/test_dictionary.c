@@ -1,7 +1,7 @@
 /* Tests of dictionaries whose bytes come when they are asked for: the same rows as of whole ones, and no byte too many. */
 #include <stdlib.h>
 
-#include "../pages.h"
+#include "../pageseek.h"
 #include "check.h"
 
 enum {
@@ -22,7 +22,7 @@ typedef struct entries {
 
 /* Bytes that come in steps, to memory in which nothing lies behind them. */
 typedef struct drip {
-    ps_supply supply;
+    ps_reader reader;
     const uint8_t *all;
     uint8_t *room;
     size_t step;
@@ -30,22 +30,22 @@ typedef struct drip {
     bool broken;
 } drip;
 
-static ps_status more(ps_supply *supply, size_t reach, ps_error *err) {
-    drip *d = (drip *)(void *)supply;
+static ps_status more(ps_reader *reader, size_t reach, ps_error *err) {
+    drip *d = (drip *)(void *)reader;
     d->asked++;
     (void)err;
     if (d->broken) return PS_CORRUPT;
-    CHECK(reach > supply->have && reach <= supply->size);
+    CHECK(reach > reader->have && reach <= reader->size);
     size_t have = (reach + d->step - 1) / d->step * d->step;
-    if (have > supply->size) have = supply->size;
-    memcpy(d->room + supply->have, d->all + supply->have, have - supply->have);
-    supply->have = have;
+    if (have > reader->size) have = reader->size;
+    memcpy(d->room + reader->have, d->all + reader->have, have - reader->have);
+    reader->have = have;
     return PS_OK;
 }
 
 static drip drip_of(const entries *from, size_t step, uint8_t *room) {
     memset(room, 0xee, ROOM);
-    return (drip){.supply = {.data = room, .size = from->length, .more = more},
+    return (drip){.reader = {.data = room, .size = from->length, .more = more},
                   .all = from->data,
                   .room = room,
                   .step = step};
@@ -116,7 +116,7 @@ static ps_status read(const ps_leaf_spec *spec, const entries *whole, drip *from
     *out = (ps_column){0};
     CHECK_INT(ps_leaf_new(spec, &leaf, NULL), PS_OK);
     CHECK_INT(ps_leaf_begin(leaf, &selection, INT64_MAX, 0, NULL), PS_OK);
-    ps_status status = from ? ps_leaf_dictionary_from(leaf, &from->supply, ENTRIES, NULL)
+    ps_status status = from ? ps_leaf_dictionary_from(leaf, &from->reader, ENTRIES, NULL)
                             : ps_leaf_dictionary(leaf, whole->data, whole->length, ENTRIES,
                                                  NULL);
     if (from) CHECK_INT(from->asked, 0);
@@ -161,11 +161,11 @@ static void test_every_row_by_every_step(void) {
                     CHECK(same(&expected, &found));
                     const int64_t a = runs[0].start % ENTRIES, b = runs[n - 1].start % ENTRIES;
                     const size_t end = whole.end[a > b ? a : b];
-                    CHECK(d.supply.have >= end);
+                    CHECK(d.reader.have >= end);
                     if (SPECS[s].physical != BYTE_ARRAY)
-                        CHECK(d.supply.have < end + STEPS[k]);
+                        CHECK(d.reader.have < end + STEPS[k]);
                     else /* guessed, a little too far */
-                        CHECK(d.supply.have < end + end / 8 + 400 + STEPS[k]);
+                        CHECK(d.reader.have < end + end / 8 + 400 + STEPS[k]);
                     drop(&found);
                 }
                 drop(&expected);

@@ -1,4 +1,4 @@
-/* Footers written anew, indexes written, extremes and Bloom filters built. */
+/* Footers written again, indexes written, extremes and Bloom filters built. */
 #include <math.h>
 
 #include "check.h"

@@ -217,7 +217,41 @@ static void test_output_beyond_the_limit(void) {
     }
 }
 
+/* What a page that was refused says of rows is not added to what the page before it held. */
+static void test_a_page_that_is_refused_ends_nowhere(void) {
+    const int32_t values[6] = {10, 11, 12, 13, 14, 15};
+    const ps_range all = {0, INT64_MAX};
+    const ps_selection selection = {.ranges = &all, .n_ranges = 1};
+    const ps_nesting_level level = {.type = PS_NESTING_OPTIONAL, .def_level = 1};
+    for (int nested = 0; nested < 2; nested++) {
+        ps_leaf_spec spec = spec_of(INT32, PS_I32, false);
+        const uint8_t levels[] = {2, 0, 0, 0, 12, 1};
+        uint8_t body[sizeof levels + sizeof values];
+        ps_leaf *leaf;
+        ps_take state = PS_TAKE_DONE;
+        if (nested) spec.max_def = 1, spec.n_nesting_levels = 1, spec.nesting_levels = &level;
+        spec.likely_rows = 6;
+        memcpy(body, levels, sizeof levels);
+        memcpy(body + sizeof levels, values, sizeof values);
+        ps_page page = nested ? page_of(body, sizeof body, 6, PLAIN)
+                              : page_of(values, sizeof values, 6, PLAIN);
+        page.index_rows = -1, page.whole = true;
+        CHECK_INT(ps_leaf_new(&spec, &leaf, NULL), PS_OK);
+        CHECK_INT(ps_leaf_begin(leaf, &selection, INT64_MAX, 0, NULL), PS_OK);
+        CHECK_INT(ps_leaf_page(leaf, &page, NULL), PS_OK);
+        CHECK_INT(ps_leaf_take(leaf, &state, NULL), PS_OK);
+        CHECK_INT(state, PS_TAKE_PAGE);
+        page.first_row = INT64_MAX, page.num_values = 0, page.encoding = 99;
+        CHECK_INT(ps_leaf_page(leaf, &page, NULL), PS_UNSUPPORTED);
+        CHECK_INT(ps_leaf_take(leaf, &state, NULL), PS_OK);
+        CHECK_INT(state, PS_TAKE_PAGE);
+        CHECK_INT(ps_leaf_row(leaf), 6);
+        ps_leaf_free(leaf);
+    }
+}
+
 int main(void) {
+    test_a_page_that_is_refused_ends_nowhere();
     test_plain_rows_are_taken_by_place();
     test_nulls_before_a_row_are_skipped_as_rows();
     test_output_comes_in_batches();

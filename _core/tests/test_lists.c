@@ -62,7 +62,7 @@ static void check_verdicts(const ps_list *l, uint32_t n, const uint8_t *flags,
     for (int round = 0; round < 16; round++) {
         bool null_passes = round & 1, floats = round & 2, nan_passes = round & 4;
         for (uint32_t i = 0; i < n; i++) passes[i] = round & 8 ? draw(8) == 0 : draw(8) != 0;
-        ps_list_judge(l, passes, null_passes, floats, nan_passes, bits, may, must);
+        ps_list_evaluate(l, passes, null_passes, floats, nan_passes, bits, may, must);
         for (uint32_t g = 0; g < GROUPS; g++) {
             bool some = false, every = true;
             for (uint32_t i = 0; i < n; i++) {

@@ -124,7 +124,7 @@ static void test_in_tables(void) {
             if (rnd(2)) values.validity = validity;
             ps_in in;
             CHECK(ps_in_open(&list, &in, NULL) == PS_OK);
-            size_t room = ps_in_room(&in);
+            size_t room = ps_in_table_size(&in);
             CHECK(room <= 24 * (size_t)list.n || room <= 16384);
             CHECK((room == 0) == (in.n < (kind < PS_BYTES ? 9 : 2)));
             uint8_t *table = exactly(room);
@@ -170,7 +170,7 @@ static void test_in_collisions(void) {
     for (size_t i = 0; i < N; i++) memcpy((uint8_t *)list.values + 8 * i, v + order[i], 8);
     ps_in in;
     CHECK(ps_in_open(&list, &in, NULL) == PS_OK);
-    void *room = exactly(ps_in_room(&in));
+    void *room = exactly(ps_in_table_size(&in));
     ps_in_build(&in, room);
     CHECK(in.form == 0);
     uint8_t *mask = exactly(2 * N / 8);

@@ -44,7 +44,7 @@ static void check_output(const leafage *a, ps_leaf *leaf, const uint8_t *chosen)
         if (a->rep[i] == 0) rows += chosen[++row];
     CHECK_INT(ps_leaf_finish(leaf, &values, &err), PS_OK);
     CHECK_INT(values.rows, rows);
-    for (int32_t r = 0; r <= a->spec.n_rungs; r++) {
+    for (int32_t r = 0; r <= a->spec.n_nesting_levels; r++) {
         size_t n = 0;
         row = -1;
         for (size_t i = 0; i < a->n; i++) {
@@ -52,17 +52,17 @@ static void check_output(const leafage *a, ps_leaf *leaf, const uint8_t *chosen)
             if (a->rep[i] <= s && a->def[i] >= a->least[s] && chosen[row])
                 slots[n++] = (uint32_t)i;
         }
-        const bool last = r == a->spec.n_rungs;
+        const bool last = r == a->spec.n_nesting_levels;
         if (last && a->spec.levels_only) break;
         if (last) {
             c = values;
         } else {
-            CHECK_INT(ps_leaf_rung(leaf, r, &c, &err), PS_OK);
+            CHECK_INT(ps_leaf_nesting_level(leaf, r, &c, &err), PS_OK);
             CHECK_INT(c.rows, rows);
         }
         CHECK_INT(c.n, n);
         if (c.n != (int64_t)n) return;
-        if (!last && a->rungs[r].type == L) {
+        if (!last && a->nesting[r].type == L) {
             uint32_t below = 0;
             s++;
             row = -1;
@@ -91,7 +91,7 @@ static void check_output(const leafage *a, ps_leaf *leaf, const uint8_t *chosen)
     drop(&values);
 }
 
-/* ---- ladders ------------------------------------------------------------------------------- */
+/* ---- nesting levels ------------------------------------------------------------------------ */
 
 static ps_status new_leaf(const ps_leaf_spec *spec) {
     ps_leaf *leaf;
@@ -103,10 +103,10 @@ static ps_status new_leaf(const ps_leaf_spec *spec) {
     return status;
 }
 
-static void test_ladders_that_levels_do_not_fit(void) {
+static void test_nesting_levels_that_levels_do_not_fit(void) {
     static const int types[] = {O, L, O, L};
     static leafage a;
-    make_ladder(&a, types, 4, true);
+    make_nesting(&a, types, 4, true);
     CHECK_INT(new_leaf(&a.spec), PS_OK);
     a.spec.max_def = 4; /* nothing of its own */
     CHECK_INT(new_leaf(&a.spec), PS_OK);
@@ -122,36 +122,36 @@ static void test_ladders_that_levels_do_not_fit(void) {
     a.spec.max_rep = 3;
     CHECK_INT(new_leaf(&a.spec), PS_INVALID);
     a.spec.max_rep = 2;
-    a.rungs[3].rep_level = 1;
+    a.nesting[3].rep_level = 1;
     CHECK_INT(new_leaf(&a.spec), PS_INVALID);
-    a.rungs[3].rep_level = 2;
-    a.rungs[1].def_level = 3, a.rungs[2].def_level = 2; /* the wrong way round */
+    a.nesting[3].rep_level = 2;
+    a.nesting[1].def_level = 3, a.nesting[2].def_level = 2; /* the wrong way round */
     CHECK_INT(new_leaf(&a.spec), PS_INVALID);
-    a.rungs[1].def_level = 2, a.rungs[2].def_level = 2;
+    a.nesting[1].def_level = 2, a.nesting[2].def_level = 2;
     CHECK_INT(new_leaf(&a.spec), PS_INVALID);
-    a.rungs[2].def_level = 3;
+    a.nesting[2].def_level = 3;
     CHECK_INT(new_leaf(&a.spec), PS_OK);
-    a.spec.n_rungs = -1;
+    a.spec.n_nesting_levels = -1;
     CHECK_INT(new_leaf(&a.spec), PS_LIMIT);
 }
 
-static void test_ladders_that_are_too_deep(void) {
-    ps_rung rungs[2 * PS_MAX_LEVEL + 2] = {0};
-    ps_leaf_spec spec = {.physical = PQ_INT32, .kind = PS_I32, .rungs = rungs};
+static void test_nesting_levels_that_are_too_deep(void) {
+    ps_nesting_level nesting[2 * PS_MAX_LEVEL + 2] = {0};
+    ps_leaf_spec spec = {.physical = PQ_INT32, .kind = PS_I32, .nesting_levels = nesting};
     spec.max_output = 1 << 20;
     for (int i = 0; i < 2 * PS_MAX_LEVEL + 2; i++)
-        rungs[i] = (ps_rung){L, (int16_t)(i + 1), (int16_t)(i + 1)};
-    spec.n_rungs = spec.max_def = spec.max_rep = PS_MAX_LEVEL;
+        nesting[i] = (ps_nesting_level){L, (int16_t)(i + 1), (int16_t)(i + 1)};
+    spec.n_nesting_levels = spec.max_def = spec.max_rep = PS_MAX_LEVEL;
     CHECK_INT(new_leaf(&spec), PS_OK);
     spec.max_def++;
     CHECK_INT(new_leaf(&spec), PS_LIMIT);
-    spec.n_rungs = spec.max_rep = spec.max_def;
+    spec.n_nesting_levels = spec.max_rep = spec.max_def;
     CHECK_INT(new_leaf(&spec), PS_LIMIT);
-    spec.n_rungs = 2 * PS_MAX_LEVEL + 1;
+    spec.n_nesting_levels = 2 * PS_MAX_LEVEL + 1;
     CHECK_INT(new_leaf(&spec), PS_LIMIT);
 }
 
-static void test_levels_need_a_ladder(void) {
+static void test_levels_need_nesting_levels(void) {
     ps_leaf_spec spec = {.physical = PQ_INT32, .kind = PS_I32, .max_def = 1};
     spec.max_output = 1 << 20;
     CHECK_INT(new_leaf(&spec), PS_OK);
@@ -202,7 +202,7 @@ static ps_status read_pages(const leafage *a, const size_t *cuts, size_t n_cuts,
 /* A list of three rows: {1 2 3}, {}, {4 null}. */
 static void make_three(leafage *a) {
     static const int types[] = {O, L};
-    make_ladder(a, types, 2, true);
+    make_nesting(a, types, 2, true);
     memcpy(a->rep, "\0\1\1\0\0\1", 6);
     memcpy(a->def, "\3\3\3\1\3\2", 6);
     a->n = 6;
@@ -327,7 +327,7 @@ static void test_lists_that_go_on_without_an_element(void) {
     for (uint8_t rep = 1; rep <= 2; rep++) {
         for (uint8_t def = 0; def < 6; def++) {
             for (uint8_t before = 0; before < 6; before++) {
-                make_ladder(&a, types, 4, true);
+                make_nesting(&a, types, 4, true);
                 a.n = 2;
                 a.rep[1] = rep, a.def[0] = before, a.def[1] = def;
                 const uint8_t least = rep == 1 ? 2 : 4;
@@ -342,7 +342,7 @@ static void test_levels_beyond_the_greatest(void) {
     static const int types[] = {O, L, O, L};
     static leafage a;
     for (int k = 0; k < 2; k++) {
-        make_ladder(&a, types, 4, true);
+        make_nesting(&a, types, 4, true);
         a.n = 4;
         memset(a.def, 5, 4);
         CHECK_INT(read_all(&a), PS_OK);
@@ -360,7 +360,7 @@ static void test_pages_that_end_early_or_lie(void) {
     static leafage a;
     const ps_range range = {0, 1 << 20};
     const ps_selection selection = {.ranges = &range, .n_ranges = 1};
-    make_ladder(&a, types, 3, true);
+    make_nesting(&a, types, 3, true);
     make_levels(&a, 40, 4);
     for (int32_t version = 1; version <= 2; version++) {
         ps_page page = make_page(&a, 0, a.n, version);
@@ -394,7 +394,7 @@ static void test_pages_that_end_early_or_lie(void) {
             CHECK_INT(ps_leaf_finish(leaf, &c, &err), PS_OK);
             drop(&c);
             for (int32_t r = 0; r < 3; r++) {
-                CHECK_INT(ps_leaf_rung(leaf, r, &c, &err), PS_OK);
+                CHECK_INT(ps_leaf_nesting_level(leaf, r, &c, &err), PS_OK);
                 if (r != 1) {
                     for (int64_t i = 0; i < c.n; i++)
                         CHECK(ps_load32(c.offsets + 4 * i) <= ps_load32(c.offsets + 4 * i + 4));
@@ -454,10 +454,10 @@ static void test_any_levels_and_rows(void) {
     static leafage a;
     static uint8_t chosen[ENTRIES];
     for (int round = 0; round < 150; round++) {
-        int types[RUNGS];
-        const int n = 1 + (int)roll(RUNGS);
+        int types[NESTING_LEVELS];
+        const int n = 1 + (int)roll(NESTING_LEVELS);
         for (int i = 0; i < n; i++) types[i] = roll(2) ? L : O;
-        make_ladder(&a, types, n, roll(2));
+        make_nesting(&a, types, n, roll(2));
         const bool large = round % 5 == 0;
         make_levels(&a, large ? 500 + roll(ENTRIES - 500) : 1 + roll(60), 1 + roll(6));
         a.spec.levels_only = roll(5) == 0;
@@ -475,7 +475,7 @@ static void test_any_levels_and_rows(void) {
 static void test_output_beyond_the_limit(void) {
     static leafage a;
     static const int types[] = {O, L, O};
-    make_ladder(&a, types, 3, true);
+    make_nesting(&a, types, 3, true);
     make_levels(&a, 3000, 5);
     const ps_range range = {0, 3000};
     const ps_selection selection = {.ranges = &range, .n_ranges = 1};
@@ -486,9 +486,9 @@ static void test_output_beyond_the_limit(void) {
 }
 
 int main(void) {
-    test_ladders_that_levels_do_not_fit();
-    test_ladders_that_are_too_deep();
-    test_levels_need_a_ladder();
+    test_nesting_levels_that_levels_do_not_fit();
+    test_nesting_levels_that_are_too_deep();
+    test_levels_need_nesting_levels();
     test_rows_that_go_on_in_other_pages();
     test_only_the_end_ends_a_row();
     test_a_row_that_was_left_open_is_not_part_of_the_next_output();

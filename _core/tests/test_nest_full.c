@@ -21,7 +21,7 @@ static void test_strings_beyond_their_offsets(void) {
     static const int types[] = {L};
     uint8_t bits[ROWS / 8 + 8];
     for (int k = 0; k < 4; k++) {
-        make_ladder(&a, types, 1, true);
+        make_nesting(&a, types, 1, true);
         a.spec.physical = PQ_BYTE_ARRAY, a.spec.kind = PS_BYTES;
         a.n = ROWS;
         for (size_t i = 0; i < ROWS; i++) a.def[i] = i % 3 ? 2 : 1;
@@ -57,7 +57,7 @@ static ps_status read_elements(size_t rows, bool scattered) {
     static leafage a;
     static const int types[] = {L, L};
     uint8_t bits[ENTRIES / 8 + 8];
-    make_ladder(&a, types, 2, true);
+    make_nesting(&a, types, 2, true);
     a.n = 14 * rows;
     for (size_t i = 0; i < a.n; i++) {
         a.rep[i] = (uint8_t)(i % 14 == 0 ? 0 : i % 7 == 0 ? 1 : 2);

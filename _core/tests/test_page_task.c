@@ -1,7 +1,7 @@
 /* Tests of pages read in one go: by several threads, with their dictionaries, from chunks, and whatever lies. */
 #include <stdlib.h>
 
-#include "../pages.h"
+#include "../pageseek.h"
 #include "check.h"
 
 enum {
@@ -141,7 +141,7 @@ static void test_what_is_not_as_it_should_be_gives_nothing(void) {
     bad[9].chunk = true;
     for (int i = 0; i < 10; i++) {
         ps_page_tasks(&bad[i], 1, 1);
-        CHECK_INT(bad[i].state, PS_TASK_ANEW);
+        CHECK_INT(bad[i].state, PS_TASK_AGAIN);
         ps_page_task again = good; /* the leaf is as good as new */
         ps_page_tasks(&again, 1, 1);
         CHECK_INT(again.state, PS_TASK_DONE);

@@ -550,8 +550,8 @@ static void test_zones(void) {
                 if (known[i] && (rank(kind, hi[i]) < rank(kind, all_lo) ||
                                  rank(kind, lo[i]) > rank(kind, all_hi)))
                     astray = i;
-            CHECK(ps_zones_astray(&z, &whole, 0) == astray);
-            CHECK(ps_zones_astray(&z, &whole, 1) == SIZE_MAX);
+            CHECK(ps_zones_out_of_bounds(&z, &whole, 0) == astray);
+            CHECK(ps_zones_out_of_bounds(&z, &whole, 1) == SIZE_MAX);
             drop((ps_values *)&whole.lower), drop((ps_values *)&whole.upper);
             for (int op = PS_EQ; op <= PS_IN; op++) {
                 int64_t wanted = op == PS_IN ? rnd(6) : 1;
@@ -594,6 +594,34 @@ static void test_rows_that_are_none(void) {
     CHECK(!ps_selection_next(&bits, &cursor, INT64_MIN + 1, &run));
     ps_pages_touched(&bits, first, 6, mask);
     CHECK(memcmp(mask, "\0\0\0\0\1\1", 6) == 0);
+
+    /* every row of a set, and every limit, at and beside both ends of the numbers */
+    const int64_t ends[] = {INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX};
+    const ps_range range = {INT64_MAX - 8, INT64_MAX};
+    const ps_selection last[] = {
+        {.bitmap = (const uint8_t *)"\377", .base = INT64_MAX - 8, .length = 8},
+        {.ranges = &range, .n_ranges = 1}};
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t word;
+        size_t index = 0;
+        CHECK(ps_selection_check(&last[i], NULL) == PS_OK);
+        ps_selection_words(&last[i], &index, INT64_MAX - 16, 16, &word);
+        CHECK(word == 0xff00);
+        ps_selection_to_bitmap(&last[i], INT64_MAX - 16, 16, (uint8_t *)&word);
+        CHECK((word & 0xffff) == 0xff00);
+        for (size_t a = 0; a < 7; a++) {
+            const int64_t rows = ends[a] == INT64_MAX ? 0 : ends[a] == INT64_MAX - 1 ? 1 : 8;
+            CHECK(ps_selection_count_from(&last[i], ends[a], INT64_MAX) == rows);
+            for (size_t b = 0; b < 7; b++) {
+                const bool met = ends[a] < ends[b] && ends[b] > INT64_MAX - 8;
+                cursor = (ps_run_cursor){.row = ends[a]};
+                CHECK(ps_selection_next(&last[i], &cursor, ends[b], &run) == met);
+                if (ends[a] > ends[b]) continue;
+                CHECK(ps_selection_end(&last[i], ends[a], ends[b]) ==
+                      (met ? ends[b] : ends[a]));
+            }
+        }
+    }
 }
 
 static void test_refusals(void) {

@@ -1,7 +1,7 @@
 /* Tests of pages that are unpacked from the front: the bytes of the whole, as far as was asked for, and no codec begins again twice. */
 #include <stdlib.h>
 
-#include "../pages.h"
+#include "../pageseek.h"
 #include "check.h"
 #include "zstd_standin.h"
 
@@ -55,11 +55,11 @@ static void test_whatever_is_asked_for(void) {
             ps_unpack_begin(&u, CODECS[c], packed, length, out, SIZE);
             size_t changes = 0;
             for (size_t reach = step;; reach = reach + step < SIZE ? reach + step : SIZE) {
-                const size_t before = u.supply.have;
+                const size_t before = u.reader.have;
                 CHECK_INT(ps_unpack_more(&u, reach, NULL), PS_OK);
-                CHECK(u.supply.have >= reach && u.supply.have <= SIZE);
-                CHECK(memcmp(u.supply.data, plain, u.supply.have) == 0);
-                changes += u.supply.have != before;
+                CHECK(u.reader.have >= reach && u.reader.have <= SIZE);
+                CHECK(memcmp(u.reader.data, plain, u.reader.have) == 0);
+                changes += u.reader.have != before;
                 if (reach == SIZE) break;
             }
             if (CODECS[c] == PS_CODEC_ZSTD) {
@@ -86,9 +86,9 @@ static void test_much_of_it_is_all_of_it(void) {
             u.most = SIZE / 4;
             CHECK_INT(ps_unpack_more(&u, reach, NULL), PS_OK);
             if (zstd) {
-                CHECK_INT(u.supply.have, (reach + 19) / 20 * 20);
+                CHECK_INT(u.reader.have, (reach + 19) / 20 * 20);
             } else {
-                CHECK_INT(u.supply.have, reach <= SIZE / 4 ? reach : SIZE);
+                CHECK_INT(u.reader.have, reach <= SIZE / 4 ? reach : SIZE);
             }
             ps_unpack_end(&u);
         }
@@ -104,7 +104,7 @@ static void test_broken(void) {
     ps_unpack u;
     ps_unpack_begin(&u, PS_CODEC_ZSTD, packed, length, out, SIZE);
     CHECK_INT(ps_unpack_more(&u, 150, NULL), PS_OK);
-    CHECK_INT(u.supply.have, 160);
+    CHECK_INT(u.reader.have, 160);
     CHECK_INT(ps_unpack_more(&u, 200, NULL), PS_OK);
     CHECK(ps_unpack_more(&u, 201, NULL) != PS_OK);
     CHECK(ps_unpack_more(&u, SIZE, NULL) != PS_OK);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../pages.h"
+#include "../pageseek.h"
 
 enum { STANDIN_HEADER = 6, STANDIN_ERROR = 120 };
 #define STANDIN_FAILED ((size_t)0 - STANDIN_ERROR)

@@ -456,7 +456,7 @@ SHAPES: dict[str, DatasetSchema] = {
     "files.read_ends": of_read_ends,
     "gather.gather": of_gather,
     "lists.Lists": of_list,
-    "lists.Lists.judge": lambda: (data(64), True, R.random() < 0.5, False),
+    "lists.Lists.evaluate": lambda: (data(64), True, R.random() < 0.5, False),
     "lists.cut": of_cut,
     "lists.find": of_find,
     "memory.keep": lambda: (
@@ -501,7 +501,7 @@ SHAPES: dict[str, DatasetSchema] = {
     "search.Lookup": lambda: (lambda k: (*k, literals(*k), R.random() < 0.5))(kind_width()),
     "search.Zones": of_zones,
     "search.Zones.probe": of_probe,
-    "search.Zones.astray": lambda: (
+    "search.Zones.out_of_bounds": lambda: (
         R.choice([one for one in POOL if type(one) is search.Zones] or [None]),
         number(),
     ),

@@ -364,7 +364,7 @@ class FileMetadata(FooterFile):
         if pages is not None and told is not None and (counted := int(pages.sum())) != told:
             return f"its pages have {counted} nulls, and by its statistics the chunk has {told}"
         zones = self.group_zones(leaf, options)
-        page = None if zones is None else index.zones.astray(zones, row_group)
+        page = None if zones is None else index.zones.out_of_bounds(zones, row_group)
         if page is None:
             return None
         return f"the bounds of page {page} lie outside of those that the chunk's statistics have"

@@ -113,7 +113,7 @@ class ValueLists:
         if self._floats:
             nan = bool(passing(test, _NAN)[0])
         null = test.op == rows.OP_IS_NULL and not test.negate
-        may, must = self._lists.judge(passing(test, self._values), null, self._floats, nan)
+        may, must = self._lists.evaluate(passing(test, self._values), null, self._floats, nan)
         if not self.sound.all():
             sound = np.repeat(self.sound, self._groups)
             may = (np.frombuffer(may, np.uint8) | ~sound).tobytes()
