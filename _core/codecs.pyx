@@ -37,8 +37,8 @@ cdef ps_zstd_state *zstd():
 
 
 def use_zstd(tuple functions):
-    """The addresses of the functions of libzstd that ps_zstd of ps_leaf.h names, in its order, of which the last may be 0; None: do
-    without it.
+    """Take the functions of libzstd at these addresses, in the order of ps_zstd (ps_leaf.h); the last may be 0. None: do without
+    libzstd.
 
     Not while anything is decoded.
     """

@@ -21,7 +21,7 @@ from pageseek.bench.run import Result, WrongAnswer, interleave, run_case, table
 
 import pageseek as ps
 from pageseek.base.workers import WorkerPool
-from pageseek.scan import tables
+from pageseek.scan import scheduler, tables
 from support.opened import open_metadata
 
 OURS: dict[str, type[Peer]] = {"pageseek": Pageseek, "pyarrow": PyArrow}
@@ -236,8 +236,8 @@ def test_pageseek_is_measured_on_one_thread(files: Files, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(tables, "FEW_VALUES", 0)
     monkeypatch.setattr(tables, "GROUP_VALUES", 0)
-    monkeypatch.setattr(plan, "WorkerPool", pool)
-    monkeypatch.setattr(plan, "cores", lambda: 2)
+    monkeypatch.setattr(scheduler, "WorkerPool", pool)
+    monkeypatch.setattr(scheduler, "cores", lambda: 2)
     path = str(files.path("lookup"))
     every = Query("all", Term("key", ">=", 0))
     peer = Pageseek(files.path("lookup"))

@@ -1,19 +1,27 @@
-"""From a request to rows: plan, prune, fetch, decode, filter.
+"""From a request to rows: open, bind, prune, fetch, decode, filter.
+
+A file goes through the states of a `FileScan`. They are generators that yield steps (read these bytes, decode these pages); the
+`Scheduler` answers the steps.
 
 | file | job |
 |---|---|
 | `scan` | the lazy `Scan` that users build |
 | `request`, `bound_request` | what is asked, and what that is in one file |
-| `file_plan` | which row groups and rows of a file are left |
-| `planner` | opens files, prunes them, and makes a plan |
-| `plan` | the plan, and its execution |
-| `pruning` | puts row groups to the pruning mechanisms |
-| `footer_batches`, `footer_table`, `schema_group`, `homogeneous_files` | the footers of many similar files, pruned together |
+| `steps` | what a file scan may ask of the scheduler |
+| `file_scan` | the states of one file: open, bind, prune, filter, payload |
+| `scheduler`, `open_ahead` | answers the steps: opens, reads, has jobs done; remote files are begun before their turn |
+| `plan`, `scan_plan` | what is left to read: records, and the `ScanPlan` that executes them |
+| `planner`, `dataset_columns` | the files of a scan, brought to the state before their rows are read; their columns as one |
+| `footer_selection`, `accounting` | row groups that the footer leaves; what the report counts of a plan |
+| `footer_batches`, `footer_table`, `schema_group`, `homogeneous_files`, `batched_lists` | the footers of many similar files, pruned together |
+| `prepare` | plans for others, and plans that are executed at once |
+| `tables` | the rows of a plan, a table for each row group, in order |
+| `request_sharing`, `limit_steps` | row groups that share a request; how many are pruned at a time where there is a limit |
 | `row_group` | one row group: filter columns first, then the payload of the rows that passed |
 | `condition_order` | which condition of a filter comes first |
-| `leaf_reader` | one leaf of one row group: its pages, fetched and decoded |
+| `leaf_places`, `leaf_reader` | one leaf of one row group: which bytes, and their decoding |
 | `page_batch` | leaves of which one page each is needed, decoded in one call |
 | `dictionary_codes` | dictionary codes, kept as codes |
 | `decoded_columns`, `list_elements` | decoded leaves, tested and cut down to the rows that passed |
-| `aggregate` | counts, least and greatest values |
+| `aggregate` and its `_columns`, `_values`, `_bounds` | counts, least and greatest values |
 """
