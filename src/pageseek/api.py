@@ -22,7 +22,8 @@ from pageseek.format.types import Options
 from pageseek.predicate.filters import to_expression
 from pageseek.prune import mechanisms
 from pageseek.scan.request import Request
-from pageseek.scan.scan import MOST, Scan, whole
+from pageseek.scan.row_selection import MOST_ROWS
+from pageseek.scan.scan import Scan, whole
 from pageseek.storage import RetryPolicy, Source, Sources, Types
 
 BATCH_SIZE = 1 << 17
@@ -152,16 +153,16 @@ def scan(
     timeout : float, optional
         Seconds that a remote store may be silent until a request counts as failed; 10 unless given.
     """
-    batch_size = min(whole("batch_size", batch_size), MOST)
+    batch_size = min(whole("batch_size", batch_size), MOST_ROWS)
     if limit is not None:
-        limit = min(whole("limit", limit), MOST)
+        limit = min(whole("limit", limit), MOST_ROWS)
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size}: at least 1")
     if threads is not None:
         threads = whole("threads", threads)
         if threads < 1:
             raise ValueError(f"threads={threads}: at least 1")
-    max_ahead_bytes = min(whole("max_ahead_bytes", max_ahead_bytes), MOST)
+    max_ahead_bytes = min(whole("max_ahead_bytes", max_ahead_bytes), MOST_ROWS)
     if max_ahead_bytes < 0:
         raise ValueError(f"max_ahead_bytes={max_ahead_bytes}: not negative")
     for names, given in (("columns", columns), ("dictionary_columns", dictionary_columns)):

@@ -169,11 +169,11 @@ class FileScan:
                 for group in groups
             ]
         found = [group for group in groups if group.ranges]
-        if request.limit is not None or request.take is not None:
+        if request.limit is not None or request.selects_rows:
             yield from self._load_offsets(found, report)
         if report.chunks is None:
             return found
-        cut = LIMIT if request.take is None else TAKE
+        cut = TAKE if request.selects_rows else LIMIT
         costs = {}
         for group in groups:
             told = left.get(group.row_group)
@@ -224,7 +224,8 @@ class FileScan:
                 if (
                     not group.fully_matched or request.limit is None
                 ):  # else only the limit has cut them
-                    ranges = request.asked(self.first_row + file.first_row(number), total)
+                    first = file.first_row(number)
+                    ranges = request.asked(self.source.name, self.first_row, first, total)
                     matching = _NO_ROWS
                 report.restart(file.name, number, None, None, ranges.num_rows - before)
             scan = GroupScan(

@@ -24,6 +24,7 @@ def ranges_by_footer(
     bound_request: BoundRequest,
     limit: int | None,
     report: Report,
+    source: Source,
     first_row: int,
     by_folders: bool,
     steps: Sequence[tuple[str, bytes]] = (),
@@ -48,11 +49,11 @@ def ranges_by_footer(
     kept = [i for i in compress(range(len(counts)), may) if counts[i]]
     report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - denied)
     request = bound_request.request
-    if request.take is None:
+    if not request.selects_rows:
         ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
     else:
-        begin = list(accumulate(counts, initial=first_row))
-        asked = {i: request.asked(begin[i], counts[i]) for i in kept}
+        begin = list(accumulate(counts, initial=0))
+        asked = {i: request.asked(source.name, first_row, begin[i], counts[i]) for i in kept}
         ranges = {i: found for i, found in asked.items() if found}
         report.row_groups.prune(TAKE, len(kept) - len(ranges))
         report.rows.prune(TAKE, sum(counts[i] - asked[i].num_rows for i in kept))
@@ -78,8 +79,8 @@ def plan_by_footer(
     account, stop = report.chunks is not None, first + len(counts)
     if 0 in counts:  # where there are no statistics either, what others have would tell them apart
         return None
-    if request.take is not None:
-        if request.asked(first_row, batched_file.num_rows):
+    if request.selects_rows:
+        if request.asked(source.name, first_row, 0, batched_file.num_rows):
             return None
     elif limit is not None:
         # what is in doubt is judged as it is reached; where the limit cuts, an index helps
@@ -94,7 +95,16 @@ def plan_by_footer(
     before = dict(report.row_groups.pruned_by)
     bound_request = homogeneous.schema_group.bound_request
     ranges = ranges_by_footer(
-        counts, passes, must, bound_request, limit, report, first_row, may, batched_file.steps
+        counts,
+        passes,
+        must,
+        bound_request,
+        limit,
+        report,
+        source,
+        first_row,
+        may,
+        batched_file.steps,
     )
     if not ranges:
         return (), last_proof(before, report)
@@ -138,6 +148,15 @@ def _cut(
             report.rows.prune(LIMIT, found.num_rows - kept[i].num_rows)
             left -= kept[i].num_rows
     return kept
+
+
+def check_selected(request: Request, source: Source, num_rows: int) -> None:
+    """Raise IndexError where rows of a file are selected that it has not."""
+    found = None if request.selected is None else request.selected.get(source.name)
+    if found and found.bounds[1] > num_rows:
+        raise IndexError(
+            f"{source.name}: take: there is no row {found.bounds[1] - 1}, the file has {num_rows}"
+        )
 
 
 def check_taken(take: rows.RowRanges, num_rows: int) -> None:

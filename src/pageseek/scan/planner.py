@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.scan.accounting import LIMIT, PARTITION, last_proof
+from pageseek.scan.accounting import LIMIT, PARTITION, TAKE, last_proof
 from pageseek.scan.dataset_columns import DatasetColumns
 from pageseek.scan.file_scan import FileScan
 from pageseek.scan.footer_batches import FEW, BatchedFile, FooterBatches
 from pageseek.scan.footer_selection import (
+    check_selected,
     check_taken,
     count_pruned,
     plan_by_footer,
@@ -70,7 +71,7 @@ class Planner:
         then.
         """
         request, n = self.request, len(self._sources)
-        whole = request.filter is None and request.limit is None and request.take is None
+        whole = request.filter is None and request.limit is None and not request.selects_rows
         if self._lazy and whole and n <= self._scheduler.capacity:
             return None
         if n < FEW or self.columns.one_schema or self._first is not None or self._sources.far:
@@ -81,7 +82,10 @@ class Planner:
 
     def _is_wanted(self, source: Source) -> bool:
         """Whether a file is opened, by its folders; where rows are counted all files are."""
-        return self._counted or self.columns.may_match(source)
+        if self._counted:
+            return True
+        selected = self.request.selected
+        return self.columns.may_match(source) and (selected is None or source.name in selected)
 
     def _file(self, source: Source, known: Known | None = None) -> FileMetadata:
         if self._first is not None and source is self._sources[0]:
@@ -119,6 +123,9 @@ class Planner:
             ):  # what a folder says is so: the file is not even opened
                 report.files.prune(PARTITION, 1)
                 continue
+            if not self._is_wanted(source):  # none of its rows is selected
+                report.files.prune(TAKE, 1)
+                continue
             planned = self._plan(at - 1, source, may_match)
             if planned is not None:
                 yield planned
@@ -152,6 +159,7 @@ class Planner:
                 scan = self._open(source, at, batched)
             version, num_rows = scan.file.store.version, scan.file.num_rows
             groups, proof = self._prune(scan, may_match)
+        check_selected(self.request, source, num_rows)
         plan = FilePlan(source, version, groups, self._first_row)
         self._first_row += num_rows
         report.file_bytes += version.size
@@ -219,7 +227,15 @@ class Planner:
         if scan.bound_request.bound is None:
             may = fully = b"\1" * len(counts)
         ranges = ranges_by_footer(
-            counts, may, fully, scan.bound_request, left, report, self._first_row, may_match
+            counts,
+            may,
+            fully,
+            scan.bound_request,
+            left,
+            report,
+            scan.source,
+            self._first_row,
+            may_match,
         )
         if not ranges:
             return ()

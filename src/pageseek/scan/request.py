@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.format.types import Options
 from pageseek.predicate.expression import Expression
 from pageseek.prune import mechanisms
+
+_NO_ROWS = rows.RowRanges.empty()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ class Request:
     limits: Limits = DEFAULT
     prune: frozenset[str] = field(default_factory=lambda: mechanisms(True))
     take: rows.RowRanges | None = None  # rows of the whole source, which are numbered through
+    selected: Mapping[str, rows.RowRanges] | None = None  # rows of each file, by its name
     row_number: str | None = None  # the column that gives these numbers
     threads: int | None = None  # that may compute at a time; None: one for each core
     max_ahead_bytes: int = 256 << 20  # of row groups that are read before they are asked for
@@ -47,8 +51,27 @@ class Request:
             )
         return schema.insert(0, pa.field(self.row_number, pa.int64(), nullable=False))
 
-    def asked(self, first_row: int, num_rows: int) -> rows.RowRanges:
-        """The rows wanted of a row group, before any filter; `first_row`: the number of its first."""
-        if self.take is None:
-            return rows.RowRanges.all(num_rows)
-        return self.take.slice(first_row, first_row + num_rows).shift(-first_row)
+    @property
+    def selects_rows(self) -> bool:
+        """Whether rows are selected by their numbers."""
+        return self.take is not None or self.selected is not None
+
+    def asked(self, file: str, file_row: int, at: int, num_rows: int) -> rows.RowRanges:
+        """The rows that are selected of `num_rows` rows of a file, before any filter.
+
+        Parameters
+        ----------
+        file : str
+            Its name.
+        file_row : int
+            The number of rows in the files before it.
+        at : int
+            The first of the rows, counted in the file.
+        """
+        found = rows.RowRanges.all(num_rows)
+        if self.take is not None:
+            first = file_row + at
+            found = self.take.slice(first, first + num_rows).shift(-first)
+        if self.selected is not None:
+            found &= self.selected.get(file, _NO_ROWS).slice(at, at + num_rows).shift(-at)
+        return found

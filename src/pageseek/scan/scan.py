@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from pageseek._core import rows
 from pageseek.base.batches import batches_of, table_of
 from pageseek.base.memory import kept
 from pageseek.base.progress import Watch, watched
@@ -23,11 +21,10 @@ from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
 from pageseek.scan.prepare import PreparedScan, make_plan, prepare
 from pageseek.scan.request import Request
+from pageseek.scan.row_selection import MOST_ROWS, row_ranges, selected_rows
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.scan.scheduler import Scheduler
 from pageseek.storage import Origin, Source, Sources
-
-MOST = (1 << 63) - 1  # rows that the core counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ class Scan:
 
     def limit(self, n: int) -> Scan:
         """At most the first `n` rows of those that pass every filter, whether given before or after."""
-        n = min(whole("limit", n), MOST)
+        n = min(whole("limit", n), MOST_ROWS)
         if n < 0:
             raise ValueError(f"limit({n}): not negative")
         before = self._request.limit
@@ -77,25 +74,31 @@ class Scan:
             self, _request=replace(self._request, limit=n if before is None else min(n, before))
         )
 
-    def take(self, row_numbers: Any) -> Scan:
-        """Only the rows of these numbers, as `with_row_number` counts them; of a scan that has taken before, those
-        in both.
+    def take(self, selection: Any) -> Scan:
+        """Only the rows of these numbers; of a scan that has taken before, those in both.
 
-        Rows come out in file order, each once, in whatever order the numbers are given; a filter applies to them
-        as well. The pages of other rows are not read. A number beyond the last row is an IndexError once the
-        files are opened.
+        A selection may be made elsewhere, by an index of your own: it counts as any other pruning. Rows come out in file order,
+        each once, in whatever order the numbers are given; a filter applies to them as well. The pages of other rows are not
+        read, and files of which no row is taken are not opened, unless rows are counted through all files. A number beyond
+        the last row is an IndexError once the files are opened.
 
         Parameters
         ----------
-        row_numbers : sequence of int, or integer array
-            From 0, counted through all row groups and files of the scan.
+        selection : sequence of int, integer array, RowRanges, or mapping
+            Numbers of rows from 0, as `with_row_number` counts them through all row groups and files of the scan. Or by the
+            path of each file (`sources`) numbers that are counted in this file; of files that are not named no row is taken.
         """
-        numbers = _row_numbers(row_numbers)
-        before = self._request.take
-        return replace(
-            self,
-            _request=replace(self._request, take=numbers if before is None else before & numbers),
-        )
+        request = self._request
+        if isinstance(selection, Mapping):
+            found = selected_rows(selection, self._sources)
+            if request.selected is not None:
+                before = request.selected
+                found = {name: found[name] & before[name] for name in found if name in before}
+            return replace(self, _request=replace(request, selected=found))
+        numbers = row_ranges(selection)
+        if request.take is not None:
+            numbers = request.take & numbers
+        return replace(self, _request=replace(request, take=numbers))
 
     def with_row_number(self, name: str = "row") -> Scan:
         """A first column of int64 with the number of each row in the source, from 0.
@@ -107,9 +110,10 @@ class Scan:
             raise TypeError(f"with_row_number({name!r}): a name")
         return replace(self, _request=replace(self._request, row_number=name))
 
-    def plan(self) -> ScanPlan:
-        """Open the files and prune: what would be read. Picklable, versioned, splittable."""
-        plan = make_plan(self._sources, self._request)
+    def plan(self, selection: Any = None) -> ScanPlan:
+        """Open the files and prune: what would be read. Picklable, versioned, splittable. `selection`: as of `take`."""
+        request = self._request if selection is None else self.take(selection)._request
+        plan = make_plan(self._sources, request)
         for note in self._origin.notes:
             plan.report.note(note)
         return plan
@@ -296,22 +300,12 @@ class Scan:
             parts.append(f"where {request.filter!r}")
         if request.take is not None:
             parts.append(f"{request.take.num_rows:,} rows taken")
+        if request.selected is not None:
+            taken = sum(found.num_rows for found in request.selected.values())
+            parts.append(f"{taken:,} rows taken of {len(request.selected):,} files")
         if request.limit is not None:
             parts.append(f"limit {request.limit}")
         return f"<Scan {'; '.join(parts)}>"
-
-
-def _row_numbers(given: Any) -> rows.RowRanges:
-    numbers = np.asarray(given)
-    if not numbers.size:
-        return rows.RowRanges.empty()
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        raise TypeError("take: row numbers are a list of integers")
-    if numbers.min() < 0:
-        raise IndexError(f"take: row {numbers.min()}: rows are counted from 0")
-    if numbers.max() > MOST:
-        raise IndexError(f"take: row {numbers.max()}: no source has so many rows")
-    return rows.RowRanges.from_rows(np.unique(numbers).astype(np.int64))
 
 
 def whole(name: str, value: Any) -> int:
