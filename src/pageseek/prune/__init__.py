@@ -23,7 +23,7 @@ from pageseek.io.range_requests import Wanted
 from pageseek.prune.column_index import load_indexes
 from pageseek.prune.driver import Left, MechanismRun
 from pageseek.prune.footer_finality import Figures, final, may_be_final
-from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner, passing
+from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner, passing
 from pageseek.prune.registry import (
     COLUMN_INDEX,
     DATAFUSION_INDEX,
@@ -31,6 +31,7 @@ from pageseek.prune.registry import (
     DISTINCT,
     PAGE_HEADERS,
     STATISTICS,
+    catalogs,
     mechanisms,
     register_pruner,
     unregister_pruner,
@@ -45,6 +46,7 @@ __all__ = [
     "DISTINCT",
     "PAGE_HEADERS",
     "STATISTICS",
+    "Catalog",
     "Figures",
     "GroupProof",
     "Left",
@@ -55,6 +57,7 @@ __all__ = [
     "Pruner",
     "ValueLists",
     "Wanted",
+    "catalogs",
     "final",
     "load_indexes",
     "may_be_final",

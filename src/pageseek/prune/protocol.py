@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,9 +18,10 @@ from pageseek.format.types import Options
 from pageseek.io.fetch import Kept
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
+from pageseek.predicate.expression import Expression
 from pageseek.predicate.masks import compared
 
-__all__ = ["Price", "Proof", "PruneContext", "Pruner", "passing"]
+__all__ = ["Catalog", "Price", "Proof", "PruneContext", "Pruner", "passing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,30 @@ class Pruner(Protocol):
 
         A test of which nothing is proved gets None. What cannot be trusted is a note in the report, no error. A range
         of which not all bytes could be had comes as an empty memoryview.
+        """
+        ...
+
+
+class Catalog(Protocol):
+    """What is known of files from outside of them: it is asked before they are opened."""
+
+    name: str  # as `explain` and `prune=[...]` know it
+
+    def select(self, files: Sequence[str], condition: Expression) -> Mapping[str, Any]:
+        """The rows of files that may pass a condition: RowRanges, or numbers of rows from 0, counted in each file.
+
+        Parameters
+        ----------
+        files : sequence of str
+            The names of the files of a scan, in order.
+        condition : Expression
+            Its filter.
+
+        Returns
+        -------
+        mapping
+            By their names the files of which something is known. Of a file without rows nothing is read; a file that is not
+            there is read as if there were no catalog.
         """
         ...
 

@@ -23,7 +23,7 @@ from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.prune.checked_pruner import PRICE, PRUNE, CheckedPruner, method_of
 from pageseek.prune.dictionary import DictionaryPruner
 from pageseek.prune.embedded_pruner import EmbeddedPruner
-from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
+from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner
 
 T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
@@ -76,9 +76,11 @@ class _Registry:
     def _renew(self) -> None:
         users = [_pruner_of(kind) for name, kind in self._kinds.items() if self._prunes(name)]
         self.pruners: tuple[Pruner, ...] = (*_PARQUET, *self._late, *users)
-        self.names = (
-            STATISTICS, COLUMN_INDEX, PAGE_HEADERS, *(pruner.name for pruner in self.pruners),
-        )  # fmt: skip
+        self.catalogs = tuple(
+            [kind for kind in self._kinds.values() if callable(getattr(kind, "select", None))]
+        )
+        named = [one.name for one in (*self.pruners, *self.catalogs)]
+        self.names = tuple(dict.fromkeys((STATISTICS, COLUMN_INDEX, PAGE_HEADERS, *named)))
 
     def _prunes(self, name: str) -> bool:
         kind = self._kinds[name]
@@ -161,7 +163,8 @@ def register(kind: Any) -> None:
     kind : pageseek.index.Kind
         An object with a `name`, and those of `version`, `build`, `load`, `answers`, `prune` and `verify` that it needs.
         A kind without `build` has `price` and `prune`, as `pageseek.prune.Pruner` says: it reads what it finds by itself,
-        an index beside the file, say.
+        an index beside the file, say. Or it has `select`, as `pageseek.prune.Catalog` says: a catalog that lies outside of
+        the files, and is asked before any file is opened.
 
     Raises
     ------
@@ -174,12 +177,12 @@ def register(kind: Any) -> None:
     version = getattr(kind, "version", 1)
     if type(version) is not int or version < 1:
         raise TypeError(f"register: {kind!r} has version {version!r}, not a number from 1 on")
-    methods = ("build", "load", "answers", "price", "prune", "verify")
+    methods = ("build", "load", "answers", "price", "prune", "verify", "select")
     for method in methods:
         if not callable(getattr(kind, method, lambda: None)):
             raise TypeError(f"register: {kind!r} has a {method} that cannot be called")
     has = {method for method in methods if callable(getattr(kind, method, None))}
-    if "build" not in has:
+    if not has & {"build", "select"} or (has & {"price", "prune"} and "build" not in has):
         missing = {"price", "prune"} - has
         if missing:
             raise TypeError(
@@ -256,6 +259,11 @@ def _check_name(kind: Any, what: str) -> None:
 def pruners() -> tuple[Pruner, ...]:
     """Those that are put to one row group at a time, in the order in which they are asked at equal prices."""
     return _registry.pruners
+
+
+def catalogs() -> tuple[Catalog, ...]:
+    """Those that are asked before files are opened."""
+    return _registry.catalogs
 
 
 def names() -> tuple[str, ...]:

@@ -28,6 +28,7 @@ def ranges_by_footer(
     first_row: int,
     by_folders: bool,
     steps: Sequence[tuple[str, bytes]] = (),
+    catalogs: Sequence[tuple[str, rows.RowRanges]] = (),
 ) -> dict[int, rows.RowRanges]:
     """The rows to look at of each row group that the footer leaves. `counts`: the rows of each; `may` and `must`: what
     is proved of them; `by_folders`: whether some may pass by these; `steps`: the mechanisms that proved it, and what each left,
@@ -57,7 +58,29 @@ def ranges_by_footer(
         ranges = {i: found for i, found in asked.items() if found}
         report.row_groups.prune(TAKE, len(kept) - len(ranges))
         report.rows.prune(TAKE, sum(counts[i] - asked[i].num_rows for i in kept))
+    for name, said in catalogs:
+        ranges = _narrowed(ranges, counts, said, name, report)
     return ranges if limit is None else _cut(ranges, must, limit, report)
+
+
+def _narrowed(
+    ranges: dict[int, rows.RowRanges],
+    counts: Sequence[int],
+    left: rows.RowRanges,
+    by: str,
+    report: Report,
+) -> dict[int, rows.RowRanges]:
+    """The rows of row groups that are among those that a catalog has left of the file."""
+    begin = list(accumulate(counts, initial=0))
+    found = {
+        i: before & left.slice(begin[i], begin[i + 1]).shift(-begin[i])
+        for i, before in ranges.items()
+    }
+    kept = {i: after for i, after in found.items() if after}
+    report.row_groups.prune(by, len(ranges) - len(kept))
+    rows_in = sum([before.num_rows for before in ranges.values()])
+    report.rows.prune(by, rows_in - sum([after.num_rows for after in kept.values()]))
+    return kept
 
 
 def plan_by_footer(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.scan.accounting import LIMIT, PARTITION, TAKE, last_proof
+from pageseek.scan.catalog_answers import CatalogAnswers
 from pageseek.scan.dataset_columns import DatasetColumns
 from pageseek.scan.file_scan import FileScan
 from pageseek.scan.footer_batches import FEW, BatchedFile, FooterBatches
@@ -60,6 +61,8 @@ class Planner:
         self._lazy, self._fold, self._first = lazy, fold, first
         self._foreseen = False  # which files will be opened
         self._counted = request.take is not None or request.row_number is not None
+        self.request = request
+        self._catalogs = CatalogAnswers(sources, request)
         self.columns = DatasetColumns(sources, request, self._file)
         self.columns.resolve_types()
         self.request = request = self.columns.request
@@ -74,6 +77,8 @@ class Planner:
         whole = request.filter is None and request.limit is None and not request.selects_rows
         if self._lazy and whole and n <= self._scheduler.capacity:
             return None
+        if request.selected is not None or self._catalogs:  # few files are left to be opened
+            return None
         if n < FEW or self.columns.one_schema or self._first is not None or self._sources.far:
             return None
         return FooterBatches(
@@ -85,7 +90,11 @@ class Planner:
         if self._counted:
             return True
         selected = self.request.selected
-        return self.columns.may_match(source) and (selected is None or source.name in selected)
+        if selected is not None and source.name not in selected:
+            return False
+        return self.columns.may_match(source) and not (
+            self._catalogs and self._catalogs.rules_out(source)
+        )
 
     def _file(self, source: Source, known: Known | None = None) -> FileMetadata:
         if self._first is not None and source is self._sources[0]:
@@ -124,7 +133,7 @@ class Planner:
                 report.files.prune(PARTITION, 1)
                 continue
             if not self._is_wanted(source):  # none of its rows is selected
-                report.files.prune(TAKE, 1)
+                report.files.prune(self._catalogs.rules_out(source) or TAKE, 1)
                 continue
             planned = self._plan(at - 1, source, may_match)
             if planned is not None:
@@ -226,17 +235,11 @@ class Planner:
         may, fully = proof.may, proof.must
         if scan.bound_request.bound is None:
             may = fully = b"\1" * len(counts)
+        catalogs = self._catalogs.of(scan.source, scan.file.num_rows) if self._catalogs else ()
         ranges = ranges_by_footer(
-            counts,
-            may,
-            fully,
-            scan.bound_request,
-            left,
-            report,
-            scan.source,
-            self._first_row,
-            may_match,
-        )
+            counts, may, fully, scan.bound_request, left, report, scan.source, self._first_row,
+            may_match, catalogs=catalogs,
+        )  # fmt: skip
         if not ranges:
             return ()
         groups = [

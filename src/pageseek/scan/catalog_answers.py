@@ -1,0 +1,61 @@
+"""What registered catalogs say of the files of a scan, before any of them is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pageseek._core import rows
+from pageseek.base.errors import PrunerError
+from pageseek.prune import catalogs
+from pageseek.scan.request import Request
+from pageseek.scan.row_selection import row_ranges
+from pageseek.storage import Source, Sources
+
+
+class CatalogAnswers:
+    """The rows of files that may pass the filter, as each catalog says."""
+
+    def __init__(self, sources: Sources, request: Request) -> None:
+        self._said: list[tuple[str, Mapping[str, rows.RowRanges]]] = []
+        asked = [one for one in catalogs() if one.name in request.prune]
+        if not asked or request.filter is None:
+            return
+        names = [source.name for source in sources]
+        for catalog in asked:
+            try:
+                found = dict(catalog.select(names, request.filter).items())
+                self._said.append((catalog.name, {k: row_ranges(v) for k, v in found.items()}))
+            except Exception as error:
+                raise _error(catalog, f"{type(error).__name__}: {error}") from error
+            unknown = sorted(map(str, found.keys() - set(names)))
+            if unknown:
+                raise _error(catalog, f"it speaks of {unknown[0]!r}, which is no file of the scan")
+
+    def __bool__(self) -> bool:
+        return bool(self._said)
+
+    def rules_out(self, source: Source) -> str | None:
+        """The catalog that leaves no row of a file, by its name."""
+        for name, said in self._said:
+            found = said.get(source.name)
+            if found is not None and not found:
+                return name
+        return None
+
+    def of(self, source: Source, num_rows: int) -> list[tuple[str, rows.RowRanges]]:
+        """The rows of a file that each catalog leaves which knows of it. `num_rows`: of the file."""
+        found = [(name, said[source.name]) for name, said in self._said if source.name in said]
+        for name, ranges in found:
+            if ranges and ranges.bounds[1] > num_rows:
+                raise PrunerError(
+                    f"{source.name}: catalog {name!r}: it speaks of row {ranges.bounds[1] - 1} of {num_rows}; "
+                    "without it (prune=[...]) the file can be read"
+                )
+        return found
+
+
+def _error(catalog: Any, what: str) -> PrunerError:
+    return PrunerError(
+        f"catalog {catalog.name!r}: select(): {what}; without it (prune=[...]) the files can be read"
+    )
