@@ -74,7 +74,7 @@ static ps_status next(ps_leaf *leaf, ps_batch *batch, size_t n, ps_error *err) {
 enum { SLACK = 32 }; /* bytes behind a value that ps_copy_string may overwrite */
 
 static ps_status last_room(ps_leaf *leaf, size_t size, ps_error *err) {
-    return ps_grow_room(&leaf->page.last, size + SLACK, SIZE_MAX, err);
+    return ps_grow_reserve(&leaf->page.last, size + SLACK, SIZE_MAX, err);
 }
 
 /* leaf->page.last, which is the value before number `from` of the batch, becomes the one before number `to`, whose
@@ -153,8 +153,8 @@ static ps_status next_fitting(ps_leaf *leaf, ps_batch *batch, int64_t rows, int6
         PS_TRY(next(leaf, batch, fit, err));
     }
     leaf->out.values.size = (size_t)size;
-    return ps_leaf_strings_room(leaf, rows + (int64_t)batch->n, (size_t)size + (size_t)*sum,
-                                err);
+    return ps_output_grow_strings(leaf, rows + (int64_t)batch->n, (size_t)size + (size_t)*sum,
+                                  err);
 }
 
 static ps_status read_lengths(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
@@ -337,8 +337,8 @@ static ps_status block_lengths(ps_leaf *leaf, const ps_block *block, bool *fit, 
         leaf->page.place.at += batch.own[i];
     }
     leaf->out.unchecked = leaf->out.unchecked || kept;
-    return ps_block_strings(leaf, at, length, kept,
-                            leaf->page.values + leaf->page.values_length, fit, err);
+    return ps_output_add_strings(leaf, at, length, kept,
+                                 leaf->page.values + leaf->page.values_length, fit, err);
 }
 
 static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, ps_error *err) {
@@ -355,8 +355,8 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
     *fit = sum <= (uint64_t)(ps_offset_limit(leaf) - size);
     if (!*fit) return PS_OK;
     leaf->out.values.size = (size_t)size;
-    PS_TRY(ps_leaf_strings_room(leaf, leaf->out.rows + (int64_t)block->kept,
-                                (size_t)size + (size_t)sum, err));
+    PS_TRY(ps_output_grow_strings(leaf, leaf->out.rows + (int64_t)block->kept,
+                                  (size_t)size + (size_t)sum, err));
     PS_TRY(last_room(leaf, batch.most, err));
     const size_t room = leaf->out.values.capacity;
     uint8_t *out = leaf->out.values.data;

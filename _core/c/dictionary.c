@@ -13,6 +13,11 @@ void ps_dictionary_clear(ps_dictionary *dictionary) {
     *dictionary = (ps_dictionary){0};
 }
 
+void ps_leaf_forget_dictionary(ps_leaf *leaf) {
+    if (leaf->page.encoding == &ps_dictionary_codes) ps_leaf_drop_page(leaf);
+    ps_dictionary_clear(&leaf->dictionary);
+}
+
 ps_status ps_leaf_dictionary_fits(const ps_leaf *leaf, size_t length, int64_t n,
                                   ps_error *err) {
     if (leaf->spec.kind == PS_BOOL) {
@@ -113,7 +118,7 @@ static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
 ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_reader *reader, int64_t n, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     d->loaded = false;
-    if (leaf->page.encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
+    if (leaf->page.encoding == &ps_dictionary_codes) ps_leaf_drop_page(leaf);
     PS_TRY(ps_leaf_dictionary_fits(leaf, reader->size, n, err));
     const bool few = leaf->out.begun && !leaf->nest && leaf->out.max_rows < n;
     d->n = (uint32_t)n;
@@ -124,9 +129,9 @@ ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_reader *reader, int64_t n, p
     d->direct = leaf->spec.physical != PQ_BYTE_ARRAY &&
                 (leaf->copies || (few && leaf->out.max_rows < n / FEW));
     if (leaf->bytes) {
-        PS_TRY(ps_leaf_room(leaf, &d->slices, (size_t)n * sizeof(ps_slice), err));
+        PS_TRY(ps_output_grow(leaf, &d->slices, (size_t)n * sizeof(ps_slice), err));
     } else if (!d->direct) {
-        PS_TRY(ps_leaf_room(leaf, &d->values, (size_t)n * leaf->out_width, err));
+        PS_TRY(ps_output_grow(leaf, &d->values, (size_t)n * leaf->out_width, err));
     }
     d->loaded = true;
     return PS_OK;
@@ -304,7 +309,7 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
             batch = fit;
         }
         leaf->out.values.size = (size_t)size;
-        PS_TRY(ps_leaf_strings_room(leaf, at + (int64_t)batch, (size_t)(size + sum), err));
+        PS_TRY(ps_output_grow_strings(leaf, at + (int64_t)batch, (size_t)(size + sum), err));
         size = (int64_t)(wide ? copy_entries(leaf, true, at, codes, batch)
                               : copy_entries(leaf, false, at, codes, batch));
         *done += (int64_t)batch;
@@ -334,8 +339,8 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
         length[i] = slice.length;
     }
     if (!d->checked) leaf->out.unchecked = true;
-    return ps_block_strings(leaf, at, length, block->kept, d->reader->data + d->reader->have,
-                            fit, err);
+    return ps_output_add_strings(leaf, at, length, block->kept,
+                                 d->reader->data + d->reader->have, fit, err);
 }
 
 const ps_encoding ps_dictionary_codes = {

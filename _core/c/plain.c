@@ -73,7 +73,7 @@ PS_INLINE ps_status copy_strings(ps_leaf *leaf, bool wide, int64_t dense, int64_
         if (length > limit - size) break;
         if (length > room - size) {
             leaf->out.values.size = size;
-            status = ps_leaf_strings_room(leaf, dense + i + 1, size + length, err);
+            status = ps_output_grow_strings(leaf, dense + i + 1, size + length, err);
             if (status != PS_OK) break;
             out = leaf->out.values.data;
             room = leaf->out.values.capacity;
@@ -130,8 +130,8 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
         at[i] += 4;
     }
     leaf->out.unchecked = leaf->out.unchecked || block->kept;
-    return ps_block_strings(leaf, at, length, block->kept,
-                            leaf->page.values + leaf->page.values_length, fit, err);
+    return ps_output_add_strings(leaf, at, length, block->kept,
+                                 leaf->page.values + leaf->page.values_length, fit, err);
 }
 
 static ps_status decimals(ps_leaf *leaf, uint8_t *out, const ps_block *block, ps_error *err) {

@@ -101,7 +101,7 @@ static ps_status convert(const ps_leaf *leaf, const uint8_t *raw, size_t first, 
 
 /* A value too wide for the stack, in leaf->page.last. */
 static ps_status convert_wide(ps_leaf *leaf, size_t number, uint8_t *out, ps_error *err) {
-    PS_TRY(ps_grow_room(&leaf->page.last, leaf->in_width, SIZE_MAX, err));
+    PS_TRY(ps_grow_reserve(&leaf->page.last, leaf->in_width, SIZE_MAX, err));
     pick(leaf->page.values + number, (size_t)leaf->page.n_values, leaf->in_width,
          leaf->page.last.data);
     return convert(leaf, leaf->page.last.data, number, out, 1, err);

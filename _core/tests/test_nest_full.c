@@ -8,6 +8,7 @@
 #include "../c/nest.c"
 #include "../c/nest_block.c"
 #include "../c/nest_slots.c"
+#include "../c/output.c"
 #include "../c/plain.c"
 #undef ps_offset_limit
 #undef ps_element_limit

@@ -57,12 +57,12 @@ static void room_for_rows_like_those_before(void) {
     const ps_range all = {0, PAGES * ROWS};
     const ps_selection rows = {.ranges = &all, .n_ranges = 1};
     ps_leaf *leaf = leaf_of(PS_BYTES, &rows, 0);
-    size_t grown = 0, capacity = leaf->out_values.capacity;
+    size_t grown = 0, capacity = leaf->out.values.capacity;
     for (int64_t i = 0; i < PAGES; i++) {
         ps_page page = page_of(text, LENGTH, ROWS, i * ROWS);
         take(leaf, &page);
-        grown += leaf->out_values.capacity != capacity;
-        capacity = leaf->out_values.capacity;
+        grown += leaf->out.values.capacity != capacity;
+        capacity = leaf->out.values.capacity;
         free((void *)(uintptr_t)page.body);
     }
     CHECK_INT(grown, 1);
@@ -84,9 +84,9 @@ static void few_long_strings_do_not_stand_for_all(void) {
     ps_leaf *leaf = leaf_of(PS_BYTES, &rows, 0);
     ps_page first = page_of(text, LONG, 1, 0), rest = page_of(text, 0, ROWS - 1, 1);
     CHECK_INT(take(leaf, &first), PS_TAKE_PAGE);
-    CHECK(leaf->out_values.capacity <= 8 * LONG + 64);
+    CHECK(leaf->out.values.capacity <= 8 * LONG + 64);
     CHECK_INT(take(leaf, &rest), PS_TAKE_DONE);
-    CHECK(leaf->out_values.capacity <= 8 * LONG + 64);
+    CHECK(leaf->out.values.capacity <= 8 * LONG + 64);
     ps_column c;
     CHECK_INT(ps_leaf_finish(leaf, &c, NULL), PS_OK);
     CHECK_INT(c.values_size, LONG);
@@ -106,7 +106,7 @@ static void a_page_that_lies_makes_no_room(void) {
     ps_take state;
     CHECK_INT(ps_leaf_page(leaf, &page, NULL), PS_OK);
     CHECK_INT(ps_leaf_take(leaf, &state, NULL), PS_TRUNCATED);
-    CHECK(leaf->out_values.capacity <= 64);
+    CHECK(leaf->out.values.capacity <= 64);
     ps_leaf_free(leaf);
     free((void *)(uintptr_t)page.body);
 }
