@@ -2,7 +2,7 @@
 """The leaf decoder: bytes of pages in, memory of Arrow arrays out."""
 import os
 
-from pageseek._core.codecs cimport PS_CODEC_NONE, PS_CODEC_OTHER, codec_of, ps_codec, ps_zstd_share, zstd
+from pageseek._core.codecs cimport PS_CODEC_NONE, PS_CODEC_OTHER, codec_of, ps_codec
 from pageseek._core.convert cimport fill_spec
 from pageseek._core.header cimport (
     PS_CORRUPT,
@@ -12,10 +12,11 @@ from pageseek._core.header cimport (
     ps_error,
     ps_leaf_spec,
     ps_page_header,
-    ps_pool_share,
-    ps_range,
     ps_nesting_level,
+    ps_range,
     ps_selection,
+    ps_shared,
+    ps_shared_use,
     ps_status,
 )
 from pageseek._core.leaf cimport (
@@ -25,7 +26,7 @@ from pageseek._core.leaf cimport (
     ps_leaf_page_rows, ps_leaf_row, ps_leaf_nesting_level, ps_leaf_take, ps_packed, ps_page, ps_page_open, ps_page_reach,
     ps_page_task, ps_page_tasks, ps_take,
 )
-from pageseek._core.memory cimport pool, wrap
+from pageseek._core.memory cimport shared, wrap
 from pageseek._core.pages cimport DATA, DATA_V2, DICTIONARY, PageReader
 from pageseek._core.status cimport check
 from pageseek._core.status import PageMismatch
@@ -43,8 +44,8 @@ cdef extern from "pageseek.h" nogil:
     const char *ps_utf8_choose(bint)
 
 
-ps_pool_share(pool())
-ps_zstd_share(zstd())
+cdef ps_shared state = shared()
+ps_shared_use(&state)
 # what finds faults in text: tests ask for plain C where this is set
 utf8_scan = ps_utf8_choose(os.environ.get("PAGESEEK_PLAIN_C") == "1").decode()
 

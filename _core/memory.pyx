@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """Memory that the core allocates, and Arrow arrays keep."""
-from pageseek._core.header cimport PS_NOMEM, ps_buffer_free, ps_buffer_new, ps_pool, ps_pool_own
+from pageseek._core.header cimport PS_NOMEM, ps_buffer_free, ps_buffer_new, ps_shared, ps_shared_own
 from pageseek.base.errors import CoreError
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -65,8 +65,8 @@ cdef Block allocate(size_t size):
     return Block(size)
 
 
-cdef ps_pool *pool():
-    return ps_pool_own()
+cdef ps_shared shared():
+    return ps_shared_own()
 
 
 def keep(double seconds, size_t limit):

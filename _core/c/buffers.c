@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "base.h"
+#include "shared.h"
 
 #if defined(__linux__)
 #include <sched.h>

@@ -1,5 +1,6 @@
 /* zstd.c - pages of codec ZSTD by the libzstd of this system; contexts are kept for whoever decodes next. */
 #include "zstd.h"
+#include "shared.h"
 
 #include "base.h"
 
@@ -48,8 +49,8 @@ ps_zstd_state *ps_zstd_own(void) {
     return &own;
 }
 
-void ps_zstd_share(ps_zstd_state *home) {
-    shared = home;
+void ps_zstd_share(ps_zstd_state *state) {
+    shared = state;
 }
 
 void ps_zstd_use(const ps_zstd *library) {
@@ -120,8 +121,8 @@ ps_zstd_state *ps_zstd_own(void) {
     return NULL;
 }
 
-void ps_zstd_share(ps_zstd_state *home) {
-    (void)home;
+void ps_zstd_share(ps_zstd_state *state) {
+    (void)state;
 }
 
 void ps_zstd_use(const ps_zstd *library) {
