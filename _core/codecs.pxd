@@ -1,3 +1,4 @@
+"""codecs.pyx for other modules: codecs, and decompression into memory of the caller."""
 from pageseek._core.header cimport ps_error, ps_status
 
 from libc.stdint cimport uint8_t

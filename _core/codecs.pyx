@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""Checksums, and the codecs of the core's own."""
+"""Checksums, and the codecs that the core decodes itself."""
 from pageseek._core.header cimport PS_INVALID, PS_OK, ps_crc32, ps_error, ps_shared, ps_shared_use, ps_status
 from pageseek._core.memory cimport Block, allocate, shared
 from pageseek._core.status cimport check

@@ -1,5 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""The leaf decoder: bytes of pages in, memory of Arrow arrays out."""
+"""The leaf decoder: bytes of pages in, memory of Arrow arrays out.
+
+The module is long because the class LeafDecoder is: modules of `_core` cannot share the body of a class.
+"""
 import os
 
 from pageseek._core.codecs cimport PS_CODEC_NONE, PS_CODEC_OTHER, codec_of, ps_codec
@@ -96,15 +99,15 @@ cdef class LeafDecoder(PageReader):
         BIT_PACKED levels begin at the low bit (Impala), not at the high one (Encodings.md).
     codec : str
         "uncompressed", "snappy", "lz4", "lz4_raw", "zstd" where libzstd is at hand, or any other, of which
-        `decompress` is in charge; it is asked, too, where libzstd fails.
+        `decompress` is used; it is also called where libzstd fails.
     decompress : callable
-        (memoryview, size) to a buffer of exactly so many bytes, or CoreError.
+        (memoryview, size) to a buffer of exactly that size, or CoreError.
     max_page : int
         Bytes that a page may have, decompressed.
     max_values : int
         Values, nulls and empty lists among them, that a page may claim: those of its chunk.
     likely_rows : int
-        Output for so many rows is allocated at once, for more as pages hold them; 0: for all selected.
+        Memory for that many rows is allocated at once, for more as pages hold them; 0: for all selected.
     always_compressed : bool
         V2 pages are compressed even where their headers deny it.
     codes_only : bool
@@ -561,7 +564,7 @@ cdef class LeafDecoder(PageReader):
 
 
 def read_pages(list wanted not None, size_t threads=1):
-    """`read_page` and `release` of several decoders, by so many threads at most.
+    """`read_page` and `release` of several decoders, on at most `threads` threads.
 
     `wanted`: a list of (decoder, arguments of `read_page`, whether its data is a chunk of one data page).
 

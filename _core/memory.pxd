@@ -1,3 +1,4 @@
+"""memory.pyx for other modules: blocks of memory, and the shared state."""
 from pageseek._core.header cimport ps_shared
 
 from libc.stdint cimport uint8_t

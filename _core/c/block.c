@@ -21,8 +21,8 @@ static ps_status take_bits(ps_leaf *leaf, const ps_block *block, const uint64_t 
 static ps_status take_fixed(ps_leaf *leaf, const ps_block *block, const uint64_t *validity,
                             ps_error *err) {
     uint8_t *out = leaf->out.values.data + (size_t)leaf->out.rows * leaf->out_width;
-    const size_t room = (size_t)(leaf->out.capacity - leaf->out.rows);
-    PS_TRY(leaf->page.encoding->block(leaf, out, room, block, err));
+    const size_t space = (size_t)(leaf->out.capacity - leaf->out.rows);
+    PS_TRY(leaf->page.encoding->block(leaf, out, space, block, err));
     if (block->kept < block->chosen)
         ps_spread(out, leaf->out_width, (const uint8_t *)validity, 0, block->chosen,
                   block->kept);

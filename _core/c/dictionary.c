@@ -256,21 +256,21 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
     return PS_OK;
 }
 
-/* n entries to the output, which has room for them; where the last one ends. With offsets of either width, from that of the first
+/* n entries to the output, which has space for them; where the last one ends. With offsets of either width, from that of the first
  * one on; a compiler makes a loop of each. */
 PS_INLINE size_t copy_entries(const ps_leaf *leaf, bool wide, int64_t dense,
                               const uint32_t *codes, size_t n) {
     const ps_dictionary *d = &leaf->dictionary;
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
     const uint8_t *from = d->reader->data;
-    const size_t have = d->reader->have, room = leaf->out.values.capacity;
+    const size_t have = d->reader->have, space = leaf->out.values.capacity;
     uint8_t *out = leaf->out.values.data;
     uint32_t *narrow = (uint32_t *)(void *)leaf->out.offsets.data + dense;
     uint64_t *broad = (uint64_t *)(void *)leaf->out.offsets.data + dense;
     size_t size = wide ? broad[0] : narrow[0];
     for (size_t i = 0; i < n; i++) {
         const ps_slice slice = slices[codes[i]];
-        ps_copy_string(out + size, room - size, from + slice.offset, have - slice.offset,
+        ps_copy_string(out + size, space - size, from + slice.offset, have - slice.offset,
                        slice.length);
         size += slice.length;
         if (wide) {
@@ -319,10 +319,10 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
     return PS_OK;
 }
 
-static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t space, const ps_block *block,
                              ps_error *err) {
     uint32_t codes[PS_BLOCK];
-    (void)room;
+    (void)space;
     PS_TRY(read_block(leaf, codes, block, err));
     return gather(leaf, codes, out, block->kept, err);
 }

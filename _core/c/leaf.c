@@ -207,9 +207,8 @@ static ps_status find_encoding(ps_leaf *leaf, ps_error *err) {
     return PS_OK;
 }
 
-enum {
-    SCAN = 256 << 10
-}; /* bytes of strings that are looked at together, while the caches have them */
+/* Bytes of strings that are checked together, while the caches have them. */
+enum { SCAN = 256 << 10 };
 
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
     leaf->page.present = false;

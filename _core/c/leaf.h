@@ -124,7 +124,7 @@ ps_status ps_output_grow(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_err
 /* Space for `size` bytes of byte strings, those of the first `rows` rows of the output: and for rows to come, as if they
  * were like these, but never more than a small multiple of `size`: a few long strings do not stand for all. */
 ps_status ps_output_grow_strings(ps_leaf *leaf, int64_t rows, size_t size, ps_error *err);
-/* Space for so many rows in all. A claim of a file takes no memory before pages stand for it. */
+/* Space for `rows` rows in all. A claim of a file takes no memory before pages stand for it. */
 ps_status ps_output_reserve(ps_leaf *leaf, int64_t rows, ps_error *err);
 
 /* Appends the validity of `rows` rows, n of them valid: bits from bit `at`, which are read only where n < rows. */
@@ -202,7 +202,7 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
 /* What an encoding does on the page at hand. `n` values, or those of a block, are done after each call, but
  * for leaf->page.value, which the caller moves. Those calls are there that the leaf's output can need. */
 struct ps_encoding {
-    /* a run costs about as much as so many rows of a block, by measurement; the same with nulls */
+    /* rows of a block that cost as much as a run, by measurement; and where there are nulls */
     uint32_t rows_per_run, rows_per_run_nulls;
     ps_status (*open)(ps_leaf *leaf, ps_error *err);
     ps_status (*skip)(ps_leaf *leaf, int64_t n, ps_error *err);
@@ -215,10 +215,10 @@ struct ps_encoding {
     ps_status (*read_strings)(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
                               ps_error *err);
 
-    /* the kept values of a block: of fixed width, to out with room for `room`; bits, from bit 0 of out, which
+    /* the kept values of a block: of fixed width, to out with space for `space`; bits, from bit 0 of out, which
      * has PS_BLOCK_WORDS + 1 words; byte strings, after the last row of the output, *fit as in
      * ps_output_add_strings: where it is false the caller goes back to where leaf->page.place was */
-    ps_status (*block)(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+    ps_status (*block)(ps_leaf *leaf, uint8_t *out, size_t space, const ps_block *block,
                        ps_error *err);
     ps_status (*block_bits)(ps_leaf *leaf, uint64_t *out, const ps_block *block, ps_error *err);
     ps_status (*block_strings)(ps_leaf *leaf, const ps_block *block, bool *fit, ps_error *err);

@@ -77,7 +77,7 @@ void ps_nest_free(ps_nest *nest) {
     free(nest);
 }
 
-/* Room for so many slots of a segment, unless that is too much to ask for in advance. */
+/* Reserves space for a number of slots, unless it is beyond the limit: then pages reserve it. */
 static ps_status reserve(ps_leaf *leaf, ps_grow *grow, size_t slots, size_t width,
                          ps_error *err) {
     size_t size;

@@ -80,7 +80,7 @@ ps_status ps_nest_entry_of(ps_leaf *leaf, int64_t row, int64_t *entry, ps_error 
 
 /* Entries up to `to` go into the output. */
 ps_status ps_nest_take_entries(ps_leaf *leaf, int64_t to, ps_error *err);
-/* Space for so many further slots of a segment; for as many values in all. */
+/* Reserves space for `slots` further slots of a segment; for `total` values in all. */
 ps_status ps_nest_reserve(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err);
 ps_status ps_nest_reserve_values(ps_leaf *leaf, size_t total, ps_error *err);
 

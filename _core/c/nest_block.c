@@ -4,8 +4,7 @@
 
 enum {
     WORDS = PS_BLOCK_WORDS,
-    ENTRIES_PER_RUN =
-        48, /* a run costs about as much as so many entries of a block, by measurement */
+    ENTRIES_PER_RUN = 48, /* entries of a block that cost as much as a run, by measurement */
 };
 
 typedef struct entries { /* of a block */
@@ -124,9 +123,9 @@ static ps_status add_chosen_values(ps_leaf *leaf, const entries *e, const uint64
         ps_bits_copy(leaf->out.values.data, at, (const uint8_t *)(nulls ? spread : bits), 0, n);
     } else {
         uint8_t *out = leaf->out.values.data + at * leaf->out_width;
-        const size_t room = leaf->out_width ? leaf->out.values.capacity / leaf->out_width - at
-                                            : n;
-        PS_TRY(leaf->page.encoding->block(leaf, out, room, &block, err));
+        const size_t space = leaf->out_width ? leaf->out.values.capacity / leaf->out_width - at
+                                             : n;
+        PS_TRY(leaf->page.encoding->block(leaf, out, space, &block, err));
         if (nulls) ps_spread(out, leaf->out_width, (const uint8_t *)validity, 0, n, block.kept);
     }
     leaf->out.null_count += (int64_t)(n - block.kept);

@@ -156,10 +156,10 @@ ps_status ps_output_add_strings(ps_leaf *leaf, const uint8_t *const *at, const u
     leaf->out.values.size = (size_t)size;
     PS_TRY(
         ps_output_grow_strings(leaf, leaf->out.rows + (int64_t)n, (size_t)(size + sum), err));
-    const size_t room = leaf->out.values.capacity;
+    const size_t space = leaf->out.values.capacity;
     uint8_t *out = leaf->out.values.data;
     for (size_t i = 0; i < n; i++) {
-        ps_copy_string(out + size, room - (size_t)size, at[i], (size_t)(end - at[i]),
+        ps_copy_string(out + size, space - (size_t)size, at[i], (size_t)(end - at[i]),
                        length[i]);
         size += length[i];
         ps_offset_set(leaf, leaf->out.rows + (int64_t)i + 1, size);

@@ -1,4 +1,4 @@
-/* zstd.c - pages of codec ZSTD by the libzstd of this system; contexts are kept for whoever decodes next. */
+/* zstd.c - pages of codec ZSTD by the libzstd of this system; contexts are kept for the next thread that decodes. */
 #include "zstd.h"
 #include "shared.h"
 
@@ -18,7 +18,7 @@
 struct ps_zstd_state {
     ps_zstd library;
     bool ready;
-    /* A context is of one thread at a time: who takes it leaves nothing in its place. */
+    /* One thread at a time uses a context: it takes the context and leaves NULL in its place. */
     _Atomic(void *) contexts[CONTEXTS];
 };
 

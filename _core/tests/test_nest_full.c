@@ -1,4 +1,4 @@
-/* Nested leaves whose offsets run out. The limits of an offset are lowered for the rooms that are compiled in
+/* Nested leaves whose offsets run out. The limits of an offset are lowered for the files that are compiled in
  * here, as a test of 2 GiB would be a slow one. */
 #include "../c/leaf.h"
 
