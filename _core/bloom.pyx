@@ -115,7 +115,7 @@ def hashes(tuple form, literals):
 
 
 def places(hashes, int64_t num_bytes):
-    """Where the block of each hash (uint64) begins in a bitset of so many bytes: uint64 each, as bytes."""
+    """Where the block of each hash (uint64) begins in a bitset of that many bytes: uint64 each, as bytes."""
     cdef Held held = Held(hashes)
     cdef size_t n = held.size // 8
     cdef uint64_t n_blocks = <uint64_t>num_bytes // PS_BLOOM_BLOCK
@@ -163,7 +163,7 @@ def xxh64(data):
 
 
 def pieces(data, size_t piece, uint64_t key):
-    """XXH64 of each piece of so many bytes, the last one maybe shorter, XOR the key.
+    """XXH64 of each piece of that many bytes, the last one maybe shorter, XOR the key.
 
     Returns
     -------

@@ -139,7 +139,7 @@ def footer_edited(data, places, list dropped not None, list added not None, int6
     ------
     CoreError
         A footer that is damaged: CORRUPT, TRUNCATED. Chunks with encrypted metadata: UNSUPPORTED. Places that
-        are not those of so many chunks: INVALID.
+        are not those of that many chunks: INVALID.
     """
     cdef Held held = Held(data), at = Held(places)
     cdef ps_footer_edit edit

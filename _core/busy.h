@@ -1,5 +1,6 @@
-/* busy.h - whether a call is inside an object that only one may use at a time: a flag that threads race for without a
- * lock, for builds of Python with the interpreter's lock and without. Zero-initialised it is free. */
+/* busy.h - a flag that lets one call at a time into an object.
+ *
+ * Threads take it without a lock, in builds of Python with the interpreter's lock and without. Zero means free. */
 #ifndef PAGESEEK_BUSY_H
 #define PAGESEEK_BUSY_H
 
@@ -14,7 +15,7 @@ typedef int ps_busy;
 #define PS_BUSY_SWAP(busy, to) __atomic_exchange_n((busy), (to), __ATOMIC_ACQ_REL)
 #endif
 
-/* False where somebody else is inside; else the caller is, until ps_busy_leave. */
+/* True: the caller is inside until ps_busy_leave. False: another call is. */
 static inline bool ps_busy_enter(ps_busy *busy) {
     return PS_BUSY_SWAP(busy, 1) == 0;
 }

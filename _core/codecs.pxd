@@ -1,3 +1,4 @@
+"""codecs.pyx for other modules: codecs, and decompression into memory of the caller."""
 from pageseek._core.header cimport ps_error, ps_status
 
 from libc.stdint cimport uint8_t
@@ -13,12 +14,7 @@ cdef extern from "pageseek.h" nogil:
         PS_CODEC_ZSTD
     ps_status ps_inflate_fits(ps_codec, const uint8_t *, size_t, size_t, ps_error *)
     ps_status ps_inflate(ps_codec, const uint8_t *, size_t, uint8_t *, size_t, size_t, ps_error *)
-    ctypedef struct ps_zstd_state:
-        pass
-    ps_zstd_state *ps_zstd_own()
-    void ps_zstd_share(ps_zstd_state *)
 
-cdef ps_zstd_state *zstd()
 cdef ps_codec codec_of(str name) except? PS_CODEC_OTHER
 cdef bint fits(ps_codec codec, const uint8_t *data, size_t length, size_t size)
 cdef int inflate(ps_codec codec, const uint8_t *data, size_t length, uint8_t *out, size_t size, size_t reach) except -1

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""Checksums, and the codecs of the core's own."""
-from pageseek._core.header cimport PS_INVALID, PS_OK, ps_crc32, ps_error, ps_status
-from pageseek._core.memory cimport Block, allocate
+"""Checksums, and the codecs that the core decodes itself."""
+from pageseek._core.header cimport PS_INVALID, PS_OK, ps_crc32, ps_error, ps_shared, ps_shared_use, ps_status
+from pageseek._core.memory cimport Block, allocate, shared
 from pageseek._core.status cimport check
 from pageseek.base.errors import CoreError
 
@@ -14,6 +14,10 @@ cdef extern from "pageseek.h" nogil:
         pass
     void ps_zstd_use(const ps_zstd *)
     bint ps_zstd_ready()
+
+
+cdef ps_shared state = shared()
+ps_shared_use(&state)
 
 
 def crc32(data, uint32_t crc=0):
@@ -30,10 +34,6 @@ def crc32(data, uint32_t crc=0):
 
 cdef dict CODECS = {"uncompressed": <int>PS_CODEC_NONE, "snappy": <int>PS_CODEC_SNAPPY,
                     "lz4_raw": <int>PS_CODEC_LZ4_RAW, "lz4": <int>PS_CODEC_LZ4}
-
-
-cdef ps_zstd_state *zstd():
-    return ps_zstd_own()
 
 
 def use_zstd(tuple functions):

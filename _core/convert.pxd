@@ -1,3 +1,4 @@
+"""convert.pyx for other modules: a leaf type as ps_leaf_spec."""
 from pageseek._core.header cimport ps_leaf_spec
 
 

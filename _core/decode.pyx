@@ -1,8 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""The leaf decoder: bytes of pages in, memory of Arrow arrays out."""
+"""The leaf decoder: bytes of pages in, memory of Arrow arrays out.
+
+The module is long because the class LeafDecoder is: modules of `_core` cannot share the body of a class.
+"""
 import os
 
-from pageseek._core.codecs cimport PS_CODEC_NONE, PS_CODEC_OTHER, codec_of, ps_codec, ps_zstd_share, zstd
+from pageseek._core.codecs cimport PS_CODEC_NONE, PS_CODEC_OTHER, codec_of, ps_codec
 from pageseek._core.convert cimport fill_spec
 from pageseek._core.header cimport (
     PS_CORRUPT,
@@ -12,10 +15,11 @@ from pageseek._core.header cimport (
     ps_error,
     ps_leaf_spec,
     ps_page_header,
-    ps_pool_share,
-    ps_range,
     ps_nesting_level,
+    ps_range,
     ps_selection,
+    ps_shared,
+    ps_shared_use,
     ps_status,
 )
 from pageseek._core.leaf cimport (
@@ -25,7 +29,7 @@ from pageseek._core.leaf cimport (
     ps_leaf_page_rows, ps_leaf_row, ps_leaf_nesting_level, ps_leaf_take, ps_packed, ps_page, ps_page_open, ps_page_reach,
     ps_page_task, ps_page_tasks, ps_take,
 )
-from pageseek._core.memory cimport pool, wrap
+from pageseek._core.memory cimport shared, wrap
 from pageseek._core.pages cimport DATA, DATA_V2, DICTIONARY, PageReader
 from pageseek._core.status cimport check
 from pageseek._core.status import PageMismatch
@@ -43,8 +47,8 @@ cdef extern from "pageseek.h" nogil:
     const char *ps_utf8_choose(bint)
 
 
-ps_pool_share(pool())
-ps_zstd_share(zstd())
+cdef ps_shared state = shared()
+ps_shared_use(&state)
 # what finds faults in text: tests ask for plain C where this is set
 utf8_scan = ps_utf8_choose(os.environ.get("PAGESEEK_PLAIN_C") == "1").decode()
 
@@ -95,15 +99,15 @@ cdef class LeafDecoder(PageReader):
         BIT_PACKED levels begin at the low bit (Impala), not at the high one (Encodings.md).
     codec : str
         "uncompressed", "snappy", "lz4", "lz4_raw", "zstd" where libzstd is at hand, or any other, of which
-        `decompress` is in charge; it is asked, too, where libzstd fails.
+        `decompress` is used; it is also called where libzstd fails.
     decompress : callable
-        (memoryview, size) to a buffer of exactly so many bytes, or CoreError.
+        (memoryview, size) to a buffer of exactly that size, or CoreError.
     max_page : int
         Bytes that a page may have, decompressed.
     max_values : int
         Values, nulls and empty lists among them, that a page may claim: those of its chunk.
     likely_rows : int
-        Output for so many rows is allocated at once, for more as pages hold them; 0: for all selected.
+        Memory for that many rows is allocated at once, for more as pages hold them; 0: for all selected.
     always_compressed : bool
         V2 pages are compressed even where their headers deny it.
     codes_only : bool
@@ -560,7 +564,7 @@ cdef class LeafDecoder(PageReader):
 
 
 def read_pages(list wanted not None, size_t threads=1):
-    """`read_page` and `release` of several decoders, by so many threads at most.
+    """`read_page` and `release` of several decoders, on at most `threads` threads.
 
     `wanted`: a list of (decoder, arguments of `read_page`, whether its data is a chunk of one data page).
 

@@ -1,12 +1,13 @@
-/* files.h - what the system is asked about many local files that follow each other. Only files.pyx has use for it: kernels do
- * no IO. Where there is no POSIX, nothing is asked (PS_FILES is 0). */
+/* files.h - calls of the system for many local files: their versions and their last bytes.
+ *
+ * It belongs to files.pyx and is no part of pageseek.h, as kernels do no IO. Without POSIX, PS_FILES is 0 and no call is made. */
 #ifndef PAGESEEK_FILES_H
 #define PAGESEEK_FILES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What tells the version of a file from another, and the bytes that were read of it; or nothing, as `size` < 0 says. */
+/* The version of a file, and how many bytes were read of it. size < 0: nothing is known of the file. */
 typedef struct ps_file_seen {
     int64_t node, size, time_ns, read;
 } ps_file_seen;
@@ -28,7 +29,7 @@ static inline void ps_file_told(const struct stat *now, ps_file_seen *out) {
 #endif
     const int64_t second = 1000000000, most = INT64_MAX / second - 1;
     if (!S_ISREG(now->st_mode) || changed->tv_sec > most || changed->tv_sec < -most) {
-        return; /* who asks for it alone can say more */
+        return; /* the caller opens it by itself, and can say more */
     }
     out->node = (int64_t)now->st_ino;
     out->size = (int64_t)now->st_size;
@@ -63,9 +64,9 @@ static inline void ps_file_stat(int folder, const char *path, ps_file_seen *out)
     }
 }
 
-/* The last bytes of a file into `room`, as many as it has, `length` at most. */
-static inline void ps_file_read_end(int folder, const char *path, uint8_t *room, size_t length,
-                                    ps_file_seen *out) {
+/* Reads the last bytes of a file into `out_bytes`: all of them, or `length`. */
+static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_bytes,
+                                    size_t length, ps_file_seen *out) {
     struct stat now;
     *out = (ps_file_seen){0, -1, 0, 0};
     /* the other end of a pipe is not waited for, and no terminal becomes that of the process */
@@ -79,7 +80,7 @@ static inline void ps_file_read_end(int folder, const char *path, uint8_t *room,
     }
     if (out->size > 0) {
         int64_t at = out->size > (int64_t)length ? out->size - (int64_t)length : 0;
-        ssize_t n = pread(fd, room, length, (off_t)at);
+        ssize_t n = pread(fd, out_bytes, length, (off_t)at);
         out->read = n < 0 ? 0 : (int64_t)n;
     }
     close(fd);
@@ -111,9 +112,9 @@ static inline void ps_file_stat(int folder, const char *path, ps_file_seen *out)
     *out = (ps_file_seen){0, -1, 0, 0};
 }
 
-static inline void ps_file_read_end(int folder, const char *path, uint8_t *room, size_t length,
-                                    ps_file_seen *out) {
-    (void)room;
+static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_bytes,
+                                    size_t length, ps_file_seen *out) {
+    (void)out_bytes;
     (void)length;
     ps_file_stat(folder, path, out);
 }

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""What the system is asked about many local files that follow each other, without Python in between.
+"""Versions and last bytes of many local files, without Python in between.
 
 This is where the storage layer meets the system, and no kernel: those do no IO.
 """
@@ -123,14 +123,14 @@ def seen(Names names not None, Py_ssize_t start, Py_ssize_t stop):
     return made
 
 
-def read_ends(Names names not None, Py_ssize_t start, Py_ssize_t stop, places, room):
+def read_ends(Names names not None, Py_ssize_t start, Py_ssize_t stop, places, into):
     """Read the last bytes of some of the files.
 
     Parameters
     ----------
     places : buffer of int64[stop - start, 2]
-        Where in `room` those of each file go, and how many there is room for.
-    room : writable buffer
+        Where in `into` the bytes of each file go, and how many fit there.
+    into : writable buffer
 
     Returns
     -------
@@ -146,7 +146,7 @@ def read_ends(Names names not None, Py_ssize_t start, Py_ssize_t stop, places, r
     cdef Py_ssize_t skip
     made = PyBytes_FromStringAndSize(NULL, n * <Py_ssize_t>sizeof(ps_file_seen))
     cdef ps_file_seen *out = <ps_file_seen *>PyBytes_AsString(made)
-    PyObject_GetBuffer(room, &view, PyBUF_WRITABLE)
+    PyObject_GetBuffer(into, &view, PyBUF_WRITABLE)
     try:
         for i in range(n):
             if at[2 * i] < 0 or at[2 * i + 1] < 0 or at[2 * i] > view.len \

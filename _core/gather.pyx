@@ -52,7 +52,7 @@ cdef inline const uint8_t *start_of(_Held held) noexcept:
     return <const uint8_t *>held.view.buf
 
 
-cdef inline uint8_t *room_of(_Held held) noexcept:
+cdef inline uint8_t *memory_of(_Held held) noexcept:
     return <uint8_t *>held.view.buf
 
 
@@ -118,7 +118,7 @@ def gather(int kind, int width, int64_t n, validity, values, offsets, chosen, in
         need(bits.view.len >= n // 8 + (n % 8 != 0), "validity")
         new_bits = Block((count + 7) // 8)
         out_bits = _Held(new_bits, PyBUF_WRITABLE)
-        in_data, to = start_of(bits), room_of(out_bits)
+        in_data, to = start_of(bits), memory_of(out_bits)
         with nogil:
             ones = ps_gather_bits(&indices, in_data, to)
         if ones == count:
@@ -132,20 +132,20 @@ def gather(int kind, int width, int64_t n, validity, values, offsets, chosen, in
         need(at.view.len // <Py_ssize_t>step > n, "offsets")
         new_at = Block((count + 1) * step)
         out_at = _Held(new_at, PyBUF_WRITABLE)
-        in_at, to = start_of(at), room_of(out_at)
+        in_at, to = start_of(at), memory_of(out_at)
         with nogil:
             status = ps_gather_offsets(&indices, in_at, step, size, to, &total, &error)
         check(status, &error)
         new = Block(total)
         out = _Held(new, PyBUF_WRITABLE)
-        to = room_of(out)
+        to = memory_of(out)
         with nogil:
             ps_gather_strings(&indices, in_at, step, in_data, size, to, total)
     elif kind == 0:
         need(<int64_t>size >= n // 8 + (n % 8 != 0), "values")
         new = Block((count + 7) // 8)
         out = _Held(new, PyBUF_WRITABLE)
-        to = room_of(out)
+        to = memory_of(out)
         with nogil:
             ps_gather_bits(&indices, in_data, to)
     else:
@@ -153,7 +153,7 @@ def gather(int kind, int width, int64_t n, validity, values, offsets, chosen, in
         need(step == 0 or <int64_t>(size // step) >= n, "values")
         new = Block(count * step)
         out = _Held(new, PyBUF_WRITABLE)
-        to = room_of(out)
+        to = memory_of(out)
         with nogil:
             ps_gather_fixed(&indices, in_data, step, to)
     return count, count - ones, new_bits, new_at, new

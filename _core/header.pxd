@@ -29,10 +29,10 @@ cdef extern from "pageseek.h" nogil:
 
     void *ps_buffer_new(size_t size)
     void ps_buffer_free(void *buffer, size_t size)
-    ctypedef struct ps_pool:
+    ctypedef struct ps_shared:
         pass
-    ps_pool *ps_pool_own()
-    void ps_pool_share(ps_pool *pool)
+    ps_shared ps_shared_own()
+    void ps_shared_use(const ps_shared *)
 
     ctypedef struct ps_nesting_level:
         int32_t type

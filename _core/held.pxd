@@ -1,3 +1,4 @@
+"""held.pyx for other modules: a buffer that is held."""
 from libc.stdint cimport int64_t, uint8_t
 
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""Buffers of the caller's, held while the core looks at them."""
+"""Buffers of the caller, held while the core reads them."""
 from pageseek._core.header cimport PS_INVALID
 from pageseek.base.errors import CoreError
 

@@ -172,7 +172,7 @@ cdef class Lists:
         return ps_list_read(self.data.data + at[0], <size_t>at[1], <size_t>at[2], out, err)
 
     cdef bint _read_again(self, size_t i, ps_list *out) noexcept nogil:
-        """Whether a list makes sense, and is as long as it was, for which there is room."""
+        """Whether a list is sound, and as long as the memory that was made for it."""
         return self.known[i] >= 0 and self._read(i, out, NULL) == PS_OK and out.n_values == <size_t>self.known[i]
 
     def check(self, size_t i):
@@ -234,10 +234,10 @@ cdef class Lists:
             raise CoreError(<int>PS_INVALID, None, f"{held.size} verdicts on {self.n_values} values")
         may = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self.n_groups)
         must = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self.n_groups)
-        room = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(self.most + 7) // 8)
+        space = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(self.most + 7) // 8)
         cdef uint8_t *some = <uint8_t *>PyBytes_AsString(may)
         cdef uint8_t *every = <uint8_t *>PyBytes_AsString(must)
-        cdef uint8_t *bits = <uint8_t *>PyBytes_AsString(room)
+        cdef uint8_t *bits = <uint8_t *>PyBytes_AsString(space)
         cdef const uint8_t *verdicts = held.data
         cdef size_t i, k, groups
         cdef ps_list one

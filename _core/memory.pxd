@@ -1,4 +1,5 @@
-from pageseek._core.header cimport ps_pool
+"""memory.pyx for other modules: blocks of memory, and the shared state."""
+from pageseek._core.header cimport ps_shared
 
 from libc.stdint cimport uint8_t
 
@@ -10,4 +11,4 @@ cdef class Block:
 
 cdef Block wrap(uint8_t *data, size_t size, size_t capacity)
 cdef Block allocate(size_t size)
-cdef ps_pool *pool()
+cdef ps_shared shared()

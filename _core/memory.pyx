@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""Memory that the core allocates, and Arrow arrays keep."""
-from pageseek._core.header cimport PS_NOMEM, ps_buffer_free, ps_buffer_new, ps_pool, ps_pool_own
+"""Memory that the core allocates and Arrow arrays keep; it owns the state that modules of the core share."""
+from pageseek._core.header cimport PS_NOMEM, ps_buffer_free, ps_buffer_new, ps_shared, ps_shared_own
 from pageseek.base.errors import CoreError
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -21,7 +21,7 @@ cdef extern from "pageseek.h" nogil:
 cdef class Block:
     """64-byte-aligned memory of the core, exported through the buffer protocol and freed with this object.
 
-    `Block(size)`: so many bytes, not initialised, for another module of the core to fill.
+    `Block(size)`: `size` bytes, not initialised, for another module of the core to fill.
     """
 
     def __cinit__(self, size=None):
@@ -65,22 +65,22 @@ cdef Block allocate(size_t size):
     return Block(size)
 
 
-cdef ps_pool *pool():
-    return ps_pool_own()
+cdef ps_shared shared():
+    return ps_shared_own()
 
 
 def keep(double seconds, size_t limit):
-    """Keep what is freed in the next seconds, at most so many bytes, for whoever asks next; with 0 seconds, no longer."""
+    """Keep at most `limit` bytes of what is freed in the next seconds, for the next caller; 0 seconds end this."""
     ps_pool_open(seconds, limit)
 
 
 def rest(size_t limit):
-    """Of what is freed at any time keep at most so many bytes."""
+    """Keep at most `limit` bytes of what is freed at any time."""
     ps_pool_rest(limit)
 
 
 def trim(double seconds):
-    """Free what has been kept for so many seconds; the bytes that are kept still."""
+    """Free what has been kept for that many seconds. Returns the bytes that are still kept."""
     cdef size_t left
     with nogil:
         left = ps_pool_trim(seconds)
@@ -88,5 +88,5 @@ def trim(double seconds):
 
 
 def forked():
-    """Called in a child process, where no other thread can be inside the pool."""
+    """Call this in a child process, where no other thread is inside the pool."""
     ps_pool_forked()

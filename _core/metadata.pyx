@@ -215,7 +215,7 @@ def footers(data, at, like, leaves, size_t most, keys=(b"ARROW:schema",), *, siz
     leaves : buffer of uint64
         Whose chunks are read.
     most : int
-        Row groups there is room for.
+        Row groups that the output has space for.
     keys : sequence of bytes
         Of the key-value pairs whose values are wanted.
 
@@ -245,7 +245,7 @@ def footers(data, at, like, leaves, size_t most, keys=(b"ARROW:schema",), *, siz
     if n_keys > 8:
         raise CoreError(<int>PS_INVALID, None, "footers: more than 8 keys")
     if places.size % 16 or wanted.size % 8 or most > <size_t>-1 // sizeof(ps_chunk) // (n_leaves + 1):
-        raise CoreError(<int>PS_INVALID, None, "footers: places, leaves or room make no sense")
+        raise CoreError(<int>PS_INVALID, None, "footers: places, leaves or space make no sense")
     model.names, model.names_length = names.data, names.size
     model.schema, model.schema_size = schema.int64s(), schema.size
     model.orders, model.orders_size = orders.int64s(), orders.size

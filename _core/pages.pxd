@@ -1,3 +1,4 @@
+"""pages.pyx for other modules: the reader of a page."""
 from pageseek._core.codecs cimport ps_codec
 from pageseek._core.header cimport ps_busy, ps_page_header
 from pageseek._core.memory cimport Block
@@ -36,5 +37,5 @@ cdef class PageReader:
     cdef int check_head(self) except -1
     cdef int check_size(self) except -1
     cdef int check_crc(self) except -1
-    cdef Block room(self, size_t size)
+    cdef Block scratch_of(self, size_t size)
     cdef object plain(self, size_t at, size_t length, size_t size, size_t reach)

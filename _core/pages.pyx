@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""The page at hand: its header, its checksum, its bytes as they are or decompressed."""
+"""The current page: its header, its checksum, its bytes as they are or decompressed."""
 from pageseek._core.codecs cimport (
     PS_CODEC_NONE,
     PS_CODEC_OTHER,
@@ -180,7 +180,7 @@ cdef class PageReader:
         cdef ps_error err
         cdef const uint8_t *packed = <const uint8_t *>self.head_view.buf + at
         if self.codec == PS_CODEC_ZSTD and fits(self.codec, packed, length, size):
-            block = self.room(size)
+            block = self.scratch_of(size)
             try:
                 inflate(self.codec, packed, length, block.data, size, reach)
                 block.size = reach
@@ -200,11 +200,11 @@ cdef class PageReader:
                 raise CoreError(<int>PS_CORRUPT, None, f"the page declares {size} bytes and has {length}")
             return self.part(at, length)
         check(ps_inflate_fits(self.codec, packed, length, size, &err), &err)
-        block = self.room(reach)
+        block = self.scratch_of(reach)
         inflate(self.codec, packed, length, block.data, size, reach)
         return block
 
-    cdef Block room(self, size_t size):
+    cdef Block scratch_of(self, size_t size):
         cdef Block block = self.scratch
         if block is None or block.capacity < size:
             block = self.scratch = None

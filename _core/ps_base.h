@@ -53,15 +53,8 @@ void ps_buffer_free(void *buffer, size_t size);
 
 /* The pool keeps large buffers that are freed while it is open, and passes them to the next caller on any thread
  * (Linux). Kept buffers and those in use are together never more bytes than were in use at one time since the
- * pool was closed last. A closed pool keeps as many bytes as ps_pool_rest allows, at first none.
- *
- * Each extension module links a copy of the core, and each copy has a pool. One module owns the pool that all
- * use; the others call ps_pool_share with it once, when they are imported. */
+ * pool was closed last. A closed pool keeps as many bytes as ps_pool_rest allows, at first none. */
 typedef struct ps_pool ps_pool;
-/* The pool of this copy. It lives as long as the process. */
-ps_pool *ps_pool_own(void);
-/* From now on this copy uses `pool`. No thread may hold a buffer of this copy. */
-void ps_pool_share(ps_pool *pool);
 /* Bytes that the pool keeps while it is closed. The rest is freed. */
 void ps_pool_rest(size_t bytes);
 /* Opens the pool for some seconds, with `limit` bytes kept at most. 0 seconds close it. */
@@ -71,5 +64,19 @@ void ps_pool_open(double seconds, size_t limit);
 size_t ps_pool_trim(double seconds);
 /* Called in the child process after a fork: no other thread is inside the pool. */
 void ps_pool_forked(void);
+
+/* ---- shared state ------------------------------------------------------------------------ */
+
+/* Each extension module links a copy of the core, and each copy has this state. One module owns the state that all
+ * modules use: `memory`. Every other module that decodes or unpacks calls ps_shared_use once, when it is
+ * imported and before it calls anything else. */
+typedef struct ps_shared {
+    ps_pool *pool;
+    struct ps_zstd_state *zstd; /* the functions of libzstd, and contexts that are kept */
+} ps_shared;
+/* The state of this copy. What it points to lives as long as the process. */
+ps_shared ps_shared_own(void);
+/* From now on this copy uses that state. */
+void ps_shared_use(const ps_shared *shared);
 
 #endif

@@ -52,13 +52,8 @@ typedef struct ps_zstd {
     size_t (*set)(void *, int, int); /* NULL where its parameters may differ from ours */
 } ps_zstd;
 
-/* The functions of the library, and contexts that are kept. Each copy of the core has one, as it has a pool
- * (ps_base.h); one module owns the one that all use. */
+/* The functions of the library, and contexts that are kept: part of ps_shared. */
 typedef struct ps_zstd_state ps_zstd_state;
-/* The state of this copy. It lives as long as the process. */
-ps_zstd_state *ps_zstd_own(void);
-/* From now on this copy uses `state`. */
-void ps_zstd_share(ps_zstd_state *state);
 /* Sets the library, whose functions are copied; NULL: do without one. No thread may decode meanwhile. */
 void ps_zstd_use(const ps_zstd *library);
 bool ps_zstd_ready(void);

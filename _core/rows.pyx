@@ -53,7 +53,7 @@ cdef int need(bint holds, str message) except -1:
 
 
 cdef int64_t bitmap_bytes(int64_t rows) noexcept:
-    """Bytes of a bitmap of so many rows, which may be as many as there are numbers."""
+    """Bytes of a bitmap of `rows` bits, for any number of rows."""
     return rows // 8 + (rows % 8 != 0)
 
 
@@ -70,7 +70,7 @@ cdef ps_range *pairs_of(bytes data) noexcept:
     return <ps_range *> PyBytes_AsString(data)
 
 
-# A range takes the memory of so many bits of a bitmap. Fewer runs than this are ranges in any case.
+# Bits of a bitmap that take the memory of a range. Fewer runs than this are ranges in any case.
 cdef enum:
     BITS_PER_RANGE = 128
     FEW = 8
@@ -79,11 +79,11 @@ cdef enum:
 cdef class RowRanges  # its methods and these functions call each other
 
 
-cdef RowRanges as_pairs(bytes room, size_t n):
-    """The first n pairs of room, which are sorted, disjoint and do not touch."""
+cdef RowRanges as_pairs(bytes space, size_t n):
+    """The first n pairs of space, which are sorted, disjoint and do not touch."""
     cdef RowRanges result = RowRanges.__new__(RowRanges)
     cdef size_t size = n * sizeof(ps_range)
-    result.data = room if <size_t> len(room) == size else room[:size]
+    result.data = space if <size_t> len(space) == size else space[:size]
     cdef const ps_range *ranges = pairs_of(result.data)
     if n:
         result.base, result.length = ranges[0].start, ranges[n - 1].stop - ranges[0].start
@@ -103,9 +103,9 @@ cdef RowRanges as_bits(bytes data, int64_t base, int64_t length):
     return result
 
 
-cdef RowRanges of_pairs(bytes room, size_t n):
+cdef RowRanges of_pairs(bytes space, size_t n):
     """Likewise, in the form that takes less memory."""
-    cdef RowRanges result = as_pairs(room, n)
+    cdef RowRanges result = as_pairs(space, n)
     if n > FEW and <int64_t> n > result.length // BITS_PER_RANGE:
         result = as_bits(window(result.view(), result.base, result.base + result.length),
                          result.base, result.length)
@@ -124,16 +124,16 @@ cdef RowRanges of_bits(bytes data, int64_t base, int64_t length):
     return result
 
 
-cdef RowRanges normalised(bytes room, size_t n):
-    """Any n pairs in room, which is overwritten."""
-    cdef ps_range *ranges = pairs_of(room)
+cdef RowRanges normalised(bytes space, size_t n):
+    """Any n pairs in space, which is overwritten."""
+    cdef ps_range *ranges = pairs_of(space)
     cdef size_t kept = 0
     cdef ps_error error
     cdef ps_status status
     with nogil:
         status = ps_ranges_normalise(ranges, n, &kept, &error)
     check(status, &error)
-    return of_pairs(room, kept)
+    return of_pairs(space, kept)
 
 
 cdef bytes window(ps_selection c, int64_t start, int64_t stop):
@@ -155,7 +155,7 @@ cdef RowRanges combine(RowRanges a, RowRanges b, ps_set_op op):
     if start >= stop:
         return of_pairs(b"", 0)
     size = (stop - start - 1) // 8 + 1
-    cdef bytes x, y, room
+    cdef bytes x, y, space
     cdef uint8_t *into
     cdef const uint8_t *other
     cdef const ps_range *ra
@@ -175,14 +175,14 @@ cdef RowRanges combine(RowRanges a, RowRanges b, ps_set_op op):
         return combine(a, b.complement(start, stop), PS_SET_AND)
     x, y = a.ranges, b.ranges
     na, nb = len(x) // sizeof(ps_range), len(y) // sizeof(ps_range)
-    room = blank((na + nb) * sizeof(ps_range))
-    ra, rb, out = pairs_of(x), pairs_of(y), pairs_of(room)
+    space = blank((na + nb) * sizeof(ps_range))
+    ra, rb, out = pairs_of(x), pairs_of(y), pairs_of(space)
     with nogil:
         if op == PS_SET_AND:
             na = ps_ranges_and(ra, na, rb, nb, out)
         else:
             na = ps_ranges_or(ra, na, rb, nb, out)
-    return of_pairs(room, na)
+    return of_pairs(space, na)
 
 
 @cython.final
@@ -211,13 +211,13 @@ cdef class RowRanges:
         try:
             view = memoryview(pairs)
         except TypeError:
-            room = array("q", [row for start, stop in pairs for row in (start, stop)]).tobytes()
+            space = array("q", [row for start, stop in pairs for row in (start, stop)]).tobytes()
         else:
             rows = np.asarray(view)
             need(rows.dtype.kind in "iu" and rows.ndim == 2 and rows.shape[1] == 2,
                  f"pairs of shape {rows.shape} and type {rows.dtype}")
-            room = rows.astype(np.int64).tobytes()
-        cdef RowRanges other = normalised(room, len(room) // sizeof(ps_range))
+            space = rows.astype(np.int64).tobytes()
+        cdef RowRanges other = normalised(space, len(space) // sizeof(ps_range))
         self.data, self.dense, self.base, self.length, self.count = (
             other.data, other.dense, other.base, other.length, other.count)
 
@@ -232,10 +232,10 @@ cdef class RowRanges:
     @staticmethod
     def all(stop):
         """Rows 0 to stop."""
-        cdef bytes room = blank(sizeof(ps_range))
-        cdef ps_range *only = pairs_of(room)
+        cdef bytes space = blank(sizeof(ps_range))
+        cdef ps_range *only = pairs_of(space)
         only.start, only.stop = 0, stop
-        return normalised(room, 1)
+        return normalised(space, 1)
 
     @staticmethod
     def empty():
@@ -270,8 +270,8 @@ cdef class RowRanges:
              f"rows of shape {numbers.shape} and type {numbers.dtype}")
         numbers = np.ascontiguousarray(numbers, np.int64)
         cdef size_t n = numbers.size, kept = 0
-        cdef bytes room = blank(n * sizeof(ps_range))
-        cdef ps_range *out = pairs_of(room)
+        cdef bytes space = blank(n * sizeof(ps_range))
+        cdef ps_range *out = pairs_of(space)
         cdef ps_error error
         cdef ps_status status
         cdef Py_buffer view
@@ -280,7 +280,7 @@ cdef class RowRanges:
             status = ps_ranges_from_rows(<const int64_t *> view.buf, n, out, &kept, &error)
         PyBuffer_Release(&view)
         check(status, &error)
-        return of_pairs(room, kept)
+        return of_pairs(space, kept)
 
     @property
     def num_rows(self):
@@ -307,11 +307,11 @@ cdef class RowRanges:
         if not self.dense:
             return self.data
         cdef ps_selection c = self.view()
-        cdef bytes room = blank(ps_selection_runs(&c) * sizeof(ps_range))
-        cdef ps_range *out = pairs_of(room)
+        cdef bytes space = blank(ps_selection_runs(&c) * sizeof(ps_range))
+        cdef ps_range *out = pairs_of(space)
         with nogil:
             ps_selection_to_ranges(&c, out)
-        return room
+        return space
 
     @property
     def bitmap(self):
@@ -358,12 +358,12 @@ cdef class RowRanges:
             return combine(RowRanges(((start, stop),)), self, PS_SET_SUB)
         cdef bytes x = self.ranges
         cdef size_t n = len(x) // sizeof(ps_range)
-        cdef bytes room = blank((n + 1) * sizeof(ps_range))
+        cdef bytes space = blank((n + 1) * sizeof(ps_range))
         cdef const ps_range *ranges = pairs_of(x)
-        cdef ps_range *out = pairs_of(room)
+        cdef ps_range *out = pairs_of(space)
         with nogil:
             n = ps_ranges_not(ranges, n, start, stop, out)
-        return of_pairs(room, n)
+        return of_pairs(space, n)
 
     def slice(self, int64_t start, int64_t stop):
         """Rows of the set in [start, stop)."""
@@ -390,7 +390,7 @@ cdef class RowRanges:
         cdef ps_selection c = self.view()
         cdef ps_selection chosen
         cdef Py_buffer view
-        cdef bytes room
+        cdef bytes space
         cdef char *out
         cdef const uint8_t *bits
         cdef size_t n
@@ -406,8 +406,8 @@ cdef class RowRanges:
                 dense = self.dense or (n > FEW and <int64_t> n > self.length // BITS_PER_RANGE)
                 if not dense and c.n_ranges > 1:  # of one range, the runs of the mask are the result
                     n = ps_selection_refine(&c, bits, NULL)
-            room = blank(bitmap_bytes(self.length) if dense else <int64_t> (n * sizeof(ps_range)))
-            out = PyBytes_AsString(room)
+            space = blank(bitmap_bytes(self.length) if dense else <int64_t> (n * sizeof(ps_range)))
+            out = PyBytes_AsString(space)
             with nogil:
                 if dense:
                     ps_selection_refine_bits(&c, bits, self.base, self.length, <uint8_t *> out)
@@ -415,7 +415,7 @@ cdef class RowRanges:
                     ps_selection_refine(&c, bits, <ps_range *> out)
         finally:
             PyBuffer_Release(&view)
-        return of_bits(room, self.base, self.length) if dense else of_pairs(room, n)
+        return of_bits(space, self.base, self.length) if dense else of_pairs(space, n)
 
     cdef int64_t place(self, int64_t k) noexcept:
         """Row before which k rows of the set lie."""
@@ -509,13 +509,13 @@ def zones_to_ranges(verdict, uint8_t bit, first_rows):
     cdef size_t n = len(flags)
     need(<size_t> len(first) == (n + 1) * sizeof(int64_t),
          f"first rows of {n} zones in {len(first)} bytes")
-    cdef bytes room = blank(n * sizeof(ps_range))
-    cdef ps_range *out = pairs_of(room)
+    cdef bytes space = blank(n * sizeof(ps_range))
+    cdef ps_range *out = pairs_of(space)
     cdef const uint8_t *zones = <const uint8_t *> PyBytes_AsString(flags)
     cdef const int64_t *rows = <const int64_t *> PyBytes_AsString(first)
     with nogil:
         n = ps_zones_to_ranges(zones, bit, rows, n, out)
-    return normalised(room, n)
+    return normalised(space, n)
 
 
 def pages_touched(RowRanges rows not None, first_rows):

@@ -197,10 +197,10 @@ cdef class Lookup:
         with nogil:
             status = ps_in_open(&self.literals.c, &self.c, &error)
         check(status, &error)
-        cdef size_t room = ps_in_table_size(&self.c) if table else 0
-        if not room:
+        cdef size_t size = ps_in_table_size(&self.c) if table else 0
+        if not size:
             return
-        self.table = PyBytes_FromStringAndSize(NULL, room)
+        self.table = PyBytes_FromStringAndSize(NULL, size)
         cdef void *into = PyBytes_AsString(self.table)
         with nogil:
             ps_in_build(&self.c, into)

@@ -1,3 +1,4 @@
+"""status.pyx for other modules: a status as an exception."""
 from pageseek._core.header cimport ps_error, ps_status
 
 

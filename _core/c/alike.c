@@ -1,4 +1,4 @@
-/* Footers of many files that have the same columns and the same writer, read in one go. */
+/* alike.c - footers of many files that have the same columns and the same writer, read in one go. */
 #include "metadata.h"
 
 static bool same(const void *one, size_t length, const void *other, size_t other_length) {

@@ -1,3 +1,4 @@
+/* base.c - errors and the arena. */
 #include "base.h"
 
 #include <stdarg.h>
@@ -48,12 +49,12 @@ ps_status ps_arena_take(ps_arena *arena, size_t count, size_t size, void **out, 
     bytes = (bytes + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1);
     struct ps_arena_block *block = arena->head;
     if (!block || bytes > block->size - block->used) {
-        size_t room = block ? ARENA_BLOCK : ARENA_FIRST;
-        if (bytes > room) room = bytes;
+        size_t space = block ? ARENA_BLOCK : ARENA_FIRST;
+        if (bytes > space) space = bytes;
         /* calloc: large blocks come zeroed from the system, untouched until they are written */
-        block = calloc(1, ARENA_HEADER + room);
-        if (!block) return ps_fail_nomem(err, ARENA_HEADER + room);
-        block->size = room;
+        block = calloc(1, ARENA_HEADER + space);
+        if (!block) return ps_fail_nomem(err, ARENA_HEADER + space);
+        block->size = space;
         block->next = arena->head;
         arena->head = block;
     }

@@ -1,5 +1,4 @@
-/* base.h - what every room of the core stands on: errors, the arena, unaligned loads, bits.
- * Internal: Cython sees only pageseek.h. */
+/* base.h - what every file of the core uses: errors, the arena, unaligned loads, bits. Internal. */
 #ifndef PAGESEEK_BASE_H
 #define PAGESEEK_BASE_H
 
@@ -41,7 +40,7 @@
  * A message too long for err is cut. */
 ps_status ps_fail(ps_error *err, ps_status status, uint64_t offset, const char *format, ...)
     PS_PRINTF(4, 5);
-/* The same for the one message that needs no words of its own. */
+/* Fails with PS_NOMEM and the message for it. */
 ps_status ps_fail_nomem(ps_error *err, size_t size);
 
 #define PS_TRY(expression)                                                                     \
@@ -134,13 +133,13 @@ PS_INLINE void ps_bit_set(uint8_t *bits, size_t i) {
     bits[i >> 3] |= (uint8_t)(1u << (i & 7));
 }
 
-/* n bytes of a string, most of which are short: what is copied too much, the next one overwrites. The rooms
- * are the bytes that may be read, and those that may be written. */
-PS_INLINE void ps_copy_string(uint8_t *to, size_t to_room, const uint8_t *from,
-                              size_t from_room, size_t n) {
-    if (n <= 32 && to_room >= 32 && from_room >= 32) {
+/* Copies a string of n bytes. Most strings are short, so that whole blocks are copied: the next string overwrites what is
+ * too much. to_space and from_space are the bytes that may be written and read. */
+PS_INLINE void ps_copy_string(uint8_t *to, size_t to_space, const uint8_t *from,
+                              size_t from_space, size_t n) {
+    if (n <= 32 && to_space >= 32 && from_space >= 32) {
         memcpy(to, from, 32);
-    } else if (n <= 128 && to_room >= 128 && from_room >= 128) { /* a call costs more */
+    } else if (n <= 128 && to_space >= 128 && from_space >= 128) { /* a call costs more */
         for (size_t i = 0; i < n; i += 32) memcpy(to + i, from + i, 32);
     } else if (n) {
         memcpy(to, from, n);

@@ -1,3 +1,4 @@
+/* bits.c - runs of bits at any bit offset: copied, filled, counted. */
 #include "bits.h"
 
 /* 1 to 57 bits that begin at any bit; reads only the bytes that hold them, some of them twice. */
@@ -22,7 +23,7 @@ PS_INLINE void put(uint8_t *to, size_t bit, size_t n, uint64_t v) {
 
 void ps_bits_copy(uint8_t *to, size_t to_bit, const uint8_t *from, size_t from_bit, size_t n) {
     if (n && (to_bit & 7)) { /* up to a byte of the target */
-        const size_t room = 8 - (to_bit & 7), head = n < room ? n : room;
+        const size_t space = 8 - (to_bit & 7), head = n < space ? n : space;
         put(to + (to_bit >> 3), to_bit & 7, head, bits_peek(from, from_bit, head));
         to_bit += head, from_bit += head, n -= head;
     }
@@ -42,7 +43,7 @@ void ps_bits_copy(uint8_t *to, size_t to_bit, const uint8_t *from, size_t from_b
 void ps_bits_fill(uint8_t *to, size_t to_bit, size_t n, bool value) {
     const unsigned every = value ? 0xff : 0;
     if (n && (to_bit & 7)) {
-        const size_t room = 8 - (to_bit & 7), head = n < room ? n : room;
+        const size_t space = 8 - (to_bit & 7), head = n < space ? n : space;
         put(to + (to_bit >> 3), to_bit & 7, head, every);
         to_bit += head, n -= head;
     }

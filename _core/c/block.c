@@ -4,26 +4,6 @@
 
 enum { LEAST_RUNS = 3, SPARSE_BLOCKS = 4 };
 
-ps_status ps_block_strings(ps_leaf *leaf, const uint8_t *const *at, const uint32_t *length,
-                           size_t n, const uint8_t *end, bool *fit, ps_error *err) {
-    int64_t size = ps_offset_get(leaf, leaf->out.rows), sum = 0;
-    for (size_t i = 0; i < n; i++) sum += length[i];
-    *fit = sum <= ps_offset_limit(leaf) - size;
-    if (!*fit) return PS_OK;
-    leaf->out.values.size = (size_t)size;
-    PS_TRY(ps_leaf_strings_room(leaf, leaf->out.rows + (int64_t)n, (size_t)(size + sum), err));
-    const size_t room = leaf->out.values.capacity;
-    uint8_t *out = leaf->out.values.data;
-    for (size_t i = 0; i < n; i++) {
-        ps_copy_string(out + size, room - (size_t)size, at[i], (size_t)(end - at[i]),
-                       length[i]);
-        size += length[i];
-        ps_offset_set(leaf, leaf->out.rows + (int64_t)i + 1, size);
-    }
-    leaf->out.values.size = (size_t)size;
-    return PS_OK;
-}
-
 static ps_status take_bits(ps_leaf *leaf, const ps_block *block, const uint64_t *validity,
                            ps_error *err) {
     uint64_t bits[PS_BLOCK_WORDS + 1] = {0}, spread[PS_BLOCK_WORDS];
@@ -41,8 +21,8 @@ static ps_status take_bits(ps_leaf *leaf, const ps_block *block, const uint64_t 
 static ps_status take_fixed(ps_leaf *leaf, const ps_block *block, const uint64_t *validity,
                             ps_error *err) {
     uint8_t *out = leaf->out.values.data + (size_t)leaf->out.rows * leaf->out_width;
-    const size_t room = (size_t)(leaf->out.capacity - leaf->out.rows);
-    PS_TRY(leaf->page.encoding->block(leaf, out, room, block, err));
+    const size_t space = (size_t)(leaf->out.capacity - leaf->out.rows);
+    PS_TRY(leaf->page.encoding->block(leaf, out, space, block, err));
     if (block->kept < block->chosen)
         ps_spread(out, leaf->out_width, (const uint8_t *)validity, 0, block->chosen,
                   block->kept);
@@ -106,15 +86,15 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
             return PS_OK;
         }
         if (block.kept < block.chosen)
-            ps_leaf_spread_offsets(leaf, (const uint8_t *)validity, 0, (int64_t)block.chosen,
-                                   (int64_t)block.kept);
+            ps_output_spread_offsets(leaf, (const uint8_t *)validity, 0, (int64_t)block.chosen,
+                                     (int64_t)block.kept);
     } else if (leaf->spec.kind == PS_BOOL) {
         PS_TRY(take_bits(leaf, &block, validity, err));
     } else {
         PS_TRY(take_fixed(leaf, &block, validity, err));
     }
-    PS_TRY(ps_leaf_add_validity(leaf, (const uint8_t *)validity, 0, (int64_t)block.chosen,
-                                (int64_t)block.kept, err));
+    PS_TRY(ps_output_add_validity(leaf, (const uint8_t *)validity, 0, (int64_t)block.chosen,
+                                  (int64_t)block.kept, err));
     leaf->page.row += (int64_t)block.rows;
     leaf->page.value += (int64_t)block.values;
     leaf->out.rows += (int64_t)block.chosen;

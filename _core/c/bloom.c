@@ -85,18 +85,18 @@ static size_t hash_integer(const ps_leaf_spec *spec, const ps_values *v, int64_t
 
 /* A decimal of type_length bytes, the high one first. */
 static size_t hash_decimal(const ps_leaf_spec *spec, const ps_values *v, int64_t i,
-                           uint8_t *room, uint64_t *out) {
+                           uint8_t *space, uint64_t *out) {
     const size_t size = (size_t)spec->type_length, width = ps_kind_width(spec);
-    if (!resize(v->values + (size_t)i * width, width, room, size)) return 0;
+    if (!resize(v->values + (size_t)i * width, width, space, size)) return 0;
     for (size_t a = 0, b = size - 1; a < b; a++, b--) {
-        uint8_t byte = room[a];
-        room[a] = room[b], room[b] = byte;
+        uint8_t byte = space[a];
+        space[a] = space[b], space[b] = byte;
     }
-    *out = ps_xxh64(room, size);
+    *out = ps_xxh64(space, size);
     return 1;
 }
 
-/* Either zero may be what the file has where the other is asked for. */
+/* The file may have either zero where a filter asks for the other. */
 static size_t hash_float(size_t size, const ps_values *v, int64_t i, uint64_t *out) {
     uint8_t plain[8];
     memcpy(plain, v->values + (size_t)i * size, size);
@@ -130,7 +130,7 @@ ps_status ps_bloom_hashable(const ps_leaf_spec *spec, ps_error *err) {
 
 ps_status ps_bloom_hashes(const ps_leaf_spec *spec, const ps_values *values, uint64_t *hashes,
                           size_t *n, ps_error *err) {
-    uint8_t room[PS_BLOOM_WIDTH];
+    uint8_t space[PS_BLOOM_WIDTH];
     *n = 0;
     PS_TRY(ps_bloom_hashable(spec, err));
     PS_TRY(ps_values_check(values, "values", err));
@@ -149,7 +149,7 @@ ps_status ps_bloom_hashes(const ps_leaf_spec *spec, const ps_values *values, uin
             if (spec->kind != PS_FIXED || b.size == (size_t)spec->width)
                 hashes[(*n)++] = ps_xxh64(b.data, b.size);
         } else if (spec->physical == PQ_FIXED) {
-            *n += hash_decimal(spec, values, i, room, hashes + *n);
+            *n += hash_decimal(spec, values, i, space, hashes + *n);
         } else {
             *n += hash_integer(spec, values, i, hashes + *n);
         }

@@ -58,10 +58,10 @@ static ps_status rle_open(ps_leaf *leaf, ps_error *err) {
     if (leaf->page.values_length == 0 && leaf->page.n_values == 0)
         return ps_rle_open(&leaf->page.place.codes, leaf->page.values, 0, 1, err);
     if (leaf->page.values_length < 4) return short_page(leaf, 1, err);
-    const size_t claim = ps_load32(leaf->page.values), room = leaf->page.values_length - 4;
-    if (claim > room && !leaf->page.given.partial) return short_page(leaf, 1, err);
+    const size_t claim = ps_load32(leaf->page.values), space = leaf->page.values_length - 4;
+    if (claim > space && !leaf->page.given.partial) return short_page(leaf, 1, err);
     return ps_rle_open(&leaf->page.place.codes, leaf->page.values + 4,
-                       claim < room ? claim : room, 1, err);
+                       claim < space ? claim : space, 1, err);
 }
 
 static ps_status rle_skip(ps_leaf *leaf, int64_t n, ps_error *err) {

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "base.h"
+#include "shared.h"
 
 #if defined(__linux__)
 #include <sched.h>
@@ -58,8 +58,8 @@ static void system_free(void *buffer) {
  * would have found warm. Large blocks are therefore passed on from thread to thread. */
 #define POOL_FROM ((size_t)64 << 10)
 #define POOL_UPTO ((size_t)1 << 30)
-#define POOL_STEPS                                                                             \
-    8 /* sizes in each doubling: a block is at most an eighth larger than was asked */
+/* sizes in each doubling: a block is at most an eighth larger than was requested */
+#define POOL_STEPS 8
 #define POOL_SIZES (14 * POOL_STEPS + 1)
 #define POOL_SPINS 2000
 
@@ -143,8 +143,8 @@ static kept *let_go(ps_pool *pool, size_t most) {
 /* Blocks of other sizes are let go of where they, but for those that are always kept, would make the process larger
  * than it has been. */
 static kept *make_room(ps_pool *pool, size_t size) {
-    const size_t used = pool->out + size, room = pool->most > used ? pool->most - used : 0;
-    kept *gone = let_go(pool, room > pool->rest ? room : pool->rest);
+    const size_t used = pool->out + size, space = pool->most > used ? pool->most - used : 0;
+    kept *gone = let_go(pool, space > pool->rest ? space : pool->rest);
     if (used + pool->held > pool->most) pool->most = used + pool->held;
     return gone;
 }

@@ -1,4 +1,4 @@
-/* ColumnChunk and what it holds, one chunk at a time (parquet.thrift). */
+/* chunk.c - ColumnChunk and what it holds, one chunk at a time (parquet.thrift). */
 #include "metadata.h"
 
 static const ps_field_spec statistics_fields[] = {

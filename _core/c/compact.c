@@ -5,7 +5,7 @@
 void ps_words_load(uint64_t *out, const uint8_t *bits, size_t at, size_t n) {
     const uint8_t *p = bits + at / 8;
     const unsigned shift = at & 7;
-    /* a word with the byte after it, as long as both lie among the bits asked for */
+    /* a word with the byte after it, as long as both lie among the bits that are wanted */
     for (; n >= 64 + 8; n -= 64, p += 8)
         *out++ = ps_load64(p) >> shift | ((uint64_t)p[8] << 1) << (63 - shift);
     while (n) {
@@ -123,7 +123,7 @@ void ps_words_expand(uint64_t *out, const uint64_t *in, const uint64_t *mask, si
     to += (bytes), word &= word - 1;
 
 #define COMPACT(bytes)                                                                         \
-    for (; n >= 64 && room >= 64; n -= 64, mask++, from += 64 * (bytes)) {                     \
+    for (; n >= 64 && space >= 64; n -= 64, mask++, from += 64 * (bytes)) {                    \
         uint64_t word = *mask;                                                                 \
         if (!word) continue;                                                                   \
         const size_t ones = count_ones(word);                                                  \
@@ -142,11 +142,11 @@ void ps_words_expand(uint64_t *out, const uint64_t *in, const uint64_t *mask, si
                 PICK(bytes)                                                                    \
             }                                                                                  \
         }                                                                                      \
-        out += ones * (bytes), room -= ones;                                                   \
+        out += ones * (bytes), space -= ones;                                                  \
     }                                                                                          \
     break;
 
-size_t ps_compact(uint8_t *out, size_t room, const uint8_t *in, size_t width,
+size_t ps_compact(uint8_t *out, size_t space, const uint8_t *in, size_t width,
                   const uint64_t *mask, size_t n) {
     const uint64_t top = UINT64_C(1) << 63;
     const uint8_t *from = in, *const first = out;

@@ -29,9 +29,9 @@ void ps_words_expand(uint64_t *out, const uint64_t *in, const uint64_t *mask, si
 /* One word of the latter. */
 uint64_t ps_word_expand(uint64_t bits, uint64_t mask);
 
-/* The values of `width` bytes, n of them, whose bit of mask is set, to out, which is not in. out has room
- * for `room` values, all of which may be overwritten; at least as many as there are ones. Their number. */
-size_t ps_compact(uint8_t *out, size_t room, const uint8_t *in, size_t width,
+/* The values of `width` bytes, n of them, whose bit of mask is set, to out, which is not in. out has space
+ * for `space` values, all of which may be overwritten; at least as many as there are ones. Their number. */
+size_t ps_compact(uint8_t *out, size_t space, const uint8_t *in, size_t width,
                   const uint64_t *mask, size_t n);
 
 /* The other way, in place: the first n values of out go to the n ones among `rows` bits from bit `at`; the

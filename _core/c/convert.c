@@ -1,3 +1,4 @@
+/* convert.c - physical values of the file into Arrow values (LogicalTypes.md). */
 #include "convert.h"
 
 size_t ps_plain_width(const ps_leaf_spec *spec) {
@@ -280,7 +281,7 @@ ps_status ps_convert_plain(const ps_leaf_spec *spec, const uint8_t *data, size_t
                            uint8_t *values, void *offsets, uint8_t *known, ps_error *err) {
     PS_TRY(ps_convert_check(spec, err));
     const size_t from = ps_plain_width(spec), to = ps_kind_width(spec);
-    /* a width is what the schema claims: values of it take room only where they are */
+    /* a width is what the schema claims: values take space only where they exist */
     const bool fixed = spec->kind == PS_FIXED, wide = spec->kind == PS_LARGE_BYTES,
                bytes = ps_kind_has_offsets(spec->kind) || fixed,
                decimal = spec->kind == PS_D128 || spec->kind == PS_D256;

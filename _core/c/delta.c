@@ -1,3 +1,4 @@
+/* delta.c - the stream of integers that the delta encodings are made of (Encodings.md, "Delta Encoding"). */
 #include "delta.h"
 
 #include "unpack.h"
@@ -67,16 +68,16 @@ static ps_status next_mini(ps_delta *delta, ps_error *err) {
     if (width > 64)
         return ps_fail(err, PS_CORRUPT, (uint64_t)(delta->widths + delta->next - delta->start),
                        "a delta of %d bits", (int)width);
-    const uint64_t room = (uint64_t)(delta->end - delta->p);
+    const uint64_t space = (uint64_t)(delta->end - delta->p);
     const uint64_t used = delta->left < delta->per_mini ? delta->left : delta->per_mini;
-    if ((used * width + 7) / 8 > room)
+    if ((used * width + 7) / 8 > space)
         return ps_fail(err, PS_TRUNCATED, byte_of(delta),
                        "delta-encoded data ends in a miniblock of %d bits a value", (int)width);
     const uint64_t bytes = (uint64_t)(delta->per_mini / 8) * width;
     delta->next++;
     delta->width = width;
     delta->bits = delta->p;
-    delta->p += bytes < room ? bytes : room;
+    delta->p += bytes < space ? bytes : space;
     delta->at = 0;
     return PS_OK;
 }

@@ -25,7 +25,7 @@ ps_status ps_delta_open(ps_delta *delta, const uint8_t *data, size_t length, ps_
 /* The next n values modulo 2^32 or 2^64; PS_TRUNCATED when there are fewer. */
 ps_status ps_delta_read32(ps_delta *delta, uint32_t *out, size_t n, ps_error *err);
 ps_status ps_delta_read64(ps_delta *delta, uint64_t *out, size_t n, ps_error *err);
-/* The same, but only what the values behind them need of them is found out. */
+/* Skips n values: of them only what the values behind them need is decoded. */
 ps_status ps_delta_skip(ps_delta *delta, uint64_t n, ps_error *err);
 /* Where the stream ends: walks over the miniblocks that are left without reading them. */
 ps_status ps_delta_end(const ps_delta *delta, const uint8_t **end, ps_error *err);

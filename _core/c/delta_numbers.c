@@ -36,14 +36,14 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
     return PS_OK;
 }
 
-static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t space, const ps_block *block,
                              ps_error *err) {
     uint64_t raw[PS_BLOCK], kept[PS_BLOCK];
     const uint8_t *in = (const uint8_t *)raw;
     PS_TRY(read_plain(leaf, raw, block->end, err));
     PS_TRY(skip(leaf, (int64_t)(block->values - block->end), err));
     if (leaf->copies) {
-        ps_compact(out, room, in, leaf->in_width, block->mask, block->end);
+        ps_compact(out, space, in, leaf->in_width, block->mask, block->end);
         return PS_OK;
     }
     ps_compact((uint8_t *)kept, PS_BLOCK, in, leaf->in_width, block->mask, block->end);

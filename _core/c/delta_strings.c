@@ -74,7 +74,7 @@ static ps_status next(ps_leaf *leaf, ps_batch *batch, size_t n, ps_error *err) {
 enum { SLACK = 32 }; /* bytes behind a value that ps_copy_string may overwrite */
 
 static ps_status last_room(ps_leaf *leaf, size_t size, ps_error *err) {
-    return ps_grow_room(&leaf->page.last, size + SLACK, SIZE_MAX, err);
+    return ps_grow_reserve(&leaf->page.last, size + SLACK, SIZE_MAX, err);
 }
 
 /* leaf->page.last, which is the value before number `from` of the batch, becomes the one before number `to`, whose
@@ -125,21 +125,21 @@ static void add_offsets(ps_leaf *leaf, int64_t dense, const uint32_t *length, si
 }
 
 /* The bytes of `fit` values, which are all or as many as do not overflow the offsets. */
-static uint64_t sum_fitting(const ps_batch *batch, bool shared, uint64_t room, size_t *fit) {
+static uint64_t sum_fitting(const ps_batch *batch, bool shared, uint64_t space, size_t *fit) {
     uint64_t sum = 0;
     for (size_t i = 0; i < batch->n; i++)
         sum += (uint64_t)batch->own[i] + (shared ? batch->shared[i] : 0);
     *fit = batch->n;
-    if (sum <= room) return sum;
+    if (sum <= space) return sum;
     sum = 0;
     for (*fit = 0;; ++*fit) {
         const uint64_t length = (uint64_t)batch->own[*fit] + (shared ? batch->shared[*fit] : 0);
-        if (length > room - sum) return sum;
+        if (length > space - sum) return sum;
         sum += length;
     }
 }
 
-/* The next batch of at most n values behind `rows` of them, as far as offsets go, and room for its bytes at
+/* The next batch of at most n values behind `rows` of them, as far as offsets go, and space for its bytes at
  * `size`. *full: it was cut short. */
 static ps_status next_fitting(ps_leaf *leaf, ps_batch *batch, int64_t rows, int64_t n,
                               int64_t size, uint64_t *sum, bool *full, ps_error *err) {
@@ -153,8 +153,8 @@ static ps_status next_fitting(ps_leaf *leaf, ps_batch *batch, int64_t rows, int6
         PS_TRY(next(leaf, batch, fit, err));
     }
     leaf->out.values.size = (size_t)size;
-    return ps_leaf_strings_room(leaf, rows + (int64_t)batch->n, (size_t)size + (size_t)*sum,
-                                err);
+    return ps_output_grow_strings(leaf, rows + (int64_t)batch->n, (size_t)size + (size_t)*sum,
+                                  err);
 }
 
 static ps_status read_lengths(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
@@ -188,16 +188,16 @@ static ps_status join(ps_leaf *leaf, const ps_batch *batch, uint8_t *out,
     size_t known = 0, length = 0; /* bytes that source has in common with the value before */
     for (size_t i = 0; i < batch->n; i++) {
         const size_t shared = batch->shared[i], rest = batch->own[i];
-        const size_t room = (size_t)(out_end - out);
+        const size_t space = (size_t)(out_end - out);
         if (shared > known) source = before;
         known = shared;
-        if (shared <= SLACK && room >= SLACK) {
+        if (shared <= SLACK && space >= SLACK) {
             memcpy(word, source, SLACK); /* it may reach into what is about to be written */
             memcpy(out, word, SLACK);
         } else if (shared) {
             memcpy(out, source, shared);
         }
-        ps_copy_string(out + shared, room - shared, own, (size_t)(own_end - own), rest);
+        ps_copy_string(out + shared, space - shared, own, (size_t)(own_end - own), rest);
         before = out;
         length = shared + rest;
         out += length, own += rest;
@@ -317,9 +317,9 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
     return PS_OK;
 }
 
-static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t space, const ps_block *block,
                              ps_error *err) {
-    (void)room;
+    (void)space;
     return store_batch(leaf, out, block->values, block->mask, err);
 }
 
@@ -337,8 +337,8 @@ static ps_status block_lengths(ps_leaf *leaf, const ps_block *block, bool *fit, 
         leaf->page.place.at += batch.own[i];
     }
     leaf->out.unchecked = leaf->out.unchecked || kept;
-    return ps_block_strings(leaf, at, length, kept,
-                            leaf->page.values + leaf->page.values_length, fit, err);
+    return ps_output_add_strings(leaf, at, length, kept,
+                                 leaf->page.values + leaf->page.values_length, fit, err);
 }
 
 static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, ps_error *err) {
@@ -355,10 +355,10 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
     *fit = sum <= (uint64_t)(ps_offset_limit(leaf) - size);
     if (!*fit) return PS_OK;
     leaf->out.values.size = (size_t)size;
-    PS_TRY(ps_leaf_strings_room(leaf, leaf->out.rows + (int64_t)block->kept,
-                                (size_t)size + (size_t)sum, err));
+    PS_TRY(ps_output_grow_strings(leaf, leaf->out.rows + (int64_t)block->kept,
+                                  (size_t)size + (size_t)sum, err));
     PS_TRY(last_room(leaf, batch.most, err));
-    const size_t room = leaf->out.values.capacity;
+    const size_t space = leaf->out.values.capacity;
     uint8_t *out = leaf->out.values.data;
     size_t passed = 0;
     for (size_t i = 0; i < batch.n; i++) {
@@ -366,7 +366,7 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
         if (!(block->mask[i / 64] >> (i & 63) & 1)) continue;
         pass(leaf, &batch, passed, i + 1, leaf->page.place.at);
         passed = i + 1;
-        ps_copy_string(out + size, room - (size_t)size, leaf->page.last.data,
+        ps_copy_string(out + size, space - (size_t)size, leaf->page.last.data,
                        leaf->page.last.capacity, leaf->page.last.size);
         size += (int64_t)leaf->page.last.size;
         ps_offset_set(leaf, ++dense, size);

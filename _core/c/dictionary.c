@@ -13,6 +13,11 @@ void ps_dictionary_clear(ps_dictionary *dictionary) {
     *dictionary = (ps_dictionary){0};
 }
 
+void ps_leaf_forget_dictionary(ps_leaf *leaf) {
+    if (leaf->page.encoding == &ps_dictionary_codes) ps_leaf_drop_page(leaf);
+    ps_dictionary_clear(&leaf->dictionary);
+}
+
 ps_status ps_leaf_dictionary_fits(const ps_leaf *leaf, size_t length, int64_t n,
                                   ps_error *err) {
     if (leaf->spec.kind == PS_BOOL) {
@@ -113,7 +118,7 @@ static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
 ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_reader *reader, int64_t n, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     d->loaded = false;
-    if (leaf->page.encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
+    if (leaf->page.encoding == &ps_dictionary_codes) ps_leaf_drop_page(leaf);
     PS_TRY(ps_leaf_dictionary_fits(leaf, reader->size, n, err));
     const bool few = leaf->out.begun && !leaf->nest && leaf->out.max_rows < n;
     d->n = (uint32_t)n;
@@ -124,9 +129,9 @@ ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_reader *reader, int64_t n, p
     d->direct = leaf->spec.physical != PQ_BYTE_ARRAY &&
                 (leaf->copies || (few && leaf->out.max_rows < n / FEW));
     if (leaf->bytes) {
-        PS_TRY(ps_leaf_room(leaf, &d->slices, (size_t)n * sizeof(ps_slice), err));
+        PS_TRY(ps_output_grow(leaf, &d->slices, (size_t)n * sizeof(ps_slice), err));
     } else if (!d->direct) {
-        PS_TRY(ps_leaf_room(leaf, &d->values, (size_t)n * leaf->out_width, err));
+        PS_TRY(ps_output_grow(leaf, &d->values, (size_t)n * leaf->out_width, err));
     }
     d->loaded = true;
     return PS_OK;
@@ -251,21 +256,21 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
     return PS_OK;
 }
 
-/* n entries to the output, which has room for them; where the last one ends. With offsets of either width, from that of the first
+/* n entries to the output, which has space for them; where the last one ends. With offsets of either width, from that of the first
  * one on; a compiler makes a loop of each. */
 PS_INLINE size_t copy_entries(const ps_leaf *leaf, bool wide, int64_t dense,
                               const uint32_t *codes, size_t n) {
     const ps_dictionary *d = &leaf->dictionary;
     const ps_slice *slices = (const ps_slice *)(const void *)d->slices.data;
     const uint8_t *from = d->reader->data;
-    const size_t have = d->reader->have, room = leaf->out.values.capacity;
+    const size_t have = d->reader->have, space = leaf->out.values.capacity;
     uint8_t *out = leaf->out.values.data;
     uint32_t *narrow = (uint32_t *)(void *)leaf->out.offsets.data + dense;
     uint64_t *broad = (uint64_t *)(void *)leaf->out.offsets.data + dense;
     size_t size = wide ? broad[0] : narrow[0];
     for (size_t i = 0; i < n; i++) {
         const ps_slice slice = slices[codes[i]];
-        ps_copy_string(out + size, room - size, from + slice.offset, have - slice.offset,
+        ps_copy_string(out + size, space - size, from + slice.offset, have - slice.offset,
                        slice.length);
         size += slice.length;
         if (wide) {
@@ -304,7 +309,7 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
             batch = fit;
         }
         leaf->out.values.size = (size_t)size;
-        PS_TRY(ps_leaf_strings_room(leaf, at + (int64_t)batch, (size_t)(size + sum), err));
+        PS_TRY(ps_output_grow_strings(leaf, at + (int64_t)batch, (size_t)(size + sum), err));
         size = (int64_t)(wide ? copy_entries(leaf, true, at, codes, batch)
                               : copy_entries(leaf, false, at, codes, batch));
         *done += (int64_t)batch;
@@ -314,10 +319,10 @@ static ps_status read_strings(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
     return PS_OK;
 }
 
-static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t space, const ps_block *block,
                              ps_error *err) {
     uint32_t codes[PS_BLOCK];
-    (void)room;
+    (void)space;
     PS_TRY(read_block(leaf, codes, block, err));
     return gather(leaf, codes, out, block->kept, err);
 }
@@ -334,8 +339,8 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
         length[i] = slice.length;
     }
     if (!d->checked) leaf->out.unchecked = true;
-    return ps_block_strings(leaf, at, length, block->kept, d->reader->data + d->reader->have,
-                            fit, err);
+    return ps_output_add_strings(leaf, at, length, block->kept,
+                                 d->reader->data + d->reader->have, fit, err);
 }
 
 const ps_encoding ps_dictionary_codes = {

@@ -1,4 +1,4 @@
-/* FileMetaData (parquet.thrift): schema, row groups, and where each column chunk begins. */
+/* footer.c - FileMetaData (parquet.thrift): schema, row groups, and where each column chunk begins. */
 #include "metadata.h"
 
 #define SCHEMA_DEPTH 128 /* groups inside each other; readers above recurse over the tree */

@@ -66,11 +66,11 @@ void ps_gather_fixed(const ps_take_indices *indices, const uint8_t *values, size
         return;
     }
     uint64_t mask[WORDS];
-    size_t room = (size_t)indices->count;
-    for (int64_t at = 0; at < indices->n && room; at += BLOCK) {
+    size_t space = (size_t)indices->count;
+    for (int64_t at = 0; at < indices->n && space; at += BLOCK) {
         const size_t n = mask_block(indices, at, mask);
-        const size_t ones = ps_compact(out, room, values + (size_t)at * width, width, mask, n);
-        out += ones * width, room -= ones;
+        const size_t ones = ps_compact(out, space, values + (size_t)at * width, width, mask, n);
+        out += ones * width, space -= ones;
     }
 }
 

@@ -1,58 +1,7 @@
-/* leaf.c - the walk over the pages of one leaf, and the output that it fills. */
+/* leaf.c - the walk over the pages of one leaf by a selection. */
 #include "leaf.h"
 
 #include <stdlib.h>
-
-#include "utf8.h"
-
-ps_status ps_grow_room(ps_grow *grow, size_t size, size_t limit, ps_error *err) {
-    if (size <= grow->capacity && grow->data) return PS_OK;
-    if (size > limit) {
-        return ps_fail(
-            err, PS_LIMIT, PS_NOWHERE,
-            "%zu bytes of output are beyond the limit of %zu; raise it with max_output_bytes",
-            size, limit);
-    }
-    size_t capacity = size;
-    if (grow->data && capacity < grow->capacity + grow->capacity / 2) {
-        capacity = grow->capacity + grow->capacity / 2; /* geometric growth */
-        if (capacity > limit) capacity = limit;
-    }
-    capacity = (capacity + 63) & ~(size_t)63;
-    if (capacity == 0) capacity = 64;
-    uint8_t *data = grow->data ? ps_buffer_grow(grow->data, grow->capacity, capacity)
-                               : ps_buffer_new(capacity);
-    if (!data) return ps_fail_nomem(err, capacity);
-    grow->data = data;
-    grow->capacity = capacity;
-    return PS_OK;
-}
-
-ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error *err) {
-    return ps_grow_room(grow, size, leaf->spec.max_output, err);
-}
-
-enum {
-    LEAP = 8
-}; /* times the bytes that are there, at most, on the word that rows to come are like them */
-
-ps_status ps_leaf_strings_room(ps_leaf *leaf, int64_t rows, size_t size, ps_error *err) {
-    ps_grow *grow = &leaf->out.values;
-    const size_t limit = leaf->spec.max_output;
-    if (size <= grow->capacity && grow->data) return PS_OK;
-    if (size <= limit && rows > 0 && rows < leaf->out.capacity) {
-        const double likely = (double)size / (double)rows * (double)leaf->out.capacity * 1.03;
-        size_t most = size <= limit / LEAP ? size * LEAP : limit;
-        if (likely < (double)most) most = (size_t)likely;
-        if (ps_grow_room(grow, most < size ? size : most, limit, NULL) == PS_OK) return PS_OK;
-    }
-    return ps_grow_room(grow, size, limit, err);
-}
-
-void ps_grow_drop(ps_grow *grow) {
-    ps_buffer_free(grow->data, grow->capacity);
-    *grow = (ps_grow){0};
-}
 
 ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err) {
     *out = NULL;
@@ -90,11 +39,6 @@ static void drop_output(ps_leaf *leaf) {
     leaf->out.begun = false;
 }
 
-void ps_leaf_forget_dictionary(ps_leaf *leaf) {
-    if (leaf->page.encoding == &ps_dictionary_codes) ps_leaf_forget(leaf);
-    ps_dictionary_clear(&leaf->dictionary);
-}
-
 void ps_leaf_clear(ps_leaf *leaf) {
     ps_leaf_forget(leaf);
     drop_output(leaf);
@@ -115,25 +59,6 @@ int64_t ps_leaf_row(const ps_leaf *leaf) {
     return leaf->rows.next;
 }
 
-/* Room for so many rows of output. What a file claims is not allocated before pages stand for it. */
-static ps_status rows_room(ps_leaf *leaf, int64_t rows, ps_error *err) {
-    size_t n = (size_t)rows, size;
-    if (leaf->bytes) {
-        size_t width = leaf->spec.kind == PS_BYTES ? 4 : 8;
-        if (!ps_mul_size(n + 1, width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &leaf->out.offsets, size, err));
-    } else if (leaf->spec.kind == PS_BOOL) {
-        PS_TRY(ps_leaf_room(leaf, &leaf->out.values, n / 8 + 1, err));
-    } else {
-        if (!ps_mul_size(n, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &leaf->out.values, size, err));
-    }
-    if (leaf->out.validity.data)
-        PS_TRY(ps_leaf_room(leaf, &leaf->out.validity, n / 8 + 1, err));
-    leaf->out.capacity = rows;
-    return PS_OK;
-}
-
 /* Room for all PLAIN byte strings that are left in the page at hand: it says how long they are together. */
 static ps_status strings_room(ps_leaf *leaf, int64_t rows, ps_error *err) {
     const size_t left = (size_t)(leaf->page.n_values - leaf->page.value),
@@ -143,7 +68,7 @@ static ps_status strings_room(ps_leaf *leaf, int64_t rows, ps_error *err) {
     if (left > bytes / 4) return PS_OK; /* it lies: reading it will tell */
     const size_t size = have + (bytes - 4 * left);
     if (size > (uint64_t)ps_offset_limit(leaf) || size > leaf->spec.max_output) return PS_OK;
-    return ps_leaf_strings_room(leaf, leaf->out.rows + rows, size, err);
+    return ps_output_grow_strings(leaf, leaf->out.rows + rows, size, err);
 }
 
 /* Room for the rows of the page at hand from `start` on, as far as it can hold them. */
@@ -160,7 +85,7 @@ static ps_status page_room(ps_leaf *leaf, int64_t start, int64_t end, ps_error *
                            ps_page_byte(leaf, leaf->page.values) + leaf->page.values_length,
                            "page ends before value %lld", (long long)leaf->page.n_values);
         }
-        PS_TRY(rows_room(leaf, leaf->out.rows + rows, err));
+        PS_TRY(ps_output_reserve(leaf, leaf->out.rows + rows, err));
     }
     if (leaf->bytes && leaf->page.given.encoding == PQ_PLAIN && leaf->rows.run.stop >= end &&
         rows == end - start)
@@ -189,12 +114,12 @@ ps_status ps_leaf_begin(ps_leaf *leaf, const ps_selection *selection, int64_t ma
         PS_TRY(ps_nest_begin(leaf, rows, expected, hint, err));
         hint = 0;
     }
-    PS_TRY(rows_room(leaf, leaf->nest ? 0 : expected, err));
+    PS_TRY(ps_output_reserve(leaf, leaf->nest ? 0 : expected, err));
     if (leaf->bytes) {
         memset(leaf->out.offsets.data, 0, leaf->spec.kind == PS_BYTES ? 4 : 8);
         if (hint > leaf->spec.max_output) hint = leaf->spec.max_output;
-        if (ps_leaf_room(leaf, &leaf->out.values, hint, NULL) != PS_OK)
-            PS_TRY(ps_leaf_room(leaf, &leaf->out.values, 0, err)); /* it was only a hint */
+        if (ps_output_grow(leaf, &leaf->out.values, hint, NULL) != PS_OK)
+            PS_TRY(ps_output_grow(leaf, &leaf->out.values, 0, err)); /* it was only a hint */
     }
     leaf->out.begun = true;
     return PS_OK;
@@ -282,9 +207,8 @@ static ps_status find_encoding(ps_leaf *leaf, ps_error *err) {
     return PS_OK;
 }
 
-enum {
-    SCAN = 256 << 10
-}; /* bytes of strings that are looked at together, while the caches have them */
+/* Bytes of strings that are checked together, while the caches have them. */
+enum { SCAN = 256 << 10 };
 
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err) {
     leaf->page.present = false;
@@ -330,25 +254,6 @@ static ps_status skip_rows(ps_leaf *leaf, int64_t rows, ps_error *err) {
     return PS_OK;
 }
 
-void ps_leaf_spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                         int64_t n) {
-    uint8_t *out = leaf->out.values.data;
-    const size_t base = (size_t)leaf->out.rows;
-    for (int64_t i = rows - 1; i >= n; i--) {
-        const bool valid = ps_bit_get(bits, at + (size_t)i);
-        ps_bits_fill(out, base + (size_t)i, 1, valid && ps_bit_get(out, base + (size_t)--n));
-    }
-}
-
-void ps_leaf_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                            int64_t n) {
-    const int64_t base = leaf->out.rows;
-    for (int64_t i = rows - 1; i >= n; i--) {
-        ps_offset_set(leaf, base + i + 1, ps_offset_get(leaf, base + n));
-        n -= ps_bit_get(bits, at + (size_t)i);
-    }
-}
-
 /* Rows in front of which exactly n values stand, as many as there are. */
 static int64_t rows_of_values(const ps_leaf *leaf, int64_t n) {
     int64_t rows = 0;
@@ -358,55 +263,19 @@ static int64_t rows_of_values(const ps_leaf *leaf, int64_t n) {
     return rows;
 }
 
-ps_status ps_leaf_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                               int64_t n, ps_error *err) {
-    const size_t to = (size_t)leaf->out.rows;
-    if (n < rows && !leaf->out.validity.data) {
-        PS_TRY(
-            ps_leaf_room(leaf, &leaf->out.validity, (size_t)leaf->out.capacity / 8 + 1, err));
-        ps_bits_fill(leaf->out.validity.data, 0, to, true);
-    }
-    if (!leaf->out.validity.data) return PS_OK;
-    if (n < rows) {
-        ps_bits_copy(leaf->out.validity.data, to, bits, at, (size_t)rows);
-        leaf->out.null_count += rows - n;
-    } else {
-        ps_bits_fill(leaf->out.validity.data, to, (size_t)rows, true);
-    }
-    return PS_OK;
-}
-
-ps_status ps_leaf_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows, int64_t n,
-                         int64_t *got, ps_error *err) {
-    *got = n;
-    if (leaf->bytes) {
-        PS_TRY(leaf->page.encoding->read_strings(leaf, leaf->out.rows, n, got, err));
-        if (*got == n && n < rows) ps_leaf_spread_offsets(leaf, bits, at, rows, n);
-    } else if (leaf->spec.kind == PS_BOOL) {
-        uint8_t *out = leaf->out.values.data;
-        PS_TRY(leaf->page.encoding->read_bits(leaf, out, (size_t)leaf->out.rows, n, err));
-        if (n < rows) ps_leaf_spread_bits(leaf, bits, at, rows, n);
-    } else {
-        uint8_t *out = leaf->out.values.data + (size_t)leaf->out.rows * leaf->out_width;
-        PS_TRY(leaf->page.encoding->read(leaf, out, n, err));
-        if (n < rows) ps_spread(out, leaf->out_width, bits, at, (size_t)rows, (size_t)n);
-    }
-    return PS_OK;
-}
-
 /* *done < rows when the offsets of byte strings are exhausted. */
 static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error *err) {
     int64_t n = count_values(leaf, rows), got;
     const size_t at = (size_t)leaf->page.row;
-    PS_TRY(ps_leaf_values(leaf, leaf->flat.validity.data, at, rows, n, &got, err));
+    PS_TRY(ps_output_add_values(leaf, leaf->flat.validity.data, at, rows, n, &got, err));
     if (got < n) {
         n = got;
         rows = leaf->flat.has_nulls ? rows_of_values(leaf, n) : n;
-        if (n < rows) ps_leaf_spread_offsets(leaf, leaf->flat.validity.data, at, rows, n);
+        if (n < rows) ps_output_spread_offsets(leaf, leaf->flat.validity.data, at, rows, n);
     }
     *done = rows;
-    PS_TRY(ps_leaf_add_validity(leaf, leaf->flat.validity.data, (size_t)leaf->page.row, rows, n,
-                                err));
+    PS_TRY(ps_output_add_validity(leaf, leaf->flat.validity.data, (size_t)leaf->page.row, rows,
+                                  n, err));
     leaf->page.row += rows;
     leaf->page.value += n;
     leaf->out.rows += rows;
@@ -414,26 +283,13 @@ static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error 
 }
 
 void ps_leaf_forget(ps_leaf *leaf) {
-    leaf->page.present = false;
+    ps_leaf_drop_page(leaf);
 }
 
 void ps_leaf_forget_selection(ps_leaf *leaf) {
     drop_output(leaf);
     leaf->rows.selection = (ps_selection){0};
     leaf->rows.run = (ps_range){0};
-}
-
-/* Strings that came from pages, or from a dictionary with a fault in it. */
-static void scan_strings(ps_leaf *leaf) {
-    const bool wide = leaf->spec.kind != PS_BYTES;
-    const int64_t from = leaf->out.scanned, n = leaf->out.rows - from;
-    if (leaf->out.unchecked && leaf->spec.utf8 && leaf->bytes && n) {
-        const uint8_t *offsets = leaf->out.offsets.data + (size_t)from * (wide ? 8 : 4);
-        if (!ps_utf8_strings_valid(leaf->out.values.data, offsets, wide, n))
-            leaf->out.faulty = true;
-    }
-    leaf->out.unchecked = false;
-    leaf->out.scanned = leaf->out.rows;
 }
 
 static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
@@ -476,7 +332,8 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
             want = leaf->out.max_rows - leaf->out.rows;
         if (leaf->spec.utf8 && want > leaf->page.scan_rows) want = leaf->page.scan_rows;
         PS_TRY(read_rows(leaf, want, &done, err));
-        if (leaf->out.rows - leaf->out.scanned >= leaf->page.scan_rows) scan_strings(leaf);
+        if (leaf->out.rows - leaf->out.scanned >= leaf->page.scan_rows)
+            ps_output_check_text(leaf);
         leaf->rows.run.start = leaf->rows.next = start + done;
         if (done < want) {
             if (leaf->out.rows == 0) {
@@ -497,106 +354,18 @@ ps_status ps_leaf_take(ps_leaf *leaf, ps_take *state, ps_error *err) {
     if (status != PS_OK) {
         ps_leaf_forget(leaf); /* it stands somewhere inside the page */
     } else {
-        scan_strings(leaf);
+        ps_output_check_text(leaf);
     }
     return status;
-}
-
-/* Where the fault lies that a scan has found. */
-static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
-    if (!leaf->out.faulty) return PS_OK;
-    int64_t bad = 0;
-    if (leaf->spec.kind == PS_BYTES) {
-        if (ps_utf8_check_offsets32(leaf->out.values.data,
-                                    (const int32_t *)(const void *)leaf->out.offsets.data,
-                                    leaf->out.rows, &bad) == PS_OK) {
-            return PS_OK;
-        }
-    } else {
-        for (; bad < leaf->out.rows; bad++) {
-            int64_t start = ps_offset_get(leaf, bad), stop = ps_offset_get(leaf, bad + 1);
-            size_t at;
-            if (ps_utf8_check(leaf->out.values.data + start, (size_t)(stop - start), &at) !=
-                PS_OK)
-                break;
-        }
-        if (bad == leaf->out.rows) return PS_OK;
-    }
-    return ps_fail(err, PS_CORRUPT, PS_NOWHERE, "value %lld of the selected rows is not UTF-8",
-                   (long long)bad);
-}
-
-/* Some writers store what Arrow's type does not have. */
-static ps_status check_range(const ps_leaf *leaf, ps_error *err) {
-    if (leaf->spec.range == 0 || leaf->spec.levels_only) return PS_OK;
-    const int64_t bad = ps_convert_beyond(&leaf->spec, leaf->out.values.data,
-                                          leaf->out.null_count ? leaf->out.validity.data : NULL,
-                                          leaf->out.rows);
-    if (bad < 0) return PS_OK;
-    if (leaf->spec.kind == PS_I32 || leaf->spec.kind == PS_I64) {
-        return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
-                       "value %lld of the selected rows is not a time of day; "
-                       "out_of_range=\"keep\" gives it as it is",
-                       (long long)bad);
-    }
-    return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
-                   "value %lld of the selected rows has more than the %lld digits of its type; "
-                   "out_of_range=\"keep\" gives it as it is",
-                   (long long)bad, (long long)leaf->spec.range);
-}
-
-/* A buffer that keeps more than it needs is copied: small results stay small. */
-ps_status ps_grow_give(ps_grow *grow, size_t size, uint8_t **data, size_t *capacity,
-                       ps_error *err) {
-    if (grow->capacity > 4096 && size < grow->capacity / 2) {
-        size_t fit = size ? (size + 63) & ~(size_t)63 : 64;
-        uint8_t *copy = ps_buffer_new(fit);
-        if (!copy) return ps_fail_nomem(err, fit);
-        if (size) memcpy(copy, grow->data, size);
-        ps_grow_drop(grow);
-        *grow = (ps_grow){.data = copy, .capacity = fit};
-    }
-    *data = grow->data;
-    *capacity = grow->capacity;
-    *grow = (ps_grow){0};
-    return PS_OK;
-}
-
-static ps_status give_output(ps_leaf *leaf, ps_column *out, ps_error *err) {
-    const size_t n = (size_t)leaf->out.rows;
-    out->rows = leaf->nest ? ps_nest_rows(leaf->nest) : leaf->out.rows;
-    out->n = leaf->out.rows;
-    out->null_count = leaf->out.null_count;
-    if (leaf->out.null_count == 0) ps_grow_drop(&leaf->out.validity);
-    if (leaf->bytes) {
-        out->offsets_size = (n + 1) * (leaf->spec.kind == PS_BYTES ? 4 : 8);
-        out->values_size = (size_t)ps_offset_get(leaf, leaf->out.rows);
-        PS_TRY(ps_grow_give(&leaf->out.offsets, out->offsets_size, &out->offsets,
-                            &out->offsets_capacity, err));
-    } else {
-        out->values_size = leaf->spec.kind == PS_BOOL ? (n + 7) / 8 : n * leaf->out_width;
-    }
-    if (leaf->out.validity.data) {
-        out->validity_size = (n + 7) / 8;
-        PS_TRY(ps_grow_give(&leaf->out.validity, out->validity_size, &out->validity,
-                            &out->validity_capacity, err));
-    }
-    PS_TRY(ps_grow_give(&leaf->out.values, out->values_size, &out->values,
-                        &out->values_capacity, err));
-    if (out->validity) ps_bits_end(out->validity, n);
-    if (leaf->spec.kind == PS_BOOL && out->values) ps_bits_end(out->values, n);
-    leaf->out.begun = false;
-    return PS_OK;
 }
 
 ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err) {
     *out = (ps_column){0};
     if (!leaf->out.begun) return ps_fail(err, PS_INVALID, PS_NOWHERE, "finish before begin");
-    scan_strings(leaf); /* what a take left that failed */
-    PS_TRY(check_utf8(leaf, err));
-    PS_TRY(check_range(leaf, err));
-    const ps_status status = give_output(leaf, out, err);
+    PS_TRY(ps_output_check(leaf, err)); /* with what a take left that failed */
+    const ps_status status = ps_output_give(leaf, out, err);
     if (status != PS_OK) drop_output(leaf); /* some of it is gone: it cannot be tried again */
+    if (status == PS_OK && leaf->nest) out->rows = ps_nest_rows(leaf->nest);
     return status;
 }
 

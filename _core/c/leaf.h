@@ -1,5 +1,5 @@
-/* leaf.h - the state of a leaf decoder, shared by its rooms: leaf (walk and output), block, levels, and one
- * room for each encoding. Internal. */
+/* leaf.h - the state of a leaf decoder, which its files share: leaf (walk), output, levels, block, and one file for each
+ * encoding. Internal. */
 #ifndef PAGESEEK_LEAF_H
 #define PAGESEEK_LEAF_H
 
@@ -109,79 +109,100 @@ struct ps_leaf {
     ps_nest *nest; /* NULL: flat */
 };
 
-/* Make room for `size` bytes; PS_LIMIT beyond `limit`. Growth is geometric. */
-ps_status ps_grow_room(ps_grow *grow, size_t size, size_t limit, ps_error *err);
-/* The same for output: the limit is the leaf's max_output. */
-ps_status ps_leaf_room(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error *err);
-/* The same for the bytes of byte strings, of which the first `rows` of the output take `size`: if those to come are like them, it
- * grows no more. Never beyond a small multiple of what is there: a few long strings do not stand for all. */
-ps_status ps_leaf_strings_room(ps_leaf *leaf, int64_t rows, size_t size, ps_error *err);
+/* ---- output.c ---------------------------------------------------------------------------- */
 
-/* levels.c: split the body of a page into levels and values; what the levels of a flat leaf say. */
+/* At least `size` bytes in the buffer, and what it holds kept; PS_LIMIT beyond `limit`. Growth is geometric. */
+ps_status ps_grow_reserve(ps_grow *grow, size_t size, size_t limit, ps_error *err);
+/* Frees the buffer. */
+void ps_grow_drop(ps_grow *grow);
+/* Gives the buffer away, its first `size` bytes copied into a smaller one where it is less than half full. */
+ps_status ps_grow_give(ps_grow *grow, size_t size, uint8_t **data, size_t *capacity,
+                       ps_error *err);
+
+/* ps_grow_reserve with the limit of the leaf, max_output. */
+ps_status ps_output_grow(const ps_leaf *leaf, ps_grow *grow, size_t size, ps_error *err);
+/* Space for `size` bytes of byte strings, those of the first `rows` rows of the output: and for rows to come, as if they
+ * were like these, but never more than a small multiple of `size`: a few long strings do not stand for all. */
+ps_status ps_output_grow_strings(ps_leaf *leaf, int64_t rows, size_t size, ps_error *err);
+/* Space for `rows` rows in all. A claim of a file takes no memory before pages stand for it. */
+ps_status ps_output_reserve(ps_leaf *leaf, int64_t rows, ps_error *err);
+
+/* Appends the validity of `rows` rows, n of them valid: bits from bit `at`, which are read only where n < rows. */
+ps_status ps_output_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                                 int64_t n, ps_error *err);
+/* Appends the next n values of the page at the n ones of `rows` bits. *got < n where the offsets of byte strings are
+ * exhausted: those values are there, and not yet spread. */
+ps_status ps_output_add_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                               int64_t n, int64_t *got, ps_error *err);
+/* Appends n byte strings, which lie before `end`. *fit is false, and nothing is done, where offsets would overflow. */
+ps_status ps_output_add_strings(ps_leaf *leaf, const uint8_t *const *at, const uint32_t *length,
+                                size_t n, const uint8_t *end, bool *fit, ps_error *err);
+/* n bits, or byte strings, lie behind the last row of the output: move them to the n ones of `rows` bits. */
+void ps_output_spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                           int64_t n);
+void ps_output_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                              int64_t n);
+/* Checks the text of rows that were not checked yet. A fault is recorded, and named by ps_output_check. */
+void ps_output_check_text(ps_leaf *leaf);
+/* PS_CORRUPT where a value is not UTF-8 though it must be, or is out of the range of its type. */
+ps_status ps_output_check(ps_leaf *leaf, ps_error *err);
+/* Hands the output over. After a failure some of it is gone. */
+ps_status ps_output_give(ps_leaf *leaf, ps_column *out, ps_error *err);
+
+/* ---- levels.c ---------------------------------------------------------------------------- */
+
+/* The bytes of the levels of a page. */
 typedef struct ps_level_part {
     const uint8_t *data;
     size_t length;
     int32_t encoding;
 } ps_level_part;
+/* Splits the body of the page at hand into levels and values. */
 ps_status ps_levels_split(ps_leaf *leaf, ps_level_part *rep, ps_level_part *def, ps_error *err);
+/* Reads the levels of a flat leaf. */
 ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err);
-/* n levels of at most `max`, a byte each. */
+/* Reads n levels of at most `max`, a byte each. */
 ps_status ps_levels_read(const ps_leaf *leaf, const ps_level_part *part, int max, uint8_t *out,
                          size_t n, ps_error *err);
 
-/* leaf.c: the next n values to the n ones of `rows` bits, behind what the output holds. *got < n when the
- * offsets of byte strings are exhausted: those values are there, and not yet spread. */
-ps_status ps_leaf_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows, int64_t n,
-                         int64_t *got, ps_error *err);
+/* ---- nest.c, nest_page.c: the steps of a nested leaf ------------------------------------- */
 
-/* nest.c: the same steps as for a flat leaf. */
 ps_status ps_nest_new(const ps_leaf_spec *spec, ps_nest **out, ps_error *err);
 void ps_nest_free(ps_nest *nest);
 void ps_nest_drop_output(ps_nest *nest);
 void ps_nest_clear(ps_nest *nest);
-/* expected, slots: as many rows, and slots below a list, are likely */
+/* `expected` rows, and `slots` slots below a list, are likely. */
 ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, int64_t expected, size_t slots,
                         ps_error *err);
 ps_status ps_nest_page(ps_leaf *leaf, ps_error *err);
 ps_status ps_nest_take(ps_leaf *leaf, ps_take *state, ps_error *err);
 void ps_nest_end(ps_nest *nest);
+/* Rows in the output. */
 int64_t ps_nest_rows(const ps_nest *nest);
 ps_status ps_nest_output(ps_nest *nest, int32_t level, ps_column *out, ps_error *err);
 
-/* leaf.c: free a buffer; give it away, in one of its own size where it is less than half full. */
-void ps_grow_drop(ps_grow *grow);
-ps_status ps_grow_give(ps_grow *grow, size_t size, uint8_t **data, size_t *capacity,
-                       ps_error *err);
+/* ---- block.c: a page in blocks of rows, where few runs are long -------------------------- */
 
-/* Validity of the next `rows` rows of the output, n of them valid: bits from bit `at`, which are
- * looked at only when n < rows. */
-ps_status ps_leaf_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                               int64_t n, ps_error *err);
-/* n bits, or byte strings, follow the last row of the output: move them to the n ones of `rows` bits. */
-void ps_leaf_spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                         int64_t n);
-void ps_leaf_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                            int64_t n);
-
-/* block.c: a page in blocks of so many rows, where few runs are long. */
-enum { PS_BLOCK = 1024, PS_BLOCK_WORDS = PS_BLOCK / 64 };
+enum { PS_BLOCK = 1024, PS_BLOCK_WORDS = PS_BLOCK / 64 }; /* rows of a block */
 
 typedef struct ps_block {
     size_t rows, chosen;  /* rows up to the last chosen one; chosen ones */
-    size_t values, kept;  /* those of them that are not null */
-    const uint64_t *mask; /* of the values: whose row is chosen */
+    size_t values, kept;  /* values of these rows that are not null; those of chosen rows */
+    const uint64_t *mask; /* a bit for each of the values: its row is chosen */
     size_t end;           /* values up to the last kept one */
 } ps_block;
 
-/* Take a block of rows from `start`, where the leaf stands and which is chosen, to `stop` at most. *rows
- * is 0, and nothing is done, where going from run to run is better: up to leaf->rows.evaluated. */
+/* Takes a block of rows from `start`, where the leaf stands and which is chosen, to `stop` at most. *rows is 0, and
+ * nothing is done, where reading run by run up to rows.evaluated is cheaper. */
 ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
                         ps_error *err);
+
+/* ---- encodings --------------------------------------------------------------------------- */
 
 /* What an encoding does on the page at hand. `n` values, or those of a block, are done after each call, but
  * for leaf->page.value, which the caller moves. Those calls are there that the leaf's output can need. */
 struct ps_encoding {
-    /* a run costs about as much as so many rows of a block, by measurement; the same with nulls */
+    /* rows of a block that cost as much as a run, by measurement; and where there are nulls */
     uint32_t rows_per_run, rows_per_run_nulls;
     ps_status (*open)(ps_leaf *leaf, ps_error *err);
     ps_status (*skip)(ps_leaf *leaf, int64_t n, ps_error *err);
@@ -194,10 +215,10 @@ struct ps_encoding {
     ps_status (*read_strings)(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *done,
                               ps_error *err);
 
-    /* the kept values of a block: of fixed width, to out with room for `room`; bits, from bit 0 of out, which
+    /* the kept values of a block: of fixed width, to out with space for `space`; bits, from bit 0 of out, which
      * has PS_BLOCK_WORDS + 1 words; byte strings, after the last row of the output, *fit as in
-     * ps_block_strings, and then the caller goes back to where leaf->page.place was */
-    ps_status (*block)(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+     * ps_output_add_strings: where it is false the caller goes back to where leaf->page.place was */
+    ps_status (*block)(ps_leaf *leaf, uint8_t *out, size_t space, const ps_block *block,
                        ps_error *err);
     ps_status (*block_bits)(ps_leaf *leaf, uint64_t *out, const ps_block *block, ps_error *err);
     ps_status (*block_strings)(ps_leaf *leaf, const ps_block *block, bool *fit, ps_error *err);
@@ -205,14 +226,10 @@ struct ps_encoding {
 extern const ps_encoding ps_plain, ps_plain_booleans, ps_rle_booleans, ps_dictionary_codes,
     ps_delta_numbers, ps_delta_lengths, ps_delta_strings, ps_stream_split;
 
-/* block.c: append n byte strings, which lie before `end`, to the output. *fit is false, and nothing is done,
- * where offsets would overflow. */
-ps_status ps_block_strings(ps_leaf *leaf, const uint8_t *const *at, const uint32_t *length,
-                           size_t n, const uint8_t *end, bool *fit, ps_error *err);
-
+/* dictionary.c: frees what a dictionary holds. */
 void ps_dictionary_clear(ps_dictionary *dictionary);
 
-/* The selected rows before `next`, and nothing behind it, are done: by a block, which may end inside a run. */
+/* The selected rows before `next`, and none behind it, were taken by a block, which may end inside a run. */
 PS_INLINE void ps_leaf_block_done(ps_leaf *leaf, int64_t next) {
     leaf->rows.next = next;
     if (leaf->rows.run.stop > next) {
@@ -221,6 +238,11 @@ PS_INLINE void ps_leaf_block_done(ps_leaf *leaf, int64_t next) {
         leaf->rows.run = (ps_range){0};
         leaf->rows.runs.row = next;
     }
+}
+
+/* No page is at hand any more. */
+PS_INLINE void ps_leaf_drop_page(ps_leaf *leaf) {
+    leaf->page.present = false;
 }
 
 /* The byte of the page at p, which lies in its body. */

@@ -20,10 +20,10 @@ static ps_status read_validity(ps_leaf *leaf, const uint8_t *data, size_t length
         PS_TRY(ps_rle_open(&rle, data, length, 1, err));
         PS_TRY(ps_rle_peek_repeat(&rle, &repeat, err));
         if (repeat >= n && rle.value == 1) return PS_OK;
-        PS_TRY(ps_leaf_room(leaf, &leaf->flat.validity, (size_t)(n / 8 + 8), err));
+        PS_TRY(ps_output_grow(leaf, &leaf->flat.validity, (size_t)(n / 8 + 8), err));
         PS_TRY(ps_rle_read_bits(&rle, leaf->flat.validity.data, 0, n, err));
     } else {
-        PS_TRY(ps_leaf_room(leaf, &leaf->flat.validity, (size_t)(n / 8 + 8), err));
+        PS_TRY(ps_output_grow(leaf, &leaf->flat.validity, (size_t)(n / 8 + 8), err));
         for (size_t i = 0; i < (size_t)((n + 7) / 8); i++) {
             leaf->flat.validity.data[i] = leaf->spec.lsb_levels ? data[i]
                                                                 : reverse_bits(data[i]);

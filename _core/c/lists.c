@@ -21,7 +21,7 @@ ps_status ps_list_read(const uint8_t *data, size_t length, size_t n_groups, ps_l
     out->ends = layout ? out->flags + groups + bits : NULL;
     out->values = out->flags + groups + bits + ends;
     out->values_size = length - HEAD - (size_t)(groups + bits + ends);
-    /* values that take no room would be as many as a damaged head says */
+    /* values of no bytes would be as many as a damaged head says */
     bool fits = layout ? width == 0 : n * width == out->values_size && (width || !n);
     uint32_t last = 0;
     for (uint64_t i = 0; layout && fits && i <= n; i++) {

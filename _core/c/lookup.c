@@ -9,7 +9,7 @@ enum {
     FEWEST = 9, /* fewer numbers are compared one by one, by vectors */
     FEWEST_BYTES = 2,
     BITS_A_LITERAL = 64,    /* of a bitmap */
-    LEAST_BITS = 1 << 16,   /* a bitmap of so many costs nothing */
+    LEAST_BITS = 1 << 16,   /* bits of a bitmap that costs nothing */
     FILTER_A_LITERAL = 16,  /* bits: one value in 16 or more that are not in the list passes */
     LEAST_FILTER_LOG2 = 15, /* bits */
     MOST_LITERALS = 1 << 29,
@@ -217,8 +217,8 @@ size_t ps_in_table_size(ps_in *in) {
     return filter_bytes(in) + 4 * in->slots;
 }
 
-void ps_in_build(ps_in *in, void *room) {
-    uint8_t *bits = room;
+void ps_in_build(ps_in *in, void *space) {
+    uint8_t *bits = space;
     size_t size = ps_in_table_size(in);
     if (size == 0) return;
     memset(bits, 0, size);

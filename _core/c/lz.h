@@ -4,7 +4,7 @@
 
 #include "base.h"
 
-/* The wide forms below may write this many bytes beyond the last one asked for, less one. */
+/* The wide forms below may write this many bytes beyond the last one wanted, less one. */
 #define PS_LZ_SLACK 32
 
 /* 16 bytes, as if through a register: the two may overlap. */
@@ -51,7 +51,7 @@ PS_INLINE void ps_lz_repeat_wide(uint8_t *to, size_t offset, size_t n) {
     }
 }
 
-/* The same for any n, and not a byte further. */
+/* Copies any n bytes, and not one more. */
 static inline void ps_lz_repeat(uint8_t *to, size_t offset, size_t n) {
     if (n > PS_LZ_SLACK) {
         ps_lz_repeat_wide(to, offset, n - PS_LZ_SLACK);

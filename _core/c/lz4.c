@@ -22,15 +22,15 @@ static uint64_t position(const decoder *d, const uint8_t *at) {
 }
 
 /* The bytes that follow a nibble of 15: each adds to *n, and one below 255 is the last. False when
- * they reach `last` or make more than `room`. */
-PS_INLINE bool add_more(const uint8_t **in, const uint8_t *last, size_t room, size_t *n) {
+ * they reach `last` or make more than `space`. */
+PS_INLINE bool add_more(const uint8_t **in, const uint8_t *last, size_t space, size_t *n) {
     size_t more;
     do {
-        if (*in >= last || *n > room) return false;
+        if (*in >= last || *n > space) return false;
         more = *(*in)++;
         *n += more;
     } while (more == 255);
-    return *n <= room;
+    return *n <= space;
 }
 
 /* Sequences far from both ends; whatever is near or wrong is left to `sequence`. */
@@ -89,7 +89,7 @@ static ps_status read_more(decoder *d, uint64_t *n, ps_error *err) {
     return PS_OK;
 }
 
-/* Any one sequence, anywhere: every error is found here. What the output has no room for is an
+/* Any one sequence, anywhere: every error is found here. What the output has no space for is an
  * error, or with `cut` the end. *last: the block is done. */
 static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
     if (d->in == d->in_end)
@@ -100,13 +100,13 @@ static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
     const unsigned token = *d->in++;
 
     uint64_t n = token >> 4;
-    size_t room = (size_t)(d->to_end - d->to), left;
+    size_t space = (size_t)(d->to_end - d->to), left;
     if (n == 15) PS_TRY(read_more(d, &n, err));
-    if (n > room) {
+    if (n > space) {
         if (!cut)
-            return ps_fail(err, PS_CORRUPT, at, "lz4: %llu literals, room for %zu",
-                           (unsigned long long)n, room);
-        n = room;
+            return ps_fail(err, PS_CORRUPT, at, "lz4: %llu literals, space for %zu",
+                           (unsigned long long)n, space);
+        n = space;
     }
     left = (size_t)(d->in_end - d->in);
     if (n > left)
@@ -115,9 +115,9 @@ static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
     if (n > 0) memcpy(d->to, d->in, (size_t)n);
     d->in += n;
     d->to += n;
-    room -= (size_t)n;
+    space -= (size_t)n;
     left -= (size_t)n;
-    *last = left == 0 || (cut && room == 0);
+    *last = left == 0 || (cut && space == 0);
     if (*last) return PS_OK;
 
     if (left < 2)
@@ -131,11 +131,11 @@ static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
     n = token & 15;
     if (n == 15) PS_TRY(read_more(d, &n, err));
     n += MIN_MATCH;
-    if (n > room) {
+    if (n > space) {
         if (!cut)
-            return ps_fail(err, PS_CORRUPT, at, "lz4: match of %llu bytes, room for %zu",
-                           (unsigned long long)n, room);
-        n = room;
+            return ps_fail(err, PS_CORRUPT, at, "lz4: match of %llu bytes, space for %zu",
+                           (unsigned long long)n, space);
+        n = space;
     }
     ps_lz_repeat(d->to, offset, (size_t)n);
     d->to += n;
@@ -143,15 +143,15 @@ static ps_status sequence(decoder *d, bool cut, bool *last, ps_error *err) {
     return PS_OK;
 }
 
-/* One block into at most `room` bytes; *size receives their number. */
-static ps_status block(const uint8_t *data, size_t length, uint8_t *out, size_t room, bool cut,
+/* One block into at most `space` bytes; *size receives their number. */
+static ps_status block(const uint8_t *data, size_t length, uint8_t *out, size_t space, bool cut,
                        size_t *size, ps_error *err) {
     uint8_t none[1];
-    if (room == 0) out = none; /* it may be NULL, which takes no arithmetic */
+    if (space == 0) out = none; /* it may be NULL, which takes no arithmetic */
     *size = 0;
-    if (cut && room == 0) return PS_OK;
+    if (cut && space == 0) return PS_OK;
     if (length == 0) return ps_fail(err, PS_TRUNCATED, 0, "lz4: empty input");
-    decoder d = {data, data, data + length, out, out, out + room};
+    decoder d = {data, data, data + length, out, out, out + space};
     for (bool last = false; !last;) {
         run(&d);
         PS_TRY(sequence(&d, cut, &last, err));
@@ -186,7 +186,7 @@ static ps_status frames(const uint8_t *data, size_t length, uint8_t *out, size_t
             return ps_fail(err, PS_TRUNCATED, at, "lz4: input ends inside the size of a frame");
         size_t frame = load_be32(data + at);
         if (exact && frame > size - done)
-            return ps_fail(err, PS_CORRUPT, at, "lz4: frame of %zu bytes, room for %zu", frame,
+            return ps_fail(err, PS_CORRUPT, at, "lz4: frame of %zu bytes, space for %zu", frame,
                            size - done);
         at += 4;
         do {
@@ -199,10 +199,10 @@ static ps_status frames(const uint8_t *data, size_t length, uint8_t *out, size_t
             if (compressed > length - at)
                 return ps_fail(err, PS_TRUNCATED, at - 4, "lz4: block of %zu bytes, %zu left",
                                compressed, length - at);
-            size_t room = size - done;
-            bool cut = frame > room;
+            size_t space = size - done;
+            bool cut = frame > space;
             ps_status status = block(data + at, compressed, size ? out + done : out,
-                                     cut ? room : frame, cut, &got, err);
+                                     cut ? space : frame, cut, &got, err);
             if (status != PS_OK) {
                 if (err) err->offset += at;
                 return status;

@@ -1,4 +1,4 @@
-/* metadata.h - what the metadata rooms share. */
+/* metadata.h - what the files that read metadata share. */
 #ifndef PAGESEEK_METADATA_H
 #define PAGESEEK_METADATA_H
 

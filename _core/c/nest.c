@@ -77,12 +77,12 @@ void ps_nest_free(ps_nest *nest) {
     free(nest);
 }
 
-/* Room for so many slots of a segment, unless that is too much to ask for in advance. */
+/* Reserves space for a number of slots, unless it is beyond the limit: then pages reserve it. */
 static ps_status reserve(ps_leaf *leaf, ps_grow *grow, size_t slots, size_t width,
                          ps_error *err) {
     size_t size;
     if (!ps_mul_size(slots, width, &size) || size > leaf->spec.max_output) return PS_OK;
-    return ps_leaf_room(leaf, grow, size, err);
+    return ps_output_grow(leaf, grow, size, err);
 }
 
 ps_status ps_nest_begin(ps_leaf *leaf, int64_t max_rows, int64_t expected, size_t slots,
@@ -117,111 +117,6 @@ int64_t ps_nest_rows(const ps_nest *nest) {
     return nest->rows;
 }
 
-/* ---- a page ------------------------------------------------------------------------------- */
-
-/* An entry that goes on with a list adds an element to it, and the entry before it had one. */
-static bool levels_fit(const ps_nest *nest) {
-    const uint8_t *rep = nest->rep.data, *def = nest->def.data;
-    const size_t n = (size_t)nest->entries;
-    unsigned bad = 0;
-    if (nest->lists == 1) {
-        const uint8_t least = nest->segments[1].level;
-        uint8_t found = rep[0] & ((def[0] < least) | (nest->last_def < least));
-        for (size_t i = 1; i < n; i++)
-            found |= (uint8_t)(rep[i] & ((def[i] < least) | (def[i - 1] < least)));
-        return !found;
-    }
-    uint8_t last = nest->last_def;
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t least = nest->segments[rep[i]].level; /* 0 where a row begins */
-        bad |= (unsigned)(def[i] < least) | (unsigned)(last < least);
-        last = def[i];
-    }
-    return !bad;
-}
-
-static int64_t count_starts(const uint8_t *rep, size_t n) {
-    size_t starts = 0;
-    while (n) { /* sums in bytes, which a compiler makes many at a time */
-        const size_t take = n < 255 ? n : 255;
-        uint8_t sum = 0;
-        for (size_t i = 0; i < take; i++) sum = (uint8_t)(sum + (rep[i] == 0));
-        starts += sum, rep += take, n -= take;
-    }
-    return (int64_t)starts;
-}
-
-int64_t ps_nest_count_level(const uint8_t *def, size_t n, uint8_t level) {
-    size_t found = 0;
-    while (n) {
-        const size_t take = n < 255 ? n : 255;
-        uint8_t sum = 0;
-        for (size_t i = 0; i < take; i++) sum = (uint8_t)(sum + (def[i] >= level));
-        found += sum, def += take, n -= take;
-    }
-    return (int64_t)found;
-}
-
-ps_status ps_nest_page(ps_leaf *leaf, ps_error *err) {
-    ps_nest *nest = leaf->nest;
-    const ps_page *page = &leaf->page.given;
-    ps_level_part rep, def;
-    const size_t n = (size_t)page->num_values;
-    PS_TRY(ps_levels_split(leaf, &rep, &def, err));
-    nest->entries = page->num_values;
-    nest->entry = nest->lead = 0;
-    nest->has_starts = false;
-    leaf->page.n_rows = page->num_values;
-    PS_TRY(ps_leaf_room(leaf, &nest->def, n, err));
-    if (n) PS_TRY(ps_levels_read(leaf, &def, leaf->spec.max_def, nest->def.data, n, err));
-    if (nest->lists) {
-        PS_TRY(ps_leaf_room(leaf, &nest->rep, n, err));
-        if (n) PS_TRY(ps_levels_read(leaf, &rep, leaf->spec.max_rep, nest->rep.data, n, err));
-        leaf->page.n_rows = count_starts(nest->rep.data, n);
-        while ((size_t)nest->lead < n && nest->rep.data[nest->lead]) nest->lead++;
-        if (nest->lead && nest->open == PS_OPEN_NOT) {
-            return ps_fail(err, page->index_rows >= 0 ? PS_MISMATCH : PS_CORRUPT, PS_NOWHERE,
-                           "begins inside a row");
-        }
-        if (n && !levels_fit(nest))
-            return ps_fail(err, PS_CORRUPT, PS_NOWHERE,
-                           "a repetition level goes on with a list that has no element there");
-    }
-    if (page->index_rows >= 0 && page->index_rows != leaf->page.n_rows)
-        return ps_fail(err, PS_MISMATCH, PS_NOWHERE, "has %lld rows, not %lld",
-                       (long long)leaf->page.n_rows, (long long)page->index_rows);
-    /* the number of rows in the header does not count: DuckDB has written that of the values there */
-    leaf->page.n_values = ps_nest_count_level(nest->def.data, n, (uint8_t)leaf->spec.max_def);
-    if (n) nest->last_def = nest->def.data[n - 1];
-    return PS_OK;
-}
-
-ps_status ps_nest_entry_of(ps_leaf *leaf, int64_t row, int64_t *entry, ps_error *err) {
-    ps_nest *nest = leaf->nest;
-    *entry = row;
-    if (!nest->lists) return PS_OK;
-    *entry = nest->lead;
-    if (row == 0) return PS_OK;
-    *entry = nest->entries;
-    if (row == leaf->page.n_rows) return PS_OK;
-    if (!nest->has_starts) {
-        size_t size;
-        if (nest->entries > UINT32_MAX || !ps_mul_size((size_t)leaf->page.n_rows + 1, 4, &size))
-            return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &nest->starts, size, err));
-        uint32_t *starts = (uint32_t *)(void *)nest->starts.data;
-        const uint8_t *rep = nest->rep.data;
-        size_t k = 0;
-        for (size_t i = 0; i < (size_t)nest->entries; i++) {
-            starts[k] = (uint32_t)i;
-            k += rep[i] == 0;
-        }
-        nest->has_starts = true;
-    }
-    *entry = ps_load32(nest->starts.data + 4 * (size_t)row);
-    return PS_OK;
-}
-
 static ps_status skip_entries(ps_leaf *leaf, int64_t to, ps_error *err) {
     ps_nest *nest = leaf->nest;
     const int64_t n = ps_nest_count_level(
@@ -244,7 +139,7 @@ ps_status ps_nest_output(ps_nest *nest, int32_t level, ps_column *out, ps_error 
     out->rows = nest->rows;
     out->n = segment->slots;
     if (r->type == PS_NESTING_LIST) {
-        PS_TRY(ps_grow_room(&r->out, ((size_t)out->n + 1) * 4, SIZE_MAX, err));
+        PS_TRY(ps_grow_reserve(&r->out, ((size_t)out->n + 1) * 4, SIZE_MAX, err));
         ps_store32(r->out.data + 4 * (size_t)out->n, (uint32_t)segment[1].slots);
         out->offsets_size = ((size_t)out->n + 1) * 4;
         return ps_grow_give(&r->out, out->offsets_size, &out->offsets, &out->offsets_capacity,

@@ -43,20 +43,51 @@ struct ps_nest {
     int64_t rows, max_rows; /* output */
 };
 
+/* The top bit of each of 8 bytes that is at least `least`. Bytes and `least` are below 128, so that no sum carries into
+ * its neighbour. */
+PS_INLINE uint64_t ps_levels_found(const uint8_t *bytes, uint8_t least) {
+    const uint64_t high = UINT64_C(0x8080808080808080), ones = UINT64_C(0x0101010101010101);
+    return ((ps_load64(bytes) | high) - least * ones) & high;
+}
+/* These top bits as the 8 bits of a byte, the first byte lowest; and their number. */
+PS_INLINE uint64_t ps_found_bits(uint64_t found) {
+    return ((found >> 7) * UINT64_C(0x0102040810204080)) >> 56;
+}
+PS_INLINE size_t ps_found_count(uint64_t found) {
+    return (size_t)(((found >> 7) * UINT64_C(0x0101010101010101)) >> 56);
+}
+/* Adds to `count` how many of n bytes pass a test of `byte`. Sums are bytes, which a compiler adds many at a time. */
+#define PS_COUNT_BYTES(count, bytes, n, test)                                                  \
+    for (size_t left = (n), at = 0, take; left; at += take, left -= take) {                    \
+        const uint8_t *const part = (bytes) + at;                                              \
+        uint8_t sum = 0;                                                                       \
+        take = left < 255 ? left : 255;                                                        \
+        for (size_t k = 0; k < take; k++) {                                                    \
+            const uint8_t byte = part[k];                                                      \
+            sum = (uint8_t)(sum + (test));                                                     \
+        }                                                                                      \
+        (count) += sum;                                                                        \
+    }
+
+/* ---- nest_page.c ------------------------------------------------------------------------- */
+
 /* How many of n definition levels are at least `level`. */
 int64_t ps_nest_count_level(const uint8_t *def, size_t n, uint8_t level);
 /* The entry at which a row of the page begins; the end of the page for the row after its last. */
 ps_status ps_nest_entry_of(ps_leaf *leaf, int64_t row, int64_t *entry, ps_error *err);
 
-/* nest_slots.c: entries up to `to` go into the output. */
-ps_status ps_nest_take_entries(ps_leaf *leaf, int64_t to, ps_error *err);
-/* Room for so many further slots of a segment; for as many values in all. */
-ps_status ps_nest_room(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err);
-ps_status ps_nest_room_values(ps_leaf *leaf, size_t total, ps_error *err);
+/* ---- nest_slots.c ------------------------------------------------------------------------ */
 
-/* nest_block.c: rows from `start`, where the leaf stands and which is chosen, to the last chosen one before `stop`, as far as
- * their entries are one block. *rows is 0, and nothing is done, where going from run to run is better: up to
- * leaf->rows.evaluated. */
+/* Entries up to `to` go into the output. */
+ps_status ps_nest_take_entries(ps_leaf *leaf, int64_t to, ps_error *err);
+/* Reserves space for `slots` further slots of a segment; for `total` values in all. */
+ps_status ps_nest_reserve(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err);
+ps_status ps_nest_reserve_values(ps_leaf *leaf, size_t total, ps_error *err);
+
+/* ---- nest_block.c ------------------------------------------------------------------------ */
+
+/* Takes rows from `start`, where the leaf stands and which is chosen, to the last chosen one before `stop`, as far as their
+ * entries are one block. *rows is 0, and nothing is done, where reading run by run up to rows.evaluated is cheaper. */
 ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
                              ps_error *err);
 

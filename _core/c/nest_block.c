@@ -4,8 +4,7 @@
 
 enum {
     WORDS = PS_BLOCK_WORDS,
-    ENTRIES_PER_RUN =
-        48, /* a run costs about as much as so many entries of a block, by measurement */
+    ENTRIES_PER_RUN = 48, /* entries of a block that cost as much as a run, by measurement */
 };
 
 typedef struct entries { /* of a block */
@@ -14,21 +13,17 @@ typedef struct entries { /* of a block */
     uint64_t chosen[WORDS]; /* whose row is selected */
 } entries;
 
-/* Whether each of n bytes is at least `least`, as bits. Bytes and `least` are below 128, so that no sum carries into
- * its neighbour. */
-static void find_levels(uint64_t *out, const uint8_t *bytes, size_t n, uint8_t least) {
-    const uint64_t high = UINT64_C(0x8080808080808080), ones = UINT64_C(0x0101010101010101);
-    for (; n >= 64; n -= 64, bytes += 64) {
+/* Whether each of n levels is at least `least`, as bits. */
+static void find_levels(uint64_t *out, const uint8_t *levels, size_t n, uint8_t least) {
+    for (; n >= 64; n -= 64, levels += 64) {
         uint64_t word = 0;
-        for (unsigned k = 0; k < 8; k++) {
-            const uint64_t found = ((ps_load64(bytes + 8 * k) | high) - least * ones) & high;
-            word |= (((found >> 7) * UINT64_C(0x0102040810204080)) >> 56) << 8 * k;
-        }
+        for (unsigned k = 0; k < 8; k++)
+            word |= ps_found_bits(ps_levels_found(levels + 8 * k, least)) << 8 * k;
         *out++ = word;
     }
     if (n) {
         *out = 0;
-        for (size_t i = 0; i < n; i++) *out |= (uint64_t)(bytes[i] >= least) << i;
+        for (size_t i = 0; i < n; i++) *out |= (uint64_t)(levels[i] >= least) << i;
     }
 }
 
@@ -104,8 +99,8 @@ static ps_status add_chosen_values(ps_leaf *leaf, const entries *e, const uint64
     const size_t at = (size_t)leaf->out.rows;
     const uint8_t level = (uint8_t)leaf->spec.max_def;
     ps_block block = {.rows = e->n, .chosen = n, .mask = mask};
-    PS_TRY(ps_leaf_room(leaf, &leaf->out.validity, (at + n) / 8 + 1, err));
-    PS_TRY(ps_nest_room_values(leaf, at + n, err));
+    PS_TRY(ps_output_grow(leaf, &leaf->out.validity, (at + n) / 8 + 1, err));
+    PS_TRY(ps_nest_reserve_values(leaf, at + n, err));
     find_levels(valid, e->def, e->n, level);
     block.values = ps_words_compress(mask, e->chosen, valid, e->n_words);
     block.kept = add_levels(e, slots, n, level, &leaf->out.validity, at, validity);
@@ -119,8 +114,8 @@ static ps_status add_chosen_values(ps_leaf *leaf, const entries *e, const uint64
             return ps_fail(err, PS_LIMIT, PS_NOWHERE,
                            "byte strings do not fit 32-bit offsets; use string_type=\"large\"");
         if (nulls)
-            ps_leaf_spread_offsets(leaf, (const uint8_t *)validity, 0, (int64_t)n,
-                                   (int64_t)block.kept);
+            ps_output_spread_offsets(leaf, (const uint8_t *)validity, 0, (int64_t)n,
+                                     (int64_t)block.kept);
     } else if (leaf->spec.kind == PS_BOOL) {
         uint64_t bits[WORDS + 1] = {0}, spread[WORDS];
         PS_TRY(leaf->page.encoding->block_bits(leaf, bits, &block, err));
@@ -128,9 +123,9 @@ static ps_status add_chosen_values(ps_leaf *leaf, const entries *e, const uint64
         ps_bits_copy(leaf->out.values.data, at, (const uint8_t *)(nulls ? spread : bits), 0, n);
     } else {
         uint8_t *out = leaf->out.values.data + at * leaf->out_width;
-        const size_t room = leaf->out_width ? leaf->out.values.capacity / leaf->out_width - at
-                                            : n;
-        PS_TRY(leaf->page.encoding->block(leaf, out, room, &block, err));
+        const size_t space = leaf->out_width ? leaf->out.values.capacity / leaf->out_width - at
+                                             : n;
+        PS_TRY(leaf->page.encoding->block(leaf, out, space, &block, err));
         if (nulls) ps_spread(out, leaf->out_width, (const uint8_t *)validity, 0, n, block.kept);
     }
     leaf->out.null_count += (int64_t)(n - block.kept);
@@ -146,7 +141,7 @@ static ps_status take_chosen(ps_leaf *leaf, const entries *e, ps_error *err) {
     size_t n = chosen_slots(nest, e, 0, here);
     for (int32_t s = 0;; s++) {
         size_t elements = 0;
-        PS_TRY(ps_nest_room(leaf, s, (int64_t)n, err));
+        PS_TRY(ps_nest_reserve(leaf, s, (int64_t)n, err));
         if (s < nest->lists) elements = chosen_slots(nest, e, s + 1, below);
         add_chosen_slots(nest, e, s, here, n, below);
         if (s == nest->lists) break;

@@ -6,22 +6,21 @@
 
 enum { BLOCK = PS_BLOCK };
 
-/* Whether each of n bytes is at least `least`, as bits appended at `at`; how many are. Bytes and `least` are
- * below 128, so that no sum carries into its neighbour. */
-static size_t add_bits(uint8_t *out, size_t at, const uint8_t *bytes, size_t n, uint8_t least) {
+/* Whether each of n levels is at least `least`, as bits appended at `at`; how many are. */
+static size_t add_bits(uint8_t *out, size_t at, const uint8_t *levels, size_t n,
+                       uint8_t least) {
     uint8_t bits[BLOCK / 8 + 1];
-    const uint64_t high = UINT64_C(0x8080808080808080), ones = UINT64_C(0x0101010101010101);
     size_t count = 0, i = 0;
     for (; i + 8 <= n; i += 8) {
-        const uint64_t found = ((ps_load64(bytes + i) | high) - least * ones) & high;
-        bits[i / 8] = (uint8_t)(((found >> 7) * UINT64_C(0x0102040810204080)) >> 56);
-        count += (size_t)(((found >> 7) * ones) >> 56);
+        const uint64_t found = ps_levels_found(levels + i, least);
+        bits[i / 8] = (uint8_t)ps_found_bits(found);
+        count += ps_found_count(found);
     }
     if (i < n) {
         unsigned rest = 0;
-        for (size_t k = 0; i + k < n; k++) rest |= (unsigned)(bytes[i + k] >= least) << k;
+        for (size_t k = 0; i + k < n; k++) rest |= (unsigned)(levels[i + k] >= least) << k;
         bits[i / 8] = (uint8_t)rest;
-        for (; rest; rest &= rest - 1) count++;
+        count += (size_t)ps_popcount64(rest);
     }
     ps_bits_copy(out, at, bits, 0, n);
     return count;
@@ -39,12 +38,7 @@ static size_t find_slots(const ps_nest *nest, int32_t s, size_t from, size_t n, 
         for (size_t i = 0; i < n; i++)
             is[i] = (uint8_t)((rep[i] <= (uint8_t)s) & (def[i] >= level));
     }
-    for (size_t i = 0; i < n;) {
-        uint8_t sum = 0;
-        for (const size_t stop = n - i < 255 ? n : i + 255; i < stop; i++)
-            sum = (uint8_t)(sum + is[i]);
-        count += sum;
-    }
+    PS_COUNT_BYTES(count, is, n, byte)
     return count;
 }
 
@@ -57,12 +51,12 @@ static void keep(uint8_t *out, const uint8_t *bytes, const uint8_t *is, size_t n
     }
 }
 
-ps_status ps_nest_room(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err) {
+ps_status ps_nest_reserve(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err) {
     ps_nest *nest = leaf->nest;
     ps_segment *segment = &nest->segments[s];
     const size_t n = (size_t)(segment->slots + slots);
     for (int32_t r = segment->first; r < segment->stop; r++)
-        PS_TRY(ps_leaf_room(leaf, &nest->levels[r].out, n / 8 + 1, err));
+        PS_TRY(ps_output_grow(leaf, &nest->levels[r].out, n / 8 + 1, err));
     if (s && n > ps_element_limit())
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
                        "%zu elements of a list are more than 32-bit offsets count; "
@@ -71,7 +65,7 @@ ps_status ps_nest_room(ps_leaf *leaf, int32_t s, int64_t slots, ps_error *err) {
     if (s < nest->lists) {
         size_t size;
         if (!ps_mul_size(n + 1, 4, &size)) return ps_fail_nomem(err, SIZE_MAX);
-        PS_TRY(ps_leaf_room(leaf, &nest->levels[segment->stop].out, size, err));
+        PS_TRY(ps_output_grow(leaf, &nest->levels[segment->stop].out, size, err));
     }
     return PS_OK;
 }
@@ -117,17 +111,17 @@ static void add_slots(ps_nest *nest, int32_t s, size_t from, size_t n, int64_t *
     segment->slots += (int64_t)slots;
 }
 
-ps_status ps_nest_room_values(ps_leaf *leaf, size_t total, ps_error *err) {
+ps_status ps_nest_reserve_values(ps_leaf *leaf, size_t total, ps_error *err) {
     size_t size;
     if (leaf->bytes) {
         if (!ps_mul_size(total + 1, leaf->spec.kind == PS_BYTES ? 4 : 8, &size))
             return ps_fail_nomem(err, SIZE_MAX);
-        return ps_leaf_room(leaf, &leaf->out.offsets, size, err);
+        return ps_output_grow(leaf, &leaf->out.offsets, size, err);
     }
     if (leaf->spec.kind == PS_BOOL)
-        return ps_leaf_room(leaf, &leaf->out.values, total / 8 + 1, err);
+        return ps_output_grow(leaf, &leaf->out.values, total / 8 + 1, err);
     if (!ps_mul_size(total, leaf->out_width, &size)) return ps_fail_nomem(err, SIZE_MAX);
-    return ps_leaf_room(leaf, &leaf->out.values, size, err);
+    return ps_output_grow(leaf, &leaf->out.values, size, err);
 }
 
 /* The values of entries, of which `slots` are slots of the leaf. */
@@ -139,7 +133,7 @@ static ps_status add_values(ps_leaf *leaf, int64_t from, int64_t to, int64_t slo
     const size_t at = (size_t)leaf->out.rows, total = at + (size_t)slots;
     size_t place = at;
     int64_t n = 0, got;
-    PS_TRY(ps_leaf_room(leaf, &leaf->out.validity, total / 8 + 1, err));
+    PS_TRY(ps_output_grow(leaf, &leaf->out.validity, total / 8 + 1, err));
     for (int64_t start = from; start < to; start += BLOCK) {
         const size_t rest = (size_t)(to - start), here = rest < BLOCK ? rest : BLOCK;
         const uint8_t *def = nest->def.data + start;
@@ -151,8 +145,8 @@ static ps_status add_values(ps_leaf *leaf, int64_t from, int64_t to, int64_t slo
         n += (int64_t)add_bits(leaf->out.validity.data, place, def, found, level);
         place += found;
     }
-    PS_TRY(ps_nest_room_values(leaf, total, err));
-    PS_TRY(ps_leaf_values(leaf, leaf->out.validity.data, at, slots, n, &got, err));
+    PS_TRY(ps_nest_reserve_values(leaf, total, err));
+    PS_TRY(ps_output_add_values(leaf, leaf->out.validity.data, at, slots, n, &got, err));
     if (got < n)
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
                        "byte strings do not fit 32-bit offsets; use string_type=\"large\"");
@@ -169,7 +163,7 @@ ps_status ps_nest_take_entries(ps_leaf *leaf, int64_t to, ps_error *err) {
     if (from == to) return PS_OK;
     for (int32_t s = 0; s <= nest->lists; s++) {
         slots = count_slots(nest, s, from, to);
-        PS_TRY(ps_nest_room(leaf, s, slots, err));
+        PS_TRY(ps_nest_reserve(leaf, s, slots, err));
     }
     for (int32_t s = 0; s <= nest->lists; s++) {
         ps_segment *segment = &nest->segments[s];

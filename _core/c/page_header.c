@@ -1,4 +1,4 @@
-/* PageHeader (parquet.thrift). */
+/* page_header.c - PageHeader (parquet.thrift). */
 #include "metadata.h"
 
 /* The three headers that carry numbers share slots, so a page may have one of them only. */

@@ -1,4 +1,4 @@
-/* ColumnIndex and OffsetIndex (PageIndex.md, parquet.thrift). */
+/* page_index.c - ColumnIndex and OffsetIndex (PageIndex.md, parquet.thrift). */
 #include "metadata.h"
 
 /* ---- ColumnIndex ------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
-/* page_task.c - pages of several leaves opened, unpacked and decoded one right after the other. What is unpacked lies in the same
- * memory each time, still in the processor's caches. */
+/* page_task.c - pages of several leaves opened, unpacked and decoded by one thread after the other.
+ *
+ * A thread unpacks every page into one scratch memory, which stays in the processor's caches. */
 #if !defined(_WIN32)
 #define _POSIX_C_SOURCE 200112L /* pthread_sigmask under -std=c11 */
 #endif
@@ -13,9 +14,10 @@
 #include <stdatomic.h>
 #endif
 
-#define ROOM_LEAST   ((size_t)64 << 10) /* rooms are doublings of it, or large */
-#define ROOM_MOST    ((size_t)4 << 20)
-#define MOST_HELPERS ((size_t)7) /* a page is the least that a thread is given */
+/* capacities of scratch memory are doublings of the least, or larger than the most */
+#define SCRATCH_LEAST ((size_t)64 << 10)
+#define SCRATCH_MOST  ((size_t)4 << 20)
+#define MOST_HELPERS  ((size_t)7) /* a page is the least that a thread is given */
 
 enum { DATA = 0, DICTIONARY = 2, DATA_V2 = 3 }; /* parquet.thrift, PageType */
 enum { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, RLE_DICTIONARY = 8 }; /* Encoding */
@@ -66,31 +68,31 @@ size_t ps_page_reach(const ps_leaf *leaf, const ps_page *page, size_t size, size
 
 /* ---- tasks -------------------------------------------------------------------------------- */
 
-typedef struct space {
+typedef struct memory_block {
     uint8_t *data;
     size_t capacity;
-} space;
+} memory_block;
 
-/* A space and what is unpacked into it. */
+/* A block and what is unpacked into it. */
 typedef struct unpacking {
-    space room;
+    memory_block block;
     ps_unpack from;
 } unpacking;
 
-typedef struct spaces {
+typedef struct scratch_memory {
     unpacking page, dictionary;
-} spaces;
+} scratch_memory;
 
-/* Of few sizes: a room that was freed is then likely to be had again. */
-static bool make(space *room, size_t size) {
-    if (size <= room->capacity) return true;
-    if (room->data) ps_buffer_free(room->data, room->capacity);
-    room->capacity = ROOM_LEAST;
-    while (room->capacity < size && room->capacity < ROOM_MOST) room->capacity *= 2;
-    if (room->capacity < size) room->capacity = (size + 63) & ~(size_t)63;
-    room->data = ps_buffer_new(room->capacity);
-    if (!room->data) room->capacity = 0;
-    return room->data != NULL;
+/* Capacities are few, so that the pool is likely to have one. */
+static bool make(memory_block *block, size_t size) {
+    if (size <= block->capacity) return true;
+    if (block->data) ps_buffer_free(block->data, block->capacity);
+    block->capacity = SCRATCH_LEAST;
+    while (block->capacity < size && block->capacity < SCRATCH_MOST) block->capacity *= 2;
+    if (block->capacity < size) block->capacity = (size + 63) & ~(size_t)63;
+    block->data = ps_buffer_new(block->capacity);
+    if (!block->data) block->capacity = 0;
+    return block->data != NULL;
 }
 
 static bool is_sound(const ps_page_task *t, const ps_page_header *h, const uint8_t *body) {
@@ -99,17 +101,18 @@ static bool is_sound(const ps_page_task *t, const ps_page_header *h, const uint8
            ps_crc32(0, body, (size_t)h->compressed_size) == (uint32_t)h->crc;
 }
 
-/* The bytes that a page holds can be asked for. */
+/* Begins to unpack the bytes of a page. */
 static bool unpack(const ps_page_task *t, const ps_packed *packed, const uint8_t *data,
                    unpacking *into) {
     const uint8_t *from = data + packed->at;
     if (t->codec == PS_CODEC_NONE) {
         if (packed->length != packed->size) return false;
     } else if (ps_inflate_fits(t->codec, from, packed->length, packed->size, NULL) != PS_OK ||
-               !make(&into->room, packed->size ? packed->size : 1)) {
+               !make(&into->block, packed->size ? packed->size : 1)) {
         return false;
     }
-    ps_unpack_begin(&into->from, t->codec, from, packed->length, into->room.data, packed->size);
+    ps_unpack_begin(&into->from, t->codec, from, packed->length, into->block.data,
+                    packed->size);
     return true;
 }
 
@@ -125,7 +128,7 @@ static bool take_dictionary(const ps_page_task *t, unpacking *into) {
     const ps_packed packed = {
         .at = body, .length = (size_t)h.compressed_size, .size = (size_t)h.uncompressed_size};
     if (!unpack(t, &packed, t->dictionary, into)) return false;
-    /* of the second of several rows it would be unpacked again: only what is little is worth a try */
+    /* of the second of several rows it would be unpacked again: only a small part is worth a try */
     const bool several = ps_selection_count_from(&t->selection, t->first_row, 2) > 1;
     into->from.most = several ? packed.size / 4 : packed.size - packed.size / 4;
     return ps_leaf_dictionary_from(t->leaf, &into->from.reader, h.num_values, NULL) == PS_OK;
@@ -149,7 +152,7 @@ static bool take_unpacked(ps_leaf *leaf, ps_page *page, ps_unpack *from, size_t 
     }
 }
 
-static ps_task_state begin(ps_page_task *t, spaces *rooms) {
+static ps_task_state begin(ps_page_task *t, scratch_memory *scratch) {
     ps_page_header h;
     ps_page page = {
         .first_row = t->first_row, .index_rows = t->nested ? t->rows : -1, .whole = true};
@@ -170,13 +173,13 @@ static ps_task_state begin(ps_page_task *t, spaces *rooms) {
     const size_t body = (size_t)h.header_length;
     if ((h.type != DATA && h.type != DATA_V2) ||
         body + (size_t)h.compressed_size != t->length || h.num_values > t->max_values ||
-        (!t->repeats && h.num_values != t->rows)) /* levels and output are made for so many */
+        (!t->repeats && h.num_values != t->rows)) /* levels and output are made for t->rows */
         return PS_TASK_AGAIN;
     if (h.encoding == PLAIN_DICTIONARY || h.encoding == RLE_DICTIONARY) {
         if (!t->levels_only) {
             if (!t->dictionary) return PS_TASK_DICTIONARY;
             t->dictionary_used = true;
-            if (!take_dictionary(t, &rooms->dictionary)) return PS_TASK_AGAIN;
+            if (!take_dictionary(t, &scratch->dictionary)) return PS_TASK_AGAIN;
         }
     } else if (t->codes_only) {
         return PS_TASK_AGAIN;
@@ -186,18 +189,18 @@ static ps_task_state begin(ps_page_task *t, spaces *rooms) {
                      NULL) != PS_OK)
         return PS_TASK_AGAIN;
     if (packed.plain) return take(t->leaf, &page) ? PS_TASK_DONE : PS_TASK_AGAIN;
-    if (!unpack(t, &packed, t->data, &rooms->page)) return PS_TASK_AGAIN;
-    return take_unpacked(t->leaf, &page, &rooms->page.from,
+    if (!unpack(t, &packed, t->data, &scratch->page)) return PS_TASK_AGAIN;
+    return take_unpacked(t->leaf, &page, &scratch->page.from,
                          ps_page_reach(t->leaf, &page, packed.size, t->step))
                ? PS_TASK_DONE
                : PS_TASK_AGAIN;
 }
 
-static void run(ps_page_task *t, spaces *rooms) {
+static void run(ps_page_task *t, scratch_memory *scratch) {
     t->dictionary_used = false;
-    t->state = begin(t, rooms);
-    ps_unpack_end(&rooms->page.from);
-    ps_unpack_end(&rooms->dictionary.from);
+    t->state = begin(t, scratch);
+    ps_unpack_end(&scratch->page.from);
+    ps_unpack_end(&scratch->dictionary.from);
     if (t->state == PS_TASK_DONE && ps_leaf_finish(t->leaf, &t->column, NULL) != PS_OK) {
         ps_column *c = &t->column;
         if (c->validity) ps_buffer_free(c->validity, c->validity_capacity);
@@ -206,7 +209,7 @@ static void run(ps_page_task *t, spaces *rooms) {
         t->state = PS_TASK_AGAIN;
     }
     ps_leaf_forget(t->leaf);
-    ps_leaf_forget_dictionary(t->leaf);                   /* its memory goes with the rooms */
+    ps_leaf_forget_dictionary(t->leaf); /* its memory goes with the scratch memory */
     if (t->state != PS_TASK_DONE) ps_leaf_clear(t->leaf); /* others may be long under way */
 }
 
@@ -222,9 +225,9 @@ typedef struct shared_work {
 
 static void *work(void *given) {
     shared_work *share = given;
-    spaces rooms = {0};
-    for (size_t i; (i = share->next++) < share->n;) run(&share->tasks[i], &rooms);
-    const space left[] = {rooms.page.room, rooms.dictionary.room};
+    scratch_memory scratch = {0};
+    for (size_t i; (i = share->next++) < share->n;) run(&share->tasks[i], &scratch);
+    const memory_block left[] = {scratch.page.block, scratch.dictionary.block};
     for (int i = 0; i < 2; i++)
         if (left[i].data) ps_buffer_free(left[i].data, left[i].capacity);
     return NULL;

@@ -45,8 +45,8 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
         return PS_OK;
     }
     if (leaf->in_width == 0) return PS_OK; /* FIXED_LEN_BYTE_ARRAY(0) */
-    size_t room = leaf->page.values_length / leaf->in_width;
-    if ((uint64_t)(leaf->page.value + n) > room) return short_page(leaf, n, err);
+    size_t space = leaf->page.values_length / leaf->in_width;
+    if ((uint64_t)(leaf->page.value + n) > space) return short_page(leaf, n, err);
     const uint8_t *in = leaf->page.values + (size_t)leaf->page.value * leaf->in_width;
     return ps_page_error(leaf, in, ps_convert_fixed(&leaf->spec, in, out, (size_t)n, err), err);
 }
@@ -60,7 +60,7 @@ PS_INLINE ps_status copy_strings(ps_leaf *leaf, bool wide, int64_t dense, int64_
     uint8_t *out = leaf->out.values.data;
     uint32_t *narrow = (uint32_t *)(void *)leaf->out.offsets.data + dense;
     uint64_t *broad = (uint64_t *)(void *)leaf->out.offsets.data + dense;
-    size_t size = wide ? broad[0] : narrow[0], room = leaf->out.values.capacity;
+    size_t size = wide ? broad[0] : narrow[0], space = leaf->out.values.capacity;
     ps_status status = PS_OK;
     int64_t i = 0;
     for (; i < n; i++) {
@@ -71,14 +71,14 @@ PS_INLINE ps_status copy_strings(ps_leaf *leaf, bool wide, int64_t dense, int64_
             break;
         }
         if (length > limit - size) break;
-        if (length > room - size) {
+        if (length > space - size) {
             leaf->out.values.size = size;
-            status = ps_leaf_strings_room(leaf, dense + i + 1, size + length, err);
+            status = ps_output_grow_strings(leaf, dense + i + 1, size + length, err);
             if (status != PS_OK) break;
             out = leaf->out.values.data;
-            room = leaf->out.values.capacity;
+            space = leaf->out.values.capacity;
         }
-        ps_copy_string(out + size, room - size, p + 4, left - 4, length);
+        ps_copy_string(out + size, space - size, p + 4, left - 4, length);
         size += length;
         p += 4 + length;
         if (wide) {
@@ -130,8 +130,8 @@ static ps_status block_strings(ps_leaf *leaf, const ps_block *block, bool *fit, 
         at[i] += 4;
     }
     leaf->out.unchecked = leaf->out.unchecked || block->kept;
-    return ps_block_strings(leaf, at, length, block->kept,
-                            leaf->page.values + leaf->page.values_length, fit, err);
+    return ps_output_add_strings(leaf, at, length, block->kept,
+                                 leaf->page.values + leaf->page.values_length, fit, err);
 }
 
 static ps_status decimals(ps_leaf *leaf, uint8_t *out, const ps_block *block, ps_error *err) {
@@ -147,7 +147,7 @@ static ps_status decimals(ps_leaf *leaf, uint8_t *out, const ps_block *block, ps
     return PS_OK;
 }
 
-static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t space, const ps_block *block,
                              ps_error *err) {
     if (leaf->spec.physical == PQ_BYTE_ARRAY) return decimals(leaf, out, block, err);
     const size_t width = leaf->in_width;
@@ -157,7 +157,7 @@ static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_
         return short_page(leaf, (int64_t)block->end, err);
     const uint8_t *in = leaf->page.values + (size_t)leaf->page.value * width;
     if (leaf->copies) {
-        ps_compact(out, room, in, width, block->mask, block->end);
+        ps_compact(out, space, in, width, block->mask, block->end);
         return PS_OK;
     }
     if (width <= 16) {

@@ -1,3 +1,4 @@
+/* rle.c - the RLE / bit-packing hybrid (Encodings.md). */
 #include "rle.h"
 
 #include "bits.h"
@@ -27,22 +28,22 @@ static ps_status next_run(ps_rle *rle, ps_error *err) {
             header |= (uint64_t)(byte & 0x7f) << shift;
             if (!(byte & 0x80)) break;
         }
-        size_t room = (size_t)(rle->end - rle->p);
+        size_t space = (size_t)(rle->end - rle->p);
         rle->packed = header & 1;
         rle->left = header >> 1;
         if (rle->packed) {
             uint64_t bytes = rle->left * (uint64_t)rle->width;
             rle->left *= 8;
-            if (bytes > room) { /* writers may cut the padding of the last group */
-                bytes = room;
-                rle->left = (uint64_t)room * 8 / (uint64_t)rle->width;
+            if (bytes > space) { /* writers may cut the padding of the last group */
+                bytes = space;
+                rle->left = (uint64_t)space * 8 / (uint64_t)rle->width;
             }
             rle->bits = rle->p;
             rle->at = 0;
             rle->p += bytes;
         } else {
             size_t bytes = (size_t)(rle->width + 7) / 8;
-            if (bytes > room) {
+            if (bytes > space) {
                 return ps_fail(err, PS_TRUNCATED, at,
                                "run-length data ends inside a repeated value");
             }

@@ -40,27 +40,6 @@ static size_t bits_find(const uint8_t *bits, size_t at, size_t end, bool value) 
     return end;
 }
 
-static int64_t bits_count(const uint8_t *bits, size_t n) {
-    int64_t ones = 0;
-    for (size_t at = 0; at < n; at += 64)
-        ones += ps_popcount64(bits_get(bits, at, n - at < 64 ? (int)(n - at) : 64));
-    return ones;
-}
-
-static void bits_fill(uint8_t *bits, size_t from, size_t to) {
-    if (from >= to) return;
-    size_t first = from / 8, last = (to - 1) / 8;
-    uint8_t head = (uint8_t)(0xff << (from & 7)),
-            tail = (uint8_t)(0xff >> (7 - ((to - 1) & 7)));
-    if (first == last) {
-        bits[first] |= head & tail;
-        return;
-    }
-    bits[first] |= head;
-    memset(bits + first + 1, 0xff, last - first - 1);
-    bits[last] |= tail;
-}
-
 void ps_bitmap_combine(uint8_t *into, const uint8_t *other, size_t size, ps_set_op op) {
     switch (op) {
     case PS_SET_AND:
@@ -102,7 +81,8 @@ ps_status ps_selection_check(const ps_selection *selection, ps_error *err) {
 }
 
 int64_t ps_selection_count(const ps_selection *selection) {
-    if (selection->bitmap) return bits_count(selection->bitmap, (size_t)selection->length);
+    if (selection->bitmap)
+        return (int64_t)ps_bits_count(selection->bitmap, 0, (size_t)selection->length);
     int64_t rows = 0;
     for (size_t i = 0; i < selection->n_ranges; i++)
         rows += selection->ranges[i].stop - selection->ranges[i].start;
@@ -265,8 +245,9 @@ void ps_selection_to_bitmap(const ps_selection *selection, int64_t base, int64_t
             const ps_range r = selection->ranges[i];
             const int64_t stop = base + length;
             if (r.start >= stop) return;
-            bits_fill(bitmap, r.start > base ? (size_t)(r.start - base) : 0,
-                      (size_t)((r.stop < stop ? r.stop : stop) - base));
+            const size_t from = r.start > base ? (size_t)(r.start - base) : 0;
+            const size_t to = (size_t)((r.stop < stop ? r.stop : stop) - base);
+            ps_bits_set_range(bitmap, from, to);
         }
         return;
     }
@@ -468,7 +449,7 @@ void ps_selection_words(const ps_selection *selection, size_t *index, int64_t ba
         if (from / 64 == (to - 1) / 64) { /* most runs are short */
             words[from / 64] |= UINT64_MAX >> (64 - (to - from)) << (from & 63);
         } else {
-            bits_fill((uint8_t *)words, from, to);
+            ps_bits_set_range((uint8_t *)words, from, to);
         }
     }
 }

@@ -69,7 +69,7 @@ PS_INLINE void run(decoder *d) {
 static ps_status element(decoder *d, bool exact, ps_error *err) {
     const uint8_t *in = d->in;
     const uint64_t at = (uint64_t)(in - d->data);
-    const size_t left = (size_t)(d->in_end - in), room = (size_t)(d->to_end - d->to);
+    const size_t left = (size_t)(d->in_end - in), space = (size_t)(d->to_end - d->to);
     if (left == 0)
         return ps_fail(err, PS_TRUNCATED, at, "snappy: input ends after %zu bytes of output",
                        (size_t)(d->to - d->out));
@@ -89,11 +89,11 @@ static ps_status element(decoder *d, bool exact, ps_error *err) {
         n = ((tag >> 2) & 7) + 4;
         operand |= (tag & 0xe0) << 3;
     }
-    if (n > room) {
+    if (n > space) {
         if (exact)
-            return ps_fail(err, PS_CORRUPT, at, "snappy: element of %llu bytes, room for %zu",
-                           (unsigned long long)n, room);
-        n = room;
+            return ps_fail(err, PS_CORRUPT, at, "snappy: element of %llu bytes, space for %zu",
+                           (unsigned long long)n, space);
+        n = space;
     }
     if (kind == LITERAL) {
         if (n > left - 1 - extra)

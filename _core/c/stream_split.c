@@ -63,7 +63,7 @@ static void join_part(const uint8_t *in, size_t stride, size_t width, size_t k, 
 /* Values of any width, eight streams after eight. Those left over go first: what is written too much belongs
  * to the values that follow, and is written after it. */
 static void join_any(const uint8_t *in, size_t stride, size_t width, uint8_t *out, size_t n) {
-    const size_t over = width % 8, tail = n < 8 ? n : 8; /* the last have room for that, too */
+    const size_t over = width % 8, tail = n < 8 ? n : 8; /* the last have space for that, too */
     for (n -= tail; n;) {
         const size_t strip = n < STRIP ? n : STRIP;
         if (over) join_part(in, stride, width, width - over, out, strip);
@@ -101,7 +101,7 @@ static ps_status convert(const ps_leaf *leaf, const uint8_t *raw, size_t first, 
 
 /* A value too wide for the stack, in leaf->page.last. */
 static ps_status convert_wide(ps_leaf *leaf, size_t number, uint8_t *out, ps_error *err) {
-    PS_TRY(ps_grow_room(&leaf->page.last, leaf->in_width, SIZE_MAX, err));
+    PS_TRY(ps_grow_reserve(&leaf->page.last, leaf->in_width, SIZE_MAX, err));
     pick(leaf->page.values + number, (size_t)leaf->page.n_values, leaf->in_width,
          leaf->page.last.data);
     return convert(leaf, leaf->page.last.data, number, out, 1, err);
@@ -132,7 +132,7 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
 /* One of so many values is kept: below that, all of them are put together. */
 enum { DENSE = 4 };
 
-static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_block *block,
+static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t space, const ps_block *block,
                              ps_error *err) {
     const size_t width = leaf->in_width, stride = (size_t)leaf->page.n_values,
                  first = (size_t)leaf->page.value;
@@ -141,7 +141,7 @@ static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t room, const ps_
     if (leaf->copies && width <= 16 && block->kept > block->end / DENSE) {
         uint8_t raw[RAW];
         join(in, stride, width, raw, block->end);
-        ps_compact(out, room, raw, width, block->mask, block->end);
+        ps_compact(out, space, raw, width, block->mask, block->end);
         return PS_OK;
     }
     for (size_t word = 0; word < ps_words_for(block->end); word++) {

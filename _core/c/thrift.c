@@ -1,3 +1,4 @@
+/* thrift.c - the Thrift compact protocol: values, structs by tables, and what is skipped. */
 #include "thrift.h"
 
 /* ---- failures ---------------------------------------------------------------------------- */

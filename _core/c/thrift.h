@@ -1,5 +1,5 @@
 /* thrift.h - a bounds-checked cursor over the Thrift compact protocol, and a decoder driven by
- * tables. Internal to the metadata rooms.
+ * tables. Internal to the files that read metadata.
  *
  * A struct of the format is described by a ps_struct_spec and decoded into a record of int64_t
  * that the caller has filled with PS_ABSENT. What holds for every struct:
@@ -62,7 +62,7 @@ ps_status ps_thrift_list(ps_thrift *t, int *element, size_t *count);
 ps_status ps_thrift_bool(ps_thrift *t, uint8_t *out);
 /* A field's value. A bool field has no bytes. */
 ps_status ps_thrift_skip(ps_thrift *t, int type);
-/* The same without the short cut for structs; the oracle of its tests. */
+/* Skips without the short cut for structs: the oracle of its tests. */
 ps_status ps_thrift_skip_carefully(ps_thrift *t, int type);
 
 /* ---- structs that are alike (walk.c) ----------------------------------------------------- */
@@ -86,7 +86,7 @@ typedef struct ps_layouts {
 } ps_layouts;
 
 /* ps_thrift_skip of a struct, with the same result for any input, but quick when its layout is
- * among those known; if not it is added, if there is room. *layout is a guess, any number will do:
+ * among those known; if not it is added, if there is space. *layout is a guess, any number will do:
  * best that of a struct which is probably alike. It is set to the layout that fits, if one does. */
 ps_status ps_thrift_skip_alike(ps_thrift *t, ps_layouts *known, uint8_t *layout);
 

@@ -9,7 +9,7 @@ void ps_writer_clear(ps_writer *w) {
 
 static PS_COLD ps_status grow(ps_writer *w, size_t need) {
     size_t capacity = w->capacity ? w->capacity : 1024;
-    if (need > w->cap) /* rooms are whole powers of two, which the last may go beyond */
+    if (need > w->cap) /* capacities are powers of two, and the last may be beyond the cap */
         return ps_fail(w->err, PS_LIMIT, PS_NOWHERE, "metadata of more than %zu bytes", w->cap);
     while (capacity < need) {
         if (!ps_mul_size(capacity, 2, &capacity)) return ps_fail_nomem(w->err, need);

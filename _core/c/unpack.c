@@ -1,3 +1,4 @@
+/* unpack.c - bit-packed values, least significant bit first (Encodings.md). */
 #include "unpack.h"
 
 /* Eight values begin on a byte, so that with a constant width every load and shift is one. PUT gives what is
@@ -56,9 +57,10 @@ SWITCH(switch_sums64, uint64_t, CASES_OF_32(sums64, 0) CASES_OF_32(sums64, 32))
 /* A group may be read to its 8th value's 9th byte: so far beyond its own bytes at most. */
 enum { OVERREAD = 9, GROUP_BYTES = 64 };
 
-/* A group that is wanted in part, or that lies near `end`: by way of a copy with room behind it. Its bytes. */
+/* A group that is wanted in part, or that lies near `end`: by way of a copy with space behind it. Its bytes. */
 static size_t copy_group(uint8_t *bytes, const uint8_t *p, const uint8_t *end, int width) {
-    const size_t room = (size_t)(end - p), size = room < (size_t)width ? room : (size_t)width;
+    const size_t space = (size_t)(end - p),
+                 size = space < (size_t)width ? space : (size_t)width;
     memset(bytes, 0, GROUP_BYTES + OVERREAD);
     memcpy(bytes, p, size);
     return size;
@@ -69,8 +71,8 @@ static size_t copy_group(uint8_t *bytes, const uint8_t *p, const uint8_t *end, i
                             type step, type *sum, type *out, size_t n) {                       \
         uint8_t bytes[GROUP_BYTES + OVERREAD];                                                 \
         type group[8], zero = 0;                                                               \
-        const uint64_t skip = at / 8 * (uint64_t)width, room = (uint64_t)(end - in);           \
-        const uint8_t *p = in + (skip < room ? skip : room);                                   \
+        const uint64_t skip = at / 8 * (uint64_t)width, space = (uint64_t)(end - in);          \
+        const uint8_t *p = in + (skip < space ? skip : space);                                 \
         for (size_t from = at % 8; n; from = 0) {                                              \
             const size_t left = (size_t)(end - p);                                             \
             size_t groups = left < OVERREAD ? 0 : (left - OVERREAD) / (size_t)width;           \

@@ -9,7 +9,7 @@
  * Bits at and beyond `end` count as zero, and nothing is read there. */
 void ps_unpack32(const uint8_t *in, const uint8_t *end, int width, uint64_t at, uint32_t *out,
                  size_t n);
-/* The same, but each has `step` and the one before it added, the first of them *sum, which becomes the last.
+/* Does this, but each value has `step` and the one before it added, the first of them *sum, which becomes the last.
  * Widths: 0 to 32, 0 to 64. */
 void ps_unpack_sums32(const uint8_t *in, const uint8_t *end, int width, uint64_t at,
                       uint32_t step, uint32_t *sum, uint32_t *out, size_t n);

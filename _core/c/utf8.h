@@ -8,7 +8,7 @@
  * U+10FFFF. *bad, which may be NULL, receives the first byte of the sequence at fault. */
 ps_status ps_utf8_check(const uint8_t *data, size_t length, size_t *bad);
 
-/* The same for n strings, of which string i is data[offsets[i] .. offsets[i + 1]). The n + 1
+/* Checks n strings; string i is data[offsets[i] .. offsets[i + 1]). The n + 1
  * offsets are trusted: not negative, never descending, inside data. *bad, which may be NULL,
  * receives the index of a string at fault, not always the first. */
 ps_status ps_utf8_check_offsets32(const uint8_t *data, const int32_t *offsets, int64_t n,

@@ -1,4 +1,4 @@
-/* The quick way over structs. Nearly all of a footer is skipped, in short fields, and most column
+/* walk.c - the quick way over structs. Nearly all of a footer is skipped, in short fields, and most column
  * chunks look like others. */
 #include "thrift.h"
 
@@ -35,7 +35,7 @@ PS_INLINE const uint8_t *walk_binary(const uint8_t *p, const uint8_t *end) {
  * the same way if they are equal, integers, whose bytes need only end at the same place, and the
  * runs between byte strings, which may have any length. */
 enum { NOTE_FIXED = 0xff, NOTE_VARINT = 0x80, NOT_AN_INTEGER = 0xff };
-#define STEP 8 /* bytes compared at once; so many without a mask lie behind each run */
+#define STEP 8 /* bytes compared at once; this many without a mask lie behind each run */
 
 static void note(ps_layout *l, const uint8_t *p, const uint8_t *end, int mask) {
     size_t first = l->n, n = (size_t)(end - p);

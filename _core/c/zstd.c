@@ -1,5 +1,6 @@
-/* zstd.c - pages of codec ZSTD by the libzstd of this system; contexts are kept for whoever decodes next. */
+/* zstd.c - pages of codec ZSTD by the libzstd of this system; contexts are kept for the next thread that decodes. */
 #include "zstd.h"
+#include "shared.h"
 
 #include "base.h"
 
@@ -17,7 +18,7 @@
 struct ps_zstd_state {
     ps_zstd library;
     bool ready;
-    /* A context is of one thread at a time: who takes it leaves nothing in its place. */
+    /* One thread at a time uses a context: it takes the context and leaves NULL in its place. */
     _Atomic(void *) contexts[CONTEXTS];
 };
 
@@ -48,8 +49,8 @@ ps_zstd_state *ps_zstd_own(void) {
     return &own;
 }
 
-void ps_zstd_share(ps_zstd_state *home) {
-    shared = home;
+void ps_zstd_share(ps_zstd_state *state) {
+    shared = state;
 }
 
 void ps_zstd_use(const ps_zstd *library) {
@@ -120,8 +121,8 @@ ps_zstd_state *ps_zstd_own(void) {
     return NULL;
 }
 
-void ps_zstd_share(ps_zstd_state *home) {
-    (void)home;
+void ps_zstd_share(ps_zstd_state *state) {
+    (void)state;
 }
 
 void ps_zstd_use(const ps_zstd *library) {

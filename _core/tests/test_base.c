@@ -1,3 +1,4 @@
+/* Tests of base.c: errors, the arena. */
 #include "check.h"
 #include "thrift_writer.h"
 

@@ -1,3 +1,4 @@
+/* Tests of Bloom filters: headers, hashes, blocks, filters built. */
 #include "check.h"
 #include "thrift_writer.h"
 

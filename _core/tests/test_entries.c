@@ -1,3 +1,4 @@
+/* Tests of directories of indexes, in many files. */
 #include "check.h"
 #include "pageseek.h"
 

@@ -1,3 +1,4 @@
+/* Tests of footers and column chunks, one and many. */
 #include "alike.h"
 #include "check.h"
 #include "thrift_writer.h"

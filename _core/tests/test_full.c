@@ -1,10 +1,11 @@
 /* Byte strings whose offsets run out: the same rows come out in more than one go. The limit of an offset is
- * lowered for the rooms that are compiled in here, as a test of 2 GiB would be a slow one. */
+ * lowered for the files that are compiled in here, as a test of 2 GiB would be a slow one. */
 #include "../c/leaf.h"
 
 #define ps_offset_limit(leaf) ((void)(leaf), INT64_C(400))
 #include "../c/block.c"
 #include "../c/delta_strings.c"
+#include "../c/output.c"
 #undef ps_offset_limit
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Tests of lists of different values. */
 #include "check.h"
 #include "pageseek.h"
 

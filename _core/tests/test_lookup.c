@@ -7,20 +7,6 @@
 #include "../pageseek.h"
 #include "check_rows.h"
 
-static uint64_t seed = 0x9e3779b97f4a7c15u;
-
-static uint32_t rnd(uint32_t below) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((seed >> 33) % below);
-}
-
-static void *exactly(size_t size) {
-    void *block = malloc(size ? size : 1);
-    if (!block) abort();
-    memset(block, 0xa5, size);
-    return block;
-}
-
 static void drop(ps_values *v) {
     free((void *)v->values);
     free((void *)v->offsets);

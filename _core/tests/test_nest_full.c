@@ -1,4 +1,4 @@
-/* Nested leaves whose offsets run out. The limits of an offset are lowered for the rooms that are compiled in
+/* Nested leaves whose offsets run out. The limits of an offset are lowered for the files that are compiled in
  * here, as a test of 2 GiB would be a slow one. */
 #include "../c/leaf.h"
 
@@ -8,6 +8,7 @@
 #include "../c/nest.c"
 #include "../c/nest_block.c"
 #include "../c/nest_slots.c"
+#include "../c/output.c"
 #include "../c/plain.c"
 #undef ps_offset_limit
 #undef ps_element_limit

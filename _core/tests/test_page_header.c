@@ -1,3 +1,4 @@
+/* Tests of page headers. */
 #include "check.h"
 #include "thrift_writer.h"
 

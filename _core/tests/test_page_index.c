@@ -1,3 +1,4 @@
+/* Tests of ColumnIndex and OffsetIndex. */
 #include "check.h"
 #include "thrift_writer.h"
 

@@ -1,4 +1,4 @@
-/* thrift_writer.h - a Thrift writer that can lie, for the tests of the metadata rooms. */
+/* thrift_writer.h - a Thrift writer that can lie, for the tests of metadata. */
 #ifndef PAGESEEK_THRIFT_WRITER_H
 #define PAGESEEK_THRIFT_WRITER_H
 
