@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import pageseek as ps
 from pageseek.api import open_metadata
-from pageseek.predicate.expression import OPERATORS
+from pageseek.predicate.operators import OPERATORS
 
 if TYPE_CHECKING:
     from pageseek.bench.cases import Case, Filter

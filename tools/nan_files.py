@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from datafusion import SessionContext
 
 import pageseek as ps
-from pageseek.predicate.expression import OPERATORS
+from pageseek.predicate.operators import OPERATORS
 
 ROWS = 3_000
 LITERALS = [0.0, -0.0, 0.5, -0.5, 1.0, math.nan, math.inf, -math.inf, 2.0, -1e300, 1e-45]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pageseek.bench.pruning.queries import And, Filter, Not, Or, Query, Term
 
 import pageseek as ps
-from pageseek.predicate.expression import OPERATORS
+from pageseek.predicate.operators import OPERATORS
 
 __all__ = ["ENGINES"]
 

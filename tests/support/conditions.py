@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import pageseek as ps
 from pageseek.predicate import expression as ex
+from pageseek.predicate.operators import MIRRORED
 
 NAN = math.nan
 DAY = dt.date(2024, 1, 1)
@@ -220,7 +221,7 @@ def sql(node: Node) -> str:
     if kind == "cmp":
         return f"{name} {args[1]} {literal(args[2])}"
     if kind == "any":
-        return f"{literal(args[2])} {ex.FLIPPED[args[1]]} any({name})"
+        return f"{literal(args[2])} {MIRRORED[args[1]]} any({name})"
     return {
         "null": lambda: f"{name} is null",
         "nan": lambda: f"{name} is nan",

@@ -20,9 +20,10 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import FLOAT_KINDS, LeafType, Options
 from pageseek.predicate import expression as ex
-from pageseek.predicate.bind import UnsaidError, bind
+from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
+from pageseek.predicate.schema_names import UnknownColumnError
 from pageseek.storage.hive import Partitions
 
 
@@ -397,10 +398,10 @@ class FolderNames:
         return ConstantColumn(path, _as_storage(values, leaf_type)), leaf_type
 
     def __call__(self, path: Path) -> tuple[Leaf, LeafType]:
-        """The column at a path; UnsaidError where that is in the files."""
+        """The column at a path; UnknownColumnError where that is in the files."""
         found = self.of(path)
         if found is None:
-            raise UnsaidError(path)
+            raise UnknownColumnError(path)
         return found
 
     element = __call__
@@ -418,7 +419,7 @@ class FolderNames:
     ) -> tuple[tuple[Column, ...], list[Any], pa.Schema, Fill]:
         """No columns to read, and those of partitions."""
         if paths is None or any(path[0] not in self.values for path in paths):
-            raise UnsaidError(paths)
+            raise UnknownColumnError(paths)
         fields = [self._dataset_schema.folders.field(path[0]) for path in dict.fromkeys(paths)]
         fill = SchemaAdapter(fields, [], self.values, "")
 

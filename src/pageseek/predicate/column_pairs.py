@@ -23,6 +23,7 @@ from pageseek.format.types import (
     K_FIXED,
     LeafType,
 )
+from pageseek.predicate.operators import COMPARISONS
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -63,7 +64,8 @@ def comparison(
         left, right = values
         if a.kind in BYTES_KINDS or a.kind == K_FIXED:
             made = pa.large_string() if family(a) == "text" else pa.large_binary()
-            return _ARROW[op](_cast(left, made), _cast(right, made))
+            function: Callable[..., Any] = getattr(pc, COMPARISONS[op].arrow)
+            return function(_cast(left, made), _cast(right, made))
         valid = _flags(pc.and_(left.is_valid(), right.is_valid()))
         if a.kind in _DECIMALS or b.kind in _DECIMALS:
             less, equal, unordered = _decimals(left, right, valid, spark)
@@ -85,16 +87,6 @@ def comparison(
         return pa.array(results[op](), pa.bool_(), mask=~valid)
 
     return compare
-
-
-_ARROW: dict[str, Callable[..., Any]] = {
-    "=": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
 
 
 def _cast(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pageseek.base.errors import PredicateError
-from pageseek.predicate.expression import OPERATORS, And, Column, Expression, Or
+from pageseek.predicate.expression import And, Column, Expression, Or
+from pageseek.predicate.operators import OF_TUPLES, OPERATORS
 
 _OPS: dict[str, Callable[[Column, Any], Expression]] = {
-    **OPERATORS,
-    "==": OPERATORS["="],
+    **{text: OPERATORS[name] for text, name in OF_TUPLES.items()},
     "in": lambda c, v: c.isin(v),
     "not in": lambda c, v: ~c.isin(v),
 }

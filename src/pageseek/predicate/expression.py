@@ -5,8 +5,7 @@ SQL's three-valued logic holds: a comparison with null is NULL, and a row is kep
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Any, NamedTuple
 
@@ -15,10 +14,10 @@ import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.records import dataclass
+from pageseek.predicate.operators import MIRRORED
 from pageseek.predicate.text import bare, show, show_column
 
 __all__ = [
-    "OPERATORS",
     "And",
     "AnyElement",
     "ArrowFilter",
@@ -139,7 +138,7 @@ class Column:
 
     def _compare(self, op: str, value: object) -> Expression:
         if isinstance(value, Element):
-            return value._compare(FLIPPED[op], self)
+            return value._compare(MIRRORED[op], self)
         if isinstance(value, Column):
             return CompareColumns(self, op, value)
         return self._made(Compare(self, op, _value(value)))
@@ -238,17 +237,6 @@ class Element(Column):
     @property
     def shown(self) -> str:
         return f"any({show_column(self.path)})"
-
-
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _value(value: object) -> object:

@@ -50,6 +50,7 @@ _SEARCHED = (
 
 
 Literals = tuple[int, bytes, bytes | None]  # how many, their values, their offsets
+NO_LITERALS: Literals = (0, b"", None)
 Core = tuple[int, int, int, int, int, int, int]  # of a Form
 
 
@@ -140,4 +141,4 @@ def distinct(values: np.ndarray) -> Listed:
     return Listed((len(found), found.tobytes(), None))
 
 
-__all__ = ["DTYPES", "Listed", "Literals", "distinct", "merged", "pack_literals"]
+__all__ = ["DTYPES", "NO_LITERALS", "Listed", "Literals", "distinct", "merged", "pack_literals"]

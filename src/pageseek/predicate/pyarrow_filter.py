@@ -28,6 +28,7 @@ from pageseek.format.types import (
     LeafType,
 )
 from pageseek.predicate import expression as ex
+from pageseek.predicate.operators import MIRRORED, OF_ARROW
 
 KNOWN_VERSIONS = range(19, 28)  # of pyarrow, whose serialized form is as below
 MAX_CALLS = 10_000  # and deeper than this is left to pyarrow
@@ -53,14 +54,6 @@ class Literal:
 
 Node: TypeAlias = Call | Field | Literal
 LeafTypeOf: TypeAlias = Callable[[tuple[str, ...]], LeafType | None]
-_OPS = {
-    "equal": "=",
-    "not_equal": "!=",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-}
 
 
 def read(expression: Any) -> Node | None:
@@ -203,7 +196,7 @@ def translate(node: Node, constant_leaf_type: LeafTypeOf) -> ex.Expression | Non
     if node.name == "invert":
         inner = translate(node.args[0], constant_leaf_type)
         return None if inner is None else ex.Not(inner)
-    if node.name in _OPS:
+    if node.name in OF_ARROW:
         return _comparison(node, constant_leaf_type)
     if not isinstance(node.args[0], Field):
         return None
@@ -220,9 +213,9 @@ def _column(field: Field) -> ex.Column:
 
 def _comparison(node: Call, constant_leaf_type: LeafTypeOf) -> ex.Expression | None:
     left, right = node.args
-    op = _OPS[node.name]
+    op = OF_ARROW[node.name]
     if isinstance(left, Literal):
-        left, op, right = right, ex.FLIPPED[op], left
+        left, op, right = right, MIRRORED[op], left
     if not isinstance(left, Field) or not isinstance(right, Literal):
         return None
     leaf_type = constant_leaf_type(left.path)

@@ -16,6 +16,7 @@ from pageseek.base.suggest import offered
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.literal import MAX_EXPONENT, Number
+from pageseek.predicate.operators import MIRRORED, OF_SQL, OPERATORS
 from pageseek.predicate.text import RESERVED, point
 
 __all__ = ["Parser", "parse"]
@@ -32,7 +33,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_OPS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TYPED: dict[str, Callable[[str], Any]] = {
     "date": iso.date,
     "timestamp": iso.timestamp,
@@ -244,7 +244,7 @@ class Parser:
         return (
             inside > opened
             and closed == opened
-            and (after.key in _OPS or after.word in ("is", "in", "not", "between", "like"))
+            and (after.key in OF_SQL or after.word in ("is", "in", "not", "between", "like"))
             and not (after.word == "is" and self._is_boolean(opened, inside))
         )
 
@@ -253,8 +253,8 @@ class Parser:
 
     def _predicate(self, operand: _Operand, first: _Token) -> ex.Expression:
         token = self._token
-        if token.key in _OPS:
-            op = _OPS[self._take().key]
+        if token.key in OF_SQL:
+            op = OF_SQL[self._take().key]
             return self._compare(operand, op, self._operand(), token.at)
         if token.word == "is" and isinstance(operand, ex.Column):
             return self._is_what(operand)
@@ -294,7 +294,7 @@ class Parser:
         if isinstance(left, _Literal):
             if isinstance(right, _Literal):
                 return self._constant(left.value, op, right.value, at)
-            left, op, right = right, ex.FLIPPED[op], left
+            left, op, right = right, MIRRORED[op], left
         value: Any = right
         if isinstance(right, _Literal):
             left, value = _beside(left, right), right.value
@@ -315,7 +315,7 @@ class Parser:
                 for value in (left, right)
             )
             if both:
-                return ex.Constant(bool(ex.OPERATORS[op](left, right)))
+                return ex.Constant(bool(OPERATORS[op](left, right)))
         raise self._error(at, "two values are compared that are not of one kind")
 
     def _is_what(self, column: ex.Column) -> ex.Expression:

@@ -1,0 +1,68 @@
+"""Conditions on the columns of a dataset, written for one of its files.
+
+A file may lack a column, have it with one value in all rows, or have integers where other files have floats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pageseek.format.types import LeafType
+from pageseek.predicate import expression as ex
+from pageseek.predicate.column_pairs import comparable
+from pageseek.predicate.comparison_faults import uncomparable
+from pageseek.predicate.constant_column import ConstantColumn
+from pageseek.predicate.literal import Number
+from pageseek.predicate.operators import MIRRORED
+from pageseek.predicate.schema_names import DatasetNames
+
+
+def for_file(
+    e: ex.Expression, names: DatasetNames
+) -> tuple[ex.Expression, tuple[ConstantColumn, LeafType] | None]:
+    """A condition as this file needs it, and the column of the condition if that has one value in all rows."""
+    if isinstance(e, ex.CompareColumns):
+        e = _with_values(e, names)
+    column: ex.Column | None = getattr(e, "column", None)
+    if isinstance(e, ex.AnyElement):
+        leaf, leaf_type = names.element(e.element.path)
+    elif column is None or isinstance(e, ex.CompareColumns):
+        return e, None
+    else:
+        leaf, leaf_type = names(column.path)
+    if not isinstance(leaf, ConstantColumn):
+        return _rounded(e, names), None
+    if leaf.values is not None:
+        return e, (leaf, leaf_type)
+    if isinstance(e, ex.IsNull):
+        return ex.Constant(True), None
+    return ex.Constant(False if isinstance(e, ex.IsIn) and not len(e.values) else None), None
+
+
+def _with_values(e: ex.CompareColumns, names: DatasetNames) -> ex.Expression:
+    """Two columns compared, with the value in the place of a column that has only one."""
+    (one, a), (other, b) = names(e.column.path), names(e.other.path)
+    constants = [leaf for leaf in (one, other) if isinstance(leaf, ConstantColumn)]
+    if not constants:
+        return e
+    if any(leaf.values is None for leaf in constants):
+        return ex.Constant(None)
+    if not (a.is_null or b.is_null or comparable(a, b)):
+        raise uncomparable(e, a, b)
+    if isinstance(other, ConstantColumn):
+        return ex.Compare(e.column, e.op, other.scalar)
+    return ex.Compare(e.other, MIRRORED[e.op], constants[0].scalar)
+
+
+def _rounded(e: ex.Expression, names: DatasetNames) -> ex.Expression:
+    """Numbers of SQL as the nearest doubles, where the other files have floats in a column."""
+    if isinstance(e, ex.Compare):
+        if isinstance(e.value, Number) and names.as_float(e.column.path):
+            return replace(e, value=float(e.value))
+    elif isinstance(e, ex.IsIn) and isinstance(e.values, tuple) and names.as_float(e.column.path):
+        rounded = (float(v) if isinstance(v, Number) else v for v in e.values)
+        return ex.IsIn(e.column, tuple(rounded))
+    return e
+
+
+__all__ = ["for_file"]

@@ -1,0 +1,59 @@
+"""The operators of filters, each once: how every form of a filter writes it, and how it is evaluated.
+
+SQL, lists of tuples, pyarrow's filters, binding and simplifying read these tables; none has a list of its own. The
+file imports nothing of the package but the core, so that all of them can.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pageseek._core import rows
+
+
+class Comparison(NamedTuple):
+    """A comparison of two values.
+
+    `name`: as expressions have it. `sql`, `tuples`: as SQL and lists of tuples write it. `inverse`: the comparison
+    that is TRUE where this one is FALSE, if the values have a total order. `mirrored`: this one with its sides
+    exchanged. `arrow`: the function of `pyarrow.compute`. `kernel`: the code of the core. `of_values`: on Python's
+    values.
+    """
+
+    name: str
+    sql: tuple[str, ...]
+    tuples: tuple[str, ...]
+    inverse: str
+    mirrored: str
+    arrow: str
+    kernel: int
+    of_values: Callable[[Any, Any], Any]
+
+
+COMPARISONS = {
+    one.name: one
+    for one in (
+        Comparison("=", ("=", "=="), ("=", "=="), "!=", "=", "equal", rows.OP_EQ, operator.eq),
+        Comparison("!=", ("!=", "<>"), ("!=",), "=", "!=", "not_equal", rows.OP_NE, operator.ne),
+        Comparison("<", ("<",), ("<",), ">=", ">", "less", rows.OP_LT, operator.lt),
+        Comparison("<=", ("<=",), ("<=",), ">", ">=", "less_equal", rows.OP_LE, operator.le),
+        Comparison(">", (">",), (">",), "<=", "<", "greater", rows.OP_GT, operator.gt),
+        Comparison(">=", (">=",), (">=",), "<", "<=", "greater_equal", rows.OP_GE, operator.ge),
+    )
+}
+OF_SQL = {text: name for name, one in COMPARISONS.items() for text in one.sql}
+OF_TUPLES = {text: name for name, one in COMPARISONS.items() for text in one.tuples}
+OF_ARROW = {one.arrow: name for name, one in COMPARISONS.items()}
+MIRRORED = {name: one.mirrored for name, one in COMPARISONS.items()}
+OPERATORS = {name: one.of_values for name, one in COMPARISONS.items()}
+
+# what the core knows: a literal that no value can be compared with makes a test always TRUE or never (of nulls: NULL)
+KERNELS = {name: one.kernel for name, one in COMPARISONS.items()} | {
+    "always": rows.OP_ALWAYS,
+    "never": rows.OP_NEVER,
+}
+INVERSE_KERNELS = {one.kernel: COMPARISONS[one.inverse].kernel for one in COMPARISONS.values()}
+LOWER_BOUNDS, UPPER_BOUNDS = (rows.OP_GT, rows.OP_GE), (rows.OP_LT, rows.OP_LE)
+POINTS = (rows.OP_EQ, rows.OP_IN)
