@@ -38,10 +38,10 @@ def proof(may: tuple[int, int], must: tuple[int, int] = (0, 0)) -> Proof:
 def test_two_proofs_of_a_test_are_joined() -> None:
     found, tests = accumulator(ps.col("a") > 3)
     assert found.add(tests, [proof((0, 60), (0, 10))])
-    assert list(found.sure) == [(0, 10)]
+    assert list(found.fully_matched) == [(0, 10)]
     assert found.add(tests, [proof((5, 100), (50, 55))])
     assert list(found.context.ranges) == [(5, 60)]
-    assert list(found.sure) == [(5, 10), (50, 55)]
+    assert list(found.fully_matched) == [(5, 10), (50, 55)]
     assert not found.add(tests, [None])
     assert not found.add(tests, [proof((0, 100))])  # nothing new
     assert list(found.context.ranges) == [(5, 60)]
@@ -53,11 +53,11 @@ def test_and_takes_what_both_leave_and_or_what_either_does() -> None:
     both, tests = accumulator(a & b)
     both.add(tests, proofs)
     assert list(both.context.ranges) == [(40, 60)]
-    assert not both.sure
+    assert not both.fully_matched
     either, tests = accumulator(a | b)
     either.add(tests, proofs)
     assert list(either.context.ranges) == [(0, 100)]
-    assert list(either.sure) == [(0, 30), (40, 50)]
+    assert list(either.fully_matched) == [(0, 30), (40, 50)]
 
 
 def test_only_tests_that_may_matter_are_open() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -111,35 +112,75 @@ class BoundResidual:
         return np.packbits(passed, bitorder="little"), int(np.count_nonzero(passed))
 
 
-Bound = BoundLeaf | BoundAnd | BoundOr | BoundConst | BoundNot | BoundAny | BoundResidual
+Unjoined = BoundLeaf | BoundConst | BoundAny | BoundResidual
+Bound = Unjoined | BoundAnd | BoundOr | BoundNot
+T = TypeVar("T")
+
+
+def fold(
+    bound: Bound,
+    leaf: Callable[[Unjoined], T],
+    join: Callable[[bool, Iterator[T]], T],
+    invert: Callable[[T], T],
+    some: Callable[[T], T] | None = None,
+) -> T:
+    """What a function of the parts makes of the whole; every walk over a bound filter is one of these.
+
+    Parameters
+    ----------
+    leaf : callable
+        Takes a part that is not made of others.
+    join : callable
+        Takes whether the parts are joined by AND, else by OR, and what was made of each. A part is looked at when its
+        turn comes, so that the function can stop early.
+    invert : callable
+        Takes what was made of the argument of a NOT.
+    some : callable, optional
+        Takes what was made of the condition that some element of a list has to satisfy. Without it, and where all
+        elements have to, `leaf` takes the whole.
+    """
+    if isinstance(bound, (BoundAnd, BoundOr)):
+        parts = (fold(part, leaf, join, invert, some) for part in bound.args)
+        return join(isinstance(bound, BoundAnd), parts)
+    if isinstance(bound, BoundNot):
+        return invert(fold(bound.arg, leaf, join, invert, some))
+    if some is not None and isinstance(bound, BoundAny) and not bound.every:
+        return some(fold(bound.test, leaf, join, invert, some))
+    return leaf(bound)
+
+
+def _same(found: T) -> T:
+    return found
+
+
+def _chained(_: bool, parts: Iterator[list[BoundLeaf]]) -> list[BoundLeaf]:
+    return list(chain.from_iterable(parts))
 
 
 def leaves_of(bound: Bound) -> list[BoundLeaf]:
     """The tests of a bound filter in the order of writing, and the inputs of what no test can answer."""
-    if isinstance(bound, BoundLeaf):
+    if isinstance(bound, BoundLeaf):  # as most filters are
         return [bound]
-    if isinstance(bound, BoundConst):
-        return []
-    if isinstance(bound, BoundNot):
-        return leaves_of(bound.arg)
-    if isinstance(bound, BoundAny):
-        return [bound.input, *leaves_of(bound.test)]
-    if isinstance(bound, BoundResidual):
-        return list(bound.inputs)
-    return [leaf for arg in bound.args for leaf in leaves_of(arg)]
+    return fold(bound, _leaves, _chained, _same)
+
+
+def _leaves(part: Unjoined) -> list[BoundLeaf]:
+    if isinstance(part, BoundLeaf):
+        return [part]
+    if isinstance(part, BoundAny):
+        return [part.input, *leaves_of(part.test)]
+    return list(part.inputs) if isinstance(part, BoundResidual) else []
 
 
 def tests_of(bound: Bound) -> list[BoundLeaf]:
     """The tests that an index may say something of: what it denies of a test, or proves, tells of the whole."""
     if isinstance(bound, BoundLeaf):
         return [bound]
-    if isinstance(bound, BoundNot):
-        return tests_of(bound.arg)
-    if isinstance(bound, BoundAny):
-        return [] if bound.every else tests_of(bound.test)
-    if isinstance(bound, (BoundAnd, BoundOr)):
-        return [test for arg in bound.args for test in tests_of(arg)]
-    return []
+    return fold(bound, _tests, _chained, _same, _same)
+
+
+def _tests(part: Unjoined) -> list[BoundLeaf]:
+    return [part] if isinstance(part, BoundLeaf) else []
 
 
 def null_tests(bound: Bound) -> dict[tuple[int, int], BoundLeaf]:
@@ -165,20 +206,22 @@ def all_null(bound: Bound) -> set[tuple[int, int]]:
     }
 
 
+def _any(_: bool, parts: Iterator[bool]) -> bool:
+    return any(parts)
+
+
 def has_residual(bound: Bound) -> bool:
     """Whether Arrow or numpy evaluates a part, which costs more than a test."""
-    if isinstance(bound, (BoundResidual, BoundAny)):
-        return True
-    if isinstance(bound, BoundNot):
-        return has_residual(bound.arg)
-    return isinstance(bound, (BoundAnd, BoundOr)) and any(map(has_residual, bound.args))
+    return fold(bound, _is_residual, _any, _same)
+
+
+def _is_residual(part: Unjoined) -> bool:
+    return isinstance(part, (BoundResidual, BoundAny))
 
 
 def has_not(bound: Bound) -> bool:
-    """Whether some part asks where another is not TRUE: rows that surely match that one are then ruled out."""
-    if isinstance(bound, (BoundAnd, BoundOr)):
-        return any(map(has_not, bound.args))
-    return isinstance(bound, BoundNot)
+    """Whether some part asks where another is not TRUE: rows that all match that one are then ruled out."""
+    return fold(bound, lambda _: False, _any, lambda _: True)
 
 
 def conjuncts(bound: Bound) -> list[Bound]:
@@ -196,8 +239,13 @@ __all__ = [
     "BoundNot",
     "BoundOr",
     "BoundResidual",
+    "Unjoined",
+    "all_null",
     "conjuncts",
+    "fold",
+    "has_not",
     "has_residual",
     "leaves_of",
+    "null_tests",
     "tests_of",
 ]

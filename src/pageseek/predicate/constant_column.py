@@ -1,14 +1,14 @@
 """Columns with one value in all rows of a file: of its folder, or null because the file has no such column.
 
-A condition on them is decided once, by the kernel that would judge the rows, and becomes TRUE or not for the file.
+A condition on them is decided once, by the kernel that would evaluate the rows, and becomes TRUE or not for the file.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import operator
+
 import pyarrow as pa
 
-from pageseek._core import rows
 from pageseek.format.schema import Leaf
 from pageseek.format.types import (
     ABSENT,
@@ -39,7 +39,15 @@ from pageseek.format.types import (
     LeafType,
     SchemaElement,
 )
-from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, BoundResidual
+from pageseek.predicate.bound import (
+    Bound,
+    BoundConst,
+    BoundLeaf,
+    BoundResidual,
+    Unjoined,
+    fold,
+)
+from pageseek.predicate.masks import compared
 
 _NO_ELEMENT = SchemaElement._make([ABSENT] * len(SchemaElement._fields))
 
@@ -108,24 +116,15 @@ NULL_LEAF_TYPE = LeafType((INT32, 0, K_I32, 0, 0, 0, 0), pa.int32(), pa.null())
 
 def decide(bound: Bound, values: pa.Array) -> bool:
     """Whether a bound condition on one column is TRUE for the one value that it has."""
-    if isinstance(bound, BoundConst):
-        return bound.value
-    if isinstance(bound, BoundAnd):
-        return all(decide(part, values) for part in bound.args)
-    if isinstance(bound, BoundResidual):
-        return bound.mask([pa.chunked_array([values])])[1] > 0
-    assert isinstance(bound, BoundLeaf)
-    leaf_type, buffers = bound.leaf_type, values.buffers()
-    mask, _ = rows.compare(
-        leaf_type.kind,
-        leaf_type.width,
-        1,
-        buffers[0] if values.null_count else None,
-        buffers[-1],
-        buffers[1] if len(buffers) == 3 else None,
-        bound.op,
-        bound.negate,
-        bound.against(1),
-        bound.nan,
+
+    def of_part(part: Unjoined) -> bool:
+        if isinstance(part, BoundConst):
+            return part.value
+        if isinstance(part, BoundResidual):
+            return part.mask([pa.chunked_array([values])])[1] > 0
+        assert isinstance(part, BoundLeaf)
+        return compared(part, part.leaf_type, values)[1] > 0
+
+    return fold(
+        bound, of_part, lambda is_and, parts: (all if is_and else any)(parts), operator.not_
     )
-    return bool(np.frombuffer(mask, np.uint8)[0] & 1)

@@ -5,7 +5,7 @@ SQL's three-valued logic holds: a comparison with null is NULL, and a row is kep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ __all__ = [
     "StartsWith",
     "col",
     "flatten",
+    "rebuilt",
     "walk",
 ]
 
@@ -529,6 +530,15 @@ def walk(expression: Expression) -> Iterator[Expression]:
     while rest:
         yield (one := rest.pop())
         rest.extend(reversed(one.parts))
+
+
+def rebuilt(expression: Expression, test: Callable[[Expression], Expression]) -> Expression:
+    """The same AND, OR, NOT and IS TRUE of what a function makes of the conditions that they join."""
+    if isinstance(expression, (And, Or)):
+        return type(expression)(tuple([rebuilt(part, test) for part in expression.args]))
+    if isinstance(expression, (Not, IsTrue)):
+        return type(expression)(rebuilt(expression.arg, test))
+    return test(expression)
 
 
 def flatten(expression: Expression) -> Expression:

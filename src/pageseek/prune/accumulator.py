@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pageseek._core import rows
 from pageseek.predicate.bound import (
     Bound,
     BoundAnd,
-    BoundAny,
     BoundConst,
     BoundLeaf,
-    BoundNot,
-    BoundOr,
+    Unjoined,
+    fold,
     leaves_of,
 )
 from pageseek.prune.protocol import Proof, PruneContext
 from pageseek.prune.row_groups import GroupProof
 
 _NONE = rows.RowRanges.empty()
+_NO_ROWS = Proof(_NONE, _NONE)
 
 
 class ProofAccumulator:
@@ -28,7 +28,7 @@ class ProofAccumulator:
     another the second.
     """
 
-    __slots__ = ("_all", "_asked", "_bound", "_exact", "_proofs", "context", "sure")
+    __slots__ = ("_all", "_asked", "_bound", "_exact", "_proofs", "context", "fully_matched")
 
     def __init__(self, context: PruneContext, bound: Bound, footer: GroupProof) -> None:
         self.context = context
@@ -39,16 +39,16 @@ class ProofAccumulator:
         self._exact: set[int] = (
             set()
         )  # tests of which no more can be said of the row group as a whole
-        self.sure = _NONE
+        self.fully_matched = _NONE
         for test, (may, must) in footer.tests.items():
             if not may[context.row_group]:
-                self._proofs[test] = Proof(_NONE, _NONE)
+                self._proofs[test] = _NO_ROWS
             elif must[context.row_group]:
                 self._proofs[test] = Proof(self._all, self._all)
 
     def open(self, tests: Sequence[BoundLeaf], coarse: bool = False) -> list[BoundLeaf]:
         """Those tests that some row in question may pass and another may not; none, if denying all of them
-        would leave as many rows as there are. `coarse`: for who judges row groups as a whole.
+        would leave as many rows as there are. `coarse`: for a mechanism that speaks of row groups as a whole.
         """
         found = []
         for test in tests:
@@ -59,20 +59,26 @@ class ProofAccumulator:
                 found.append(test)
         if not found or (len(self._proofs) == 0 and isinstance(self._bound, (BoundLeaf, BoundAnd))):
             return found
-        if self._left_without(found) < self.context.ranges.num_rows:
+        if isinstance(self._bound, BoundLeaf):
+            return found if self.context.ranges else []
+        if self._remaining_without(found) < self.context.ranges.num_rows:
             return found
         # what this mechanism denies may matter together with what another one will
         others = [test for test in leaves_of(self._bound) if not any(test is one for one in found)]
-        return found if self._left_without(found + others) < self._left_without(others) else []
+        return (
+            found
+            if self._remaining_without(found + others) < self._remaining_without(others)
+            else []
+        )
 
-    def _left_without(self, denied: Sequence[BoundLeaf]) -> int:
-        """How many rows would be left if no row passed these tests."""
-        proofs = self._proofs | {id(test): Proof(_NONE, _NONE) for test in denied}
-        return int((self._rows(self._bound, proofs, True) & self.context.ranges).num_rows)
+    def _remaining_without(self, denied: Sequence[BoundLeaf]) -> int:
+        """How many rows would remain if no row passed these tests."""
+        proofs = self._proofs | {id(test): _NO_ROWS for test in denied}
+        return int((self._proof_of_filter(proofs).may & self.context.ranges).num_rows)
 
     def add(self, tests: Sequence[BoundLeaf], proofs: Sequence[Proof | None]) -> bool:
-        """Take in what a mechanism proved; `site.ranges` and `sure` are then what the whole filter leaves. Whether any
-        test is closer to being decided.
+        """Take in what a mechanism proved: the rows of `context`, and `fully_matched`, are then those that the whole filter
+        leaves. Returns whether any test is closer to being decided.
         """
         closer = False
         for test, proof in zip(tests, proofs, strict=True):
@@ -88,8 +94,9 @@ class ProofAccumulator:
             self._proofs[id(test)] = joined
             closer |= self._open_rows(joined) < open_before
         if closer:
-            self.context.ranges = self._rows(self._bound, self._proofs, True) & self._asked
-            self.sure = self._rows(self._bound, self._proofs, False) & self.context.ranges
+            proof = self._proof_of_filter(self._proofs)
+            self.context.ranges = proof.may & self._asked
+            self.fully_matched = proof.must & self.context.ranges
         return closer
 
     def _open_rows(self, proof: Proof | None) -> int:
@@ -98,25 +105,32 @@ class ProofAccumulator:
             return int(self._all.num_rows)
         return int(proof.may.num_rows - proof.must.num_rows)
 
-    def _rows(self, bound: Bound, proofs: dict[int, Proof], may: bool) -> rows.RowRanges:
-        """The rows for which a condition may be TRUE, or those for which it surely is."""
-        if isinstance(bound, BoundConst):
-            return self._all if bound.value else _NONE
-        if isinstance(bound, BoundNot):
-            return self._all - self._rows(bound.arg, proofs, not may)
-        if isinstance(bound, BoundAny) and not bound.every and may:
-            # where there is an offset index, pages begin with rows
-            return self._rows(bound.test, proofs, True)
-        if not isinstance(bound, (BoundAnd, BoundOr)):
-            proof = proofs.get(id(bound))
-            if proof is None:
-                return self._all if may else _NONE
-            return proof.may if may else proof.must
-        is_and = isinstance(bound, BoundAnd)
-        found = self._rows(bound.args[0], proofs, may)
-        for arg in bound.args[1:]:
-            if is_and and not found:
-                break
-            other = self._rows(arg, proofs, may)
-            found = found & other if is_and else found | other
-        return found
+    def _proof_of_filter(self, proofs: dict[int, Proof]) -> Proof:
+        """What proofs of its tests prove of the whole filter."""
+        unknown, every_row = Proof(self._all, _NONE), Proof(self._all, self._all)
+
+        def of_part(part: Unjoined) -> Proof:
+            if isinstance(part, BoundConst):
+                return every_row if part.value else _NO_ROWS
+            return proofs.get(id(part), unknown)
+
+        def invert(proof: Proof) -> Proof:
+            return Proof(self._all - proof.must, self._all - proof.may)
+
+        return fold(self._bound, of_part, _joined, invert, _of_some)
+
+
+def _of_some(proof: Proof) -> Proof:
+    """Of a condition that some element has to satisfy: rows without such an element are told, no others."""
+    return Proof(proof.may, _NONE)  # where there is an offset index, pages begin with rows
+
+
+def _joined(is_and: bool, parts: Iterator[Proof]) -> Proof:
+    first = next(parts)
+    may, must = first.may, first.must
+    for proof in parts:
+        may = may & proof.may if is_and else may | proof.may
+        must = must & proof.must if is_and else must | proof.must
+        if is_and and not may:
+            break
+    return Proof(may, must)

@@ -98,7 +98,7 @@ class MechanismRun:
                 if rows_in and not left:
                     report.row_groups.prune(name, 1)
         return {
-            group: Left(e.context.ranges, e.sure, by[group])
+            group: Left(e.context.ranges, e.fully_matched, by[group])
             for group, e in zip(row_groups, found, strict=True)
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Protocol
 
@@ -12,15 +12,7 @@ from pageseek._core import rows
 from pageseek.base.records import dataclass
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
-from pageseek.predicate.bound import (
-    Bound,
-    BoundAnd,
-    BoundAny,
-    BoundConst,
-    BoundLeaf,
-    BoundNot,
-    BoundOr,
-)
+from pageseek.predicate.bound import Bound, BoundConst, BoundLeaf, Unjoined, fold
 
 _ANY = rows.MAY_TRUE, rows.MAY_FALSE
 _MAY = {bit: bytes(int(v & bit != 0) for v in range(256)) for bit in _ANY}  # verdict -> 0 or 1
@@ -66,43 +58,37 @@ def prune_groups(
     bound: Bound,
     options: Options,
     statistics: bool = True,
-    told: Mapping[int, tuple[bytes, bytes]] | None = None,
+    known: Mapping[int, tuple[bytes, bytes]] | None = None,
 ) -> GroupProof:
-    """What the footer alone proves of each row group; without its `statistics`, what the filter itself says. `told`: what
-    is known of tests besides, by their ids.
+    """What the footer alone proves of each row group; without its `statistics`, what the filter itself does. `known`: what
+    else is proved of tests, by their ids.
     """
     tests: dict[int, tuple[bytes, bytes]] = {}
 
-    def of_test(test: Bound) -> tuple[bytes, bytes]:
-        found = _proved(file, test, options, statistics)
-        if told is not None and id(test) in told:
-            known = told[id(test)]
+    def of_part(part: Unjoined) -> tuple[bytes, bytes]:
+        found = _proved(file, part, options, statistics)
+        if known is not None and id(part) in known:
+            may, must = known[id(part)]
             found = (
-                _joined(np.bitwise_and, (found[0], known[0])),
-                _joined(np.bitwise_or, (found[1], known[1])),
+                _joined(np.bitwise_and, (found[0], may)),
+                _joined(np.bitwise_or, (found[1], must)),
             )
-        tests[id(test)] = found
+        tests[id(part)] = found
         return found
 
-    may, must = _combined(bound, of_test, file.num_row_groups)
+    def some(found: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+        return found[0], bytes(file.num_row_groups)
+
+    may, must = fold(bound, of_part, _join, _inverted, some)
     return GroupProof(may, must, tests)
 
 
-def _combined(
-    part: Bound, of_test: Callable[[Bound], tuple[bytes, bytes]], n: int
-) -> tuple[bytes, bytes]:
-    """What is proved of a condition by what is proved of its tests. No closure: one that calls itself would hold the file
-    until garbage is collected.
-    """
-    if isinstance(part, BoundNot):
-        inner = _combined(part.arg, of_test, n)
-        return inner[1].translate(_OTHER), inner[0].translate(_OTHER)
-    if isinstance(part, BoundAny) and not part.every:
-        return _combined(part.test, of_test, n)[0], bytes(n)
-    if not isinstance(part, (BoundAnd, BoundOr)):
-        return of_test(part)
-    parts = [_combined(arg, of_test, n) for arg in part.args]
-    join = np.bitwise_and if isinstance(part, BoundAnd) else np.bitwise_or
+def _inverted(found: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    return found[1].translate(_OTHER), found[0].translate(_OTHER)
+
+
+def _join(is_and: bool, parts: Iterator[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
+    join = np.bitwise_and if is_and else np.bitwise_or
     may, must = zip(*parts, strict=True)
     return _joined(join, may), _joined(join, must)
 
@@ -111,7 +97,9 @@ def _joined(join: np.ufunc, parts: tuple[bytes, ...]) -> bytes:
     return bytes(join.reduce([np.frombuffer(part, np.uint8) for part in parts]))
 
 
-def _proved(file: Groups, test: Bound, options: Options, statistics: bool) -> tuple[bytes, bytes]:
+def _proved(
+    file: Groups, test: Unjoined, options: Options, statistics: bool
+) -> tuple[bytes, bytes]:
     n = file.num_row_groups
     if isinstance(test, BoundConst):
         every = bytes([test.value]) * n

@@ -8,13 +8,14 @@ neighbouring rows, half and half: rows that pass side by side leave whole pages 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from pageseek._core import rows
 from pageseek.base.records import dataclass
-from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, BoundOr
+from pageseek.predicate.bound import Bound, BoundConst, BoundLeaf, Unjoined, fold
 
 ENOUGH = 1024  # rows from which a measurement says something
 BLOCK = 1024  # rows: less than a page has
@@ -31,22 +32,24 @@ _SHARES = {
 
 def likely_share(bound: Bound) -> float:
     """The share of rows that a condition lets through, as long as nothing is known."""
-    if isinstance(bound, BoundConst):
-        return float(bound.value)
-    if isinstance(bound, (BoundAnd, BoundOr)):
-        missed = 1.0
-        for arg in bound.args:
-            share = likely_share(arg)
-            missed *= share if isinstance(bound, BoundAnd) else 1 - share
-        return missed if isinstance(bound, BoundAnd) else 1 - missed
-    if isinstance(bound, BoundLeaf):
-        share = _SHARES.get(bound.op, 0.3)
-        if bound.op == rows.OP_IN:
-            share = min(0.01 * bound.literals[0], 0.5)
-        elif bound.op == rows.OP_PREFIX:
-            share = min(0.05 * bound.literals[0], 0.5)
-        return 1 - share if bound.negate else share
-    return 0.5
+    return fold(bound, _share, _joined, lambda share: 1 - share)
+
+
+def _share(part: Unjoined) -> float:
+    if isinstance(part, BoundConst):
+        return float(part.value)
+    if not isinstance(part, BoundLeaf):
+        return 0.5
+    share = _SHARES.get(part.op, 0.3)
+    if part.op == rows.OP_IN:
+        share = min(0.01 * part.literals[0], 0.5)
+    elif part.op == rows.OP_PREFIX:
+        share = min(0.05 * part.literals[0], 0.5)
+    return 1 - share if part.negate else share
+
+
+def _joined(is_and: bool, shares: Iterator[float]) -> float:
+    return math.prod(shares) if is_and else 1 - math.prod(1 - share for share in shares)
 
 
 def blocks_of(ranges: rows.RowRanges, num_rows: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,12 +17,12 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTES_KINDS, LeafType, nulls
 from pageseek.predicate.bound import (
     Bound,
-    BoundAnd,
     BoundAny,
     BoundConst,
     BoundLeaf,
-    BoundNot,
     BoundResidual,
+    Unjoined,
+    fold,
 )
 from pageseek.predicate.masks import (
     Bitmap,
@@ -194,26 +195,27 @@ class DecodedColumns:
 
     def evaluate(self, bound: Bound, n: int) -> tuple[Bitmap, int]:
         """Where a condition is TRUE, for the n rows that are held, and how often."""
-        if isinstance(bound, BoundConst):
-            return constant(bound.value, n)
-        if isinstance(bound, BoundLeaf):
+        if isinstance(bound, BoundLeaf):  # as most filters are
             return self._test(bound, n)
-        if isinstance(bound, BoundNot):
-            mask, count = self.evaluate(bound.arg, n)
-            return mask ^ first_bits(n, n), n - count
-        if isinstance(bound, BoundAny):
-            return self._any(bound)
-        if isinstance(bound, BoundResidual):
-            return self._residual(bound)
-        is_and = isinstance(bound, BoundAnd)
-        mask, count = self.evaluate(bound.args[0], n)
-        for arg in bound.args[1:]:
-            if count == (0 if is_and else n):
-                break
-            other, _ = self.evaluate(arg, n)
-            mask = mask & other if is_and else mask | other
-            count = int(np.bitwise_count(mask).sum())
-        return mask, count
+
+        def of_part(part: Unjoined) -> tuple[Bitmap, int]:
+            if isinstance(part, BoundLeaf):
+                return self._test(part, n)
+            if isinstance(part, BoundConst):
+                return constant(part.value, n)
+            return self._any(part) if isinstance(part, BoundAny) else self._residual(part)
+
+        def join(is_and: bool, parts: Iterator[tuple[Bitmap, int]]) -> tuple[Bitmap, int]:
+            mask, count = next(parts)
+            while count != (0 if is_and else n) and (found := next(parts, None)) is not None:
+                mask = mask & found[0] if is_and else mask | found[0]
+                count = int(np.bitwise_count(mask).sum())
+            return mask, count
+
+        def invert(found: tuple[Bitmap, int]) -> tuple[Bitmap, int]:
+            return found[0] ^ first_bits(n, n), n - found[1]
+
+        return fold(bound, of_part, join, invert)
 
     def _any(self, bound: BoundAny) -> tuple[Bitmap, int]:
         key = bound.input.leaf.key

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -173,14 +173,8 @@ def check_filter(condition: ex.Expression, columns: Columns, settings: Settings)
 
 def _paths(condition: ex.Expression, columns: Columns) -> Iterator[tuple[tuple[str, ...], bool]]:
     """The columns that are compared with something that may be of the old calendar, and whether through lists."""
-    rest: list[Any] = [condition]
-    while rest:
-        e = rest.pop()
-        if isinstance(e, (ex.And, ex.Or)):
-            rest += e.args
-        elif isinstance(e, (ex.Not, ex.IsTrue)):
-            rest.append(e.arg)
-        elif isinstance(e, ex.CompareColumns):
+    for e in ex.walk(condition):
+        if isinstance(e, ex.CompareColumns):
             for column in (e.column, e.other):
                 if _is_calendar(columns.kind(column.path)):
                     yield column.path, False
@@ -188,23 +182,11 @@ def _paths(condition: ex.Expression, columns: Columns) -> Iterator[tuple[tuple[s
             for path in tested_paths(e) or ():
                 if _is_calendar(columns.kind(path)):
                     yield path, False
-        elif isinstance(e, ex.AnyElement):
-            kind = columns.kind(e.element.path, True)
-            inner = [e.test]
-            while inner:
-                test = inner.pop()
-                if isinstance(test, (ex.And, ex.Or)):
-                    inner += test.args
-                elif isinstance(test, ex.Not):
-                    inner.append(test.arg)
-                elif _is_calendar(kind) and _is_early(test, kind):
-                    yield e.element.path, True
-        elif isinstance(e, (ex.Compare, ex.IsIn)):
-            if not _has_times(e):
-                continue  # the column need not be looked up
-            kind = columns.kind(e.column.path)
+        elif isinstance(e, (ex.Compare, ex.IsIn)) and _has_times(e):  # others need no look-up
+            element = isinstance(e.column, ex.Element)
+            kind = columns.kind(e.column.path, element)
             if _is_calendar(kind) and _is_early(e, kind):
-                yield e.column.path, False
+                yield e.column.path, element
 
 
 def _has_times(e: ex.Compare | ex.IsIn) -> bool:

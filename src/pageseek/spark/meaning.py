@@ -54,12 +54,14 @@ class Meaning:
 
     def of(self, e: ex.Expression) -> ex.Expression:
         """A condition of ours that is TRUE where Spark's is."""
-        if isinstance(e, (ex.And, ex.Or)):
-            return type(e)(tuple(map(self.of, e.args)))
-        if isinstance(e, (ex.Not, ex.IsTrue)):
-            return type(e)(self.of(e.arg))
+        return ex.rebuilt(e, self._condition)
+
+    def _condition(self, e: ex.Expression) -> ex.Expression:
         if isinstance(e, ex.AnyElement):
-            return self._element(e)
+            kind, element = self._kind(e.element, True), self._named(e.element)
+            assert isinstance(element, ex.Element)
+            test = ex.rebuilt(e.test, lambda test: self._test(_beside(test, element), kind))
+            return ex.AnyElement(element, test)
         if isinstance(e, ex.CompareColumns):
             made = replace(e, column=self._named(e.column), other=self._named(e.other))
             self._check_columns(made)
@@ -76,19 +78,6 @@ class Meaning:
         if key not in self._kinds:
             self._kinds[key] = self._columns.kind(*key)
         return self._kinds[key]
-
-    def _element(self, e: ex.AnyElement) -> ex.Expression:
-        kind, element = self._kind(e.element, True), self._named(e.element)
-        assert isinstance(element, ex.Element)
-
-        def inside(test: ex.Expression) -> ex.Expression:
-            if isinstance(test, (ex.And, ex.Or)):
-                return type(test)(tuple(map(inside, test.args)))
-            if isinstance(test, ex.Not):
-                return ex.Not(inside(test.arg))
-            return self._test(_beside(test, element), kind)
-
-        return ex.AnyElement(element, inside(e.test))
 
     # -- one column -------------------------------------------------------------------------------
 
