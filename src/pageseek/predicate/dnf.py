@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pageseek.base.errors import PredicateError
 from pageseek.predicate.expression import And, Column, Expression, Or
-from pageseek.predicate.operators import OF_TUPLES, OPERATORS
-
-_OPS: dict[str, Callable[[Column, Any], Expression]] = {
-    **{text: OPERATORS[name] for text, name in OF_TUPLES.items()},
-    "in": lambda c, v: c.isin(v),
-    "not in": lambda c, v: ~c.isin(v),
-}
+from pageseek.predicate.operators import TUPLE_OPERATORS
 
 
 def from_dnf(filters: Sequence[Any]) -> Expression | None:
@@ -49,7 +43,8 @@ def _term(term: Any) -> Expression:
     if not _is_term(term):
         raise PredicateError(f"filter term {term!r}: (column, operator, value) is expected")
     name, op, value = term
-    make = _OPS.get(op.strip().lower())
+    make = TUPLE_OPERATORS.get(op.strip().lower())
     if make is None:
-        raise PredicateError(f"filter operator {op!r}: one of {', '.join(_OPS)}")
-    return make(Column((name,)), value)
+        raise PredicateError(f"filter operator {op!r}: one of {', '.join(TUPLE_OPERATORS)}")
+    made: Expression = make(Column((name,)), value)
+    return made

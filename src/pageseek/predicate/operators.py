@@ -43,8 +43,10 @@ COMPARISONS = {
         Comparison(">=", (">=",), (">=",), "<", "<=", "greater_equal", rows.OP_GE, operator.ge),
     )
 }
+SYMBOLS = "|".join(  # a pattern: the longest first
+    sorted((text for one in COMPARISONS.values() for text in one.sql), key=len, reverse=True)
+)
 OF_SQL = {text: name for name, one in COMPARISONS.items() for text in one.sql}
-OF_TUPLES = {text: name for name, one in COMPARISONS.items() for text in one.tuples}
 OF_ARROW = {one.arrow: name for name, one in COMPARISONS.items()}
 MIRRORED = {name: one.mirrored for name, one in COMPARISONS.items()}
 OPERATORS = {name: one.of_values for name, one in COMPARISONS.items()}
@@ -57,3 +59,30 @@ KERNELS = {name: one.kernel for name, one in COMPARISONS.items()} | {
 INVERSE_KERNELS = {one.kernel: COMPARISONS[one.inverse].kernel for one in COMPARISONS.values()}
 LOWER_BOUNDS, UPPER_BOUNDS = (rows.OP_GT, rows.OP_GE), (rows.OP_LT, rows.OP_LE)
 POINTS = (rows.OP_EQ, rows.OP_IN)
+
+
+class Function(NamedTuple):
+    """A condition on one column that is composed of others, and that SQL writes as a function.
+
+    `make` takes a `Column`, and a value if it `takes_value`. With `of_text` the value is a text, and the condition is
+    NULL where that is.
+    """
+
+    make: Callable[..., Any]
+    takes_value: bool
+    of_text: bool = False
+
+
+FUNCTIONS = {
+    "is_nan": Function(lambda column: column.is_nan(), False),
+    "isnan": Function(lambda column: column.is_nan(), False),
+    "starts_with": Function(lambda column, text: column.starts_with(text), True, of_text=True),
+    "array_contains": Function(lambda column, value: column.any() == value, True),
+}
+
+# what lists of tuples write between a column and a value
+TUPLE_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    **{text: one.of_values for one in COMPARISONS.values() for text in one.tuples},
+    "in": lambda column, values: column.isin(values),
+    "not in": lambda column, values: ~column.isin(values),
+}

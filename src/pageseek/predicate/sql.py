@@ -16,20 +16,20 @@ from pageseek.base.suggest import offered
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.literal import MAX_EXPONENT, Number
-from pageseek.predicate.operators import MIRRORED, OF_SQL, OPERATORS
+from pageseek.predicate.operators import FUNCTIONS, MIRRORED, OF_SQL, OPERATORS, SYMBOLS
 from pageseek.predicate.text import RESERVED, point
 
 __all__ = ["Parser", "parse"]
 
 MAX_NESTED = 100  # parentheses and NOTs, one within the other
 _TOKEN = re.compile(
-    r"""(?P<space>(?:\s+|--[^\n]*)+)
+    rf"""(?P<space>(?:\s+|--[^\n]*)+)
     | (?P<blob>[xX]'(?:[^']|'')*')
     | (?P<text>'(?:[^']|'')*')
     | (?P<quoted>"(?:[^"]|"")*" | `(?:[^`]|``)*`)
     | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<word>[^\W\d]\w*)
-    | (?P<symbol><> | <= | >= | != | == | [=<>(),.+-])""",
+    | (?P<symbol>{SYMBOLS} | [(),.+-])""",
     re.VERBOSE,
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -41,7 +41,7 @@ _TYPED: dict[str, Callable[[str], Any]] = {
     "decimal": lambda text: Decimal(_checked(text.strip())),
 }
 _WORDS = {"&": "AND", "|": "OR", "~": "NOT"}
-_FUNCTIONS = {"is_nan": 1, "isnan": 1, "starts_with": 2, "array_contains": 2}
+_PREDICATES = ("in", "between", "like")  # each is a method of the parser
 MAX_PARTS = 1_000  # of a dotted name
 
 
@@ -217,7 +217,7 @@ class Parser:
             self._need(")", "to close the parenthesis")
             self._depth -= 1
             return made
-        if token.word in _FUNCTIONS and self._ahead().key == "(":
+        if token.word in FUNCTIONS and self._ahead().key == "(":
             return self._function()
         operand = self._operand()
         return self._predicate(operand, token)
@@ -230,10 +230,7 @@ class Parser:
         inside = opened
         while (token := self._ahead(inside)).kind != "end" and (
             token.kind in ("number", "text", "blob", "quoted")
-            or (
-                token.kind == "word"
-                and token.word not in ("and", "or", "not", "in", "is", "like", "between")
-            )
+            or (token.kind == "word" and token.word not in ("and", "or", "not", "is", *_PREDICATES))
             or token.key in (".", "-", "+")
         ):
             inside += 1
@@ -244,7 +241,7 @@ class Parser:
         return (
             inside > opened
             and closed == opened
-            and (after.key in OF_SQL or after.word in ("is", "in", "not", "between", "like"))
+            and (after.key in OF_SQL or after.word in ("is", "not", *_PREDICATES))
             and not (after.word == "is" and self._is_boolean(opened, inside))
         )
 
@@ -268,11 +265,11 @@ class Parser:
             if not self._took("null"):
                 raise self._expected("NULL after a value and IS")
             return ex.Constant(negate)
-        negate = token.key == "not" and self._ahead().key in ("in", "between", "like")
+        negate = token.key == "not" and self._ahead().key in _PREDICATES
         if negate:
             self._take()
         word = self._token.word
-        if word in ("in", "between", "like"):
+        if word in _PREDICATES:
             at = self._take().at
             made = getattr(self, f"_{word}")(operand, at)
             return ex.Not(made) if negate else made
@@ -397,7 +394,8 @@ class Parser:
         self._need("(", f"after {token.text}")
         column = self._column_of(self._operand(), token.at, token.text)
         value: Any = None
-        if _FUNCTIONS[token.word] == 2:
+        function = FUNCTIONS[token.word]
+        if function.takes_value:
             self._need(",", f"and the value for {token.text}")
             at = self._token.at
             operand = self._operand()
@@ -405,15 +403,17 @@ class Parser:
                 raise self._error(at, f"{token.text} takes a column and a value")
             column, value = _beside(column, operand), operand.value
         self._need(")", f"to close {token.text}")
-        if token.word == "array_contains":
-            return column.any()._compare("=", value)
-        if token.word == "starts_with":
-            if value is None:
-                return ex.Constant(None)
-            if not isinstance(value, (str, bytes)):
-                raise self._error(token.at, "starts_with takes a text such as 'a'")
-            return column.starts_with(value)
-        return column.is_nan()
+        if not function.takes_value:
+            made: ex.Expression = function.make(column)
+        elif not function.of_text:
+            made = function.make(column, value)
+        elif value is None:
+            made = ex.Constant(None)
+        elif isinstance(value, (str, bytes)):
+            made = function.make(column, value)
+        else:
+            raise self._error(token.at, f"{token.text} takes a text such as 'a'")
+        return made
 
     # -- operands ---------------------------------------------------------------------------------
 
@@ -439,7 +439,7 @@ class Parser:
             if self._ahead().key == "(":
                 raise self._error(
                     token.at,
-                    f"there is no function {token.text}; {offered(token.text, (*_FUNCTIONS, 'any'))}",
+                    f"there is no function {token.text}; {offered(token.text, (*FUNCTIONS, 'any'))}",
                 )
             return self._column()
         return _Literal(self._value(), token.at)

@@ -17,6 +17,7 @@ from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate import sql
 from pageseek.predicate.literal import Number
+from pageseek.predicate.operators import SYMBOLS
 from pageseek.spark.settings import Settings
 from pageseek.spark.zone import SessionTime
 
@@ -28,7 +29,7 @@ _REST = r"""(?P<space>(?:\s+|--[^\n]*)+)
     | (?P<quoted>{quoted})
     | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<word>[^\W\d]\w*)
-    | (?P<symbol><> | <= | >= | != | == | [=<>(),.+-])"""
+    | (?P<symbol>{symbols} | [(),.+-])"""
 _BACKTICKS = r"`(?:[^`]|``)*`"
 _FLAGS = re.VERBOSE | re.DOTALL
 _ESCAPE = re.compile(
@@ -77,7 +78,10 @@ class _Parser(sql.Parser):
         else:
             parts = {"text": f"{_SINGLE}|{_DOUBLE}", "quoted": _BACKTICKS}
         self.tokens = re.compile(
-            _REST.replace("{text}", parts["text"]).replace("{quoted}", parts["quoted"]), _FLAGS
+            _REST.replace("{text}", parts["text"])
+            .replace("{quoted}", parts["quoted"])
+            .replace("{symbols}", SYMBOLS),
+            _FLAGS,
         )
         self.typed = {
             **sql.Parser.typed,

@@ -23,6 +23,7 @@ from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_F64, L_ENUM, LeafT
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.column_pairs import family
+from pageseek.predicate.operators import COMPARISONS
 from pageseek.spark.dialect import MAX_DIGITS, digits, to_micros
 from pageseek.spark.names import Columns, Kind, Path
 from pageseek.spark.settings import Settings
@@ -170,17 +171,8 @@ class Meaning:
         if few or not abs(value) <= _GREATEST:
             return e  # as exact as it is; NaN and infinities have their own rule
         low, high, closed = _rounding_to(value)
-        inside = (">=", "<=") if closed else (">", "<")
-        equal = ex.And((ex.Compare(column, inside[0], low), ex.Compare(column, inside[1], high)))
-        made: dict[str, ex.Expression] = {
-            "=": equal,
-            "!=": ex.Not(equal),
-            "<": ex.Compare(column, "<" if closed else "<=", low),
-            "<=": ex.Compare(column, inside[1], high),
-            ">": ex.Compare(column, ">" if closed else ">=", high),
-            ">=": ex.Compare(column, inside[0], low),
-        }
-        return made[op]
+        least, most = (">=", "<=") if closed else (">", "<")
+        return _in_range(column, op, (least, low), (most, high))
 
     def _beside_float(
         self, value: int | float | Decimal, leaf_type: LeafType, e: ex.Expression
@@ -428,16 +420,20 @@ def _by_micros(e: ex.Compare | ex.IsIn) -> ex.Expression:
     else:
         return e
     this, after = (pa.scalar(at, pa.timestamp("us", zone)) for at in (ticks, ticks + 1))
-    inside = ex.And((ex.Compare(column, ">=", this), ex.Compare(column, "<", after)))
-    made: dict[str, ex.Expression] = {
-        "=": inside,
-        "!=": ex.Not(inside),
-        "<": ex.Compare(column, "<", this),
-        "<=": ex.Compare(column, "<", after),
-        ">": ex.Compare(column, ">=", after),
-        ">=": ex.Compare(column, ">=", this),
-    }
-    return made[e.op]
+    return _in_range(column, e.op, (">=", this), ("<", after))
+
+
+def _in_range(
+    column: ex.Column, op: str, low: tuple[str, Any], high: tuple[str, Any]
+) -> ex.Expression:
+    """A column compared with a value that stands for all of a range; `low` and `high` are the comparisons that hold inside."""
+    if op in ("=", "!="):
+        inside = ex.And((ex.Compare(column, *low), ex.Compare(column, *high)))
+        return inside if op == "=" else ex.Not(inside)
+    if op in (">=", "<="):
+        return ex.Compare(column, *(low if op == ">=" else high))
+    holds, end = low if op == "<" else high
+    return ex.Compare(column, COMPARISONS[holds].inverse, end)
 
 
 def _micros(value: dt.datetime) -> int:
