@@ -39,7 +39,7 @@ from pageseek.format.embedded import KEY, directory
 from pageseek.index import bloom_builder as bloom
 from pageseek.index.page_values import check_column
 from pageseek.prune import datafusion_list as published
-from pageseek.prune import driver
+from pageseek.prune import pruner_stage
 from steps import ROOT
 
 CORPUS = ROOT.parent / "shared" / "conformance" / "corpus"
@@ -365,7 +365,7 @@ Question = tuple[ps.Expression, pa.Table]  # a condition, and the rows that pass
 def flip_file(path: Path, folder: Path, seed: int) -> Outcome:
     """Flip bits, one at a time, and ask each time."""
     dice = random.Random(seed)
-    driver.DOUBT = 0  # indexes are read, however small the file
+    pruner_stage.DOUBT = 0  # indexes are read, however small the file
     after, damaged = folder / "after.parquet", folder / "damaged.parquet"
     try:
         added = attach_all(path, after)

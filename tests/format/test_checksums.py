@@ -21,7 +21,7 @@ from pageseek.format.checksums import FIELD, PIECE
 from pageseek.format.embedded import KEY, directory
 from pageseek.format.types import ABSENT
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune import driver
+from pageseek.prune import pruner_stage
 from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.prune.protocol import Price, PruneContext
 from support.attaching import as_by_others, table, with_directory, written
@@ -357,7 +357,7 @@ def test_every_bit_of_a_filter_that_is_looked_at(
     filtered: Path, spot: str, value: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a value that is there: one bit less, and it would be absent."""
-    monkeypatch.setattr(driver, "DOUBT", 0)
+    monkeypatch.setattr(pruner_stage, "DOUBT", 0)
     data = filtered.read_bytes()
     group = value % 2
     asked = Asked(data, ps.col("id") == value, ["bloom_filter"])
@@ -372,7 +372,7 @@ def test_every_bit_of_a_filter_that_is_looked_at(
 
 
 def test_bits_all_over_the_filters(filtered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "DOUBT", 0)
+    monkeypatch.setattr(pruner_stage, "DOUBT", 0)
     data = filtered.read_bytes()
     (entry,) = entries(filtered, "bloom")
     dice = random.Random(SEED)
@@ -391,7 +391,7 @@ def test_bits_all_over_the_filters(filtered: Path, monkeypatch: pytest.MonkeyPat
 def test_damaged_blocks_of_filters(
     filtered: Path, fill: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "DOUBT", 0)
+    monkeypatch.setattr(pruner_stage, "DOUBT", 0)
     data = filtered.read_bytes()
     (entry,) = entries(filtered, "bloom")
     start, stop = entry["offset"], entry["offset"] + entry["length"]
@@ -418,7 +418,7 @@ def test_damaged_blocks_of_filters(
 def test_filters_prune_as_before_and_read_little(
     filtered: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "DOUBT", 0)
+    monkeypatch.setattr(pruner_stage, "DOUBT", 0)
     for value, left in ((3, 1), (2, 1), (10**6, 0)):
         ps.clear_cache()
         scan = ps.scan(filtered, filter=ps.col("id") == value, prune=["bloom_filter"])
@@ -433,7 +433,7 @@ def test_filters_prune_as_before_and_read_little(
 def test_what_a_filter_costs_is_what_is_read(
     filtered: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "DOUBT", 0)
+    monkeypatch.setattr(pruner_stage, "DOUBT", 0)
     pruner, seen = BloomPruner.price, []
 
     def price(self: BloomPruner, site: PruneContext, test: BoundLeaf) -> Price | None:
@@ -467,7 +467,7 @@ def test_an_entry_whose_sums_make_no_sense(
     filtered: Path, tmp_path: Path, sums: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of numbers the filters are doubtful; anything else is no entry, and the filters are of nobody."""
-    monkeypatch.setattr(driver, "DOUBT", 0)
+    monkeypatch.setattr(pruner_stage, "DOUBT", 0)
     path = tmp_path / "x.parquet"
     path.write_bytes(filtered.read_bytes())
     with_directory(path, lambda one: one.update(sums=sums))

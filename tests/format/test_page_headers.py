@@ -17,7 +17,7 @@ import pageseek as ps
 from pageseek.format import page_headers as headers
 from pageseek.format.types import Options
 from pageseek.io.range_requests import answered
-from pageseek.prune import driver
+from pageseek.prune import pruner_stage
 from support.opened import open_metadata
 from support.writer import BYTE_ARRAY, DOUBLE, I32, I64, INT64, STRING, Column, Struct, write
 
@@ -29,7 +29,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Small files are walked as well."""
     monkeypatch.setattr(headers, "FEWEST", 0)
     monkeypatch.setattr(headers, "PAGE_SECONDS", 0)
-    monkeypatch.setattr(driver, "DOUBT", 0)
+    monkeypatch.setattr(pruner_stage, "DOUBT", 0)
     yield
     ps.clear_cache()
 

@@ -18,7 +18,7 @@ import pageseek as ps
 from pageseek.format.embedded import KEY as ENTRIES
 from pageseek.format.embedded import Directory, Pointer, fingerprint, types_of
 from pageseek.index.appended import new_footer
-from pageseek.prune import driver
+from pageseek.prune import pruner_stage
 from pageseek.prune.datafusion_list import KEY as PUBLISHED
 from support.distress import measured
 from support.opened import open_metadata
@@ -29,7 +29,7 @@ VALUES = ["foo", "bar", "baz"]
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A list is worth reading in the smallest of files."""
-    monkeypatch.setattr(driver, "DOUBT", 0)
+    monkeypatch.setattr(pruner_stage, "DOUBT", 0)
 
 
 def others(

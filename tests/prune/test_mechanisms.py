@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import pageseek as ps
 from pageseek.format import page_headers as headers
-from pageseek.prune import driver
+from pageseek.prune import pruner_stage
 from pageseek.scan import row_group as execute
 from support.conditions import VALUES, Node, expression, rows, table, trees, truth
 
@@ -44,7 +44,7 @@ def always() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(execute, "CODED_ROWS", 1)
         patch.setattr(execute, "FIRST_STEP", 5)
-        patch.setattr(driver, "DOUBT", 0)
+        patch.setattr(pruner_stage, "DOUBT", 0)
         patch.setattr(headers, "FEWEST", 0)
         patch.setattr(headers, "PAGE_SECONDS", 0)
         yield

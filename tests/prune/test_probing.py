@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.prune import driver
+from pageseek.prune import pruner_stage, sampling
 
 GROUPS, SIZE = 100, 600
 
@@ -23,7 +23,7 @@ def written(path: Path, names: list[str]) -> str:
 
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "DOUBT", 0)
+    monkeypatch.setattr(pruner_stage, "DOUBT", 0)
 
 
 def test_dictionaries_that_have_it_all_are_not_all_read(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_bloom_filters_are_all_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 100, 1001])
 def test_every_row_group_has_its_turn(n: int) -> None:
-    turns = list(driver._probed(range(n)))
+    turns = list(sampling.probed(list(range(n))))
     assert sorted(i for some in turns for i in some) == list(range(n))
     if len(turns) > 1:
-        assert len(turns[0]) == driver.PROBE
+        assert len(turns[0]) == sampling.PROBE
         assert turns[0] != sorted(turns[0])

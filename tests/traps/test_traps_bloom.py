@@ -489,7 +489,7 @@ def test_t65_filters_of_row_groups_and_files_are_not_taken_for_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files of one layout, whose filters lie at the same places and hold other values."""
-    monkeypatch.setattr("pageseek.prune.driver.DOUBT", 0)
+    monkeypatch.setattr("pageseek.prune.pruner_stage.DOUBT", 0)
     monkeypatch.setattr("pageseek.prune.bloom_filter.bytes_at_stake", lambda *_: 1 << 40)
     n = 3_000
     for k in range(2):

@@ -447,7 +447,7 @@ def test_nested_leaves() -> None:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pruners run wherever they can prove something, whatever it costs."""
-    monkeypatch.setattr("pageseek.prune.driver.DOUBT", 0)
+    monkeypatch.setattr("pageseek.prune.pruner_stage.DOUBT", 0)
     for module in ("bloom_filter", "dictionary"):
         monkeypatch.setattr(f"pageseek.prune.{module}.bytes_at_stake", lambda *_: 1 << 40)
 

@@ -16,12 +16,16 @@ receives their bytes in order, and returns what it proved.
 | `registry` | the mechanisms and kinds of index by name, those of users too |
 | `accumulator` | what is proved of one row group so far, for the whole filter |
 | `driver` | puts the row groups of a file to all mechanisms, the cheapest first |
+| `run` | one file that mechanisms prune, and what remains of a row group |
+| `page_stages` | the mechanisms that go by pages: column index and page headers |
+| `pruner_stage` | one pruner put to the row groups where it is worth its price |
+| `sampling` | few row groups that stand for many |
 | `footer_finality` | whether any mechanism could add to what the footer has proved |
 """
 
 from pageseek.io.range_requests import Wanted
 from pageseek.prune.column_index import load_indexes
-from pageseek.prune.driver import Left, MechanismRun
+from pageseek.prune.driver import run_mechanisms
 from pageseek.prune.footer_finality import Figures, final, may_be_final
 from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner, passing
 from pageseek.prune.registry import (
@@ -37,6 +41,7 @@ from pageseek.prune.registry import (
     unregister_pruner,
 )
 from pageseek.prune.row_groups import GroupProof, prune_groups
+from pageseek.prune.run import MechanismRun, RemainingRows
 from pageseek.prune.value_lists import ValueLists
 
 __all__ = [
@@ -49,12 +54,12 @@ __all__ = [
     "Catalog",
     "Figures",
     "GroupProof",
-    "Left",
     "MechanismRun",
     "Price",
     "Proof",
     "PruneContext",
     "Pruner",
+    "RemainingRows",
     "ValueLists",
     "Wanted",
     "catalogs",
@@ -65,5 +70,6 @@ __all__ = [
     "passing",
     "prune_groups",
     "register_pruner",
+    "run_mechanisms",
     "unregister_pruner",
 ]

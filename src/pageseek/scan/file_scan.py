@@ -25,10 +25,11 @@ from pageseek.prune import (
     PAGE_HEADERS,
     STATISTICS,
     GroupProof,
-    Left,
     MechanismRun,
+    RemainingRows,
     load_indexes,
     prune_groups,
+    run_mechanisms,
 )
 from pageseek.scan.accounting import LIMIT, TAKE, account
 from pageseek.scan.bound_request import BoundRequest, BoundRequests
@@ -137,7 +138,7 @@ class FileScan:
         """
         file, bound_request, request = self.file, self.bound_request, self.request
         open_groups = {group.row_group: group.ranges for group in groups if not group.pages_pruned}
-        left: dict[int, Left] = {}
+        left: dict[int, RemainingRows] = {}
         if open_groups:
             assert bound_request.bound is not None
             ignored = {group: file.dropped(group) for group in open_groups}
@@ -153,7 +154,7 @@ class FileScan:
                 bound_request.kept,
                 request.distinct_index,
             )
-            left = yield from reads(run.prune(open_groups), "index")
+            left = yield from reads(run_mechanisms(run, open_groups), "index")
             tested_alone = not bound_request.tests_payload
             groups = [
                 group
@@ -162,7 +163,7 @@ class FileScan:
                     group,
                     ranges=left[group.row_group].ranges,
                     cost=0,
-                    matching=left[group.row_group].sure if tested_alone else _NO_ROWS,
+                    matching=left[group.row_group].fully_matched if tested_alone else _NO_ROWS,
                     pages_pruned=True,
                     ignored=ignored[group.row_group],
                 )

@@ -34,12 +34,16 @@ class Known:
     tail: bytes | memoryview = b""
 
 
+def request_bytes(store: Store) -> float:
+    """The bytes that come in the time from a request to its first byte: a further request costs as much as they do."""
+    return store.latency * store.bandwidth
+
+
 def wait_bytes(store: Store) -> int:
-    """The bytes that come in the time of a wait for the store: to read so many that may prove useless costs no more than to wait
-    once more. 0: a read of this store does not wait.
+    """The bytes that come in the time of a wait for the store: reading as many that may prove useless costs no more than
+    waiting once more. 0: a read of this store does not wait.
     """
-    latency = store.latency
-    return int(latency * store.bandwidth) if latency >= SLOW_STORE else 0
+    return int(request_bytes(store)) if store.latency >= SLOW_STORE else 0
 
 
 class Store(Protocol):
