@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ def pack_literals(values: list[Any], leaf_type: LeafType) -> Literals:
             np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(),
             None,
         )
-    return len(values), b"".join(pack(v, leaf_type) for v in values), None
+    return len(values), b"".join(map(pack, values, repeat(leaf_type))), None
 
 
 def merged(parts: Sequence[Literals], leaf_type: LeafType) -> Listed:

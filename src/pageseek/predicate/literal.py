@@ -13,6 +13,7 @@ import struct
 import uuid
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -276,13 +277,14 @@ def _remedy(value: Any, leaf_type: LeafType, sql: bool) -> str:
     return ": give a value of the column's type"
 
 
-def integer_range(leaf_type: LeafType) -> tuple[int, int]:
+@cache
+def integer_range(kind: int) -> tuple[int, int]:
     """Least and greatest integer of an integer kind."""
-    if leaf_type.kind in (K_D128, K_D256):
-        bits, signed = (128 if leaf_type.kind == K_D128 else 256), True
+    if kind in (K_D128, K_D256):
+        bits, signed = (128 if kind == K_D128 else 256), True
     else:
-        signed = leaf_type.kind <= K_I64
-        bits = 8 << (leaf_type.kind - (K_I8 if signed else K_U8))
+        signed = kind <= K_I64
+        bits = 8 << (kind - (K_I8 if signed else K_U8))
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
 
@@ -297,7 +299,7 @@ def fit_integer(
         return (
             "always" if op == "!=" or ((op in ("<", "<=")) == above and op != "=") else "never"
         ), 0
-    low, high = integer_range(leaf_type)
+    low, high = integer_range(leaf_type.kind)
     floor, ceil = math.floor(value), math.ceil(value)
     if op in ("=", "!="):
         if floor == ceil and low <= floor <= high:
@@ -361,5 +363,5 @@ def pack(value: int | float, leaf_type: LeafType) -> bytes:
         return struct.pack(_FLOAT_FORMAT.get(leaf_type.kind, "<d"), value)
     if leaf_type.kind == K_BOOL:
         return b"\1" if value else b"\0"
-    low, high = integer_range(leaf_type)
+    low, high = integer_range(leaf_type.kind)
     return int(value).to_bytes(((high - low).bit_length() + 7) // 8, "little", signed=low < 0)

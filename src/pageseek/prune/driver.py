@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 
 from pageseek._core import rows
 from pageseek.format.schema import Leaf
@@ -63,7 +64,7 @@ def run_mechanisms(
         else:
             yield from _counted(run, COLUMN_INDEX, stage, found, by)
     stages += _others(run, found, tests, has_pages, alone=not stages)
-    for _, _, name, stage in sorted(stages, key=_rank):
+    for _, _, name, stage in sorted(stages, key=itemgetter(0, 1)):
         yield from _counted(run, name, stage, found, by)
     return {
         one.context.row_group: RemainingRows(
@@ -71,10 +72,6 @@ def run_mechanisms(
         )
         for one in found
     }
-
-
-def _rank(stage: tuple[float, int, str, Stage]) -> tuple[float, int]:
-    return stage[0], stage[1]
 
 
 def _missing(run: MechanismRun, leaves: Sequence[Leaf], accumulator: ProofAccumulator) -> int:

@@ -33,13 +33,8 @@ def pages_may_prove(
     groups = [accumulator.context.row_group for accumulator in found]
     if not groups:
         return False
-    leaves = {test.leaf.index: test.leaf for test in tests}
-    leaves |= {leaf.index: leaf for leaf in run.required_leaves(groups[0])}  # as of any of them
-    for test in tests:
-        if test.leaf.group:
-            return True
-    for leaf in leaves.values():
-        if not run.file.have_one_page(groups, leaf):
+    for leaf in (*[test.leaf for test in tests], *run.required_leaves(groups[0])):  # as of any group
+        if leaf.group or not run.file.have_one_page(groups, leaf):
             return True
     return not all(_is_evaluated(run, group, test) for test in tests for group in groups)
 

@@ -21,6 +21,8 @@ def summed(costs: Iterable[int | None]) -> int | None:
 
 def priced(items: Sequence[T], price: Callable[[T], int | None]) -> float | None:
     """About what many items cost together, by a few of them that lie far apart; None where not one has a price."""
+    if len(items) == 1:
+        return price(items[0])
     step = max(len(items) // PRICED, 1)
     total = summed(map(price, items[::step]))
     if total is not None:
