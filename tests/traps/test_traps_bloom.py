@@ -17,7 +17,8 @@ import pytest
 from pageseek._core import bloom as core
 
 import pageseek as ps
-from pageseek.prune.bloom_filter import WORTH, BloomPruner
+from pageseek.prune.bloom_blocks import WORTH
+from pageseek.prune.bloom_filter import BloomPruner
 from support.bloom import bitset, bloomed, header, xxh64
 from support.opened import open_metadata
 from support.pruners import Judged, holds, judged

@@ -8,11 +8,13 @@ receives their bytes in order, and returns what it proved.
 | `row_groups` | the statistics of all row groups, from the footer alone |
 | `column_index` | the page index: fetched, and held against a test |
 | `bloom_filter`, `dictionary` | Bloom filters and dictionaries of column chunks |
+| `bloom_blocks` | where a Bloom filter lies, and which of its blocks are read |
 | `value_lists`, `datafusion_list` | what lists of distinct values say of tests, for one file or many |
 | `kind` | what a kind of index is: build, prune, verify |
 | `embedded_pruner`, `checked_pruner` | what embedded kinds have in common; errors of users' pruners |
 | `chunk_pruner` | what the pruners of column chunks share |
 | `protocol` | the protocol of a pruner |
+| `late_pruner` | kinds of this package, imported for the first file that has one |
 | `registry` | the mechanisms and kinds of index by name, those of users too |
 | `accumulator` | what is proved of one row group so far, for the whole filter |
 | `driver` | puts the row groups of a file to all mechanisms, the cheapest first |

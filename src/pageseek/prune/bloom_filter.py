@@ -10,23 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
-from typing import Any
-
-import numpy as np
 
 from pageseek._core import bloom as core
 from pageseek._core import rows
 from pageseek.base.errors import CoreError, PageseekError
-from pageseek.base.records import dataclass
-from pageseek.format.checksums import ALTERED, SUM, filter_key, of_pieces, piece_of, sums_size
-from pageseek.format.chunks import DICTIONARY_ENCODINGS, Chunk, chunk_range
-from pageseek.format.embedded import BLOOM
+from pageseek.format.chunks import DICTIONARY_ENCODINGS, Chunk
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import ABSENT, K_I8, K_I16, K_U8, K_U16
 from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.predicate.in_literals import Listed
+from pageseek.prune.bloom_blocks import Place, is_absent, place_of
 from pageseek.prune.chunk_pruner import (
     NONE_PASSES,
     InvalidIndexError,
@@ -36,30 +31,10 @@ from pageseek.prune.chunk_pruner import (
 )
 from pageseek.prune.protocol import Price, Proof, PruneContext
 
-HEAD = 64  # bytes that a header is sure to lie in, unless it has fields that the format has not
 FEW = 16  # literals that no filter is too small for
 USUAL_RATE = 0.01  # of values that are absent and found, at which writers size filters, or below
-WORTH = 4096  # bytes of a filter read at once that cost no more than a block read by itself
 _OFFSET = Chunk._fields.index("bloom_filter_offset")
 _NARROW = frozenset((K_I8, K_I16, K_U8, K_U16))
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a filter lies, and its length where the footer has it. `bits`: of these those of the bitset, if its header has the
-    fields of the format only. `piece`: the bytes of the bitset that each checksum behind it is of; 0 where it has none.
-    """
-
-    offset: int
-    length: int | None
-    bits: int | None
-    piece: int
-
-    @property
-    def total(self) -> int:
-        """Bytes of the filter and its checksums, if it has them."""
-        assert self.length is not None and self.bits is not None
-        return self.length + sums_size(self.bits, self.piece)
 
 
 class BloomPruner:
@@ -78,26 +53,18 @@ class BloomPruner:
             return True
 
     def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
-        """Of the filter, or of its blocks that would be read; None where that proves nothing."""
+        """The bytes of the filter, or of its blocks that would be read; None where that proves nothing."""
         found = _question(context, test)
         if found is None:
             return None
         place, hashes = found
         if not hashes:
             return Price(0)
-        n, length = len(hashes) // 8, place.length
-        if place.piece:
-            few = _by_blocks(place.total, hashes)
-            cost = HEAD + n * (place.piece + SUM) if few else place.total
-        elif length is None or (place.bits is not None and _by_blocks(place.bits, hashes)):
-            cost = HEAD + n * int(core.BLOCK)
-        else:
-            cost = length
-        stake = bytes_at_stake(context, test.leaf)
+        n, at_stake = len(hashes) // 8, bytes_at_stake(context, test.leaf)
         if n >= FEW:  # that each of many is found absent is unlikely, even if they are
-            stake = int(stake * (1 - _rate(context, test.leaf, length)) ** n)
-        fetched = context.to_fetch(place.offset, cost)
-        return Price(fetched, 0, fetched < stake, stake)
+            at_stake = int(at_stake * (1 - _rate(context, test.leaf, place.length)) ** n)
+        fetched = context.to_fetch(place.offset, place.cost(hashes))
+        return Price(fetched, 0, fetched < at_stake, at_stake)
 
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
@@ -114,8 +81,7 @@ def _prune(
         return None
     place, hashes = found
     try:
-        ask = _absent_for_sure if place.piece else _absent
-        absent = not hashes or (yield from ask(context, test, place, hashes))
+        absent = not hashes or (yield from is_absent(context, test, place, hashes))
     except (CoreError, InvalidIndexError) as error:
         context.report.note(
             ignored(context.file, context.row_group, test.leaf, "Bloom filter", error)
@@ -139,7 +105,7 @@ def _question(context: PruneContext, test: BoundLeaf) -> tuple[Place, bytes] | N
     if hashes is None:
         return None
     try:
-        place = _place(context, chunk)
+        place = place_of(context, chunk)
     except InvalidIndexError as error:
         context.report.note(ignored(context.file, context.row_group, leaf, "Bloom filter", error))
         return None
@@ -157,7 +123,7 @@ def _rate(context: PruneContext, leaf: Leaf, length: int | None) -> float:
 
 
 def _hashes(test: BoundLeaf) -> bytes | None:
-    """Of the literals; of a list once for all row groups."""
+    """The hashes of the literals; those of a list are made once for all row groups."""
     if isinstance(test.literals, Listed):
         return test.literals.hashes(test.leaf_type.core)
     try:
@@ -169,133 +135,7 @@ def _hashes(test: BoundLeaf) -> bytes | None:
 def _in_range(context: PruneContext, leaf: Leaf) -> bool:
     """Whether no value is greater than its type: that would be read as another one, and is hashed as it is."""
     try:
-        said = context.file.chunk_values(context.row_group, leaf, context.options)
+        values = context.file.chunk_values(context.row_group, leaf, context.options)
     except PageseekError:  # in the metadata of another row group
         return False
-    return said.lower is not None
-
-
-def _place(context: PruneContext, chunk: Any) -> Place:
-    offset, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
-    start, stop = chunk_range(chunk)
-    least = core.BLOCK + 2 if length == ABSENT else length
-    if offset < 4 or least <= core.BLOCK or offset + least > context.file.footer_start:
-        raise InvalidIndexError(f"{least} bytes at {offset} are no place for it")
-    if offset < stop and start < offset + least:
-        raise InvalidIndexError(f"at byte {offset} lie the pages of the column")
-    bits = None if length == ABSENT else _usual_bitset(length)
-    piece, entry = 0, context.file.attached_with_sums(BLOOM, offset)
-    if entry is not None:
-        try:
-            if bits is None:
-                raise InvalidIndexError("its length is not one of a filter that was attached")
-            piece = piece_of(entry, offset, length, bits)
-        except InvalidIndexError:
-            if not context.file.has_copied_entries:
-                raise
-    return Place(offset, None if length == ABSENT else length, bits, piece)
-
-
-def _usual_bitset(length: int) -> int | None:
-    """Bytes of the bitset of a filter of so many bytes with the header, if it has the fields of the format only."""
-    for digits in range(1, 6):  # of the varint that counts them; the rest of a header are 14 bytes
-        size = length - 14 - digits
-        if size > 0 and size % core.BLOCK == 0 and (2 * size).bit_length() <= 7 * digits:
-            return size if (2 * size).bit_length() > 7 * (digits - 1) else None
-    return None
-
-
-def _by_blocks(size: int, hashes: bytes) -> bool:
-    """Whether single blocks of a bitset are read rather than all of it."""
-    return bool(len(hashes) // 8 * WORTH < size)
-
-
-def _absent(
-    context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
-) -> Generator[Wanted, list[memoryview], bool]:
-    """Whether none of the hashes was inserted; CoreError or InvalidIndexError where the filter cannot be trusted."""
-    offset, length, guess = place.offset, place.length, place.bits
-    end = context.file.footer_start
-    first = min(HEAD, end - offset) if length is None else length
-    wanted: Wanted = []
-    if length is not None and guess is not None and _by_blocks(guess, hashes):
-        first = length - guess
-        wanted = _blocks(offset + first, guess, hashes)
-    head, *blocks = yield [(offset, first), *wanted]
-    if not head.nbytes:
-        raise InvalidIndexError("its bytes could not be read")
-    header, size = core.header(head)
-    if length is not None and header + size != length:
-        raise InvalidIndexError(f"{header + size} bytes by its header, {length} by the footer")
-    start, stop = chunk_range(context.file.chunk(context.row_group, test.leaf))
-    if header + size > end - offset or (offset < stop and start < offset + header + size):
-        raise InvalidIndexError(f"its {header + size} bytes at {offset} have no room")
-    _refuse_large(context, size)
-    if _by_blocks(size, hashes):
-        if not blocks or guess != size:
-            blocks = yield _blocks(offset + header, size, hashes)
-        at, kept = np.unique(_places(hashes, size), return_inverse=True)
-        if any(block.nbytes != core.BLOCK for block in blocks) or len(blocks) != len(at):
-            raise InvalidIndexError("its bytes could not be read")
-        found = core.check(b"".join(blocks), (kept * core.BLOCK).astype(np.uint64), hashes)
-        return bool(found == 0)
-    bitset = head[header:]
-    if bitset.nbytes < size:
-        (bitset,) = yield [(offset + header, size)]
-    bitset = bitset[:size]
-    if bitset.nbytes != size:
-        raise InvalidIndexError("its bytes could not be read")
-    if not np.frombuffer(bitset, np.uint8).any() and _has_values(context, test):
-        raise InvalidIndexError("it is empty, and the column is not")
-    return bool(core.check(bitset, core.places(hashes, size), hashes) == 0)
-
-
-def _absent_for_sure(
-    context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
-) -> Generator[Wanted, list[memoryview], bool]:
-    """The same of a filter with checksums, which are read with what they are of."""
-    offset, length, size, piece = place.offset, place.length, place.bits, place.piece
-    assert length is not None and size is not None
-    _refuse_large(context, size)
-    head, at = length - size, _places(hashes, size)
-    bits: bytes | memoryview
-    sums: bytes | memoryview
-    if _by_blocks(place.total, hashes):
-        numbers, kept = np.unique(at // piece, return_inverse=True)
-        at = kept.astype(np.uint64) * piece + at % piece
-        pieces = [(i * piece, min(piece, size - i * piece)) for i in numbers.tolist()]
-        wanted = [(offset, head)]
-        wanted += [(offset + head + begin, nbytes) for begin, nbytes in pieces]
-        wanted += [(offset + length + SUM * (begin // piece), SUM) for begin, _ in pieces]
-        header, *found = yield wanted
-        bits, sums = b"".join(found[: len(pieces)]), b"".join(found[len(pieces) :])
-    else:
-        (whole,) = yield [(offset, place.total)]
-        header, bits, sums = whole[:head], whole[head:length], whole[length:]
-    told = core.header(header)
-    start, _ = chunk_range(context.file.chunk(context.row_group, test.leaf))
-    altered = of_pieces(bits, filter_key(header, start), piece) != sums
-    if altered and not context.file.has_copied_entries:
-        raise InvalidIndexError(ALTERED)
-    if told != (head, size):
-        raise InvalidIndexError(f"{sum(told)} bytes by its header, {length} by the footer")
-    return bool(core.check(bits, at, hashes) == 0)
-
-
-def _refuse_large(context: PruneContext, size: int) -> None:
-    if size > context.file.max_metadata_bytes:
-        raise InvalidIndexError(f"its {size} bytes are more than max_metadata_bytes")
-
-
-def _has_values(context: PruneContext, test: BoundLeaf) -> bool:
-    nulls = context.file.null_count(context.row_group, test.leaf)
-    return nulls is None or nulls < context.file.group_rows[context.row_group]
-
-
-def _places(hashes: bytes, size: int) -> Any:
-    return np.frombuffer(core.places(hashes, size), np.uint64)
-
-
-def _blocks(start: int, size: int, hashes: bytes) -> Wanted:
-    """The blocks of a bitset that the hashes fall into, in order."""
-    return [(start + at, core.BLOCK) for at in np.unique(_places(hashes, size)).tolist()]
+    return values.lower is not None

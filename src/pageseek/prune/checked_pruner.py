@@ -13,7 +13,7 @@ from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.embedded_pruner import EmbeddedPruner
-from pageseek.prune.protocol import Price, Proof, PruneContext
+from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
 
 T = TypeVar("T")
 PRICE, PRUNE = ("price", "cost"), ("prune", "judge")  # what a method is called now, and was called
@@ -127,6 +127,16 @@ class CheckedPruner:
             f"{context.file.name}: row group {context.row_group}: pruner {self.name!r}: {what}; "
             "without it (prune=[...]) the file can be read"
         )
+
+
+def pruner_of(kind: Any) -> Pruner:
+    """The pruner of a kind: it reads the kind's embedded indexes, or asks an object that reads by itself."""
+    embedded = None
+    if callable(getattr(kind, "build", None)) and not callable(getattr(kind, "price", None)):
+        title = getattr(kind, "title", f"index of kind {kind.name!r}")
+        load = getattr(kind, "load", None)
+        embedded = EmbeddedPruner(kind.name, getattr(kind, "version", 1), title, load)
+    return CheckedPruner(kind, embedded)
 
 
 def method_of(pruner: object, names: tuple[str, ...]) -> str:

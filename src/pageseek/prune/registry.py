@@ -1,6 +1,6 @@
 """Which mechanisms may prune, and which kinds of index there are: those of this package, and those of users.
 
-A kind that is embedded in files is found by the key of the footer that tells of it. Kinds of this package stand in
+A kind that is embedded in files is found by its key in the footer. Kinds of this package stand in
 `pageseek.index.kinds`, and are imported when a file has that key, or when an index is built or verified.
 """
 
@@ -8,59 +8,24 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Callable, Collection, Generator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection
+from typing import Any
 
 from pageseek.base.errors import PredicateError
 from pageseek.base.report import MECHANISMS
 from pageseek.base.suggest import nearest
 from pageseek.format.embedded import BLOOM, FREE, PAGE_INDEX
-from pageseek.format.file_metadata import FileMetadata
-from pageseek.format.schema import Leaf
-from pageseek.io.range_requests import Wanted
-from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.bloom_filter import BloomPruner
-from pageseek.prune.checked_pruner import PRICE, PRUNE, CheckedPruner, method_of
+from pageseek.prune.checked_pruner import PRICE, PRUNE, method_of, pruner_of
 from pageseek.prune.dictionary import DictionaryPruner
-from pageseek.prune.embedded_pruner import EmbeddedPruner
-from pageseek.prune.protocol import Catalog, Price, Proof, PruneContext, Pruner
+from pageseek.prune.late_pruner import LatePruner
+from pageseek.prune.protocol import Catalog, Pruner
 
-T = TypeVar("T")
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
 DICTIONARY = DictionaryPruner.name
 DISTINCT, DATAFUSION_INDEX = "distinct", "distinct_index"  # by which scans of many files ask them
 _PARQUET: tuple[Pruner, ...] = (BloomPruner(), DictionaryPruner())
 _TAKEN = {*MECHANISMS, STATISTICS, COLUMN_INDEX, PAGE_HEADERS, PAGE_INDEX, BLOOM, FREE}
-
-
-class _LatePruner:
-    """The pruner of a kind whose module is imported for the first file that has its key."""
-
-    cheap = whole = coarse = True
-
-    def __init__(self, name: str, key: bytes, kind: Callable[[], Any]) -> None:
-        self.name, self._key, self._kind = name, key, kind
-        self._made: Pruner | None = None
-
-    @property
-    def _pruner(self) -> Pruner:
-        if self._made is None:
-            self._made = _pruner_of(self._kind())
-        return self._made
-
-    def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
-        """Whether the footer has the key, and an index of the column."""
-        return self._key in file.key_value_metadata and self._pruner.applies(file, leaf)
-
-    def price(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
-        """As the kind says."""
-        return self._pruner.price(context, test)
-
-    def prune(
-        self, context: PruneContext, tests: Sequence[BoundLeaf]
-    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
-        """As the kind says."""
-        return self._pruner.prune(context, tests)
 
 
 class _Registry:
@@ -74,7 +39,7 @@ class _Registry:
         self._renew()
 
     def _renew(self) -> None:
-        users = [_pruner_of(kind) for name, kind in self._kinds.items() if self._prunes(name)]
+        users = [pruner_of(kind) for name, kind in self._kinds.items() if self._prunes(name)]
         self.pruners: tuple[Pruner, ...] = (*_PARQUET, *self._late, *users)
         self.catalogs = tuple(
             [kind for kind in self._kinds.values() if callable(getattr(kind, "select", None))]
@@ -91,7 +56,7 @@ class _Registry:
         with self._lock:
             if name not in self._modules:
                 self._modules[name] = module
-                self._late = (*self._late, _LatePruner(name, key, lambda: self.find(name)))
+                self._late = (*self._late, LatePruner(name, key, lambda: self.find(name)))
                 self._renew()
 
     def add(self, kind: Any, what: str, remove: str) -> None:
@@ -136,15 +101,6 @@ class _Registry:
 
 def _noun(what: str) -> str:
     return "pruner" if what.endswith("pruner") else "kind"
-
-
-def _pruner_of(kind: Any) -> Pruner:
-    embedded = None
-    if callable(getattr(kind, "build", None)) and not callable(getattr(kind, "price", None)):
-        title = getattr(kind, "title", f"index of kind {kind.name!r}")
-        load = getattr(kind, "load", None)
-        embedded = EmbeddedPruner(kind.name, getattr(kind, "version", 1), title, load)
-    return CheckedPruner(kind, embedded)
 
 
 def register(kind: Any) -> None:

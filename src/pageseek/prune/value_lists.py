@@ -97,18 +97,18 @@ class ValueLists:
         return made
 
     def answer(self, test: BoundLeaf, asker: object) -> Answer:
-        """What the values say of a test, of the row groups of all files; of a list that is not sound, nothing. It is kept
-        until somebody else asks: tests may hold a million values.
+        """What the values prove of a test, for the row groups of all files; a list that is not sound proves nothing. The
+        answer is kept until another object asks, because tests may hold a million values.
         """
         if self._asker != id(asker):
             self._asker, self._answers = id(asker), {}
         made = self._answers.get(id(test))
         if made is None or made.test is not test:
-            made = self._answers[id(test)] = self.judge(test)
+            made = self._answers[id(test)] = self.evaluate(test)
         return made
 
-    def judge(self, test: BoundLeaf) -> Answer:
-        """The same, not kept."""
+    def evaluate(self, test: BoundLeaf) -> Answer:
+        """What `answer` gives, made again at each call."""
         nan = False
         if self._floats:
             nan = bool(passing(test, _NAN)[0])

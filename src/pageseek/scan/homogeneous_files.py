@@ -188,7 +188,7 @@ class HomogeneousFiles:
             listed = records.listed(schema_group, test.leaf, test.leaf_type, batch, report)
             unusable |= listed.unusable
             if listed.values is not None:
-                answer = listed.values.judge(test)
+                answer = listed.values.evaluate(test)
                 may, must = (
                     np.ones(len(self.counts), np.uint8),
                     np.zeros(len(self.counts), np.uint8),

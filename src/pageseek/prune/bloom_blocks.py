@@ -1,0 +1,184 @@
+"""Where a Bloom filter lies, which of its blocks are read, and whether they hold the hashes of values (BloomFilter.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from pageseek._core import bloom as core
+from pageseek.base.records import dataclass
+from pageseek.format.checksums import ALTERED, SUM, filter_key, of_pieces, piece_of, sums_size
+from pageseek.format.chunks import chunk_range
+from pageseek.format.embedded import BLOOM, InvalidIndexError
+from pageseek.format.types import ABSENT
+from pageseek.io.range_requests import Wanted
+from pageseek.predicate.bound import BoundLeaf
+from pageseek.prune.protocol import PruneContext
+
+HEAD = 64  # bytes that a header is sure to lie in, unless it has fields that the format has not
+WORTH = 4096  # bytes of a filter read at once that cost no more than a block read by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a filter lies.
+
+    `length`: its bytes, where the footer has them. `bits`: those of its bitset, if its header has the fields of the format
+    only. `piece`: the bytes of the bitset that each checksum behind it covers; 0 where it has none.
+    """
+
+    offset: int
+    length: int | None
+    bits: int | None
+    piece: int
+
+    @property
+    def total(self) -> int:
+        """Bytes of the filter and its checksums, if it has them."""
+        assert self.length is not None and self.bits is not None
+        return self.length + sums_size(self.bits, self.piece)
+
+    def cost(self, hashes: bytes) -> int:
+        """The bytes that are read to look for hashes: single blocks, or the whole filter where that is little."""
+        n = len(hashes) // 8
+        if self.piece:
+            few = _by_blocks(self.total, hashes)
+            return HEAD + n * (self.piece + SUM) if few else self.total
+        if self.length is None or (self.bits is not None and _by_blocks(self.bits, hashes)):
+            return HEAD + n * int(core.BLOCK)
+        return self.length
+
+
+def place_of(context: PruneContext, chunk: Any) -> Place:
+    """Where the filter of a chunk lies. InvalidIndexError: it cannot lie there."""
+    offset, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
+    start, stop = chunk_range(chunk)
+    least = core.BLOCK + 2 if length == ABSENT else length
+    if offset < 4 or least <= core.BLOCK or offset + least > context.file.footer_start:
+        raise InvalidIndexError(f"{least} bytes at {offset} are no place for it")
+    if offset < stop and start < offset + least:
+        raise InvalidIndexError(f"at byte {offset} lie the pages of the column")
+    bits = None if length == ABSENT else _usual_bitset(length)
+    piece, entry = 0, context.file.attached_with_sums(BLOOM, offset)
+    if entry is not None:
+        try:
+            if bits is None:
+                raise InvalidIndexError("its length is not one of a filter that was attached")
+            piece = piece_of(entry, offset, length, bits)
+        except InvalidIndexError:
+            if not context.file.has_copied_entries:
+                raise
+    return Place(offset, None if length == ABSENT else length, bits, piece)
+
+
+def _usual_bitset(length: int) -> int | None:
+    """Bytes of the bitset of a filter of `length` bytes with its header, if that has the fields of the format only."""
+    for digits in range(1, 6):  # of the varint that counts them; the rest of a header are 14 bytes
+        size = length - 14 - digits
+        if size > 0 and size % core.BLOCK == 0 and (2 * size).bit_length() <= 7 * digits:
+            return size if (2 * size).bit_length() > 7 * (digits - 1) else None
+    return None
+
+
+def _by_blocks(size: int, hashes: bytes) -> bool:
+    """Whether single blocks of a bitset are read rather than all of it."""
+    return bool(len(hashes) // 8 * WORTH < size)
+
+
+def is_absent(
+    context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
+) -> Generator[Wanted, list[memoryview], bool]:
+    """Whether none of the hashes was inserted; CoreError or InvalidIndexError where the filter cannot be trusted."""
+    return (_is_absent_checked if place.piece else _is_absent)(context, test, place, hashes)
+
+
+def _is_absent(
+    context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
+) -> Generator[Wanted, list[memoryview], bool]:
+    offset, length, guess = place.offset, place.length, place.bits
+    end = context.file.footer_start
+    first = min(HEAD, end - offset) if length is None else length
+    wanted: Wanted = []
+    if length is not None and guess is not None and _by_blocks(guess, hashes):
+        first = length - guess
+        wanted = _blocks(offset + first, guess, hashes)
+    head, *blocks = yield [(offset, first), *wanted]
+    if not head.nbytes:
+        raise InvalidIndexError("its bytes could not be read")
+    header, size = core.header(head)
+    if length is not None and header + size != length:
+        raise InvalidIndexError(f"{header + size} bytes by its header, {length} by the footer")
+    start, stop = chunk_range(context.file.chunk(context.row_group, test.leaf))
+    if header + size > end - offset or (offset < stop and start < offset + header + size):
+        raise InvalidIndexError(f"its {header + size} bytes at {offset} have no room")
+    _refuse_large(context, size)
+    if _by_blocks(size, hashes):
+        if not blocks or guess != size:
+            blocks = yield _blocks(offset + header, size, hashes)
+        at, kept = np.unique(_places(hashes, size), return_inverse=True)
+        if any(block.nbytes != core.BLOCK for block in blocks) or len(blocks) != len(at):
+            raise InvalidIndexError("its bytes could not be read")
+        found = core.check(b"".join(blocks), (kept * core.BLOCK).astype(np.uint64), hashes)
+        return bool(found == 0)
+    bitset = head[header:]
+    if bitset.nbytes < size:
+        (bitset,) = yield [(offset + header, size)]
+    bitset = bitset[:size]
+    if bitset.nbytes != size:
+        raise InvalidIndexError("its bytes could not be read")
+    if not np.frombuffer(bitset, np.uint8).any() and _has_values(context, test):
+        raise InvalidIndexError("it is empty, and the column is not")
+    return bool(core.check(bitset, core.places(hashes, size), hashes) == 0)
+
+
+def _is_absent_checked(
+    context: PruneContext, test: BoundLeaf, place: Place, hashes: bytes
+) -> Generator[Wanted, list[memoryview], bool]:
+    """By a filter with checksums, which are read with the pieces that they cover."""
+    offset, length, size, piece = place.offset, place.length, place.bits, place.piece
+    assert length is not None and size is not None
+    _refuse_large(context, size)
+    head, at = length - size, _places(hashes, size)
+    bits: bytes | memoryview
+    sums: bytes | memoryview
+    if _by_blocks(place.total, hashes):
+        numbers, kept = np.unique(at // piece, return_inverse=True)
+        at = kept.astype(np.uint64) * piece + at % piece
+        pieces = [(i * piece, min(piece, size - i * piece)) for i in numbers.tolist()]
+        wanted = [(offset, head)]
+        wanted += [(offset + head + begin, nbytes) for begin, nbytes in pieces]
+        wanted += [(offset + length + SUM * (begin // piece), SUM) for begin, _ in pieces]
+        header, *found = yield wanted
+        bits, sums = b"".join(found[: len(pieces)]), b"".join(found[len(pieces) :])
+    else:
+        (whole,) = yield [(offset, place.total)]
+        header, bits, sums = whole[:head], whole[head:length], whole[length:]
+    declared = core.header(header)
+    start, _ = chunk_range(context.file.chunk(context.row_group, test.leaf))
+    altered = of_pieces(bits, filter_key(header, start), piece) != sums
+    if altered and not context.file.has_copied_entries:
+        raise InvalidIndexError(ALTERED)
+    if declared != (head, size):
+        raise InvalidIndexError(f"{sum(declared)} bytes by its header, {length} by the footer")
+    return bool(core.check(bits, at, hashes) == 0)
+
+
+def _refuse_large(context: PruneContext, size: int) -> None:
+    if size > context.file.max_metadata_bytes:
+        raise InvalidIndexError(f"its {size} bytes are more than max_metadata_bytes")
+
+
+def _has_values(context: PruneContext, test: BoundLeaf) -> bool:
+    nulls = context.file.null_count(context.row_group, test.leaf)
+    return nulls is None or nulls < context.file.group_rows[context.row_group]
+
+
+def _places(hashes: bytes, size: int) -> Any:
+    return np.frombuffer(core.places(hashes, size), np.uint64)
+
+
+def _blocks(start: int, size: int, hashes: bytes) -> Wanted:
+    """The blocks of a bitset that the hashes fall into, in order."""
+    return [(start + at, core.BLOCK) for at in np.unique(_places(hashes, size)).tolist()]
