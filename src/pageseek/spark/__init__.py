@@ -12,6 +12,7 @@
 | `zone` | local times of the session |
 | `calendar_marks` | values of an older calendar |
 | `types` | from Parquet to Spark's types |
+| `plan_schema` | the schema of a plan's DataFrame |
 | `task` | what runs in an executor |
 
 pyspark is imported only when a function is called.

@@ -9,24 +9,18 @@ import pyarrow as pa
 
 from pageseek.api import scan
 from pageseek.base.errors import UnsupportedError
-from pageseek.base.report import Report
 from pageseek.base.version import __version__
-from pageseek.dataset.file_cache import cache
-from pageseek.scan.bound_request import BoundRequest
 from pageseek.spark.calendar_marks import Modes, check_filter, has_calendar
 from pageseek.spark.filters import spark_filter
 from pageseek.spark.names import Columns
 from pageseek.spark.packing import ids_of, parallelism_of, task_count
+from pageseek.spark.plan_schema import empty_frame, plan_wire, renamed
 from pageseek.spark.settings import Settings
 from pageseek.spark.task import ROWS, make_task, pack
-from pageseek.spark.types import spark_schema, wire_field, wire_schema
-from pageseek.storage import Source
+from pageseek.spark.types import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-    from pageseek.scan.scan_plan import ScanPlan
 
 
 def read(
@@ -62,7 +56,7 @@ def read(
         `pageseek.col("a") > 35`, SQL such as `"a > 35"`, and more: as in `pageseek.scan`, but with the meaning
         that they have in this session (docs/spark.md): its SQL, its time zone, its case of names.
     limit : int, optional
-        At most so many rows; any of those that pass, because Spark keeps no order between tasks.
+        The greatest number of rows; any of those that pass, because Spark keeps no order between tasks.
     tasks : int, optional
         The greatest number of tasks; a row group is never divided. By default one for each quarter of a
         second of work, and no more than four for each core of the session.
@@ -105,12 +99,12 @@ def read(
     if asked is not None:
         made = made.select(*asked)
     plan, name = made.plan(), made.sources[0].path if made.sources else "a table without files"
-    wire = _wire(plan, made.sources)
+    wire = plan_wire(plan, made.sources)
     schema = spark_schema(wire, name, spark)
     if columns is not None and asked is not None:
-        schema = _renamed(schema, dict(zip(asked, columns, strict=True)))
+        schema = renamed(schema, dict(zip(asked, columns, strict=True)))
     if not plan.files:
-        return _empty(spark, schema)
+        return empty_frame(spark, schema)
     if tasks is None:
         tasks = task_count(plan, lambda: parallelism_of(spark))
     modes = Modes.of(settings) if any(has_calendar(field.type) for field in wire) else None
@@ -126,41 +120,3 @@ def read(
     if limit is not None and len(parts) > 1:
         frame = frame.limit(limit)
     return frame.drop(ROWS) if schema.names == [ROWS] else frame
-
-
-def _renamed(schema: StructType, names: dict[str, str]) -> StructType:
-    """Columns as they were asked for, where the files spell them in another case; Spark does likewise."""
-    from pyspark.sql.types import StructField, StructType
-
-    return StructType(
-        [StructField(names.get(f.name, f.name), f.dataType, f.nullable) for f in schema]
-    )
-
-
-def _wire(plan: ScanPlan, sources: Sequence[Source]) -> pa.Schema:
-    """The wire types of a plan's columns: of each by the first file that has it, where all have it alike."""
-    found: dict[str, pa.Field] = {}
-    left = set(plan.schema.names)
-    dataset_schema = plan.request.dataset_schema
-    if dataset_schema is not None:
-        left -= set(dataset_schema.folders.names)
-    for source in sources:
-        if not left:
-            break
-        file = cache.open(source, Report(), plan.request.limits.max_metadata_bytes)
-        bound_request = BoundRequest.of(file, plan.request, source)
-        own = zip(bound_request.columns, bound_request.schema, strict=True)
-        there = [(c, f) for c, f in own if f.name in left]
-        left -= {f.name for _, f in there}
-        same = [c for c, f in there if f.type == plan.schema.field(f.name).type]
-        found |= {f.name: f for f in wire_schema(same, source.name)}
-    first = sources[0].name if sources else ""
-    return pa.schema([found.get(f.name) or wire_field(f, first) for f in plan.schema])
-
-
-def _empty(spark: SparkSession, schema: StructType) -> DataFrame:
-    """No rows and no Python task: `createDataFrame` would start workers to turn no rows into Spark's."""
-    from pyspark.sql.functions import lit
-
-    nothing = spark.range(0, 0, 1, 1)
-    return nothing.select(*[lit(None).cast(f.dataType).alias(f.name) for f in schema])

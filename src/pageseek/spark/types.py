@@ -6,7 +6,8 @@ that the JVM accepts. Its Spark type follows from the wire type alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,6 +53,13 @@ _KEPT = frozenset(
     )
 )
 MAX_PRECISION = 38
+_LISTS = (
+    pa.ListType,
+    pa.LargeListType,
+    pa.FixedSizeListType,
+    pa.ListViewType,
+    pa.LargeListViewType,
+)
 TIME_SETTING = "spark.sql.timeType.enabled"
 
 
@@ -87,27 +95,39 @@ def wire_schema(columns: Sequence[Column], source: str) -> pa.Schema:
             (part,) = column.parts
             wire = _leaf_wire(part.leaf_type.type, part.leaf, source)
         else:
-            wire = _node_wire(column.node, source)
+            wire = _wire(column.node.field.type, column.name, source, column.node)
         fields.append(pa.field(column.name, wire))
     return pa.schema(fields)
 
 
 def wire_field(field: pa.Field, source: str) -> pa.Field:
     """The wire type of a column by its Arrow type alone, which folders or several files have given it."""
-    return pa.field(field.name, _type_wire(field.type, field.name, source))
+    return pa.field(field.name, _wire(field.type, field.name, source))
 
 
-def _type_wire(kind: pa.DataType, name: str, source: str) -> pa.DataType:
-    t = pa.types
-    if t.is_struct(kind):
+def _wire(kind: pa.DataType, name: str, source: str, node: Node | None = None) -> pa.DataType:
+    """The wire type of a field, and of all below: every list is sent as one of 32-bit offsets, and all but the keys of maps
+    may be null. `node`: the field in the file, whose leaves decide a few types.
+    """
+    if node is not None and node.leaf is not None:
+        return _leaf_wire(kind, node.leaf, source)
+    while isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    nodes: Iterable[Node | None] = repeat(None) if node is None else node.children
+    if pa.types.is_struct(kind):
         return pa.struct(
-            [pa.field(f.name, _type_wire(f.type, f"{name}.{f.name}", source)) for f in kind]
+            [
+                pa.field(f.name, _wire(f.type, f"{name}.{f.name}", source, child))
+                for f, child in zip(kind, nodes, strict=node is not None)
+            ]
         )
-    if t.is_map(kind):
-        below = (_type_wire(k, name, source) for k in (kind.key_type, kind.item_type))
-        return pa.map_(*below)
-    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
-        return pa.list_(pa.field("element", _type_wire(kind.value_type, name, source)))
+    if pa.types.is_map(kind):
+        pair = zip((kind.key_type, kind.item_type), nodes, strict=False)
+        return pa.map_(*[_wire(below, name, source, child) for below, child in pair])
+    if isinstance(kind, _LISTS):
+        return pa.list_(
+            pa.field("element", _wire(kind.value_type, name, source, next(iter(nodes))))
+        )
     wire = wire_type(kind)
     if wire is None:
         raise _no_type(kind, name, source)
@@ -123,8 +143,8 @@ def _no_type(kind: pa.DataType, name: str, source: str) -> UnsupportedError:
 
 
 def _leaf_wire(kind: pa.DataType, leaf: Leaf, source: str) -> pa.DataType:
-    """Two follow the leaf in the file rather than its Arrow type, because Spark's own reader does so: INT96 is
-    an instant (a timestamp with zone), ENUM is text.
+    """The wire type of a leaf. INT96 and ENUM go by the leaf in the file and not by its Arrow type, as in Spark's own
+    reader: the one is an instant (a timestamp with zone), the other is text.
     """
     wire = wire_type(kind)
     if leaf.element.type == INT96:
@@ -134,17 +154,6 @@ def _leaf_wire(kind: pa.DataType, leaf: Leaf, source: str) -> pa.DataType:
     if wire is None:
         raise _no_type(kind, leaf.name, source)
     return wire
-
-
-def _node_wire(node: Node, source: str) -> pa.DataType:
-    """Of a nested field: every list is sent as one of 32-bit offsets, and all but the keys of maps may be null."""
-    if node.leaf is not None:
-        return _leaf_wire(node.field.type, node.leaf, source)
-    below = [_node_wire(child, source) for child in node.children]
-    if node.kind == "struct":
-        names = [child.name for child in node.children]
-        return pa.struct([pa.field(n, wire) for n, wire in zip(names, below, strict=True)])
-    return pa.map_(*below) if node.kind == "map" else pa.list_(pa.field("element", below[0]))
 
 
 def spark_schema(wire: pa.Schema, source: str, spark: SparkSession) -> StructType:

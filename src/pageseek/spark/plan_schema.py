@@ -1,0 +1,58 @@
+"""The schema of the DataFrame of a plan: the types in which its columns are sent, and the names that the caller gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pageseek.base.report import Report
+from pageseek.dataset.file_cache import cache
+from pageseek.scan.bound_request import BoundRequest
+from pageseek.spark.types import wire_field, wire_schema
+from pageseek.storage import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from pageseek.scan.scan_plan import ScanPlan
+
+
+def renamed(schema: StructType, names: dict[str, str]) -> StructType:
+    """The names that the caller gave, where the files spell them in another case; Spark does likewise."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType(
+        [StructField(names.get(f.name, f.name), f.dataType, f.nullable) for f in schema]
+    )
+
+
+def plan_wire(plan: ScanPlan, sources: Sequence[Source]) -> pa.Schema:
+    """The wire types of a plan's columns: each by the first file that has it, where all files have it alike."""
+    found: dict[str, pa.Field] = {}
+    missing = set(plan.schema.names)
+    dataset_schema = plan.request.dataset_schema
+    if dataset_schema is not None:
+        missing -= set(dataset_schema.folders.names)
+    for source in sources:
+        if not missing:
+            break
+        file = cache.open(source, Report(), plan.request.limits.max_metadata_bytes)
+        bound_request = BoundRequest.of(file, plan.request, source)
+        own = zip(bound_request.columns, bound_request.schema, strict=True)
+        there = [(c, f) for c, f in own if f.name in missing]
+        missing -= {f.name for _, f in there}
+        same = [c for c, f in there if f.type == plan.schema.field(f.name).type]
+        found |= {f.name: f for f in wire_schema(same, source.name)}
+    first = sources[0].name if sources else ""
+    return pa.schema([found.get(f.name) or wire_field(f, first) for f in plan.schema])
+
+
+def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A DataFrame without rows and without a Python task: `createDataFrame` would start workers for it."""
+    from pyspark.sql.functions import lit
+
+    nothing = spark.range(0, 0, 1, 1)
+    return nothing.select(*[lit(None).cast(f.dataType).alias(f.name) for f in schema])
