@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -44,12 +45,22 @@ class BoundLeaf:
 
 @dataclass(frozen=True, slots=True)
 class BoundAnd:
+    """TRUE where all of its arguments are. `found`: its leaves and tests, once they were looked for."""
+
     args: tuple[Bound, ...]
+    found: dict[str, list[BoundLeaf]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class BoundOr:
+    """TRUE where one of its arguments is. `found`: as of BoundAnd."""
+
     args: tuple[Bound, ...]
+    found: dict[str, list[BoundLeaf]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +151,10 @@ def fold(
         elements have to, `leaf` takes the whole.
     """
     if isinstance(bound, (BoundAnd, BoundOr)):
-        parts = (fold(part, leaf, join, invert, some) for part in bound.args)
+        parts = (
+            leaf(part) if isinstance(part, BoundLeaf) else fold(part, leaf, join, invert, some)
+            for part in bound.args
+        )
         return join(isinstance(bound, BoundAnd), parts)
     if isinstance(bound, BoundNot):
         return invert(fold(bound.arg, leaf, join, invert, some))
@@ -157,11 +171,15 @@ def _chained(_: bool, parts: Iterator[list[BoundLeaf]]) -> list[BoundLeaf]:
     return list(chain.from_iterable(parts))
 
 
-def leaves_of(bound: Bound) -> list[BoundLeaf]:
+def leaves_of(bound: Bound) -> Sequence[BoundLeaf]:
     """The tests of a bound filter in the order of writing, and the inputs of what no test can answer."""
     if isinstance(bound, BoundLeaf):  # as most filters are
         return [bound]
-    return fold(bound, _leaves, _chained, _same)
+    if not isinstance(bound, (BoundAnd, BoundOr)):
+        return fold(bound, _leaves, _chained, _same)
+    if "leaves" not in bound.found:
+        bound.found["leaves"] = fold(bound, _leaves, _chained, _same)
+    return bound.found["leaves"]
 
 
 def _leaves(part: Unjoined) -> list[BoundLeaf]:
@@ -172,11 +190,15 @@ def _leaves(part: Unjoined) -> list[BoundLeaf]:
     return list(part.inputs) if isinstance(part, BoundResidual) else []
 
 
-def tests_of(bound: Bound) -> list[BoundLeaf]:
+def tests_of(bound: Bound) -> Sequence[BoundLeaf]:
     """The tests that an index may say something of: what it denies of a test, or proves, tells of the whole."""
     if isinstance(bound, BoundLeaf):
         return [bound]
-    return fold(bound, _tests, _chained, _same, _same)
+    if not isinstance(bound, (BoundAnd, BoundOr)):
+        return fold(bound, _tests, _chained, _same, _same)
+    if "tests" not in bound.found:
+        bound.found["tests"] = fold(bound, _tests, _chained, _same, _same)
+    return bound.found["tests"]
 
 
 def _tests(part: Unjoined) -> list[BoundLeaf]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from pageseek._core import rows
 from pageseek.predicate.bound import (
@@ -19,6 +20,7 @@ from pageseek.prune.row_groups import GroupProof
 
 _NONE = rows.RowRanges.empty()
 _NO_ROWS = Proof(_NONE, _NONE)
+_MayMust: TypeAlias = tuple[rows.RowRanges, rows.RowRanges]
 
 
 class ProofAccumulator:
@@ -74,7 +76,7 @@ class ProofAccumulator:
     def _remaining_without(self, denied: Sequence[BoundLeaf]) -> int:
         """How many rows would remain if no row passed these tests."""
         proofs = self._proofs | {id(test): _NO_ROWS for test in denied}
-        return int((self._proof_of_filter(proofs).may & self.context.ranges).num_rows)
+        return int((self._proof_of_filter(proofs)[0] & self.context.ranges).num_rows)
 
     def add(self, tests: Sequence[BoundLeaf], proofs: Sequence[Proof | None]) -> bool:
         """Take in what a mechanism proved: the rows of `context`, and `fully_matched`, are then those that the whole filter
@@ -94,9 +96,9 @@ class ProofAccumulator:
             self._proofs[id(test)] = joined
             closer |= self._open_rows(joined) < open_before
         if closer:
-            proof = self._proof_of_filter(self._proofs)
-            self.context.ranges = proof.may & self._asked
-            self.fully_matched = proof.must & self.context.ranges
+            may, must = self._proof_of_filter(self._proofs)
+            self.context.ranges = may & self._asked
+            self.fully_matched = must & self.context.ranges
         return closer
 
     def _open_rows(self, proof: Proof | None) -> int:
@@ -105,32 +107,35 @@ class ProofAccumulator:
             return int(self._all.num_rows)
         return int(proof.may.num_rows - proof.must.num_rows)
 
-    def _proof_of_filter(self, proofs: dict[int, Proof]) -> Proof:
+    def _proof_of_filter(self, proofs: dict[int, Proof]) -> _MayMust:
         """What proofs of its tests prove of the whole filter."""
-        unknown, every_row = Proof(self._all, _NONE), Proof(self._all, self._all)
+        every = self._all
 
-        def of_part(part: Unjoined) -> Proof:
+        def of_part(part: Unjoined) -> _MayMust:
+            proof = proofs.get(id(part))
+            if proof is not None:
+                return proof.may, proof.must
             if isinstance(part, BoundConst):
-                return every_row if part.value else _NO_ROWS
-            return proofs.get(id(part), unknown)
+                return (every, every) if part.value else (_NONE, _NONE)
+            return every, _NONE
 
-        def invert(proof: Proof) -> Proof:
-            return Proof(self._all - proof.must, self._all - proof.may)
-
-        return fold(self._bound, of_part, _joined, invert, _of_some)
-
-
-def _of_some(proof: Proof) -> Proof:
-    """Of a condition that some element has to satisfy: rows without such an element are told, no others."""
-    return Proof(proof.may, _NONE)  # where there is an offset index, pages begin with rows
+        return fold(
+            self._bound, of_part, _joined, lambda p: (every - p[1], every - p[0]), _of_element
+        )
 
 
-def _joined(is_and: bool, parts: Iterator[Proof]) -> Proof:
-    first = next(parts)
-    may, must = first.may, first.must
-    for proof in parts:
-        may = may & proof.may if is_and else may | proof.may
-        must = must & proof.must if is_and else must | proof.must
-        if is_and and not may:
-            break
-    return Proof(may, must)
+def _of_element(found: _MayMust) -> _MayMust:
+    """A condition that some element of a list has to satisfy: it is proved where none does, and nowhere that one does."""
+    return found[0], _NONE  # where there is an offset index, pages begin with rows
+
+
+def _joined(is_and: bool, parts: Iterator[_MayMust]) -> _MayMust:
+    may, must = next(parts)
+    for other in parts:
+        if is_and:
+            may, must = may & other[0], must & other[1]
+            if not may:
+                break
+        else:
+            may, must = may | other[0], must | other[1]
+    return may, must
