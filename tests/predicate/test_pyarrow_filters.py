@@ -87,6 +87,7 @@ KNOWN = {
     "flipped": pc.scalar(2) < F("i"),
     "not": ~(F("i") > 2),
     "beyond the type": F("j") < 2**40,
+    "not beyond the type": ~(F("j") == 2**40),
     "int32 and double": F("j") >= 0.5,
     "int64 and double": F("j") == float(2**53),
     "uint64": F("u") >= pa.scalar(2**63, pa.uint64()),

@@ -79,8 +79,10 @@ class _Binder:
             if found is error:
                 raise
             raise found from error
-        never = rows.OP_ALWAYS if negate else rows.OP_NEVER
-        return BoundConst(False) if isinstance(bound, BoundLeaf) and bound.op == never else bound
+        if isinstance(bound, BoundLeaf):
+            if bound.op == (rows.OP_ALWAYS if bound.negate else rows.OP_NEVER):
+                return BoundConst(False)
+        return bound
 
     def _test(self, e: ex.Expression, negate: bool) -> Bound:
         if self._dataset is not None:
