@@ -31,6 +31,7 @@ from pageseek.predicate.simplify import join
 
 NAN_RULES = {"ieee": rows.NAN_IEEE, "spark": rows.NAN_SPARK}
 
+_NEVER = (rows.OP_NEVER, rows.OP_ALWAYS)  # tests that are never TRUE: plain, and negated
 # conditions on the values of one leaf, and what binds them
 _OF_ONE_LEAF: dict[type[ex.Expression], Callable[[Any, Found, int, bool], Bound]] = {
     ex.Compare: compare_test,
@@ -79,9 +80,8 @@ class _Binder:
             if found is error:
                 raise
             raise found from error
-        if isinstance(bound, BoundLeaf):
-            if bound.op == (rows.OP_ALWAYS if bound.negate else rows.OP_NEVER):
-                return BoundConst(False)
+        if isinstance(bound, BoundLeaf) and bound.op == _NEVER[bound.negate]:
+            return BoundConst(False)
         return bound
 
     def _test(self, e: ex.Expression, negate: bool) -> Bound:
