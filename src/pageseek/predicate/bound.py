@@ -243,7 +243,7 @@ def _is_residual(part: Unjoined) -> bool:
 
 def has_not(bound: Bound) -> bool:
     """Whether some part asks where another is not TRUE: rows that all match that one are then ruled out."""
-    return fold(bound, lambda _: False, _any, lambda _: True)
+    return not isinstance(bound, BoundLeaf) and fold(bound, lambda _: False, _any, lambda _: True)
 
 
 def conjuncts(bound: Bound) -> list[Bound]:

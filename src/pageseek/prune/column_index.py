@@ -61,9 +61,9 @@ def load_indexes(
 
 
 def missing_bytes(
-    file: FileMetadata, row_group: int, tested: Sequence[Leaf], options: Options
+    file: FileMetadata, tested: Sequence[Leaf], options: Options, row_group: int
 ) -> int:
-    """The bytes of the column indexes, and offset indexes, of these leaves that would have to be fetched."""
+    """The bytes of the column indexes and offset indexes of these leaves that are not at hand."""
     size = 0
     for leaf in tested:
         if not file.cached_column_index(row_group, leaf, options)[0]:

@@ -13,7 +13,6 @@ from functools import partial
 from operator import itemgetter
 
 from pageseek._core import rows
-from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf, tests_of
 from pageseek.prune.accumulator import ProofAccumulator
@@ -58,7 +57,8 @@ def run_mechanisms(
         stage = column_index_stage(run, found, tests, leaves)
         cost = 0.0
         if len(run.use) > 2:  # there are others beside this one and the statistics
-            cost = priced(found, partial(_missing, run, leaves)) or 0.0
+            missing = partial(missing_bytes, run.file, leaves, run.options)
+            cost = priced(list(row_groups), missing) or 0.0
         if cost:
             stages.append((cost, WHOLE, COLUMN_INDEX, stage))
         else:
@@ -72,10 +72,6 @@ def run_mechanisms(
         )
         for one in found
     }
-
-
-def _missing(run: MechanismRun, leaves: Sequence[Leaf], accumulator: ProofAccumulator) -> int:
-    return missing_bytes(run.file, accumulator.context.row_group, leaves, run.options)
 
 
 def _counted(

@@ -33,11 +33,11 @@ def pages_may_prove(
     groups = [accumulator.context.row_group for accumulator in found]
     if not groups:
         return False
-    for leaf in (
-        *[test.leaf for test in tests],
-        *run.required_leaves(groups[0]),
-    ):  # as of any group
-        if leaf.group or not run.file.have_one_page(groups, leaf):
+    for test in tests:
+        if test.leaf.group or not run.file.have_one_page(groups, test.leaf):
+            return True
+    for leaf in run.required_leaves(groups[0]):  # as of any row group
+        if not run.file.have_one_page(groups, leaf):
             return True
     return not all(_is_evaluated(run, group, test) for test in tests for group in groups)
 
