@@ -20,8 +20,8 @@ from pageseek.format.columns import output
 from pageseek.format.types import Options
 from pageseek.io.fetch import Fetcher
 from pageseek.scan.condition_order import Learned
+from pageseek.scan.lane import Lane
 from pageseek.scan.row_group import GroupScan
-from pageseek.scan.scheduler import Lane, Scheduler
 from pageseek.scan.steps import ScanContext
 
 Decode = Callable[[rows.RowRanges], list[pa.Array]]
@@ -38,12 +38,11 @@ def decode_of() -> Callable[[bytes], Decode]:
         columns, _ = output(file, None, Options())
         for leaf in file.leaves:
             file.offset_index(0, leaf)
-        scheduler = Scheduler(ps.scan(data)._request, Report())
 
         def decode(selection: rows.RowRanges) -> list[pa.Array]:
             context, fetcher = ScanContext(Report()), Fetcher(file.store, Report())
             scan = GroupScan(file, 0, columns, context, Options(), Learned())
-            return scheduler.run(scan.run(selection, None, None), Lane(context, fetcher))[1][0]
+            return Lane(context, fetcher).run(scan.run(selection, None, None))[1][0]
 
         return decode
 

@@ -127,7 +127,6 @@ def test_it_travels_by_pickle(server: ObjectServer, monkeypatch: pytest.MonkeyPa
     assert again is not cache and again.max_bytes == 10 << 20 and again.info().files == FILES
     for room in (
         "pageseek.dataset.file_cache",
-        "pageseek.scan.scheduler",
         "pageseek.api",
         "pageseek.scan.open_ahead",
     ):

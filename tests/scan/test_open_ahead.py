@@ -15,7 +15,7 @@ import pytest
 import pageseek as ps
 from pageseek.base.report import Report
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.scan.open_ahead import FILES_AHEAD, FILES_AHEAD_OF_LIMIT, OpenAhead
+from pageseek.scan.open_ahead import FILES_AHEAD, FILES_AHEAD_OF_LIMIT, FileOpener
 from pageseek.storage import Source, Sources
 from pageseek.storage.local import LocalStore
 
@@ -60,15 +60,13 @@ def names(files: Iterator[FileMetadata]) -> list[str]:
 def opened(
     sources: Sequence[Source], report: Report, limit: int | None = None
 ) -> Iterator[FileMetadata]:
-    ahead = OpenAhead(sources, ps.scan(str(sources[0].path), limit=limit)._request, report)
+    opener = FileOpener(ps.scan(str(sources[0].path), limit=limit)._request)
+    opener.expect(sources, report)
     try:
-        while ahead.is_next(sources[0]):
-            sources = sources[1:]
-            yield ahead.next()
-            if not sources:
-                return
+        for source in sources:
+            yield opener.open(source, report)
     finally:
-        ahead.close()
+        opener.close()
 
 
 DUE = [f"{i:03}" for i in range(FILES)]

@@ -18,9 +18,9 @@ from pageseek.base.workers import WorkerPool
 from pageseek.format import codecs
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.fetch import Fetcher
+from pageseek.scan import lane
 from pageseek.scan import page_batch as ahead
 from pageseek.scan import row_group as execute
-from pageseek.scan import scheduler
 from pageseek.scan.leaf_reader import LeafReader
 from support.opened import open_metadata
 
@@ -152,15 +152,15 @@ def test_chunks_of_one_page(
 @pytest.mark.parametrize("page_rows", [500, ROWS])
 def test_by_several_threads(threads: int, page_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     table, data = make("zstd", "1.0", page_rows)
-    monkeypatch.setattr(scheduler, "WORTH_A_CORE", 1)
+    monkeypatch.setattr(lane, "WORTH_A_CORE", 1)
     used: list[int] = []
-    decode = scheduler.read_pages
+    decode = lane.read_pages
 
     def counted(tasks: list[Any], by: int) -> list[Any]:
         used.append(by)
         return decode(tasks, by)
 
-    monkeypatch.setattr(scheduler, "read_pages", counted)
+    monkeypatch.setattr(lane, "read_pages", counted)
     for row in range(0, ROWS, 377):
         found = ps.read_table(data, filter=ps.col("key") == row, threads=threads)
         assert found.equals(table.slice(row, 1))
@@ -263,13 +263,13 @@ def rss() -> int:
 def test_between_batches_the_scan_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
     table, data = make("zstd", "1.0", ROWS)
     begun: list[int] = []
-    begin = scheduler.read_pages
+    begin = lane.read_pages
 
     def counted(tasks: list[Any], threads: int) -> Any:
         begun.append(len(tasks))
         return begin(tasks, threads)
 
-    monkeypatch.setattr(scheduler, "read_pages", counted)
+    monkeypatch.setattr(lane, "read_pages", counted)
     assert ps.read_table(data).equals(table)
     assert begun == [6]
     begun.clear()

@@ -19,7 +19,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.predicate.bound import Bound, BoundConst
-from pageseek.scan import scheduler, tables
+from pageseek.scan import lane, tables
 from pageseek.scan.condition_order import ENOUGH, Learned
 from pageseek.storage.local import LocalStore
 from pageseek.storage.store import SLOW_STORE
@@ -32,7 +32,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads are given what is too small to be worth one, too."""
     monkeypatch.setattr(tables, "FEW_VALUES", 0)
     monkeypatch.setattr(tables, "GROUP_VALUES", 0)
-    monkeypatch.setattr(scheduler, "WORTH_A_CORE", 1)
+    monkeypatch.setattr(lane, "WORTH_A_CORE", 1)
 
 
 @pytest.fixture(scope="module")
@@ -201,9 +201,9 @@ def test_conditions_are_put_in_order_while_others_are_measured() -> None:
 LATE = """
 import atexit, sys, threading, time
 import pageseek as ps
-from pageseek.scan import scheduler, tables
+from pageseek.scan import lane, tables
 
-scheduler.WORTH_A_CORE = 1
+lane.WORTH_A_CORE = 1
 tables.FEW_VALUES = tables.GROUP_VALUES = 0
 
 def count(**options):

@@ -20,7 +20,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.predicate.expression import And
-from pageseek.scan import scheduler, tables
+from pageseek.scan import lane, tables
 from pageseek.storage.local import LocalStore
 
 GROUPS, ROWS = 12, 5_000
@@ -57,7 +57,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """However small the work is, it is shared."""
     monkeypatch.setattr(tables, "FEW_VALUES", 0)
     monkeypatch.setattr(tables, "GROUP_VALUES", 0)
-    monkeypatch.setattr(scheduler, "WORTH_A_CORE", 1)
+    monkeypatch.setattr(lane, "WORTH_A_CORE", 1)
 
 
 def settled(check: Callable[[], bool], seconds: float = 10) -> bool:

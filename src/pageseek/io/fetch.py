@@ -62,7 +62,6 @@ class Fetcher:
     __slots__ = (
         "_counting",
         "_far",
-        "_store",
         "_tail",
         "_tail_start",
         "_version_check",
@@ -70,6 +69,7 @@ class Fetcher:
         "kept",
         "pool",
         "report",
+        "store",
         "threads",
     )
 
@@ -89,7 +89,7 @@ class Fetcher:
         self._far = pool is not None and store.latency >= SLOW_STORE
         self._counting = threading.Lock()  # leaves of a row group may be decoded side by side
         self.kept = Kept() if kept is None else kept
-        self._store = store
+        self.store = store
         self._tail = tail
         self._tail_start = store.size - (tail.nbytes if tail is not None else 0)
         self.gap = int(store.latency * store.bandwidth)
@@ -103,11 +103,11 @@ class Fetcher:
         out: list[memoryview | None] = [None] * len(ranges)
         wanted: list[tuple[int, int, int]] = []
         heads: dict[int, bytes] = {}  # what was kept of some
-        file_size = self._store.size
+        file_size = self.store.size
         for i, (offset, length) in enumerate(ranges):
             if offset < 0 or length < 0 or offset + length > file_size:
                 raise CorruptFileError(
-                    f"{self._store.name}: {length} bytes at {offset} lie outside the file of {file_size} bytes"
+                    f"{self.store.name}: {length} bytes at {offset} lie outside the file of {file_size} bytes"
                 )
             if self._tail is not None and offset >= self._tail_start:
                 start = offset - self._tail_start
@@ -121,7 +121,7 @@ class Fetcher:
         if wanted:
             wanted.sort()
             requests = coalesced([(offset, length) for offset, length, _ in wanted], self.gap)
-            report, store = self.report, self._store
+            report, store = self.report, self.store
             sizes = [length for _, length, _ in requests]
             parts = None
             if isinstance(store, RemoteStore) and max(sizes) > LEAST:
@@ -161,10 +161,10 @@ class Fetcher:
         parts: Sequence[int] | None,
         go_on: Callable[[], None] | None,
     ) -> list[Buffer]:
-        if not isinstance(self._store, RemoteStore):
-            return self._store.read(requests)
+        if not isinstance(self.store, RemoteStore):
+            return self.store.read(requests)
         retries = Retries()
-        found = self._store.read(requests, go_on, retries, parts)
+        found = self.store.read(requests, go_on, retries, parts)
         if retries.count:
             with self._counting:
                 self.report.retried(*retries.take())

@@ -128,3 +128,12 @@ def optimistically(
     if isinstance(found, Report):
         found.add_spent(unconfirmed.report)
     return found
+
+
+def confirm(store: Store, report: Report) -> None:
+    """Raise FileChangedError where a file is another version now, and count what it takes to see that."""
+    store.check()
+    if isinstance(store, RemoteStore) and not store.version.strong:  # it was a request
+        report.requests += 1
+        report.waves += 1
+        report.retried(*store.retries.take())

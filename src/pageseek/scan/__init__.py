@@ -7,9 +7,10 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 |---|---|
 | `scan` | the lazy `Scan` that users build |
 | `request`, `bound_request` | what is asked, and what that is in one file |
-| `steps` | what a file scan may ask of the scheduler |
-| `file_scan` | the states of one file: open, bind, prune, filter, payload |
-| `scheduler`, `open_ahead` | answers the steps: opens, reads, has jobs done; remote files are begun before their turn |
+| `steps` | what a file scan may ask of its lane |
+| `file_scan` | the states of one file: bind, prune, filter, payload |
+| `scheduler`, `lane` | threads, memory and order; what answers the steps of one file scan |
+| `open_ahead` | opens files; remote ones are begun before their turn |
 | `plan`, `scan_plan` | what is left to read: records, and the `ScanPlan` that executes them |
 | `planner`, `dataset_columns` | the files of a scan, brought to the state before their rows are read; their columns as one |
 | `footer_selection`, `accounting` | row groups that the footer leaves; what the report counts of a plan |

@@ -31,10 +31,11 @@ from pageseek.scan.aggregate_columns import (
 )
 from pageseek.scan.aggregate_values import ColumnValues
 from pageseek.scan.file_scan import FileScan
+from pageseek.scan.lane import Lane
 from pageseek.scan.plan import GroupPlan
 from pageseek.scan.planner import Planned, Planner
 from pageseek.scan.request import Request
-from pageseek.scan.scheduler import Lane, Scheduler
+from pageseek.scan.scheduler import Scheduler
 from pageseek.scan.tables import TableReader
 from pageseek.storage import Source, Sources
 
@@ -92,10 +93,10 @@ class Aggregation:
         report = Report(nan=request.nan, chunks={} if account else None)
         scheduler = self._scheduler = Scheduler(request, report, unconfirmed)
         with report.timed("open"):
-            first = scheduler.open(sources[0], report)
+            first = scheduler.files.open(sources[0], report)
 
             def open_file(source: Source) -> Any:
-                return first if source is sources[0] else scheduler.open(source, report)
+                return first if source is sources[0] else scheduler.files.open(source, report)
 
             paths = dict.fromkeys(one.path for one in wanted if one.path)
             places = {path: place_of(sources, open_file, path, request) for path in paths}
@@ -118,7 +119,7 @@ class Aggregation:
                 scan.plan = plan = replace(plan, groups=tuple(left))
                 self._left.append(Planned(plan, scan if keeps else None))
         self._schema = planner.columns.schema()
-        scheduler.close_files()
+        scheduler.files.close()
         report.columns = list(self._schema.names)
         # what is read is counted when it is
         self.report = scheduler.report = report.to_execute() if account and analyze else report
@@ -225,7 +226,7 @@ class Aggregation:
         ]
         report = self.report
         steps = promising(scan.file, group, wanted, self._request, report)
-        ranges = self._scheduler.run(steps, lane)
+        ranges = lane.run(steps)
         if not ranges:
             report.row_groups.prune(BOUNDS, 1)
         if ranges.num_rows == group.ranges.num_rows:

@@ -18,6 +18,7 @@ from pageseek.format.schema import Leaf, Schema
 from pageseek.io.fetch import Kept
 from pageseek.predicate.bind import bind
 from pageseek.predicate.bound import Bound, has_not, leaves_of
+from pageseek.scan.condition_order import Learned
 from pageseek.scan.request import Request
 from pageseek.storage import Source
 
@@ -33,6 +34,7 @@ class BoundRequest:
     schema: pa.Schema
     bound: Bound | None
     absent: tuple[Path, ...] = ()  # what is asked for and not in this file
+    learned: Learned = field(default_factory=Learned, compare=False, repr=False)  # of the filter
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
     made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # of the above
 
@@ -84,7 +86,9 @@ class BoundRequest:
     def again(self) -> BoundRequest:
         """The same for another file whose columns are the same."""
         columns, schema, bound = self.columns, self.schema, self.bound
-        return BoundRequest(self.request, columns, schema, bound, self.absent, made=self.made)
+        return BoundRequest(
+            self.request, columns, schema, bound, self.absent, self.learned, made=self.made
+        )
 
     def adapter(self, schema: pa.Schema, source: Source) -> SchemaAdapter | None:
         """What makes columns of a plan's schema from those of this file; None where they are these."""

@@ -1,6 +1,6 @@
-"""One file on its way through a scan: open, bind, prune row groups, prune pages, filter, payload.
+"""One file on its way through a scan: bind, prune row groups, prune pages, filter, payload.
 
-A state that needs bytes, or jobs done, is a generator of steps (steps.py). The scheduler runs it.
+A state that needs bytes, or jobs done, is a generator of steps (steps.py). A lane runs it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.arrays import of_numpy
 from pageseek.base.batches import table_of
-from pageseek.base.errors import FileChangedError
 from pageseek.base.report import Report
 from pageseek.dataset.dataset_schema import SchemaAdapter
 from pageseek.format.chunks import declared_pages
@@ -33,13 +32,12 @@ from pageseek.prune import (
 )
 from pageseek.scan.accounting import LIMIT, TAKE, account
 from pageseek.scan.bound_request import BoundRequest, BoundRequests
-from pageseek.scan.condition_order import Learned
 from pageseek.scan.leaf_reader import IndexMismatch
 from pageseek.scan.plan import FilePlan, GroupPlan
 from pageseek.scan.request import Request
 from pageseek.scan.row_group import GroupScan, Held
-from pageseek.scan.steps import Open, ScanContext, Steps, reads
-from pageseek.storage import Known, Source, Version
+from pageseek.scan.steps import ScanContext, Steps, reads
+from pageseek.storage import Source
 
 _NO_ROWS = rows.RowRanges.empty()
 NO_PROOF = GroupProof(b"", b"")
@@ -53,12 +51,12 @@ class Rows(NamedTuple):
 
 
 class FileScan:
-    """A file of a scan, from its name to its rows.
+    """A file of a scan, from its footer to its rows.
 
     Attributes
     ----------
     file : FileMetadata
-        The file, once `open` has run.
+        The file, which is open.
     bound_request : BoundRequest
         What is asked of it, once `bind` has run.
     plan : FilePlan
@@ -71,7 +69,6 @@ class FileScan:
 
     __slots__ = (
         "_adapter",
-        "_learned",
         "_proof",
         "_schema",
         "begun",
@@ -83,34 +80,24 @@ class FileScan:
         "source",
     )
 
-    file: FileMetadata
     bound_request: BoundRequest
     plan: FilePlan
 
     def __init__(
-        self, source: Source, request: Request, learned: Learned, first_row: int = 0
+        self,
+        source: Source,
+        file: FileMetadata,
+        request: Request,
+        first_row: int = 0,
     ) -> None:
-        """`learned`: what the row groups before have shown of the filter."""
-        self.source, self.request, self.first_row = source, request, first_row
-        self._learned = learned
+        self.source, self.file = source, file
+        self.request, self.first_row = request, first_row
         self._proof: GroupProof | None = None
         self._schema: pa.Schema | None = None  # of the tables that were made last
         self._adapter: SchemaAdapter | None = None
         self.begun: dict[int, Future[Any]] = {}
 
-    # -- open, bind -----------------------------------------------------------------------------
-
-    def open(self, known: Known | None = None, planned: Version | None = None) -> Steps[None]:
-        """Open the file. `known`: its last bytes, where they were read. FileChangedError: it is not the version that was
-        planned.
-        """
-        file = yield Open(self.source, known)
-        if planned is not None and file.store.version != planned:
-            raise FileChangedError(
-                f"{file.name}: the file changed after it was planned "
-                f"({planned.tag} -> {file.store.version.tag}); plan again"
-            )
-        self.file = file
+    # -- bind -----------------------------------------------------------------------------------
 
     def bind(self, requests: BoundRequests) -> None:
         """Bind the request to the columns of the file."""
@@ -235,7 +222,7 @@ class FileScan:
                 self.bound_request.columns,
                 context,
                 request.options,
-                self._learned,
+                self.bound_request.learned,
                 COLUMN_INDEX in request.prune,
                 PAGE_HEADERS in request.prune,
                 held,

@@ -9,13 +9,15 @@ from contextlib import closing
 from functools import partial
 from itertools import compress
 
+from pageseek.base.errors import FileChangedError
 from pageseek.base.report import Report
 from pageseek.base.workers import Job, WorkerPool
 from pageseek.dataset.file_cache import cache
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.version_checks import UnconfirmedVersions
+from pageseek.scan.plan import FilePlan
 from pageseek.scan.request import Request
-from pageseek.storage import Begun, Source
+from pageseek.storage import Begun, Known, Source
 from pageseek.storage.endpoint import IN_FLIGHT
 
 FILES_AHEAD = 64  # files whose ends may be under way, or wait to be looked at
@@ -67,41 +69,59 @@ class _Share:
             self._room.held -= self._size
 
 
-class OpenAhead:
-    """Files that are opened in order, and begun before their turn. Safe for one thread.
+class FileOpener:
+    """Opens the files of one scan; those that are expected in order are begun before their turn. Safe for one thread, but for
+    files that are not expected.
 
     Parameters
     ----------
-    sources : sequence of Source
-        The files, in the order in which they will be opened.
     request : Request
         `max_ahead_bytes` and what the cache may hold bound the memory that ends of files take.
     unconfirmed : UnconfirmedVersions, optional
         As of `cache.open`.
     """
 
-    def __init__(
-        self,
-        sources: Sequence[Source],
-        request: Request,
-        report: Report,
-        unconfirmed: UnconfirmedVersions | None = None,
-    ) -> None:
-        self._left = deque(sources)
-        self._opened = _opened(sources, request, report, unconfirmed)
+    __slots__ = ("_expected", "_opened", "_request", "_unconfirmed")
 
-    def is_next(self, source: Source) -> bool:
-        """Whether a file is the next in order."""
-        return bool(self._left) and self._left[0] is source
+    def __init__(self, request: Request, unconfirmed: UnconfirmedVersions | None = None) -> None:
+        self._request, self._unconfirmed = request, unconfirmed
+        self._expected: deque[Source] = deque()
+        self._opened: Generator[FileMetadata, None, None] | None = None
 
-    def next(self) -> FileMetadata:
-        """The next file."""
-        self._left.popleft()
-        return next(self._opened)
+    @property
+    def capacity(self) -> int:
+        """How many files stay open."""
+        return cache.capacity
+
+    def expect(self, sources: Sequence[Source], report: Report) -> None:
+        """Files that will be opened one after the other: remote ones are begun before their turn."""
+        self._expected.extend(sources)
+        self._opened = _opened(sources, self._request, report, self._unconfirmed)
+
+    def open(self, source: Source, report: Report, known: Known | None = None) -> FileMetadata:
+        """A file, as the cache has it. `known`: its last bytes, where they were read."""
+        if self._opened is not None and self._expected and self._expected[0] is source:
+            self._expected.popleft()
+            return next(self._opened)
+        limit = self._request.limits.max_metadata_bytes
+        return cache.open(source, report, limit, known, self._unconfirmed)
+
+    def reopen(self, plan: FilePlan, report: Report) -> FileMetadata:
+        """A file that was planned before. FileChangedError: it is not the version that was planned."""
+        file = self.open(plan.source, report)
+        planned, now = plan.version, file.store.version
+        if now != planned:
+            raise FileChangedError(
+                f"{file.name}: the file changed after it was planned ({planned.tag} -> {now.tag}); plan again"
+            )
+        return file
 
     def close(self) -> None:
-        """Leave the rest."""
-        self._opened.close()
+        """No more files will be opened before their turn."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+            self._expected.clear()
 
 
 def _opened(

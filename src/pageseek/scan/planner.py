@@ -21,7 +21,7 @@ from pageseek.scan.footer_selection import (
 from pageseek.scan.limit_steps import LimitSteps
 from pageseek.scan.plan import FilePlan, GroupPlan
 from pageseek.scan.request import Request
-from pageseek.scan.scheduler import Scheduler, confirm
+from pageseek.scan.scheduler import Scheduler
 from pageseek.storage import Known, Source, Sources
 
 
@@ -75,7 +75,7 @@ class Planner:
         """
         request, n = self.request, len(self._sources)
         whole = request.filter is None and request.limit is None and not request.selects_rows
-        if self._lazy and whole and n <= self._scheduler.capacity:
+        if self._lazy and whole and n <= self._scheduler.files.capacity:
             return None
         if request.selected is not None or self._catalogs:  # few files are left to be opened
             return None
@@ -103,8 +103,9 @@ class Planner:
             if not self._foreseen and len(self._sources) > 1 and self._sources.far:
                 self._foreseen = True
                 behind = self._sources if self._first is None else self._sources[1:]
-                self._scheduler.will_open([one for one in behind if self._is_wanted(one)])
-            return self._scheduler.open(source, self._report, known)
+                wanted = [one for one in behind if self._is_wanted(one)]
+                self._scheduler.files.expect(wanted, self._report)
+            return self._scheduler.files.open(source, self._report, known)
 
     # -- all files ------------------------------------------------------------------------------
 
@@ -201,8 +202,8 @@ class Planner:
             known = batched.known
         elif self._batches is not None:
             known = self._batches.end(at)
-        scan = self._scheduler.scan(source, self._first_row)
-        scan.file = file = self._file(source, known)
+        file = self._file(source, known)
+        scan = FileScan(source, file, self.request, self._first_row)
         self.columns.count()
         if batched is not None and batched.version == file.store.version:
             schema_group = batched.homogeneous.schema_group
@@ -226,7 +227,7 @@ class Planner:
             groups = self._pruned(scan, may_match)
             proof = "" if groups else last_proof(before, report)
         if not groups and report.bytes["index"] > indexes:
-            confirm(scan, report)  # was it of the version of the footer?
+            self._scheduler.lane(scan, report).confirm()  # was it of the version of the footer?
         return groups, proof
 
     def _pruned(self, scan: FileScan, may_match: bool) -> tuple[GroupPlan, ...]:
@@ -250,10 +251,10 @@ class Planner:
         alone = len(self._sources) == 1
         if self._lazy and left is not None and not (alone and LimitSteps.is_one(groups, left)):
             pruned = [group for group in groups if group.pages_pruned]
-            made = iter(self._scheduler.run(scan.prune_pages(pruned, report), lane))
+            made = iter(lane.run(scan.prune_pages(pruned, report)))
             groups = [next(made) if group.pages_pruned else group for group in groups]
         else:
-            groups = self._scheduler.run(scan.prune_pages(groups, report), lane)
+            groups = lane.run(scan.prune_pages(groups, report))
         for group in groups:
             report.row_groups.read += 1
             report.rows.read += group.ranges.num_rows

@@ -121,7 +121,7 @@ def prepare(
             scheduler.begin(scan)
         held, full = held + 1, full + bool(scan.bound_request.kept)
     schema = planner.columns.schema()
-    scheduler.close_files()
+    scheduler.files.close()
     report.columns = list(schema.names)
     if unconfirmed is not None:  # some were opened to know the types, and some will be again
         unconfirmed.ask_all_but([scan.file.store for scan in scans if scan is not None])

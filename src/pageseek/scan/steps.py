@@ -1,7 +1,7 @@
-"""What a file scan asks of the scheduler.
+"""What a file scan asks of its lane.
 
-The states of a scan are generators of steps. Each step is a request: to read bytes, to have jobs done, to open a file. The
-scheduler sends the result back into the generator, or throws what went wrong into it. A generator does no input and output
+The states of a scan are generators of steps. Each step is a request: to read bytes, or to have jobs done. Its
+lane sends the result back into the generator, or throws what went wrong into it. A generator does no input and output
 itself, starts no thread, and does not know how long it waits.
 """
 
@@ -14,7 +14,6 @@ from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.report import Report
 from pageseek.io.fetch import Kept
 from pageseek.io.range_requests import Wanted
-from pageseek.storage import Known, Source
 
 T = TypeVar("T")
 
@@ -50,13 +49,6 @@ class ScanContext:
         self.codec_settings: dict[int, Any] = {}
 
 
-class Open(NamedTuple):
-    """A file. `known`: its last bytes, where they were read a moment ago. The result is its FileMetadata."""
-
-    source: Source
-    known: Known | None
-
-
 class Read(NamedTuple):
     """Bytes of the file at each (offset, length). `kind`: metadata, index or data. The result is a memoryview of each."""
 
@@ -82,7 +74,7 @@ class Decode(NamedTuple):
     nbytes: int
 
 
-Step: TypeAlias = Open | Read | DecodePages | Decode
+Step: TypeAlias = Read | DecodePages | Decode
 Steps: TypeAlias = Generator[Step, Any, T]
 
 

@@ -17,12 +17,13 @@ from pageseek.base.report import Report
 from pageseek.base.workers import Job
 from pageseek.scan.accounting import last_proof
 from pageseek.scan.file_scan import FileScan
+from pageseek.scan.lane import Lane
 from pageseek.scan.limit_steps import LimitSteps
 from pageseek.scan.plan import FilePlan, GroupPlan
 from pageseek.scan.request import Request
 from pageseek.scan.request_sharing import FEWEST_RUNS, UNKNOWN_BYTES, fetch, runs
 from pageseek.scan.row_group import Held
-from pageseek.scan.scheduler import Lane, Scheduler, confirm
+from pageseek.scan.scheduler import Scheduler
 from pageseek.storage.store import wait_bytes
 
 FEW_VALUES = 1 << 18  # that one thread has read before another is ready
@@ -191,7 +192,7 @@ class TableReader:
                         yield table
                 groups = groups[n:]
             if opened.unconfirmed:
-                confirm(scan, report)
+                lane.confirm()
             if not begun:  # no row group was left when its pages were pruned
                 report.files.prune(last_proof(before, report), 1)
             if self._left == 0:
@@ -206,7 +207,7 @@ class TableReader:
             return groups
         report = lane.context.report
         with report.timed("prune"):
-            made = self._scheduler.run(scan.prune_pages(open_groups, report), lane)
+            made = lane.run(scan.prune_pages(open_groups, report))
         done = [group for group in groups if group.pages_pruned]
         return sorted([*done, *made], key=lambda group: group.row_group)
 
@@ -239,7 +240,7 @@ class TableReader:
         lane = scheduler.lane(opened.scan, part)
         held: Sequence[Held] = ()
         if len(groups) > 1:
-            held = scheduler.run(fetch(opened.scan, groups, part), lane)
+            held = lane.run(fetch(opened.scan, groups, part))
         tables: list[pa.Table] = []
         for i, group in enumerate(groups):
             try:
@@ -251,7 +252,7 @@ class TableReader:
             if table is not None:
                 tables.append(table)
         if opened.done(len(groups)) and opened.unconfirmed:
-            confirm(opened.scan, part)
+            lane.confirm()
         return Piece(tables, None, part, threading.get_ident())
 
     # -- both -----------------------------------------------------------------------------------

@@ -1,0 +1,111 @@
+"""Where the steps of one file scan are answered: bytes are read, pages decoded, jobs done.
+
+Each thread that works on a file has a lane of its own, so that counts are joined in the order of the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from pageseek._core.decode import PARALLEL, read_pages
+from pageseek.base.errors import PageseekError
+from pageseek.base.limits import Limits
+from pageseek.base.report import Report
+from pageseek.base.workers import WorkerPool
+from pageseek.io.fetch import Fetcher
+from pageseek.io.version_checks import UnconfirmedVersions, confirm
+from pageseek.scan.file_scan import FileScan, Rows
+from pageseek.scan.plan import GroupPlan
+from pageseek.scan.row_group import Held
+from pageseek.scan.steps import Decode, DecodePages, Read, ScanContext, Step, Steps
+from pageseek.storage.store import wait_bytes
+
+T = TypeVar("T")
+WORTH_A_CORE = 1 << 18  # bytes of pages that are worth another core
+
+
+class Lane:
+    """Runs the steps of one file scan in the thread that calls.
+
+    Attributes
+    ----------
+    context : ScanContext
+        What the file scan knows of the scan around it; its report counts what happens.
+    fetcher : Fetcher
+        Reads the file.
+    """
+
+    __slots__ = ("context", "fetcher")
+
+    def __init__(self, context: ScanContext, fetcher: Fetcher) -> None:
+        self.context, self.fetcher = context, fetcher
+
+    @classmethod
+    def of(
+        cls,
+        scan: FileScan,
+        report: Report,
+        limits: Limits,
+        pool: WorkerPool | None,
+        threads: int,
+        unconfirmed: UnconfirmedVersions | None,
+    ) -> Lane:
+        """A lane for a file that is bound. `threads`: as many as decode, where there is no pool."""
+        file, store, kept = scan.file, scan.file.store, scan.bound_request.kept
+        check = None if unconfirmed is None else unconfirmed.of(store)
+        fetcher = Fetcher(store, report, file.tail, kept, pool, check, threads)
+        return cls(ScanContext(report, limits, kept, wait_bytes(store)), fetcher)
+
+    def run(self, steps: Steps[T]) -> T:
+        """Run steps to their end."""
+        read = self.fetcher.read
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = read(*step) if type(step) is Read else self._answer(step)
+                except BaseException as error:  # noqa: BLE001 - the scan says where, or mends it
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as done:
+            found: T = done.value
+            return found
+
+    def read(
+        self, scan: FileScan, group: GroupPlan, left: int | None, held: Sequence[Held] = ()
+    ) -> Rows:
+        """The rows of a row group that pass, at most as many as are `left`. `held`: bytes that are at hand."""
+        try:
+            return self.run(scan.read(group, left, self.context, held))
+        except PageseekError:
+            scan.file.store.check()  # what was read may be of another version
+            raise
+
+    def confirm(self) -> None:
+        """Raise FileChangedError where the file is another version now."""
+        confirm(self.fetcher.store, self.context.report)
+
+    def _answer(self, step: Step) -> Any:
+        if isinstance(step, DecodePages):
+            return self._decode_pages(step)
+        assert isinstance(step, Decode)
+        jobs, pool = step.jobs, self.fetcher.pool
+        if pool is None or step.nbytes < WORTH_A_CORE or len(jobs) < 2:
+            return [self.run(job) for job in jobs]
+        return pool.each([partial(self.run, job) for job in jobs])
+
+    def _decode_pages(self, step: DecodePages) -> list[Any]:
+        """Decode pages by the core, with the help of other cores where it is worth that."""
+        tasks, pool = step.tasks, self.fetcher.pool
+        helpers = min(step.nbytes // WORTH_A_CORE, len(tasks) - 1)
+        if pool is None:
+            return read_pages(tasks, min(1 + helpers, self.fetcher.threads) if PARALLEL else 1)
+        if helpers and not PARALLEL:
+            return [None] * len(tasks)  # they are decoded as jobs, which may run side by side
+        with pool.idle(helpers) as idle:
+            made: list[Any] = read_pages(tasks, 1 + idle)
+        pool.go_on()  # and signals have their turn
+        return made
