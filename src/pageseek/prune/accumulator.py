@@ -38,9 +38,7 @@ class ProofAccumulator:
         self._asked = context.ranges
         self._all = rows.RowRanges.all(context.file.group_rows[context.row_group])
         self._proofs: dict[int, Proof] = {}
-        self._exact: set[int] = (
-            set()
-        )  # tests of which no more can be said of the row group as a whole
+        self._exact: set[int] = set()  # tests decided for the row group as a whole, by id
         self.fully_matched = _NONE
         for test, (may, must) in footer.tests.items():
             if not may[context.row_group]:
@@ -65,7 +63,7 @@ class ProofAccumulator:
             return found if self.context.ranges else []
         if self._remaining_without(found) < self.context.ranges.num_rows:
             return found
-        # what this mechanism denies may matter together with what another one will
+        # what this mechanism denies may matter together with what another will deny
         others = [test for test in leaves_of(self._bound) if not any(test is one for one in found)]
         return (
             found
@@ -102,7 +100,7 @@ class ProofAccumulator:
         return closer
 
     def _open_rows(self, proof: Proof | None) -> int:
-        """Of how many rows it is not known whether they pass a test."""
+        """How many rows may pass a test or fail it."""
         if proof is None:
             return int(self._all.num_rows)
         return int(proof.may.num_rows - proof.must.num_rows)

@@ -17,7 +17,7 @@ from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import PruneContext
 
-HEAD = 64  # bytes that a header is sure to lie in, unless it has fields that the format has not
+HEAD = 64  # bytes that hold any header with the fields of the format
 WORTH = 4096  # bytes of a filter read at once that cost no more than a block read by itself
 
 

@@ -1,9 +1,8 @@
 """Row groups against the Bloom filters of their column chunks (BloomFilter.md).
 
-A filter tells surely which values a chunk does not hold, so that `=` and IN can be ruled out where every literal
-is absent; it knows nothing of nulls, ranges, or what is not equal. What is hashed are the bytes that the file
-has, so that only values with one form each can be looked for: not numbers in BYTE_ARRAY, nor NaN, and of zeros
-either sign.
+A filter proves which values a chunk does not hold, so `=` and IN are ruled out where every literal is absent. It
+proves nothing of nulls, ranges, or inequality. Writers hash the bytes of the file, so only values that have one form
+can be looked for: no numbers in BYTE_ARRAY and no NaN; a zero is looked for with both signs.
 """
 
 from __future__ import annotations
@@ -31,8 +30,10 @@ from pageseek.prune.chunk_pruner import (
 )
 from pageseek.prune.protocol import Price, Proof, PruneContext
 
-FEW = 16  # literals that no filter is too small for
-USUAL_RATE = 0.01  # of values that are absent and found, at which writers size filters, or below
+FEW = 16  # fewer literals do not lower the bytes at stake
+USUAL_RATE = (
+    0.01  # the share of absent values that a filter finds, for which writers size it, or less
+)
 _OFFSET = Chunk._fields.index("bloom_filter_offset")
 _NARROW = frozenset((K_I8, K_I16, K_U8, K_U16))
 
@@ -61,7 +62,7 @@ class BloomPruner:
         if not hashes:
             return Price(0)
         n, at_stake = len(hashes) // 8, bytes_at_stake(context, test.leaf)
-        if n >= FEW:  # that each of many is found absent is unlikely, even if they are
+        if n >= FEW:  # a filter finds one of many by mistake, even if all are absent
             at_stake = int(at_stake * (1 - _rate(context, test.leaf, place.length)) ** n)
         fetched = context.to_fetch(place.offset, place.cost(hashes))
         return Price(fetched, 0, fetched < at_stake, at_stake)
@@ -69,7 +70,7 @@ class BloomPruner:
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
-        """Ask for the blocks of the literals, or the whole filter where it is small."""
+        """Read the blocks of the literals, or the whole filter where it is small."""
         return (yield from together([_prune(context, test) for test in tests]))
 
 
@@ -93,8 +94,8 @@ def _prune(
 def _question(context: PruneContext, test: BoundLeaf) -> tuple[Place, bytes] | None:
     """Where the filter lies, and the hashes to look for in it; None where it can prove nothing of the test."""
     leaf, leaf_type = test.leaf, test.leaf_type
-    asked = (rows.OP_NE,) if test.negate else (rows.OP_EQ, rows.OP_IN)  # NOT (x != 5) is x = 5
-    if test.op not in asked or leaf.group or leaf.max_rep:
+    equal = (rows.OP_NE,) if test.negate else (rows.OP_EQ, rows.OP_IN)  # NOT (x != 5) is x = 5
+    if test.op not in equal or leaf.group or leaf.max_rep:
         return None
     chunk = None if leaf_type.is_null else chunk_of(context, leaf)
     if chunk is None or chunk.bloom_filter_offset == ABSENT or not core.hashable(leaf_type.core):
@@ -133,7 +134,7 @@ def _hashes(test: BoundLeaf) -> bytes | None:
 
 
 def _in_range(context: PruneContext, leaf: Leaf) -> bool:
-    """Whether no value is greater than its type: that would be read as another one, and is hashed as it is."""
+    """Whether every value fits the column's type: a greater one is read as another value, and hashed as it is."""
     try:
         values = context.file.chunk_values(context.row_group, leaf, context.options)
     except PageseekError:  # in the metadata of another row group

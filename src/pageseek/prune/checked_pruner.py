@@ -1,4 +1,4 @@
-"""Pruners that users register: whatever one of them does wrong is an error that names it and the place."""
+"""Pruners that users register: an error that one of them raises or causes names it and the place."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pageseek.prune.embedded_pruner import EmbeddedPruner
 from pageseek.prune.protocol import Price, Proof, PruneContext, Pruner
 
 T = TypeVar("T")
-PRICE, PRUNE = ("price", "cost"), ("prune", "judge")  # what a method is called now, and was called
+PRICE, PRUNE = ("price", "cost"), ("prune", "judge")  # names of the methods, the former ones last
 
 
 class CheckedPruner:
-    """A pruner of a user's. `embedded`: where its indexes lie in files; None where it finds what it reads by itself."""
+    """A pruner of a user's. `embedded` finds its indexes in files; None where the pruner finds what it reads by itself."""
 
     def __init__(self, pruner: Any, embedded: EmbeddedPruner | None = None) -> None:
         self.pruner, self._embedded = pruner, embedded
-        # as they were when they were looked at
+        # as they are now: the user's object may change
         self.name = pruner.name
         self.cheap = getattr(pruner, "cheap", embedded is not None) is True
         self.whole = embedded is not None or getattr(pruner, "whole", False) is True
@@ -40,7 +40,7 @@ class CheckedPruner:
         return applies is None or bool(applies(file, leaf))
 
     def price(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
-        """What the pruner says; of an embedded index the bytes of it that are not at hand."""
+        """What the pruner answers; for an embedded index the bytes of it that are not at hand."""
         embedded = self._embedded
         if embedded is not None:
             answers = getattr(self.pruner, "answers", None)

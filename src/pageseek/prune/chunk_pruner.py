@@ -1,4 +1,4 @@
-"""What pruners of column chunks have in common: what is at stake, and what they make of doubt."""
+"""What pruners of column chunks share: the bytes at stake, and the note of a structure that is not trusted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONE_PASSES = Proof(rows.RowRanges.empty(), rows.RowRanges.empty())
 
 
 def chunk_of(context: PruneContext, leaf: Leaf) -> Any:
-    """The column chunk; None where it cannot be read, which the read itself will tell."""
+    """The column chunk; None where it cannot be read, which is an error when the scan reads it."""
     try:
         return context.file.chunk(context.row_group, leaf)
     except PageseekError:
@@ -25,7 +25,7 @@ def chunk_of(context: PruneContext, leaf: Leaf) -> Any:
 
 
 def bytes_at_stake(context: PruneContext, leaf: Leaf) -> int:
-    """Bytes of the pages of a leaf that hold the rows in question, as far as the page index is at hand."""
+    """Bytes of the pages of a leaf that hold the rows in question; of all pages where no offset index is at hand."""
     _, start, stop = context.file.placed_chunk(context.row_group, leaf)
     offsets = context.file.cached_offset_index(context.row_group, leaf)[1]
     if offsets is None:

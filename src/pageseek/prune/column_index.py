@@ -12,7 +12,7 @@ from pageseek.format.types import Options
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
 from pageseek.prune.protocol import Proof
-from pageseek.prune.row_groups import bit_of, surely
+from pageseek.prune.row_groups import bit_of, fully_matched
 
 RequiredLeaves = Callable[[int], Sequence[Leaf]]  # by row group
 
@@ -26,14 +26,14 @@ def load_indexes(
     report: Report,
     needless: Callable[[int, Leaf], bool] = lambda *_: False,
 ) -> Generator[Wanted, list[memoryview], None]:
-    """In one wave of requests, what is not at hand: the offset index of every leaf that is touched, the column
-    index of those that are tested; neither where it is `needless`.
+    """Read in one wave what is not at hand: the offset index of every required leaf, and the column index of the tested
+    leaves; neither where it is `needless`.
     """
     wanted: Wanted = []
     groups: list[tuple[int, list[Leaf], list[int], list[Leaf], list[int]]] = []
 
     def places(which: str, group: int, leaves: list[Leaf]) -> list[int]:
-        """Of each index its place among the answers, or -1 where the file has none."""
+        """For each index its place among the answers, or -1 where the file has none."""
         found = []
         for leaf in leaves:
             at = file.index_range(which, group, leaf, report)
@@ -78,12 +78,12 @@ def page_proof(
     row_group: int,
     test: BoundLeaf,
     options: Options,
-    surely_too: bool,
+    wants_matches: bool,
     headers: bool = False,
 ) -> Proof | None:
-    """What a column index that is at hand, or what `headers` of pages said in its stead, proves of a test.
+    """What a column index that is at hand proves of a test, or in its place the statistics in the `headers` of pages.
 
-    `surely_too`: of which rows all pass as well.
+    `wants_matches`: also the rows that all pass.
     """
     if test.leaf.group:
         return None
@@ -96,9 +96,9 @@ def page_proof(
         return None
     verdict, bit = index.zones.probe(test.op, test.against(0), test.nan), bit_of(test)
     must = rows.RowRanges.empty()
-    if surely_too:
+    if wants_matches:
         file.chunk(
             row_group, test.leaf
         )  # one that cannot be read is refused, whatever its index says
-        must = offsets.rows_of(surely(verdict, bit), 1)
+        must = offsets.rows_of(fully_matched(verdict, bit), 1)
     return Proof(offsets.rows_of(verdict, bit), must)

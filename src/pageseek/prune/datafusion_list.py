@@ -2,8 +2,9 @@
 
 https://datafusion.apache.org/blog/2025/07/14/user-defined-parquet-indexes. The footer has but an offset, under the key
 `distinct_index_offset`: neither a length, nor a checksum, nor the column. A value that has a newline stands there as
-several. So only what holds all the same is concluded, and only where the list lies behind all pages, and has the
-values that the statistics name. Of a list that pageseek wrote, its own entry (embedded.py) tells the column and a checksum.
+several. So a list is only used for conclusions that hold all the same, and only where it lies behind all pages and has
+the values that the statistics name. A list that pageseek wrote has an entry of its own (embedded.py) with the column and
+a checksum.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PIECE = 1 << 20  # of them at a time
 
 
 def place(file: FooterFile) -> int | None:
-    """Where the footer says that the list begins; None where it has no such key. InvalidIndexError: there it cannot be."""
+    """Where the list begins by the footer; None where that has no such key. InvalidIndexError: it cannot lie there."""
     if KEY not in file.key_value_metadata:
         return None
     offset = place_of(file.key_value_metadata[KEY] or b"", file.footer_start)
@@ -42,7 +43,7 @@ def place(file: FooterFile) -> int | None:
 
 
 def place_of(value: bytes, end: int) -> int:
-    """The same by what stands under KEY in a file whose footer begins at `end`, whatever lies there."""
+    """Where a list begins by the value of KEY in a file whose footer begins at `end`; the bytes there are not looked at."""
     if not value.isdigit() or len(value) > 19:
         raise InvalidIndexError(f"{KEY.decode()} is {value[:40]!r}, not a number")
     offset = int(value)
@@ -55,7 +56,7 @@ def own(file: FooterFile) -> Pointer | None:
     """The entry of the list, where pageseek attached it: it names the column, and has a checksum."""
     try:
         found = directory(file)
-    except InvalidIndexError:  # who asks for the other indexes will say so
+    except InvalidIndexError:  # noted where the other indexes are looked for
         return None
     at = file.key_value_metadata.get(KEY)
     for one in () if found is None else found.pointers:
@@ -65,20 +66,20 @@ def own(file: FooterFile) -> Pointer | None:
 
 
 def column(file: FooterFile, named: str | None) -> Leaf | None:
-    """Whose values they are: of the column that its entry says, or the caller names, else of the only one of strings; None
-    otherwise. InvalidIndexError: entry and column, or caller, do not agree.
+    """The column of the list: the one of its entry, else the one that the caller names, else the only one of strings; None
+    where there is none of these. InvalidIndexError: the entry and the column, or the caller, do not agree.
     """
     leaf = None if named is None else file.schema_tree.find(named)
     entry = own(file)
     if entry is not None:
         assert entry.leaf is not None
-        told = ".".join(entry.leaf)
+        attached = ".".join(entry.leaf)
         if leaf is not None and leaf.path != entry.leaf:
-            raise InvalidIndexError(f"it was attached for {told!r}, not for {leaf.name!r}")
+            raise InvalidIndexError(f"it was attached for {attached!r}, not for {leaf.name!r}")
         leaf = next((one for one in file.leaves if one.path == entry.leaf), None)
         if leaf is None or types_of(leaf) != (entry.physical, entry.logical):
             raise InvalidIndexError(
-                f"it was built for {told!r} of {entry.physical} ({entry.logical})"
+                f"it was built for {attached!r} of {entry.physical} ({entry.logical})"
             )
     if leaf is not None:
         return leaf
@@ -86,7 +87,7 @@ def column(file: FooterFile, named: str | None) -> Leaf | None:
 
 
 def only_text(leaves: Iterable[Leaf]) -> Leaf | None:
-    """The column of strings, where there is one, and it is flat."""
+    """The column of strings, where there is one alone and it is flat."""
     strings = [leaf for leaf in leaves if _is_text(leaf)]
     return strings[0] if len(strings) == 1 and strings[0].flat else None
 
@@ -120,11 +121,11 @@ def check_bytes(file: FooterFile, leaf: Leaf, head: memoryview, values: memoryvi
 
 
 class Listed:
-    """What a list shows: its lines, as they are and without a carriage return at the end, which may be one of the writer's."""
+    """The lines of a list: as they are, and without a carriage return at the end, which the writer may have added."""
 
     def __init__(self, data: memoryview | bytes) -> None:
         self._text = b"".join((data, b"\n"))
-        # the value of which it consists, where nothing in it can be the end of another
+        # the only value, where no byte of the list can be the end of another
         many = b"\n" in self._text[:-1] or self._text.endswith(b"\r\n")
         self.only = None if many else self._text[:-1]
 
@@ -134,18 +135,18 @@ class Listed:
         return len(self._text)
 
     def missing(self, asked: Iterable[bytes]) -> set[bytes]:
-        """Those that it has not. Its lines are never all held one by one, which takes many times the memory."""
-        left, text, start = set(asked), self._text, 0
-        while left and start < len(text):
+        """The values that it has not. Its lines are split piece by piece: all of them take many times the memory."""
+        missing, text, start = set(asked), self._text, 0
+        while missing and start < len(text):
             stop = text.index(b"\n", min(start + PIECE, len(text) - 1))
             piece = text[start:stop]
-            left.difference_update(piece.split(b"\n"))
+            missing.difference_update(piece.split(b"\n"))
             if b"\r" in piece:
-                left.difference_update(
+                missing.difference_update(
                     piece.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
                 )
             start = stop + 1
-        return left
+        return missing
 
     def has_any(self, asked: frozenset[bytes]) -> bool:
         """Whether it has one of them."""
@@ -163,19 +164,19 @@ class Listed:
         return False
 
     def begins(self, prefix: bytes) -> bool:
-        """Whether a line begins so."""
+        """Whether a line begins with a prefix."""
         return self._text.startswith(prefix) or b"\n" + prefix in self._text[:-1]
 
 
 def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
-    """Raise InvalidIndexError where the list cannot be that of the column: statistics name a value that it has not."""
-    lines: dict[bytes, tuple[bytes, int]] = {}  # of which text, in which row group
+    """Raise InvalidIndexError where statistics name a value that the list has not: it cannot be that of the column."""
+    lines: dict[bytes, tuple[bytes, int]] = {}  # with the text that they are of, and its row group
     for group in range(file.num_row_groups):
         try:
-            said = file.chunk_values(group, leaf, Options())
+            values = file.chunk_values(group, leaf, Options())
         except CorruptFileError as error:
             raise InvalidIndexError(str(error)) from error
-        for scalar in (said.min, said.max):
+        for scalar in (values.min, values.max):
             text = None if scalar is None else scalar.as_buffer().to_pybytes()  # it may be no UTF-8
             if text is not None:
                 for line in text.split(b"\n"):
@@ -187,27 +188,27 @@ def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
 
 
 def may_deny(test: BoundLeaf) -> bool:
-    """Whether a list of the column of a test may say something of it."""
-    told = test.op in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX)
-    return told and not test.leaf.group and test.leaf.element.type == BYTE_ARRAY
+    """Whether a list of the column of a test may rule out rows for it."""
+    known = test.op in (rows.OP_EQ, rows.OP_NE, rows.OP_IN, rows.OP_PREFIX)
+    return known and not test.leaf.group and test.leaf.element.type == BYTE_ARRAY
 
 
 def asked_of(test: BoundLeaf) -> frozenset[bytes]:
-    """The literals of a test, once for all lists; none where no list can say anything of it."""
+    """The literals of a test, made once for all lists; none where no list can rule out rows for it."""
     asked = _literals(test) if may_deny(test) else []
     return frozenset() if any(b"\n" in one for one in asked) else frozenset(asked)
 
 
 def denies(test: BoundLeaf, asked: frozenset[bytes], listed: Listed) -> bool:
-    """Whether no value passes a test, those with newlines among them, which the list does not show as they are. `asked`:
-    its literals (`asked_of`).
+    """Whether no value passes a test, be it one with newlines, which the list does not show as it is. `asked`: the literals
+    of the test (`asked_of`).
     """
     if not asked:
         return False
     equal, unequal = (rows.OP_NE, rows.OP_EQ) if test.negate else (rows.OP_EQ, rows.OP_NE)
     if test.op == equal or (test.op == rows.OP_IN and not test.negate):
         return not listed.has_any(asked)
-    if test.op == unequal or test.op == rows.OP_IN:  # of one value there is no other that has it
+    if test.op == unequal or test.op == rows.OP_IN:  # ruled out where it is the only value
         return listed.only in asked
     if test.op == rows.OP_PREFIX and not test.negate:
         return not any(listed.begins(one) for one in asked)
@@ -231,7 +232,7 @@ def check_type(leaf: Leaf) -> None:
 
 
 def written(values: pa.Array, leaf: Leaf) -> bytes:
-    """The list of a column. UnsupportedError where this form would say something else than the values."""
+    """The list of a column. UnsupportedError: this form cannot hold the values."""
     found = values.to_pylist()
     for value in found:
         if b"\n" in value or value.endswith(b"\r"):

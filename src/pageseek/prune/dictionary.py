@@ -1,8 +1,8 @@
 """Row groups against the dictionaries of their column chunks.
 
 Where every data page is of codes, as the encoding_stats of the chunk say (parquet.thrift, PageEncodingStats), the
-dictionary has every value but null, and perhaps some that no row has: a test that no entry passes, no row does; one
-that every entry passes, every row does that is not null.
+dictionary has every value but null, and perhaps some that no row has. If no entry passes a test, no row passes; if every
+entry passes, every row passes that is not null.
 """
 
 from __future__ import annotations
@@ -57,20 +57,21 @@ class DictionaryPruner:
             return True
 
     def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
-        """Of the dictionary page, which has to be less than the pages that it may spare, wherever it lies: it is decoded.
+        """The bytes of the dictionary page, which have to be fewer than those of the pages it may save, wherever it lies: it
+        is decoded.
         None where it proves nothing.
         """
         place = _place(context, test)
         if place is None:
             return None
         size = HEAD if place[1] is None else place[1]
-        error, stake = 1 if _asks_for_few(test) else DOUBT, bytes_at_stake(context, test.leaf)
-        return Price(context.to_fetch(place[0], size), size, size * error < stake, stake)
+        doubt, at_stake = 1 if _asks_for_few(test) else DOUBT, bytes_at_stake(context, test.leaf)
+        return Price(context.to_fetch(place[0], size), size, size * doubt < at_stake, at_stake)
 
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
-        """Ask for the dictionary of each column that is tested, and put its entries to the tests."""
+        """Read the dictionary of each column that is tested, and put its entries to the tests."""
         columns: dict[tuple[tuple[int, int], LeafType], list[int]] = {}
         for i, test in enumerate(tests):
             if _place(context, test) is not None:
@@ -109,7 +110,7 @@ def _place(context: PruneContext, test: BoundLeaf) -> tuple[int, int | None] | N
     if offsets is None:
         length = chunk.data_page_offset - start
     elif offsets.num_pages != chunk.dictionary_data_pages:
-        return None  # pages that the statistics of encodings do not know
+        return None  # there are pages beyond those that the statistics of encodings count
     else:
         length = offsets.start - start
     return start, length if 0 < length < stop - start else None
@@ -118,7 +119,7 @@ def _place(context: PruneContext, test: BoundLeaf) -> tuple[int, int | None] | N
 def _prune(
     context: PruneContext, tests: Sequence[BoundLeaf]
 ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
-    """The tests of one leaf, by its dictionary."""
+    """Put the entries of a leaf's dictionary to its tests."""
     test = tests[0]
     try:
         page = yield from _page(context, test)
@@ -140,7 +141,7 @@ def _prune(
 def _page(
     context: PruneContext, test: BoundLeaf
 ) -> Generator[Wanted, list[memoryview], memoryview | None]:
-    """The bytes of the dictionary page; None where it turns out to be no less than what it can spare."""
+    """The bytes of the dictionary page; None where they turn out to be no fewer than those that it can save."""
     place = _place(context, test)
     assert place is not None
     start, length = place

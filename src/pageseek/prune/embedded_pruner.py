@@ -24,11 +24,11 @@ from pageseek.prune.kind import IndexedColumn
 from pageseek.prune.protocol import Price, PruneContext
 
 Load = Callable[[IndexedColumn, memoryview], Any]
-HELD = 4  # times the bytes of a payload, about what an index made of it takes
+HELD = 4  # the memory that an index takes, about, in multiples of its payload
 
 
 class EmbeddedPruner:
-    """What all kinds of embedded index have in common when a scan asks for one."""
+    """Finds and reads the indexes of one embedded kind for a scan."""
 
     def __init__(self, name: str, version: int, title: str, load: Load | None) -> None:
         """`title`: what notes call an index of this kind."""
@@ -36,7 +36,7 @@ class EmbeddedPruner:
         self._load = load
 
     def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
-        """Whether the footer lists an index of the column, be it one that a note says is of no use."""
+        """Whether the footer lists an index of the column, be it one that is ignored with a note."""
         if leaf.group or leaf.max_rep or KEY not in file.key_value_metadata:
             return False
         try:

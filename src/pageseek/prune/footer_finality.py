@@ -1,7 +1,7 @@
-"""Of many row groups at once: whether any mechanism could add to what the statistics of the footer have said.
+"""Whether any mechanism could add to what the statistics of the footer prove of many row groups.
 
-The answer is that of the driver and of each pruner, or more cautious: where it is yes, to ask them would read nothing
-and prove nothing.
+Where the footer has the last word, the driver and each pruner would read nothing and prove nothing. Where this file is in
+doubt, they are asked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pageseek.prune.registry import (
 
 Figures: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-# of these the footer tells where they have nothing to say; lists of values were asked before, where a file has some
+# the footer shows where these prove nothing; lists of values were asked before, where a file has some
 _KNOWN = {
     STATISTICS, COLUMN_INDEX, PAGE_HEADERS, BloomPruner.name, DictionaryPruner.name, DISTINCT,
     DATAFUSION_INDEX,
@@ -56,38 +56,37 @@ def final(
     counts_nulls: Callable[[Leaf], bool],
     exact: Callable[[BoundLeaf], Flags | bool],
 ) -> tuple[Flags, Figures]:
-    """Which row groups the footer has the last word of; all their chunks are sound. And the bytes of their dictionaries, which
-    it would cost too much to read.
+    """For which row groups the footer has the last word; all their chunks are sound. And the bytes of the dictionaries that
+    cost too much to read.
 
     Parameters
     ----------
     pages, read
-        Of each row group the pages that every chunk has that is read, or -1; and the bytes of these chunks.
+        For each row group the pages that every chunk that is read has, or -1; and the bytes of these chunks.
     figure, start, known, counts_nulls : callable
-        Of a tested leaf in each row group: a field of CHUNK_FIELDS, the first byte, whether there are statistics that can be
-        used, and whether counts of nulls are believed.
+        For a tested leaf in each row group: a field of CHUNK_FIELDS, the first byte, whether there are statistics that can be
+        used, and whether counts of nulls are trusted.
     exact : callable
-        Of a test in each row group: its values are known, and it was put to them.
+        For a test in each row group: whether all values are known, and were put to it.
     """
-    # of one page there is none to leave out, and its bounds say no more than those of the chunk
+    # a single page cannot be left out by itself, and its bounds are those of the chunk
     last: Flags = pages == 1
     dear = np.zeros(len(read), np.int64)
     for test in tests:
         leaf = test.leaf
-        settled: Flags | bool = True
+        decided: Flags | bool = True
         if test.op != rows.OP_IS_NULL:
-            said = known(leaf)
-            settled = False if said is None else said
+            usable = known(leaf)
+            decided = False if usable is None else usable
         elif leaf.max_def:
             nulls = figure(leaf, "statistics_null_count")
             there = (nulls >= 0) & (nulls <= figure(leaf, "num_values"))
-            settled = there & (figure(leaf, "statistics_present") == 1) & counts_nulls(leaf)
-        settled &= figure(leaf, "bloom_filter_offset") == ABSENT
+            decided = there & (figure(leaf, "statistics_present") == 1) & counts_nulls(leaf)
+        decided &= figure(leaf, "bloom_filter_offset") == ABSENT
         size = _dictionary(leaf, figure, start)
-        settled &= ~(
-            (size > 0) & (DOUBT * size < read)
-        )  # as dictionary.py has its cost, and Task what it may spare
-        last &= settled | exact(test)
+        # a dictionary that pays: dictionary.py has its price, pruner_stage.py what it may save
+        decided &= ~((size > 0) & (DOUBT * size < read))
+        last &= decided | exact(test)
         dear = np.maximum(dear, np.where(exact(test), 0, size))
     return last, dear * last
 

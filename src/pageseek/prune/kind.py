@@ -36,7 +36,7 @@ class NotBuiltError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IndexedColumn:
-    """The column that an index is of. `group_rows`: the rows of each row group of the file."""
+    """The column of an index. `group_rows`: the rows of each row group of the file."""
 
     leaf: Leaf
     leaf_type: LeafType
@@ -75,7 +75,7 @@ class Builder(Protocol):
     """Builds the index of one column of one file.
 
     Two more attributes may be there. `nbytes`: the bytes that it holds; a builder is given up where all of them hold too
-    much. `chunks`: the row groups of which the index says something, for the result of `attach`.
+    much. `chunks`: the row groups that the index covers, for the result of `attach`.
     """
 
     def collect(self) -> Generator[None, PageValues | None, Any]:
@@ -102,11 +102,11 @@ class Kind(Protocol):
     name : str
         Unique, and a plain word. Files, `explain`, `prune=[...]` and `attach(indexes={name: [column, ...]})` have it.
     version : int
-        Of the form of the payload, 1 if it is missing. A payload of another version is ignored.
+        The version of the payload's form, 1 if it is missing. A payload of another version is ignored.
     build(column) -> Builder
         Called by `attach` for each column. Without it nothing is embedded.
     load(column, payload) -> object
-        What the payload (a memoryview) says, kept with the file for later scans. Any exception means that the payload
+        What is made of the payload (a memoryview), kept with the file for later scans. Any exception means that the payload
         makes no sense: it is ignored, with a note. Without it the payload itself is kept, as bytes.
     answers(test) -> bool
         Whether the index may rule out rows for a test; the payload is not read for others. True if it is missing.
@@ -118,16 +118,16 @@ class Kind(Protocol):
         It is sent the pages of a row group in order, then None, and returns what is wrong with the payload, a list of
         sentences. Without it `verify` builds the index again and compares the bytes.
     price(context, test), cheap, whole, coarse
-        Of a kind without `build`, as `Pruner` says.
+        For a kind without `build`, as in `Pruner`.
     """
 
     name: str
 
 
 def required_values(test: BoundLeaf) -> pa.Array | None:
-    """The values of which a row must have one to pass a test: of `=` and IN. None for any other test.
+    """The values of `=` or IN, one of which a row must have to pass the test; None for any other test.
 
-    Of a floating-point zero both signs are among them.
+    A floating-point zero is among them with both signs.
     """
     equal = rows.OP_NE if test.negate else rows.OP_EQ
     listed = test.op == rows.OP_IN and not test.negate

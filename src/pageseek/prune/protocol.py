@@ -1,4 +1,4 @@
-"""What a mechanism that prunes looks like to the driver: those of this package, and kinds of embedded index."""
+"""The protocol between the driver and a mechanism that prunes: one of this package, or a kind of embedded index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Catalog", "Price", "Proof", "PruneContext", "Pruner", "passing"]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What is proved of one test in one row group: the rows that `may` pass it, and those that certainly do, the `must`.
+    """What is proved of one test in one row group: the rows that `may` pass it, and those that all do, the `must`.
 
     A row passes where the comparison is TRUE; with a negated test, where it is FALSE. `exact`: all values of the row group
     are known, so that a mechanism that speaks of the row group as a whole can add nothing.
@@ -59,11 +59,11 @@ class PruneContext:
     kind: str = ""
 
     def to_fetch(self, offset: int, length: int) -> int:
-        """Bytes of a range that a request would have to bring: none of what came with the end of the file."""
+        """The bytes of a range that a request would have to bring; what came with the end of the file is not among them."""
         return self.file.to_fetch(offset, length)
 
     def index(self, test: BoundLeaf) -> Any:
-        """What `load` of an embedded kind made of the index of a test's column; None where the file has none of use."""
+        """What `load` of an embedded kind made of the index of a test's column; None where the file has no usable one."""
         return self.file.indexes.get((self.kind, test.leaf.index, test.leaf_type))
 
     def ignore(self, test: BoundLeaf, why: object) -> None:

@@ -170,15 +170,15 @@ def kind_names() -> tuple[str, ...]:
 def register_pruner(pruner: Any) -> None:
     """Let a mechanism of your own rule out rows, by what it finds itself: an index that lies beside the files, say.
 
-    It is a kind (`pageseek.index.register`) without `build`. It is asked where what it reads is little beside the pages at
-    stake, cheaper mechanisms first, and about the rows that those left. `prune=[...]` knows its name, and `explain`
+    It is a kind (`pageseek.index.register`) without `build`. It is asked where what it reads is little beside the pages that
+    it may save, after cheaper mechanisms, and about the rows that these leave. `prune=[...]` knows its name, and `explain`
     counts what it ruled out under that name.
 
     Parameters
     ----------
     pruner : pageseek.prune.Pruner
         `name` (str), `cheap` (bool), `price(context, test)` and `prune(context, tests)`, as that protocol says; `whole`
-        and `coarse` may be missing, which is False. The methods may be called `cost` and `judge`, as they were before.
+        and `coarse` may be missing, which is False. The former names of the methods, `cost` and `judge`, work as well.
         `pageseek.prune` also has what a pruner is made with: `Proof`, `PruneContext`, `passing`.
 
     Raises
@@ -213,12 +213,12 @@ def _check_name(kind: Any, what: str) -> None:
 
 
 def pruners() -> tuple[Pruner, ...]:
-    """Those that are put to one row group at a time, in the order in which they are asked at equal prices."""
+    """The pruners that are put to one row group at a time, in the order in which they are asked at equal prices."""
     return _registry.pruners
 
 
 def catalogs() -> tuple[Catalog, ...]:
-    """Those that are asked before files are opened."""
+    """The catalogs that are asked before files are opened."""
     return _registry.catalogs
 
 

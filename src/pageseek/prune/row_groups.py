@@ -24,7 +24,7 @@ _MUST = {bit: bytes(int(v == bit) for v in range(256)) for bit in _ANY}
 class GroupProof:
     """One byte a row group, 0 or 1. `may`: a row may pass. `must`: every row passes, nothing need be evaluated.
 
-    `tests`: the same for each test of the filter, by its id.
+    `tests`: such a pair for each test of the filter, by its id.
     """
 
     may: bytes
@@ -48,8 +48,8 @@ def bit_of(test: BoundLeaf) -> int:
     return rows.MAY_FALSE if test.negate else rows.MAY_TRUE
 
 
-def surely(verdict: bytes, bit: int) -> bytes:
-    """1 for each zone of which every row has this outcome."""
+def fully_matched(verdict: bytes, bit: int) -> bytes:
+    """1 for each zone whose rows all have this outcome."""
     return verdict.translate(_MUST[bit])
 
 

@@ -1,4 +1,4 @@
-"""The different values of a column put to tests: of one file that has a list of them (docs/format.md), or of several."""
+"""Lists of the different values of a column (docs/format.md), of one file or of many, put to tests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NAN = of_numpy(np.array([np.nan]))
 
 
 class Answer(NamedTuple):
-    """Of each row group a byte, 0 or 1: whether some row may pass a test, and whether all do. `test` is kept so that
-    its id is no other's.
+    """A byte for each row group, 0 or 1: whether some row may pass a test, and whether all do. `test` is kept so that no
+    other object gets its id.
     """
 
     test: BoundLeaf
@@ -29,21 +29,21 @@ class Answer(NamedTuple):
 
 
 class ValueLists:
-    """Lists of values of one form.
+    """Lists of values of one leaf type.
 
     Parameters
     ----------
     data : bytes
-        In which they lie; it is kept.
+        The bytes of the lists; they are kept.
     places : int64 array of shape (n, 3)
-        Where each begins, its bytes, and the row groups of its file.
+        Where each list begins, its bytes, and the row groups of its file.
 
     Attributes
     ----------
     sound : bool array of shape (n,)
-        Of which lists something can be said: they make sense, and all their values are such as the column has.
+        The lists that can be used: they make sense, and all their values are values of the column's type.
     exact : bytes
-        Of each row group of these files: all its values are known, and no others.
+        For each row group of these files whether all its values are known, and no others.
     """
 
     def __init__(self, data: bytes, places: npt.NDArray[np.int64], leaf_type: LeafType) -> None:
@@ -59,10 +59,10 @@ class ValueLists:
             self.sound[owner[wrong]] = False
         if (
             len(wrong) and leaf_type.kind == K_FIXED
-        ):  # what is no value has no room among those of a fixed width
-            left = places.copy()
-            left[~self.sound, 1] = 0  # a list of no bytes makes no sense
-            self._lists = Lists(data, left.tobytes())
+        ):  # among values of a fixed width there is no room for others
+            usable = places.copy()
+            usable[~self.sound, 1] = 0  # a list of no bytes makes no sense
+            self._lists = Lists(data, usable.tobytes())
             values, ends, known, _ = self._converted(data, leaf_type)
         self._values = to_arrow(
             leaf_type, len(known), 0, None, None if leaf_type.kind == K_FIXED else ends, values
@@ -87,7 +87,7 @@ class ValueLists:
     def of_file(
         cls, payload: bytes | memoryview, row_groups: int, leaf_type: LeafType
     ) -> ValueLists:
-        """That of one file. CoreError: it makes no sense; InvalidIndexError: it has values that are none of the column's."""
+        """The list of one file. CoreError: it makes no sense. InvalidIndexError: it has values that the column cannot have."""
         data = bytes(payload)
         made = cls(data, np.array([[0, len(data), row_groups]], np.int64), leaf_type)
         if not made.sound[0]:
