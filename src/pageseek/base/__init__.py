@@ -8,8 +8,9 @@
 | `report` | the counts of one scan, and how they are shown |
 | `progress` | the bar of a long scan |
 | `memory` | buffers that are kept from one scan to the next |
+| `suggest` | the names that are nearest to one that is not there |
 | `workers` | the threads of one scan |
-| `in_parts` | a row of things, divided among threads |
+| `in_parts` | work on many things, divided among threads |
 | `cancellation` | how a thread that waits learns that nobody needs the answer |
 | `arrays`, `batches` | Arrow arrays, tables and batches, made without pandas |
 """

@@ -1,4 +1,4 @@
-"""Arrow arrays from numpy and back, without pandas, which pyarrow's own ways would import where it is installed."""
+"""Arrow arrays from numpy and back, without pandas, which pyarrow's own conversions import where it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of arrays as tables and batches, those without columns too."""
+"""Tables and batches from columns of arrays; they keep their rows where there are no columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Tab
         empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty)])
     if all(len(arrays) == 1 for arrays in columns):
-        # by way of a batch: to make chunked arrays of them would take three times as long
+        # by way of a batch: making chunked arrays takes three times as long
         batch = pa.RecordBatch.from_arrays([arrays[0] for arrays in columns], schema=schema)
         return pa.Table.from_batches([batch], schema=schema)
     return pa.Table.from_arrays(
@@ -22,7 +22,7 @@ def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Tab
 
 
 def batches_of(table: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
-    """Record batches of at most `size` rows, those without columns too."""
+    """Record batches of at most `size` rows, also of a table without columns."""
     if table.num_columns:
         yield from table.to_batches(max_chunksize=size)
         return

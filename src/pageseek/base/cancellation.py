@@ -1,4 +1,4 @@
-"""Who waits for an answer in the name of others learns here that nobody wants it any more."""
+"""Cancellation: a thread that waits for an answer learns here that nobody needs it any more."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_here = threading.local()  # what this thread is to ask
+_here = threading.local()  # the function that this thread calls while it waits
 
 
 @contextmanager
 def asked(go_on: Callable[[], None]) -> Iterator[None]:
-    """While the block runs, whatever waits in this thread asks `go_on` now and then, which ends it by an exception."""
+    """While the block runs, code that waits in this thread calls `go_on` now and then, which ends the wait by an exception."""
     before = getattr(_here, "go_on", None)
     _here.go_on = go_on
     try:
@@ -21,7 +21,7 @@ def asked(go_on: Callable[[], None]) -> Iterator[None]:
 
 
 def go_on() -> None:
-    """Ask that; nothing where nobody has said what."""
+    """Call the function of the block around, if there is one."""
     ask = getattr(_here, "go_on", None)
     if ask is not None:
         ask()

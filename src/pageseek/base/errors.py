@@ -42,8 +42,8 @@ class FileChangedError(PageseekError):
 
 
 class StoreError(PageseekError, OSError):
-    """A store did not answer after all tries, or not with what was asked. A missing file is FileNotFoundError, one that
-    may not be read PermissionError, as they are of the operating system.
+    """A store did not answer after all tries, or answered with something else. A missing file is a FileNotFoundError and
+    a file that may not be read a PermissionError, as the operating system raises them.
     """
 
 
@@ -53,16 +53,16 @@ class PredicateError(PageseekError, ValueError):
     Attributes
     ----------
     at : int or None
-        Of a filter in SQL, the character at fault, to which the message points; else None.
+        The character at fault in a filter in SQL, to which the message points; else None.
     """
 
     at: int | None = None
 
 
 class NoColumnError(PredicateError):
-    """A file has no column of a name: among other files that may, its values are null.
+    """A file has no column of a name. In a dataset whose other files have it, its values are null.
 
-    `offer`: what there is instead, which is looked for when the error is shown.
+    `offer`: the names that there are, which are looked for when the error is shown.
     """
 
     def __init__(self, text: str = "", offer: object = None) -> None:
@@ -78,7 +78,7 @@ class NoColumnError(PredicateError):
 
 
 class PrunerError(PageseekError):
-    """A pruner that was registered raised an error, or gave an answer that cannot be."""
+    """A pruner that was registered raised an error, or gave an impossible answer."""
 
 
 class KindError(PageseekError):
@@ -86,7 +86,7 @@ class KindError(PageseekError):
 
 
 class CoreError(PageseekError):
-    """A kernel refused its input. Where it came from a file, an error that names the place takes its stead.
+    """A kernel refused its input. For input from a file, an error that names the place is raised instead.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ def from_core(error: CoreError, where: str, base: int | None = None) -> Pageseek
 
 
 class placed:  # noqa: N801 - a lookup is done before a generator would be set up for it
-    """Give errors of kernels, in the block, the place in whose bytes they arose."""
+    """Add the place to errors that kernels raise in the block."""
 
     __slots__ = ("_where",)
 

@@ -1,4 +1,4 @@
-"""Work on many things in a row, cut into parts for several threads."""
+"""Work on many things, divided among threads."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ T = TypeVar("T")
 
 
 def in_parts(work: Callable[[int, int], T], n: int, threads: int, least: int) -> list[T]:
-    """What is made of n things in a row, part by part.
+    """The results of work on n things, part by part.
 
     Parameters
     ----------
     work : callable
-        Takes the first of a part, and the first behind it. It should let go of the interpreter's lock: else nothing is gained.
+        Takes the first thing of a part, and the first behind it. It should release the interpreter's lock: else nothing is
+        gained.
     threads : int
-        That work, the caller's among them.
+        The number of threads, the caller's among them.
     least : int
-        Things that are worth a thread.
+        The number of things that is worth a thread.
     """
     parts = max(min(threads, n // least), 1)
     marks = [n * i // parts for i in range(parts + 1)]

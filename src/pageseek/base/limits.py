@@ -1,4 +1,4 @@
-"""Limits on sizes that a file claims: far beyond what honest files have, and below what would hurt."""
+"""Limits on sizes that a file claims: far beyond those of honest files, and below those that would hurt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pageseek.base.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one scan lets a file claim; what goes beyond is a LimitError that names the option to raise.
+    """The sizes that one scan lets a file claim; a greater one is a LimitError that names the option to raise.
 
     Attributes
     ----------

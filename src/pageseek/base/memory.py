@@ -1,5 +1,5 @@
-"""Buffers that threads pass on to each other: kept while scans follow one another, given back soon after. What a single thread
-frees waits for its next row group until its scan ends.
+"""Buffers that threads pass on to each other: kept while scans follow one another, given back soon after. Buffers that a
+single thread frees wait for its next row group until its scan ends.
 
 A few stay from one read to the next: enough for the pages of a lookup, whose memory the system may otherwise take and
 zero each time.
@@ -18,22 +18,22 @@ from pageseek._core import memory
 
 WARM = 5.0  # seconds that freed buffers wait for the next reader
 SCAN = 3600.0  # seconds that they wait, at most, for the next row group of a scan
-PART = 8  # of the memory that there is, how much may wait so
+PART = 8  # the part of the memory that may wait so: one in eight bytes
 REST = 8 << 20  # bytes that may wait at any time
 
 memory.rest(REST)
 
 _lock = threading.Lock()
 _until = 0.0
-_scans = 0  # of several row groups, that are under way
+_scans = 0  # scans of several row groups that are under way
 _keeper: threading.Thread | None = None
 
 
 @cache
 def _limit() -> int:
-    """Bytes that may wait: a part of the memory of this machine or container. Asked for when threads begin to decode."""
+    """Bytes that may wait: a part of the memory of this machine or container. It is looked up when threads begin to decode."""
     found = 4 << 30
-    with suppress(AttributeError, ValueError, OSError):  # not every system says
+    with suppress(AttributeError, ValueError, OSError):  # not every system has them
         found = max(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), 0) or found
     for limit in ("memory.max", "memory/memory.limit_in_bytes"):
         try:
@@ -65,7 +65,7 @@ def keep_warm() -> None:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Several row groups are read: what one of them frees, as the bytes that were fetched for it, is there for the next."""
+    """While the block reads several row groups, memory that one of them frees is kept for the next."""
     global _scans
     with _lock:
         _scans += 1
@@ -75,7 +75,7 @@ def kept() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            _scans = max(_scans - 1, 0)  # a child that was forked meanwhile counts anew
+            _scans = max(_scans - 1, 0)  # a child that was forked meanwhile began at 0
             if not _scans and time.monotonic() >= _until:
                 memory.keep(0, 0)
                 memory.rest(REST)

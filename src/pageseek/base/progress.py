@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 from pageseek.base.report import Report, format_size
 
-PATIENCE = 0.5  # seconds before a bar appears
+BAR_DELAY = 0.5  # seconds before a bar appears
 
 
 class Progress(NamedTuple):
-    """`stage` is "files", while they are opened and pruned, "row groups", while these are read, or "column chunks", while
-    indexes are built or verified: so many are `done` of a `total`. Rows and bytes are those so far.
+    """How far a scan is: `done` of a `total` of its stage, and the rows and bytes so far.
+
+    `stage` is "files" while they are opened and pruned, "row groups" while these are read, or "column chunks" while
+    indexes are built or verified.
     """
 
     stage: str
@@ -46,7 +48,7 @@ class _Bar:
             self.close()
             self._stage = now.stage
             self._bar = self._tqdm(
-                total=now.total, desc=now.stage, unit="", delay=PATIENCE, leave=False
+                total=now.total, desc=now.stage, unit="", delay=BAR_DELAY, leave=False
             )
         self._bar.set_postfix_str(f"{now.rows:,} rows, {format_size(now.bytes)}", refresh=False)
         self._bar.update(now.done - self._bar.n)
@@ -58,7 +60,7 @@ class _Bar:
 
 @contextmanager
 def watched(progress: bool | Watch, report: Report) -> Iterator[None]:
-    """While the block runs, tell how far the work is that a report counts."""
+    """While the block runs, show how far the work is that a report counts."""
     if progress is False:
         yield
         return
@@ -89,7 +91,7 @@ def watched(progress: bool | Watch, report: Report) -> Iterator[None]:
 def counted(
     stage: str, total: int, progress: bool | Watch, report: Report
 ) -> Iterator[Callable[[], None]]:
-    """The same for work that has one stage: what is given is to be called after each step."""
+    """While the block runs, show how far work of one stage is: the block calls the function that it gets after each step."""
     bar = _Bar() if progress is True else None
     done = 0
 

@@ -33,22 +33,22 @@ class Count:
             if not self.pruned_by[mechanism]:
                 del self.pruned_by[mechanism]
 
-    def settle(self) -> None:
-        """Proofs were taken back, more than one mechanism had: others had a part in them."""
+    def balance(self) -> None:
+        """Make no count negative: where more proofs were taken back than a mechanism had, others had a part in them."""
         for mechanism, n in [item for item in self.pruned_by.items() if item[1] < 0]:
             self.prune(mechanism, -n)
             for other, had in list(self.pruned_by.items()):
                 back = max(min(had, -n), 0)
                 self.prune(other, -back)
                 n += back
-            self.total -= n  # of a plan that was made elsewhere, the total is what it left
+            self.total -= n  # a plan that was made elsewhere counts only the units that it left
 
     def begun(self) -> Count:
-        """The same totals and proofs, with nothing read yet."""
+        """A copy of the totals and proofs, with nothing read yet."""
         return Count(self.total, 0, dict(self.pruned_by))
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """The counts as plain data."""
         return {"total": self.total, "read": self.read, "pruned_by": dict(self.pruned_by)}
 
 
@@ -63,7 +63,7 @@ class LeafReport:
     dictionary_pages: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """The counts as plain data."""
         return {
             "pages": {"total": self.pages_total, "read": self.pages_read},
             "bytes": self.bytes,
@@ -74,9 +74,11 @@ class LeafReport:
 
 @dataclass(slots=True)
 class ChunkReport(LeafReport):
-    """One leaf of one row group. `known` is how many pages it has, as far as the metadata tell; `kept` how many
-    of them the plan leaves (None: all), and `by` what ruled out the others; `limited` how many the limit spared,
-    `beyond` how many of those not kept an aggregate left out for their bounds.
+    """One leaf of one row group.
+
+    `known`: its pages, as far as the metadata have their number. `kept`: those that the plan leaves (None: all), and `by`
+    the mechanism that ruled out the others. `limited`: those that the limit saved. `beyond`: those that an aggregate left
+    out for their bounds.
     """
 
     path: str = ""
@@ -93,21 +95,22 @@ class ChunkReport(LeafReport):
             self.beyond = before.beyond + whole - self.kept
 
     def restart(self) -> None:
-        """Forget what was decoded: it is begun anew. The bytes stay, they were fetched."""
+        """Forget what was decoded: decoding begins again. The bytes stay, they were fetched."""
         self.pages_total = self.pages_read = self.rows_decoded = self.dictionary_pages = 0
         self.limited = self.beyond = 0
 
 
 @dataclass(slots=True)
 class NotAsked:
-    """Row groups that a mechanism could have looked at, and did not: `dear` are those for which it would have read `cost`
-    bytes, each after a wait of so many seconds, to spare `stake` bytes at most; `left_out` those that came after others
-    of which it ruled out nothing.
+    """Row groups that a mechanism was not asked about.
+
+    `dear`: those for which it would have read `cost` bytes, each after `wait` seconds, to save the bytes `at_stake` at
+    most. `left_out`: those that came after others of which it ruled out nothing.
     """
 
     dear: int = 0
     cost: int = 0
-    stake: int = 0
+    at_stake: int = 0
     wait: float = 0.0
     left_out: int = 0
 
@@ -115,7 +118,7 @@ class NotAsked:
         """The sums of both."""
         self.dear += other.dear
         self.cost += other.cost
-        self.stake += other.stake
+        self.at_stake += other.at_stake
         self.wait = max(self.wait, other.wait)
         self.left_out += other.left_out
 
@@ -125,7 +128,7 @@ class NotAsked:
             wait = f", after a wait of {self.wait * 1000:,.1f} ms," if self.wait >= 5e-5 else ""
             reasons.append(
                 f"of {self.dear:,} row {_plural('group', self.dear)} it would read {format_size(self.cost)}{wait} "
-                f"to spare {format_size(self.stake)} at most, and it may prove nothing"
+                f"to spare {format_size(self.at_stake)} at most, and it may prove nothing"
             )
         if self.left_out:
             reasons.append(
@@ -184,15 +187,15 @@ class Report:
     lanes: dict[int, int] = field(default_factory=dict)  # waves of what went on side by side
     watch: Callable[[Report, int], None] | None = field(
         default=None, compare=False
-    )  # is told of each step
+    )  # is called after each step
 
     def step(self, n: int = 1) -> None:
-        """Files were planned, or row groups read: so many."""
+        """Count `n` more files that were planned, or row groups that were read."""
         if self.watch is not None:
             self.watch(self, n)
 
     def chunk(self, file: str, row_group: int, path: str, num_pages: int | None) -> LeafReport:
-        """The counts of a column chunk that is going to be read; `num_pages` where an offset index tells."""
+        """The counts of a column chunk that is going to be read; `num_pages` where an offset index has them."""
         if self.chunks is None:
             leaf = self.leaves.get(path)
             if leaf is None:
@@ -208,7 +211,7 @@ class Report:
         return found
 
     def done(self, file: str, row_group: int, num_rows: int, total: int) -> None:
-        """A row group was executed: of its `total` rows so many were looked at."""
+        """A row group was executed: `num_rows` of its `total` rows were looked at."""
         self.row_groups.read += 1
         self.rows.read += num_rows
         if self.chunks is not None:
@@ -217,8 +220,8 @@ class Report:
     def restart(
         self, file: str, row_group: int, path: str | None, pages: int | None, more_rows: int
     ) -> None:
-        """A row group is begun anew without the index of a column, which has so many `pages` by the footer, and
-        with so many more rows, which that index had ruled out.
+        """A row group is begun again without the index of a column. By the footer the column has `pages`; the index had ruled
+        out `more_rows`.
         """
         self.rows.prune("column_index", -more_rows)
         # as a list: meanwhile other threads may count chunks of other row groups
@@ -231,7 +234,7 @@ class Report:
                     chunk.kept = None
 
     def forget(self, file: str, row_group: int, paths: Iterable[str]) -> None:
-        """The pages of a row group are none of those that are counted: nothing of it is read."""
+        """Take the pages of a row group out of the counts: nothing of it is read."""
         if self.chunks is not None:
             for path in paths:
                 self.chunks.pop((file, row_group, path), None)
@@ -245,8 +248,8 @@ class Report:
         )
 
     def join(self, part: Report, lane: int) -> None:
-        """Take in what was counted beside this. Requests of one `lane` come one after another: of several lanes the
-        waves of the longest count.
+        """Add the counts of work that went on beside this. Requests of one `lane` come one after another; the waves of the
+        longest lane count.
         """
         for mine, other in (
             (self.files, part.files),
@@ -281,7 +284,7 @@ class Report:
             self.not_asked.setdefault(mechanism, NotAsked()).add(reason)
 
     def add_spent(self, before: Report) -> None:
-        """Count what an attempt has asked for in vain, since a file was another one by then."""
+        """Count the requests of an attempt that was given up, because a file had changed by then."""
         self.requests += before.requests
         self.waves += before.waves
         self.retries += before.retries
@@ -343,16 +346,16 @@ class Report:
         )
 
     def finish(self) -> Report:
-        """What was planned and not executed, the limit has spared; and what is not known is said."""
+        """Count what was planned and not executed as saved by the limit, and note what is not known."""
         for count in (self.files, self.row_groups, self.rows):
-            count.settle()
-            left = count.total - count.read - sum(count.pruned_by.values())
-            count.prune("limit", max(left, 0))
+            count.balance()
+            saved = count.total - count.read - sum(count.pruned_by.values())
+            count.prune("limit", max(saved, 0))
         self.note_unknown()
         return self
 
     def note_unknown(self) -> None:
-        """Say of how many chunks the number of pages is not known."""
+        """Note the number of chunks whose pages are not known."""
         unknown = sum(
             chunk.known is None and chunk.rows_decoded != self.executed.get(key[:2])
             for key, chunk in (self.chunks or {}).items()
@@ -364,7 +367,7 @@ class Report:
             )
 
     def retried(self, count: int, seconds: float) -> None:
-        """So many requests more were sent, after so many seconds of waiting together, since those before failed."""
+        """Count requests that were sent again after others failed, and the `seconds` that they waited together."""
         self.retries += count
         self.requests += count
         self.retry_seconds += seconds
@@ -375,13 +378,13 @@ class Report:
             self.notes.append(text)
 
     def too_dear(
-        self, mechanism: str, cost: int, stake: int, wait: float = 0.0, row_groups: int = 1
+        self, mechanism: str, cost: int, at_stake: int, wait: float = 0.0, row_groups: int = 1
     ) -> None:
-        """A mechanism was not asked of so many row groups: it would read `cost` bytes to spare `stake` at most."""
-        self._why_not(mechanism, NotAsked(row_groups, cost, stake, wait))
+        """A mechanism was not asked about row groups: it would read `cost` bytes to save those `at_stake` at most."""
+        self._why_not(mechanism, NotAsked(row_groups, cost, at_stake, wait))
 
     def left_out(self, mechanism: str, row_groups: int) -> None:
-        """The same, since it ruled out nothing of those before."""
+        """A mechanism was not asked about row groups, since it ruled out nothing of those before."""
         if row_groups:
             self._why_not(mechanism, NotAsked(left_out=row_groups))
 

@@ -14,7 +14,7 @@ ENTRIES = 10_000  # of a folder
 
 
 def nearest(name: str, names: Sequence[str]) -> list[str]:
-    """Those that differ in case only, else those that differ by few letters; the nearest first, at most CLOSE."""
+    """The names that differ in case only, else those that differ by few letters; the nearest first, at most CLOSE."""
     small = name.lower()
     same = [one for one in names[:MOST] if one.lower() == small]
     if same:
@@ -31,7 +31,7 @@ def nearest(name: str, names: Sequence[str]) -> list[str]:
 
 
 def offered(name: str, names: Sequence[str]) -> str:
-    """What there is in the place of a name that is not there, as the end of a sentence."""
+    """The names that are there in place of one that is not, as the end of a sentence."""
     if not names:
         return "there are none"
     close = nearest(name, names)
@@ -48,7 +48,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class Offer:
-    """The same, made when it is shown: many files may lack a column, and few errors are."""
+    """What `offered` gives, made when it is shown: many files may lack a column, and few of these errors are shown."""
 
     __slots__ = ("_name", "_names")
 
@@ -61,18 +61,18 @@ class Offer:
 
 def nearest_path(path: str) -> str:
     """A file or folder on local disk whose name is nearest to that of a path that leads nowhere; "" where none is near."""
-    left, missing = os.path.abspath(path), [""]
+    folder, missing = os.path.abspath(path), [""]
     try:
-        while not os.path.isdir(left):
-            left, name = os.path.split(left)
+        while not os.path.isdir(folder):
+            folder, name = os.path.split(folder)
             missing.append(name)
             if not name:
                 return ""
         if len(missing) == 1:
             return ""
-        with os.scandir(left) as entries:
+        with os.scandir(folder) as entries:
             names = [entry.name for entry, _ in zip(entries, range(ENTRIES), strict=False)]
     except (OSError, ValueError):
         return ""
     close = nearest(missing[-1], names)
-    return os.path.join(left, close[0]) if close else ""
+    return os.path.join(folder, close[0]) if close else ""

@@ -1,3 +1,3 @@
-"""The version of this package, for those below its face who have to name it."""
+"""The version of this package."""
 
 __version__ = "0.1.0"

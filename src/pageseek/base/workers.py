@@ -39,7 +39,7 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[T]):
-    """A piece of work, and about the bytes of memory that it takes until its result is handed on."""
+    """A piece of work. `cost`: about the bytes of memory that it takes until its result is handed on."""
 
     run: Callable[[], T]
     cost: int = 0
@@ -53,9 +53,9 @@ class WorkerPool:
     threads : int
         How many may compute at a time.
     ahead : int
-        Jobs that may be under way, or done and not yet asked for.
+        Jobs that may be under way, or done with results that are not taken yet.
     budget : int
-        Bytes that these may take together, beside the one that is asked for now.
+        Bytes that these may take together, beside the job whose result is next.
     """
 
     def __init__(self, threads: int, ahead: int, budget: int) -> None:
@@ -66,7 +66,7 @@ class WorkerPool:
         self._holds = threading.local()  # whether a thread holds a token
         self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
-        self.asker = threading.current_thread()  # who asked last for results
+        self.asker = threading.current_thread()  # the last thread that asked for results
         _pools.add(self)
 
     def __enter__(self) -> WorkerPool:
@@ -80,8 +80,8 @@ class WorkerPool:
 
         A job that fails raises when its turn comes. A caller that stops early stops the pool.
         """
-        left = iter(jobs)
-        job = next(left, None)
+        rest = iter(jobs)
+        job = next(rest, None)
         under_way: deque[tuple[Future[T], int]] = deque()
         held = 0
         ready: list[T] = []
@@ -89,14 +89,14 @@ class WorkerPool:
             while True:
                 self.asker = threading.current_thread()
                 while job is not None and len(under_way) < self._ahead:
-                    due = 0  # the cost of what is asked for now: it is not ahead
+                    due = 0  # the cost of the job whose result is next: it is not ahead
                     if not ready:
                         due = under_way[0][1] if under_way else job.cost
                     if held + job.cost - due > self._budget:
                         break
                     under_way.append((self._submit(partial(self._run, job.run)), job.cost))
                     held += job.cost
-                    job = next(left, None)
+                    job = next(rest, None)
                 if ready:  # while it is worked with, those that were just begun go on
                     yield ready.pop()
                     continue
@@ -111,7 +111,7 @@ class WorkerPool:
                 self.stop()
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Have one piece of work done beside what goes on; who wants its result waits for it."""
+        """Have one piece of work done beside other work; the caller waits for its result when it needs it."""
         return self._submit(partial(self._run, work))
 
     def each(self, work: Sequence[Callable[[], T]]) -> list[T]:
@@ -159,7 +159,7 @@ class WorkerPool:
 
     @contextmanager
     def idle(self, most: int) -> Iterator[int]:
-        """How many cores are idle now, at most so many; they are taken while the block runs."""
+        """The number of cores that are idle now, `most` at most; they are taken while the block runs."""
         taken = 0
         while taken < most and self._tokens.acquire(blocking=False):
             taken += 1
@@ -182,7 +182,7 @@ class WorkerPool:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Put the token down while the block waits; nothing where this thread has none."""
+        """Put the token down while the block waits, if this thread has one."""
         if not getattr(self._holds, "token", False):
             yield
             return
@@ -222,7 +222,7 @@ class WorkerPool:
 
         def run() -> None:
             if begun.acquire(blocking=False):
-                _settle(done, work)
+                _complete(done, work)
 
         with self._lock:
             if self.stopped:
@@ -247,7 +247,7 @@ _pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
 
 
 def _end() -> None:
-    """The main thread has ended: what it has left behind, such as a generator in a traceback, is asked for by nobody."""
+    """Stop the pools of the main thread, which has ended: nobody asks for results that it left in a generator."""
     for pool in list(_pools):
         if pool.asker is threading.main_thread():
             pool.stop()
@@ -266,7 +266,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-def _settle(done: Future[T], work: Callable[[], T]) -> None:
+def _complete(done: Future[T], work: Callable[[], T]) -> None:
     try:
         done.set_result(work())
     except BaseException as error:  # noqa: BLE001 - raised by `result`
