@@ -66,7 +66,7 @@ def test_rows_are_counted_under_watch() -> None:
 def test_a_bar_is_drawn_and_removed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0)
+    monkeypatch.setattr(progress, "BAR_DELAY", 0)
     assert ps.scan(SOURCES, progress=True).to_table().num_rows == FILES * GROUPS * ROWS
     shown = capsys.readouterr()
     assert "files" in shown.err

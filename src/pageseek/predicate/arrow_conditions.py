@@ -59,7 +59,7 @@ def _known(
     """The conjuncts that have the same meaning as conditions of ours, and whether these are all."""
 
     def leaf_type_of(path: tuple[str, ...]) -> LeafType | None:
-        """Of a path that pyarrow takes for the same column: its names have no dots."""
+        """The leaf type of a path that pyarrow takes for the same column: its names have no dots."""
         if any("." in name for name in path):
             return None
         if dataset is not None:

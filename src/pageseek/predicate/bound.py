@@ -18,7 +18,7 @@ from pageseek.format.types import LeafType
 from pageseek.predicate import expression as ex
 from pageseek.predicate.in_literals import Listed, Literals
 
-INPUT = -1  # the `op` of a leaf that a residual needs, and no test
+INPUT = -1  # the `op` of a leaf that a residual needs, which is no test
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class BoundLeaf:
     source: ex.Expression
 
     def against(self, n: int) -> Literals | rows.Lookup:
-        """What the kernels compare `n` more values with: a list of IN is checked once, however often it is asked."""
+        """The literals for the kernels, to compare `n` more values with; a list of IN is prepared once for all of them."""
         if self.op == rows.OP_IN and isinstance(self.literals, Listed):
             return self.literals.lookup(self.leaf_type.kind, self.leaf_type.width, n)
         return self.literals
@@ -79,10 +79,10 @@ class BoundNot:
 
 @dataclass(frozen=True, slots=True)
 class BoundAny:
-    """Some element of the list at `input` passes the test; with `every`, all do of a list that is there.
+    """Some element of the list at `input` passes the test; with `every`, all elements of a list that is not null do.
 
-    The test is bound to the leaf of the elements, so that rows without any never pass it, and zones of that
-    leaf tell where none does.
+    The test is bound to the leaf of the elements: rows without elements never pass it, and the bounds of zones of that
+    leaf rule out rows.
     """
 
     input: BoundLeaf
@@ -172,7 +172,7 @@ def _chained(_: bool, parts: Iterator[list[BoundLeaf]]) -> list[BoundLeaf]:
 
 
 def leaves_of(bound: Bound) -> Sequence[BoundLeaf]:
-    """The tests of a bound filter in the order of writing, and the inputs of what no test can answer."""
+    """The tests of a bound filter in the order of writing, and the inputs of its residuals."""
     if isinstance(bound, BoundLeaf):  # as most filters are
         return [bound]
     if not isinstance(bound, (BoundAnd, BoundOr)):
@@ -191,7 +191,7 @@ def _leaves(part: Unjoined) -> list[BoundLeaf]:
 
 
 def tests_of(bound: Bound) -> Sequence[BoundLeaf]:
-    """The tests that an index may say something of: what it denies of a test, or proves, tells of the whole."""
+    """The tests that an index may decide, so that the whole filter is decided for some rows."""
     if isinstance(bound, BoundLeaf):
         return [bound]
     if not isinstance(bound, (BoundAnd, BoundOr)):
@@ -206,7 +206,7 @@ def _tests(part: Unjoined) -> list[BoundLeaf]:
 
 
 def null_tests(bound: Bound) -> dict[tuple[int, int], BoundLeaf]:
-    """By their keys the leaves of which nothing is asked but whether they are null, each with such a test."""
+    """The leaves that the filter only tests for null, by their keys, each with such a test."""
     found = {
         test.leaf.key: test
         for test in tests_of(bound)
@@ -242,7 +242,7 @@ def _is_residual(part: Unjoined) -> bool:
 
 
 def has_not(bound: Bound) -> bool:
-    """Whether some part asks where another is not TRUE: rows that all match that one are then ruled out."""
+    """Whether some part is TRUE where another is not: rows that all match the other are then ruled out."""
     return not isinstance(bound, BoundLeaf) and fold(bound, lambda _: False, _any, lambda _: True)
 
 

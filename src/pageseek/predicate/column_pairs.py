@@ -142,7 +142,7 @@ def _scaled(y: npt.NDArray[Any], a: int, b: int) -> tuple[npt.NDArray[Any], npt.
 
 
 def _mixed(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> tuple[Flags, Flags]:
-    """uint64 with another kind of integer, which may be negative."""
+    """Less and equal of uint64 and another kind of integer, which may be negative."""
     if x.dtype == np.uint64:
         less, equal = _mixed(y, x)
         return ~(less | equal), equal
@@ -170,7 +170,7 @@ def _floats(x: npt.NDArray[Any], y: npt.NDArray[Any], spark: bool) -> tuple[Flag
 
 
 def _with_integers(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> tuple[Flags, Flags]:
-    """Doubles with integers, exactly: by their whole part, where that is an integer of the kind."""
+    """Less and equal of doubles and integers, exactly: by the whole part of a double, where the kind has that integer."""
     wide = np.uint64 if y.dtype == np.uint64 else np.int64
     low, high = (0.0, 2.0**64) if wide is np.uint64 else (-(2.0**63), 2.0**63)
     y = y.astype(wide)
@@ -186,7 +186,7 @@ def _with_integers(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> tuple[Flags, Fla
 def _decimals(
     left: pa.ChunkedArray, right: pa.ChunkedArray, valid: Flags, spark: bool
 ) -> tuple[Flags, Flags, Flags]:
-    """Where one side at least is of decimals. Arrow compares at a common scale, if there is room for it."""
+    """Less, equal and unordered where at least one side has decimals. Arrow compares at a common scale, if one has room."""
     n = len(left)
     none = np.zeros(n, bool)
     kinds = left.type, right.type
@@ -216,7 +216,7 @@ def _decimals(
 
 
 def _doubles(values: pa.ChunkedArray) -> npt.NDArray[Any]:
-    """To within some units in the last place."""
+    """The numbers as doubles, exact to some units in the last place."""
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
     return _numbers(values).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Columns with one value in all rows of a file: of its folder, or null because the file has no such column.
+"""Columns with one value in all rows of a file: the value of its folder, or null because the file lacks the column.
 
 A condition on them is decided once, by the kernel that would evaluate the rows, and becomes TRUE or not for the file.
 """
@@ -53,7 +53,7 @@ _NO_ELEMENT = SchemaElement._make([ABSENT] * len(SchemaElement._fields))
 
 
 class ConstantColumn(Leaf):
-    """A column with one value in all rows of a file. `values` holds it; None: null, and of any type."""
+    """A column with one value in all rows of a file. `values` holds it; None is a null of any type."""
 
     __slots__ = ("values",)
 

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 MAX_DEPTH = (
-    100  # alternations of AND, OR and NOT, one within the other; chains of one kind have no limit
+    100  # alternations of AND, OR and NOT within one another; chains of one kind have no limit
 )
 _MAX_COPIED = 64  # arguments that `&` and `|` copy; longer chains are flattened once, at the end
 _MAX_SHOWN = 1000  # pieces of a repr
@@ -57,7 +57,7 @@ class Expression:
 
     @property
     def parts(self) -> tuple[Expression, ...]:
-        """The conditions that it is made of; none of a test."""
+        """The conditions that it is made of; a test has none."""
         return ()
 
     def __and__(self, other: object) -> Expression:
@@ -148,7 +148,7 @@ class Column:
         return test
 
     def isin(self, values: Iterable[Any]) -> Expression:
-        """Equal to one of the values; a null among them makes the others' misses NULL, as in SQL.
+        """Equal to one of the values. As in SQL, a null among them makes the result NULL where no other value is equal.
 
         A million values take least time as a pyarrow or numpy array, or as a list of one type.
         """
@@ -183,7 +183,7 @@ class Column:
         return self._made(StartsWith(self, prefix))
 
     def like(self, pattern: str | bytes, escape: str = "\\") -> Expression:
-        """SQL's LIKE: `%` stands for any text, `_` for one character (of binary values: one byte).
+        """SQL's LIKE: `%` stands for any text, `_` for one character (in binary values: one byte).
 
         After `escape` any character stands for itself; an empty `escape` switches that off.
         """
@@ -209,7 +209,7 @@ class Column:
 
     @property
     def shown(self) -> str:
-        """As SQL writes it."""
+        """The column as SQL writes it."""
         return show_column(self.path)
 
 
@@ -250,7 +250,7 @@ _TIMES_OF_NUMPY = frozenset((unit, 1) for unit in ("D", "s", "ms", "us", "ns"))
 
 
 def _listed(values: Any) -> tuple[Any, ...] | pa.Array:
-    """Values of `isin`: arrays stay arrays."""
+    """The values of `isin` as a tuple; arrays stay arrays."""
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()
     if isinstance(values, pa.Array):
@@ -308,7 +308,7 @@ def _is_in(column: Column, values: Any) -> IsIn:
 
 
 class _Shown(Expression):
-    """Shown without recursion, so that a condition of any depth can be."""
+    """A condition whose repr is made without recursion, so that its depth has no limit."""
 
     __slots__ = ()
 
@@ -359,7 +359,7 @@ class CompareColumns(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsIn(Expression):
-    """`values`: a tuple, or an array of one type. `packed`: as the core takes them, by the form of the column."""
+    """`values`: a tuple, or an array of one type. `packed`: the values as the core takes them, by leaf type."""
 
     column: Column
     values: tuple[Any, ...] | pa.Array
@@ -424,7 +424,7 @@ class Constant(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AnyElement(Expression):
-    """Some element of a list satisfies the test, in which `element` stands for it."""
+    """Some element of a list satisfies the test, which names it by `element`."""
 
     element: Element
     test: Expression
@@ -435,10 +435,10 @@ class AnyElement(Expression):
 
     def __repr__(self) -> str:
         test = self.test
-        if isinstance(test, And):  # of one element: two conditions on a list may hold for two
+        if isinstance(test, And):  # two conditions on a list may hold for two elements
             low, high = (show(part.value) for part in test.args if isinstance(part, Compare))
             return f"{self.element.shown} between {low} and {high}"
-        if isinstance(test, Not):  # SQL has no word for it: its NOT is of the whole list
+        if isinstance(test, Not):  # SQL has no word for it: its NOT negates the whole condition
             return f"any({show_column(self.element.path)} is not null)"
         return repr(test)
 
@@ -525,7 +525,7 @@ def col(*path: str) -> Column:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """A condition and all that it is made of, each before its parts."""
+    """A condition and all its parts, each before its own parts."""
     rest = [expression]
     while rest:
         yield (one := rest.pop())
@@ -533,7 +533,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def rebuilt(expression: Expression, test: Callable[[Expression], Expression]) -> Expression:
-    """The same AND, OR, NOT and IS TRUE of what a function makes of the conditions that they join."""
+    """A condition in which a function has replaced the tests; AND, OR, NOT and IS TRUE stay."""
     if isinstance(expression, (And, Or)):
         return type(expression)(tuple([rebuilt(part, test) for part in expression.args]))
     if isinstance(expression, (Not, IsTrue)):
@@ -542,7 +542,7 @@ def rebuilt(expression: Expression, test: Callable[[Expression], Expression]) ->
 
 
 def flatten(expression: Expression) -> Expression:
-    """The same condition, chains of one kind in one piece; PredicateError beyond MAX_DEPTH of what is left."""
+    """A condition with chains of one kind as one node. PredicateError: it nests deeper than MAX_DEPTH all the same."""
     return _flattened(expression, 0)
 
 

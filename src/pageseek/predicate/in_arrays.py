@@ -1,6 +1,6 @@
 """The literals of IN by the thousand: lists of one type, and arrays, as the kernels take them, without a loop.
 
-What is not sure to come out exactly is left to the way by single values: None.
+Where a conversion may not be exact, the result is None: the values are then converted one by one.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class Many(NamedTuple):
-    """Distinct literals in ascending order, those that no value can equal left out; was there a null?"""
+    """Distinct literals in ascending order, without those that no value can equal; and whether there was a null."""
 
     literals: Listed
     has_null: bool
 
 
 def many(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType) -> Many | None:
-    """The values as literals of the form; None where they have to be looked at one by one."""
+    """The values as literals of the leaf type; None where they have to be converted one by one."""
     array = values if isinstance(values, pa.Array) else _array(values, leaf_type)
     if array is None or leaf_type.kind == K_BOOL:
         return None
@@ -65,7 +65,7 @@ def many(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType) -> Many | None
 
 
 def by_type(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """The values of each of Python's types."""
+    """The values grouped by their Python types."""
     kinds = list(map(type, values))
     return [
         tuple(compress(values, map(partial(operator.is_, kind), kinds)))
@@ -74,7 +74,7 @@ def by_type(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
 
 
 def _array(values: tuple[Any, ...], leaf_type: LeafType) -> pa.Array | None:
-    """A tuple of one type of Python's; None for others."""
+    """A tuple of values of one Python type as an array; None for others."""
     if len(values) < FEW:
         return None
     kinds = set(map(type, values)) - {type(None)}
@@ -143,8 +143,8 @@ def _floats(array: pa.Array, leaf_type: LeafType) -> npt.NDArray[Any] | None:
         whole = np.asarray(array)
         with np.errstate(over="ignore"):
             found = whole.astype(np.float64)
-        sure = np.abs(found) <= 2.0**53
-        if not sure.all():
+        exact = np.abs(found) <= 2.0**53
+        if not exact.all():
             return None
     elif t.is_floating(array.type):
         found = array.to_numpy(zero_copy_only=False).astype(np.float64)
@@ -192,7 +192,7 @@ def _integers(array: pa.Array, leaf_type: LeafType) -> npt.NDArray[Any] | None:
 
 
 def _ticks(array: pa.Array, made: pa.DataType) -> npt.NDArray[np.int64] | None:
-    """Dates and timestamps in another unit; what lies between two ticks is left out."""
+    """Dates and timestamps in another unit, without those that lie between two ticks."""
     t, kind = pa.types, array.type
     if t.is_date32(made) or t.is_date32(kind):
         if t.is_date32(made) and t.is_date32(kind):

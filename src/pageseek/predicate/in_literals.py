@@ -1,4 +1,4 @@
-"""Literals as the kernels take them; those of IN with what is made of them once for all files and batches."""
+"""Literals as the kernels take them; the tables and hashes of those of IN are made once for all files and batches."""
 
 from __future__ import annotations
 
@@ -44,14 +44,12 @@ DTYPES: dict[int, Any] = {
     K_F64: np.float64,
 }
 
-_SEARCHED = (
-    16  # of so many literals, a search for one row costs no more than the table for one literal
-)
+_SEARCHED = 16  # literals among which the search for a row costs as much as entering one of them into a table
 
 
 Literals = tuple[int, bytes, bytes | None]  # how many, their values, their offsets
 NO_LITERALS: Literals = (0, b"", None)
-Core = tuple[int, int, int, int, int, int, int]  # of a Form
+Core = tuple[int, int, int, int, int, int, int]  # of a LeafType
 
 
 class Listed(Literals):
@@ -61,7 +59,7 @@ class Listed(Literals):
     _ready: tuple[bool, rows.Lookup] | None = None  # has it a table?
 
     def lookup(self, kind: int, width: int, n: int) -> rows.Lookup:
-        """To test `n` more rows by: with a table as soon as rows enough have come to pay for it."""
+        """The look-up by which `n` more rows are tested; it has a table as soon as the rows so far pay for that."""
         self._tested += n
         table = self._tested > self[0] // _SEARCHED
         ready = self._ready
@@ -70,7 +68,7 @@ class Listed(Literals):
         return ready[1]
 
     def hashes(self, leaf_type: Core) -> bytes | None:
-        """What Bloom filters are asked for; None where they cannot be."""
+        """The hashes that Bloom filters are searched for; None where there are none."""
         known: dict[Core, bytes | None] = self.__dict__.setdefault("_hashes", {})
         if leaf_type not in known:
             try:
@@ -84,7 +82,7 @@ class Listed(Literals):
 
 
 def pack_literals(values: list[Any], leaf_type: LeafType) -> Literals:
-    """Values of the form's kind as the kernels take them."""
+    """Values of the leaf type's kind as the kernels take them."""
     others = leaf_type.kind == K_FIXED and any(len(v) != leaf_type.width for v in values)
     if leaf_type.kind in BYTES_KINDS or others:
         ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
@@ -104,7 +102,7 @@ def pack_literals(values: list[Any], leaf_type: LeafType) -> Literals:
 
 
 def merged(parts: Sequence[Literals], leaf_type: LeafType) -> Listed:
-    """All that is in the parts: for IN."""
+    """The literals of all parts in one list, for IN."""
     n = sum(part[0] for part in parts)
     kind = leaf_type.kind
     if n == 0:
@@ -131,7 +129,7 @@ def merged(parts: Sequence[Literals], leaf_type: LeafType) -> Listed:
 
 
 def distinct(values: np.ndarray) -> Listed:
-    """Numbers of a kind, one of the zeros among them, and one NaN at the end."""
+    """Numbers of one kind, each once: one of the two zeros, and one NaN at the end."""
     found = np.sort(values)
     new = np.ones(len(found), bool)
     np.not_equal(found[1:], found[:-1], out=new[1:])

@@ -1,4 +1,4 @@
-"""LIKE: what a pattern comes to, and how it is evaluated where it is no plain comparison."""
+"""LIKE: the parts of a pattern, and its evaluation where it is no plain comparison."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pageseek.base.errors import PredicateError
 
 ANY, ONE = "%", "_"  # of any length; one character
-MAX_PATTERN = 10_000  # bytes and wildcards of one that takes a regular expression
+MAX_PATTERN = 10_000  # bytes and wildcards of a pattern that needs a regular expression
 
 
 class Pattern(NamedTuple):
@@ -21,7 +21,7 @@ class Pattern(NamedTuple):
 
     @property
     def prefix(self) -> bytes:
-        """What every match begins with."""
+        """The bytes that every match begins with."""
         first = self.parts[0] if self.parts else b""
         return first if isinstance(first, bytes) else b""
 
@@ -32,7 +32,7 @@ class Pattern(NamedTuple):
 
     @property
     def only_prefix(self) -> bool:
-        """Whether it is its prefix, and `%`."""
+        """Whether it is a prefix and `%`."""
         rest = self.parts[1:] if self.prefix else self.parts
         return rest == (ANY,)
 

@@ -71,7 +71,7 @@ def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
 
 
 def _timed(text: str, leaf_type: LeafType) -> Any:
-    """A text of ISO 8601 for a column of times: what it says. Others stay text."""
+    """The time that a text of ISO 8601 stands for, where the column is one of times. Other texts stay texts."""
     t, made = pa.types, leaf_type.storage
     try:
         if t.is_date(made) or t.is_timestamp(made):
@@ -82,7 +82,7 @@ def _timed(text: str, leaf_type: LeafType) -> Any:
 
 
 def _not_a_time(value: Any) -> bool:
-    """NaT of numpy or pandas, the only times that do not equal themselves: a null."""
+    """Whether a value is NaT of numpy or pandas, a null: it is the only time that does not equal itself."""
     return isinstance(value, (np.datetime64, np.timedelta64, dt.datetime)) and bool(value != value)
 
 
@@ -166,7 +166,7 @@ def _number(value: Any, scale: int) -> Fraction | int | float | None:
     if isinstance(value, Decimal):
         exponent = value.as_tuple().exponent
         if value.is_snan() or (isinstance(exponent, int) and abs(exponent) > MAX_EXPONENT):
-            return None  # a signal; or a number that would take all memory
+            return None  # a signalling NaN, or a number that would take all memory
     if isinstance(value, (float, Decimal)) and not math.isfinite(value):
         return float(value)
     if isinstance(value, (float, Decimal, Fraction)):
@@ -194,7 +194,7 @@ _UNITS = {  # of numpy, in seconds; months and years have none
 
 
 def _seconds(value: np.datetime64 | np.timedelta64) -> Fraction | None:
-    """Exactly, for numpy's own conversions wrap around and drop what is finer than their unit."""
+    """The exact seconds: numpy's own conversions wrap around, and drop what is finer than their unit."""
     unit, step = np.datetime_data(value.dtype)
     if np.isnat(value) or unit not in _UNITS:
         return None
@@ -346,9 +346,7 @@ def _round_float(value: Fraction, kind: int) -> float:
 
 
 def fit_fixed(op: str, value: bytes, width: int) -> tuple[str, bytes]:
-    """`x op value` over byte strings of one width, for a literal of any length, which is not made as long: a schema may
-    claim any width.
-    """
+    """`x op value` over byte strings of one width. The literal keeps its own length: a schema may claim any width."""
     if len(value) != width and op in ("=", "!="):
         return ("never" if op == "=" else "always"), b""
     return op, value

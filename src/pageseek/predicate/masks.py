@@ -1,4 +1,4 @@
-"""Rows of decoded columns by bitmaps: which pass a test, and those that are kept."""
+"""Bitmaps over the rows of decoded columns: the rows that pass a test, and the columns cut down to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Bitmap: TypeAlias = npt.NDArray[np.uint8]  # least significant bit first, tail b
 
 
 def compared(test: BoundLeaf, leaf_type: LeafType, array: pa.Array) -> tuple[Bitmap, int, int]:
-    """Where an array passes a test, how often, of how many; the array begins at offset 0."""
+    """The bitmap of the values that pass a test, their number, and the length of the array, which begins at offset 0."""
     buffers = array.buffers()
     mask, count = rows.compare(
         leaf_type.kind,
@@ -37,7 +37,7 @@ def compared(test: BoundLeaf, leaf_type: LeafType, array: pa.Array) -> tuple[Bit
 
 
 def joined(masks: list[tuple[Bitmap, int, int]]) -> tuple[Bitmap, int]:
-    """The masks of neighbouring arrays as one."""
+    """The masks of arrays that follow each other, as one."""
     if len(masks) == 1:
         return masks[0][0], masks[0][1]
     bits = np.concatenate([np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks])
@@ -83,7 +83,7 @@ def repeats(decoded: Decoded) -> bool:
 
 
 def picked_nesting(decoded: Decoded, mask: Bitmap, count: int) -> Decoded:
-    """The `count` rows of a bitmap; without a list every nesting level has a slot a row."""
+    """The `count` rows of a bitmap; without a list every nesting level has one slot for each row."""
     nesting_levels: list[tuple[Any, ...]] = []
     for slots, nulls, bits in decoded.nesting_levels:
         if nulls:
@@ -99,7 +99,7 @@ def head_of_nesting(decoded: Decoded, n: int) -> Decoded:
 
 
 def presence(decoded: Decoded, leaf: Leaf) -> pa.Array:
-    """Of a leaf that stands for a group: TRUE, or null where the group is."""
+    """An array for a leaf that stands for a group: TRUE, or null where the group is."""
     n, nulls, bits = decoded.nesting_levels[leaf.nesting_level]
     ones = pa.py_buffer(b"\xff" * ((n + 7) // 8))
     return pa.Array.from_buffers(pa.bool_(), n, [bits if nulls else None, ones], nulls)

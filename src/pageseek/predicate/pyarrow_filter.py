@@ -1,8 +1,8 @@
 """`pyarrow.compute.Expression` as a filter: evaluated by pyarrow, and read where its serialized form is understood.
 
 An expression serializes to an Arrow IPC file of one row: the metadata of its schema spell the calls, in the
-order of writing, and refer to columns that hold literals and options. Nothing of it is documented, so that
-whatever is not exactly as known leaves the expression to pyarrow alone.
+order of writing, and refer to columns that hold literals and options. None of this is documented: where anything
+differs from the form known here, pyarrow alone evaluates the expression.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from pageseek.format.types import (
 from pageseek.predicate import expression as ex
 from pageseek.predicate.operators import MIRRORED, OF_ARROW
 
-KNOWN_VERSIONS = range(19, 28)  # of pyarrow, whose serialized form is as below
-MAX_CALLS = 10_000  # and deeper than this is left to pyarrow
+KNOWN_VERSIONS = range(19, 28)  # of pyarrow: those whose serialized form is known here
+MAX_CALLS = 10_000  # pyarrow alone evaluates longer and deeper expressions
 MAX_DEPTH = 50
 
 
@@ -57,7 +57,7 @@ LeafTypeOf: TypeAlias = Callable[[tuple[str, ...]], LeafType | None]
 
 
 def read(expression: Any) -> Node | None:
-    """The calls of an expression; None where its form is not as known."""
+    """The calls of an expression; None where its form is not known."""
     try:
         version = int(pa.__version__.split(".")[0])
         if version not in KNOWN_VERSIONS:
@@ -89,7 +89,7 @@ class _Schema(ctypes.Structure):
 
 
 def _metadata(schema: pa.Schema) -> list[tuple[str, str]]:
-    """Keys and values in their order: pyarrow gives a dict, and keys recur here."""
+    """Keys and values in their order. pyarrow gives a dict, but keys recur here."""
     capsule = schema.__arrow_c_schema__()
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -179,7 +179,7 @@ def conjuncts(node: Node) -> Iterator[Node]:
 
 
 def translate(node: Node, constant_leaf_type: LeafTypeOf) -> ex.Expression | None:
-    """The same condition in our terms, by the rules of IEEE 754; None where it is not surely the same."""
+    """The condition as an expression of ours, by the rules of IEEE 754; None where the two may differ."""
     if isinstance(node, Literal):
         if pa.types.is_boolean(node.value.type) or pa.types.is_null(node.value.type):
             return ex.Constant(node.value.as_py())
@@ -225,7 +225,7 @@ def _comparison(node: Call, constant_leaf_type: LeafTypeOf) -> ex.Expression | N
 
 
 def _same(value: pa.Scalar, leaf_type: LeafType) -> bool:
-    """Whether pyarrow's casts of a comparison leave both sides what they are."""
+    """Whether pyarrow compares with a literal as this package does: its casts change neither side."""
     t, made, kind = pa.types, leaf_type.storage, value.type
     if not value.is_valid:
         return bool(kind == made)
@@ -323,7 +323,7 @@ _TESTS: dict[str, Callable[[Field, LeafType, dict[str, Any]], ex.Expression | No
 
 
 def evaluator(expression: Any, schema: pa.Schema) -> Callable[[list[pa.ChunkedArray]], Any]:
-    """A function from the columns of a schema to booleans, by pyarrow; checked on no rows first."""
+    """A function by which pyarrow makes booleans of the columns of a schema; it is first checked on no rows."""
     from pyarrow import acero
 
     def evaluate(values: list[pa.ChunkedArray]) -> Any:

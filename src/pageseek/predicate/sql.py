@@ -1,4 +1,4 @@
-"""Filters as SQL: the condition of a WHERE clause, without the word.
+"""Filters as SQL: the condition of a WHERE clause, without that word.
 
 `id >= 5 and not (name like 'a%' or day in (date '2024-01-31', null))`. The parser is a recursive descent over
 tokens, with a level for each of OR, AND, NOT and the predicates; chains of one kind are loops.
@@ -21,7 +21,7 @@ from pageseek.predicate.text import RESERVED, point
 
 __all__ = ["Parser", "parse"]
 
-MAX_NESTED = 100  # parentheses and NOTs, one within the other
+MAX_NESTED = 100  # parentheses and NOTs within one another
 _TOKEN = re.compile(
     rf"""(?P<space>(?:\s+|--[^\n]*)+)
     | (?P<blob>[xX]'(?:[^']|'')*')
@@ -49,7 +49,7 @@ class _Token(NamedTuple):
     kind: str  # of _TOKEN's groups, or "end"
     text: str
     at: int
-    key: str  # a symbol, or what may be a keyword, in small letters
+    key: str  # a symbol, or a word that may be a keyword, in small letters
 
     @property
     def word(self) -> str:
@@ -82,7 +82,7 @@ def parse(text: str) -> ex.Expression:
 
 
 class Parser:
-    """The parser of one text. What a dialect spells in another way is its own to say: the tokens, the texts, the
+    """The parser of one text. A dialect overrides what it spells in another way: the tokens, the texts, the
     values that a word stands before, functions.
     """
 
@@ -192,7 +192,7 @@ class Parser:
         return ex.Not(made) if nots % 2 else made
 
     def _is(self) -> ex.Expression:
-        """A condition, and what IS says of it: TRUE, FALSE or NULL."""
+        """A condition, and IS TRUE, IS FALSE or IS NULL behind it."""
         made = self._condition()
         while self._token.word == "is":
             at = self._take().at
@@ -326,7 +326,7 @@ class Parser:
             made = ex.IsTrue(column == True)  # noqa: E712
         elif self._took("false"):
             made = ex.IsTrue(column == False)  # noqa: E712
-        elif self._took("unknown"):  # which is of booleans, as TRUE and FALSE are
+        elif self._took("unknown"):  # for booleans, like TRUE and FALSE
             made = ex.Not(ex.Or((ex.IsTrue(column == True), ex.IsTrue(column == False))))  # noqa: E712
         else:
             raise self._expected("NULL, NAN, TRUE, FALSE or UNKNOWN, or = for a value")
@@ -477,7 +477,7 @@ class Parser:
             raise self._error(token.at, f"{kind.upper()}: {words}") from error
 
     def _unquoted(self, token: _Token) -> str:
-        """What a text says."""
+        """The value of a text."""
         return token.text[1:-1].replace("''", "'")
 
     def _value(self) -> Any:
@@ -520,7 +520,7 @@ def _is_null(operand: _Operand) -> bool:
 
 
 def _beside(column: ex.Column, *literals: _Literal) -> ex.Column:
-    """The column with the places of what it is compared with."""
+    """The column with the places of the values that it is compared with."""
     if column.place is None:
         return column
     place = column.place._replace(values=tuple(literal.at for literal in literals))
@@ -536,8 +536,10 @@ def _checked(text: str) -> str:
 
 
 def _integer(text: str) -> int:
-    """Of any size; Python refuses more than some thousand digits, to be safe from what is quadratic."""
+    """An integer of any size. Python refuses more than some thousand digits, since their conversion is quadratic."""
     try:
         return int(text)
     except ValueError:
-        return -(10**4300) if text.startswith("-") else 10**4300  # beyond every column alike
+        return (
+            -(10**4300) if text.startswith("-") else 10**4300
+        )  # beyond the values of every column

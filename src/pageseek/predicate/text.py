@@ -21,12 +21,12 @@ _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?")
 
 
 def bare(value: Any) -> Any:
-    """What a scalar of a dictionary or an extension type holds."""
+    """The value of a scalar of a dictionary or extension type."""
     return value.value if isinstance(value, (pa.DictionaryScalar, pa.ExtensionScalar)) else value
 
 
 def show(value: Any, longest: int | None = 60) -> str:
-    """A value as our SQL writes it, where it has a word for it, else as Python does; at most so many characters."""
+    """A value as our SQL writes it, else as Python does; a long text is cut."""
     text = _literal(value)
     return text if longest is None or len(text) <= longest else text[: longest - 3] + "..."
 
@@ -83,7 +83,7 @@ def _literal(value: Any) -> str:
 
 
 def _double(value: float) -> str:
-    """Without an exponent a number of SQL is that decimal exactly, which most doubles are not."""
+    """A double with an exponent. Without one, SQL reads a number as exactly that decimal, which most doubles are not."""
     text = repr(value)
     if value != value or value in (math.inf, -math.inf):
         return f"double '{text}'"
@@ -137,11 +137,11 @@ def point(words: str, text: str, at: int) -> PredicateError:
     start = text.rfind("\n", 0, at) + 1
     stop = text.find("\n", at)
     line = text[start : len(text) if stop < 0 else stop]
-    left = max(at - start - 50, 0)
-    shown = line[left : left + 100].replace("\t", " ")
-    head = "..." if left else ""
-    tail = "..." if len(line) > left + 100 else ""
-    caret = " " * (len(head) + at - start - left) + "^"
+    first = max(at - start - 50, 0)
+    shown = line[first : first + 100].replace("\t", " ")
+    head = "..." if first else ""
+    tail = "..." if len(line) > first + 100 else ""
+    caret = " " * (len(head) + at - start - first) + "^"
     error = PredicateError(f"{words}\n  {head}{shown}{tail}\n  {caret}")
     error.at = at
     return error
