@@ -16,12 +16,10 @@ from pageseek._core import rows
 import pageseek as ps
 from pageseek.api import open_metadata
 from pageseek.base.report import Report
-from pageseek.format.columns import output
-from pageseek.format.types import Options
 from pageseek.io.fetch import Fetcher
-from pageseek.scan.condition_order import Learned
+from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.lane import Lane
-from pageseek.scan.row_group import GroupScan
+from pageseek.scan.row_group import scan_group
 from pageseek.scan.steps import ScanContext
 
 Decode = Callable[[rows.RowRanges], list[pa.Array]]
@@ -35,14 +33,14 @@ def decode_of() -> Callable[[bytes], Decode]:
 
     def made(data: bytes) -> Decode:
         file = open_metadata(data)
-        columns, _ = output(file, None, Options())
+        bound_request = BoundRequest.of(file, ps.scan(data)._request)
         for leaf in file.leaves:
             file.offset_index(0, leaf)
 
         def decode(selection: rows.RowRanges) -> list[pa.Array]:
             context, fetcher = ScanContext(Report()), Fetcher(file.store, Report())
-            scan = GroupScan(file, 0, columns, context, Options(), Learned())
-            return Lane(context, fetcher).run(scan.run(selection, None, None))[1][0]
+            steps = scan_group(file, 0, bound_request, context, selection)
+            return Lane(context, fetcher).run(steps)[1][0]
 
         return decode
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import pageseek as ps
 from pageseek.format import page_headers as headers
 from pageseek.prune import pruner_stage
-from pageseek.scan import row_group as execute
+from pageseek.scan import group_filter, group_reader, row_group
 from support.conditions import VALUES, Node, expression, rows, table, trees, truth
 
 NAMES = ("statistics", "column_index", "page_headers", "bloom_filter", "dictionary", "distinct")
@@ -42,8 +42,9 @@ FILES: dict[str, dict[str, Any]] = {
 def always() -> Iterator[None]:
     """Every way that only pays in large files is gone in small ones, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execute, "CODED_ROWS", 1)
-        patch.setattr(execute, "FIRST_STEP", 5)
+        patch.setattr(group_reader, "CODED_ROWS", 1)
+        for stage in (group_filter, row_group):
+            patch.setattr(stage, "FIRST_STEP", 5)
         patch.setattr(pruner_stage, "DOUBT", 0)
         patch.setattr(headers, "FEWEST", 0)
         patch.setattr(headers, "PAGE_SECONDS", 0)

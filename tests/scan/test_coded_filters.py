@@ -15,7 +15,7 @@ from pageseek._core import rows
 
 import pageseek as ps
 from pageseek.base.errors import CoreError
-from pageseek.scan import row_group as execute
+from pageseek.scan import group_reader as execute
 from support.writer import BYTE_ARRAY, INT64, STRING, Column, write
 
 N = 3_000

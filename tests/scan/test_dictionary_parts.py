@@ -20,7 +20,7 @@ from pageseek._core import codecs as core
 
 import pageseek as ps
 from pageseek.format import codecs
-from pageseek.scan import row_group as execute
+from pageseek.scan import group_reader as execute
 
 ROWS = 40_000
 ENTRIES = 30_000  # of most columns: of 8 bytes each, that is two blocks of zstd

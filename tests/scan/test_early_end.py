@@ -13,7 +13,7 @@ from pageseek._core import rows
 
 import pageseek as ps
 from pageseek.predicate.bound import BoundAnd, BoundConst, BoundOr
-from pageseek.scan import row_group as execute
+from pageseek.scan import group_filter, group_reader, row_group
 from pageseek.scan.condition_order import BLOCK, EACH, SETTLED, Learned, blocks_of, likely_share
 
 N = 4_000
@@ -56,8 +56,9 @@ CONDITIONS: dict[str, tuple[Any, Any]] = {
 def test_the_first_rows_are_those_of_the_whole(
     monkeypatch: pytest.MonkeyPatch, name: str, index: bool, columns: Any
 ) -> None:
-    monkeypatch.setattr(execute, "FIRST_STEP", 50)
-    monkeypatch.setattr(execute, "CODED_ROWS", 0)
+    for stage in (group_filter, row_group):
+        monkeypatch.setattr(stage, "FIRST_STEP", 50)
+    monkeypatch.setattr(group_reader, "CODED_ROWS", 0)
     table, data = made(index)
     condition, keeps = CONDITIONS[name]
     names = table.column_names if columns is None else columns
@@ -69,7 +70,8 @@ def test_the_first_rows_are_those_of_the_whole(
 
 
 def test_pages_behind_the_limit_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "FIRST_STEP", 70)
+    for stage in (group_filter, row_group):
+        monkeypatch.setattr(stage, "FIRST_STEP", 70)
     _, data = made()
     scan = ps.scan(data, columns=["id", "v"], filter=ps.col("v") >= 2, limit=5)
     report = scan.explain(analyze=True).to_dict()
@@ -83,7 +85,8 @@ def test_pages_behind_the_limit_are_not_read(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_bytes_of_a_page_are_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "FIRST_STEP", 70)
+    for stage in (group_filter, row_group):
+        monkeypatch.setattr(stage, "FIRST_STEP", 70)
     _, data = made()
     whole = ps.scan(data, columns=["id", "v"], filter=ps.col("v") >= 0).explain(analyze=True)
     early = ps.scan(data, columns=["id", "v"], filter=ps.col("v") >= 0, limit=50)
@@ -98,7 +101,7 @@ def test_what_rules_out_much_for_little_comes_first() -> None:
     parts = [dear, cheap]
 
     def order() -> list[int]:
-        return [i for i, _ in learned.order(parts, lambda part: sizes[id(part)])[0]]
+        return learned.order(parts, lambda part: sizes[id(part)])[0]
 
     assert order() == [1, 0]
     learned.note(1, (10, 1), (0, 0), 1.0)  # too few rows to say anything
@@ -116,7 +119,7 @@ def test_rows_side_by_side_spare_more_than_rows_strewn_about() -> None:
     learned.note(0, (100_000, 98), (3_000, 98), 0.01)  # a few in every page
     # judged on what the first left, which does not make it dearer
     learned.note(1, (3_000, 98), (150, 6), 0.015)
-    assert [i for i, _ in learned.order(parts, lambda _: 8.0)[0]] == [1, 0]
+    assert learned.order(parts, lambda _: 8.0)[0] == [1, 0]
 
 
 @pytest.mark.parametrize("n", [1, BLOCK - 1, BLOCK, BLOCK + 1, 10 * BLOCK + 5])
@@ -163,5 +166,5 @@ def test_a_settled_order_is_measured_now_and_then() -> None:
     assert sum(measured[SETTLED:]) == 3
     learned.note(0, (100_000, 98), (99_000, 98), 1.0)  # dear, and rules out little
     learned.note(1, (100_000, 98), (100, 1), 0.001)
-    orders = [[i for i, _ in learned.order(parts, lambda _: 8.0)[0]] for _ in range(EACH)]
+    orders = [learned.order(parts, lambda _: 8.0)[0] for _ in range(EACH)]
     assert orders[-1] == [1, 0]  # learned all the same

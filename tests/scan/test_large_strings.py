@@ -17,8 +17,8 @@ import pytest
 from pageseek._core import decode as core
 
 import pageseek as ps
+from pageseek.scan import group_reader as execute
 from pageseek.scan import leaf_reader as decode
-from pageseek.scan import row_group as execute
 
 MIB = 1 << 20
 ROWS = 2100  # of a string of 1 MiB: more than offsets of 32 bits can tell

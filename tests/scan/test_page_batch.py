@@ -18,9 +18,9 @@ from pageseek.base.workers import WorkerPool
 from pageseek.format import codecs
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.io.fetch import Fetcher
+from pageseek.scan import group_reader as execute
 from pageseek.scan import lane
 from pageseek.scan import page_batch as ahead
-from pageseek.scan import row_group as execute
 from pageseek.scan.leaf_reader import LeafReader
 from support.opened import open_metadata
 

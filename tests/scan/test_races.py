@@ -195,7 +195,7 @@ def test_conditions_are_put_in_order_while_others_are_measured() -> None:
     parts = Parts([BoundConst(True)] * 3)
     learned.note(0, (ENOUGH, 1), (1, 1), 1.0)
     for _ in range(3):
-        assert sorted(place for place, _ in learned.order(parts, lambda _: 1.0)[0]) == [0, 1, 2]
+        assert sorted(learned.order(parts, lambda _: 1.0)[0]) == [0, 1, 2]
 
 
 LATE = """

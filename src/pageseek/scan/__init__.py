@@ -6,9 +6,10 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | file | job |
 |---|---|
 | `scan` | the lazy `Scan` that users build |
-| `request`, `bound_request` | what is asked, and what that is in one file |
+| `request`, `bound_request` | what a scan asks for, and what that is in one file |
+| `binding`, `leaf_use` | a request bound to many files once; which leaves it reads, and what for |
 | `steps` | what a file scan may ask of its lane |
-| `file_scan` | the states of one file: bind, prune, filter, payload |
+| `file_scan`, `file_pruning` | the states of one file: prune, filter, payload; the rows that no mechanism denies |
 | `scheduler`, `lane` | threads, memory and order; what answers the steps of one file scan |
 | `open_ahead` | opens files; remote ones are begun before their turn |
 | `plan`, `scan_plan` | what is left to read: records, and the `ScanPlan` that executes them |
@@ -16,9 +17,11 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `footer_selection`, `accounting` | row groups that the footer leaves; what the report counts of a plan |
 | `footer_batches`, `footer_table`, `schema_group`, `homogeneous_files`, `batched_lists` | the footers of many similar files, pruned together |
 | `prepare` | plans for others, and plans that are executed at once |
-| `tables` | the rows of a plan, a table for each row group, in order |
+| `tables`, `planned_files`, `opened_file` | the rows of a plan, a table for each row group, in order; its files, opened in order; one of them |
 | `request_sharing`, `limit_steps` | row groups that share a request; how many are pruned at a time where there is a limit |
 | `row_group` | one row group: filter columns first, then the payload of the rows that passed |
+| `group_filter`, `group_reader` | the conditions of the filter, one after the other; leaves, fetched in waves and decoded |
+| `late_offsets` | where pages lie of leaves that no mechanism has asked for |
 | `condition_order` | which condition of a filter comes first |
 | `leaf_places`, `leaf_reader` | one leaf of one row group: which bytes, and their decoding |
 | `page_batch` | leaves of which one page each is needed, decoded in one call |

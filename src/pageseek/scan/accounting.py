@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pageseek._core import rows
 from pageseek.base.report import ChunkReport, Report
 from pageseek.format.chunks import chunk_range, declared_pages
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.plan import GroupPlan
 
@@ -28,8 +30,8 @@ def account(
     sure = found if plan.fully_matched else plan.matching
     total = held = 0
     tail = file.store.size - file.tail.nbytes  # what lies behind it was read at open
-    payload = bound_request.payload
-    leaves = bound_request.required_leaves(file)(group)
+    payload = bound_request.leaves.payload
+    leaves = bound_request.leaves.required(file)(group)
     file.load_chunks(group, leaves)
     for leaf in leaves:
         ranges = found if leaf.index in payload or not sure else found - sure
@@ -55,6 +57,23 @@ def account(
         total += size
         held += sum(length for at, length in places if at >= tail)
     return total, held
+
+
+def count_limited(
+    file: FileMetadata,
+    row_group: int,
+    leaf: Leaf,
+    ranges: rows.RowRanges,
+    read: rows.RowRanges,
+    report: Report,
+) -> None:
+    """Count the pages of a leaf that are not read, as rows beyond the limit alone need them. `read`: the rows that are."""
+    if report.chunks is None:
+        return
+    offsets = file.cached_offset_index(row_group, leaf)[1]
+    chunk = report.chunks.get((file.name, row_group, leaf.name))
+    if offsets is not None and chunk is not None:
+        chunk.limited += len(offsets.pages_of(ranges)) - len(offsets.pages_of(read))
 
 
 def last_proof(before: dict[str, int], report: Report) -> str:

@@ -133,7 +133,6 @@ class Aggregation:
     def run(self) -> None:
         """Read what the metadata did not answer."""
         reader = TableReader(
-            self._request,
             self._schema,
             [plan for plan, _ in self._left],
             [scan for _, scan in self._left],
@@ -196,7 +195,7 @@ class Aggregation:
             answered = [group for group in scan.plan.groups if group.row_group not in missing]
             report.row_groups.prune(ANSWERED, len(answered))
             report.rows.prune(ANSWERED, sum(group.ranges.num_rows for group in answered))
-            required_leaves = scan.bound_request.required_leaves(file)
+            required_leaves = scan.bound_request.leaves.required(file)
             for group in answered if report.chunks else ():
                 names = [leaf.name for leaf in required_leaves(group.row_group)]
                 report.forget(file.name, group.row_group, names)
@@ -241,7 +240,7 @@ class Aggregation:
         report, file, bound_request = self.report, scan.file, scan.bound_request
         if report.chunks is None:
             return 0
-        leaves = bound_request.required_leaves(file)(part.row_group)
+        leaves = bound_request.leaves.required(file)(part.row_group)
         keys = [(file.name, part.row_group, leaf.name) for leaf in leaves]
         before = [report.chunks[key] for key in keys]
         by = before[0].by if before else ""

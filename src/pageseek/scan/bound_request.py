@@ -2,41 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
-from dataclasses import field
-from typing import Any
+from collections.abc import Collection
+from copy import copy
 
 import pyarrow as pa
 
 from pageseek.base.errors import PredicateError
-from pageseek.base.records import dataclass
-from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, tested_paths
+from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter
 from pageseek.dataset.evolution import SchemaMapping
-from pageseek.format.columns import Column, Names, output, presence_leaf
+from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.format.schema import Leaf, Schema
 from pageseek.io.fetch import Kept
 from pageseek.predicate.bind import bind
-from pageseek.predicate.bound import Bound, has_not, leaves_of
+from pageseek.predicate.bound import Bound
 from pageseek.scan.condition_order import Learned
+from pageseek.scan.leaf_use import LeafUse
 from pageseek.scan.request import Request
 from pageseek.storage import Source
 
-KINDS = 64  # of files with different columns, whose bound filters are kept while others are opened
 
-
-@dataclass(frozen=True, slots=True)
 class BoundRequest:
-    """A request bound to one file: the columns to give, the filter, the leaves that either touches."""
+    """A request bound to one file.
 
-    request: Request
-    columns: tuple[Column, ...]
-    schema: pa.Schema
-    bound: Bound | None
-    absent: tuple[Path, ...] = ()  # what is asked for and not in this file
-    learned: Learned = field(default_factory=Learned, compare=False, repr=False)  # of the filter
-    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
-    made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # of the above
+    Attributes
+    ----------
+    columns : tuple of Column
+        The columns to give.
+    schema : pyarrow.Schema
+        That of these columns.
+    bound : Bound or None
+        The filter.
+    absent : tuple of Path
+        What the request names and the file lacks.
+    leaves : LeafUse
+        The leaves that the columns and the filter read.
+    learned : Learned
+        What the row groups before have shown of the filter.
+    kept : Kept
+        Bytes of the file that were read to prune.
+    """
+
+    __slots__ = (
+        "_fitting",
+        "absent",
+        "bound",
+        "columns",
+        "kept",
+        "learned",
+        "leaves",
+        "request",
+        "schema",
+    )
+
+    def __init__(
+        self,
+        request: Request,
+        columns: tuple[Column, ...],
+        schema: pa.Schema,
+        bound: Bound | None,
+        absent: tuple[Path, ...] = (),
+    ) -> None:
+        self.request, self.columns, self.schema, self.bound = request, columns, schema, bound
+        self.absent, self.leaves, self.learned = absent, LeafUse(columns, bound), Learned()
+        self.kept = Kept()
+        self._fitting: list[pa.Schema] = []  # the last plan's schema that needs no adapter
 
     @classmethod
     def of(
@@ -85,16 +114,15 @@ class BoundRequest:
 
     def again(self) -> BoundRequest:
         """The same for another file whose columns are the same."""
-        columns, schema, bound = self.columns, self.schema, self.bound
-        return BoundRequest(
-            self.request, columns, schema, bound, self.absent, self.learned, made=self.made
-        )
+        made = copy(self)
+        made.kept = Kept()
+        return made
 
     def adapter(self, schema: pa.Schema, source: Source) -> SchemaAdapter | None:
         """What makes columns of a plan's schema from those of this file; None where they are these."""
         if schema is self.schema:  # as a rule it is the file's own
             return None
-        if not source.partitions and self.made.get("fits") is schema:
+        if not source.partitions and self._fitting and self._fitting[0] is schema:
             return None
         first = int(self.request.row_number is not None)
         own = list(self.schema)
@@ -104,91 +132,5 @@ class BoundRequest:
         if not made.none:
             return made
         if not source.partitions:
-            self.made["fits"] = schema
+            self._fitting[:] = [schema]
         return None
-
-    @property
-    def payload(self) -> set[int]:
-        """The leaves whose values are wanted."""
-        found: set[int] | None = self.made.get("payload")
-        if found is None:
-            found = {part.leaf.index for column in self.columns for part in column.parts}
-            self.made["payload"] = found
-        return found
-
-    @property
-    def tests_payload(self) -> bool:
-        """Whether a leaf that the filter tests is wanted as well, or may be: any leaf of a group tells of it."""
-        found: bool | None = self.made.get("tests_payload")
-        if found is None:
-            tests = [] if self.bound is None else leaves_of(self.bound)
-            payload = self.payload
-            found = any(test.leaf.index in payload or test.leaf.group for test in tests)
-            self.made["tests_payload"] = found
-        return found
-
-    @property
-    def asks_for_matches(self) -> bool:
-        """Whether it is of use to know which rows match before their values are read."""
-        found: bool | None = self.made.get("asks_for_matches")
-        if found is None:
-            found = not self.tests_payload or (self.bound is not None and has_not(self.bound))
-            self.made["asks_for_matches"] = found
-        return found
-
-    def required_leaves(self, file: FileMetadata) -> Callable[[int], list[Leaf]]:
-        """Of each row group, the leaves that are read; as one of a group only where no value is wanted of it."""
-        payload = {p.leaf.index: p.leaf for column in self.columns for p in column.parts}
-        tests = [] if self.bound is None else [test.leaf for test in leaves_of(self.bound)]
-        values = payload | {leaf.index: leaf for leaf in tests if not leaf.group}
-        groups = [leaf for leaf in tests if leaf.group]
-
-        def of(row_group: int) -> list[Leaf]:
-            told = [presence_leaf(file, row_group, leaf, payload) for leaf in groups]
-            return list(({leaf.index: leaf for leaf in told} | values).values())
-
-        return of
-
-
-class BoundRequests:
-    """What is asked of each file of a dataset: as a rule they have the same columns, to which a filter is bound once.
-
-    Safe for threads.
-    """
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self._known: dict[Any, tuple[Schema, BoundRequest]] = {}  # by columns, and what folders say
-        self._folders: set[str] | None = (
-            set()
-        )  # columns of folders that the filter tests; None: any
-        if request.filter is not None:
-            paths = tested_paths(request.filter)
-            self._folders = None if paths is None else {path[0] for path in paths}
-
-    def said(self, source: Source) -> Hashable:
-        """What the folders of a file say, as far as its scope hangs on that: which columns they have, which are then not
-        read from the file, and the values of those that the filter tests.
-        """
-        if self._folders is None or not source.partitions:
-            return source.partitions
-        tested = self._folders
-        return tuple(
-            [one if one[0] in tested else (one[0], one[1].type) for one in source.partitions]
-        )
-
-    def of(self, file: FileMetadata, source: Source) -> BoundRequest:
-        """That of a file, which shares with others of the same columns what was made of these."""
-        if self.request.dataset_schema is None:
-            return BoundRequest.of(file, self.request)
-        key = file.columns_key, self.said(source)
-        known = self._known.get(key)
-        if known is None:
-            bound_request = BoundRequest.of(file, self.request, source)
-            if len(self._known) >= KINDS:
-                self._known.clear()
-            self._known[key] = file.schema_tree, bound_request
-            return bound_request
-        tree, bound_request = known
-        file.adopt_columns(tree)
-        return bound_request.again()

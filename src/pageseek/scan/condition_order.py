@@ -80,14 +80,14 @@ class Learned:
 
     def order(
         self, parts: Sequence[Bound], row_bytes: Callable[[Bound], float]
-    ) -> tuple[list[tuple[int, Bound]], bool]:
-        """The conditions with their places, the one to begin with first, and whether to measure them this time.
+    ) -> tuple[list[int], bool]:
+        """The places of the conditions, the one to begin with first, and whether to measure them this time.
         `row_bytes`: of the columns that one reads.
         """
         self._ordered += 1
         places = self._places
         if len(places) == len(parts) and self._ordered > SETTLED and self._ordered % EACH:
-            return [(i, parts[i]) for i in places], False
+            return places, False
         sizes = [row_bytes(part) for part in parts]
         measured = dict(self._measured)  # other threads add to it
         known = [(m, sizes[i]) for i, m in measured.items() if i < len(parts)]
@@ -103,7 +103,7 @@ class Learned:
             return cost / max(1 - share, 1e-6)
 
         self._places = places = sorted(range(len(parts)), key=rank)
-        return [(i, parts[i]) for i in places], True
+        return places, True
 
 
 @dataclass(frozen=True, slots=True)

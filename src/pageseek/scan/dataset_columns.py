@@ -11,7 +11,8 @@ from pageseek.dataset.dataset_schema import DatasetSchema, Union, depends_on_typ
 from pageseek.dataset.evolution import Folders, SchemaMapping
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.predicate.expression import Expression
-from pageseek.scan.bound_request import BoundRequest, BoundRequests
+from pageseek.scan.binding import BoundRequests
+from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.request import Request
 from pageseek.storage import Source, Sources
 

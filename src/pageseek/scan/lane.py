@@ -18,8 +18,7 @@ from pageseek.io.fetch import Fetcher
 from pageseek.io.version_checks import UnconfirmedVersions, confirm
 from pageseek.scan.file_scan import FileScan, Rows
 from pageseek.scan.plan import GroupPlan
-from pageseek.scan.row_group import Held
-from pageseek.scan.steps import Decode, DecodePages, Read, ScanContext, Step, Steps
+from pageseek.scan.steps import Decode, DecodePages, Held, Read, ScanContext, Step, Steps
 from pageseek.storage.store import wait_bytes
 
 T = TypeVar("T")

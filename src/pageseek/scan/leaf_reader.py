@@ -18,11 +18,10 @@ from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import REPEATED, Decoded
 from pageseek.format.page_index import OffsetIndex, Page
-from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
 from pageseek.scan.dictionary_codes import CodesDecoder
 from pageseek.scan.leaf_places import pages_wanted
-from pageseek.scan.steps import Read, ScanContext, Steps
+from pageseek.scan.steps import IndexMismatch, Read, ScanContext, Steps
 
 CODED_KINDS = BYTES_KINDS | {
     K_FIXED,
@@ -57,14 +56,6 @@ def _codec_settings(file: FileMetadata, context: ScanContext, number: int) -> co
 
 
 _NO_ROWS = rows.RowRanges.empty()
-
-
-class IndexMismatch(Exception):
-    """The offset index of a leaf does not fit the pages that it points to: nothing it said can be trusted."""
-
-    def __init__(self, leaf: Leaf, message: str) -> None:
-        super().__init__(message)
-        self.leaf = leaf
 
 
 class _HeadersLieError(Exception):

@@ -211,7 +211,7 @@ class Planner:
             scan.bound_request = schema_group.bound_request.again()
             return scan
         with self._report.timed("open"):
-            scan.bind(self.columns.requests)
+            scan.bound_request = self.columns.requests.of(file, source)
             self.columns.add(scan.bound_request, file.name)
         if self._batches is not None:
             self._batches.learn(file, scan.bound_request, source, at)

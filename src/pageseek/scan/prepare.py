@@ -71,7 +71,7 @@ class PreparedScan:
     def tables(self) -> Iterator[pa.Table]:
         """The rows, a table for each row group that has some, in order."""
         plan = self.plan
-        reader = TableReader(plan.request, plan.schema, plan.files, self._scans, self._scheduler)
+        reader = TableReader(plan.schema, plan.files, self._scans, self._scheduler)
         return reader.tables()
 
 

@@ -13,8 +13,7 @@ from pageseek.io.coalesce import PARALLEL, SENDING
 from pageseek.scan.file_scan import FileScan
 from pageseek.scan.leaf_places import places_wanted
 from pageseek.scan.plan import GroupPlan
-from pageseek.scan.row_group import Held
-from pageseek.scan.steps import Read, Steps
+from pageseek.scan.steps import Held, Read, Steps
 from pageseek.storage.store import wait_bytes
 
 UNKNOWN_BYTES = 8 << 20  # of memory that a row group may take whose chunks cannot be looked at
@@ -32,7 +31,7 @@ def weight(scan: FileScan, group: GroupPlan) -> int:
     """About the bytes of memory that a row group takes while it is read: what is decompressed, and what is decoded."""
     file, number = scan.file, group.row_group
     try:
-        leaves = scan.bound_request.required_leaves(file)(number)
+        leaves = scan.bound_request.leaves.required(file)(number)
         chunks = [file.chunk(number, leaf) for leaf in leaves]
     except PageseekError:  # reading it says so, in its turn
         return UNKNOWN_BYTES

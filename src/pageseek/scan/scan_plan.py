@@ -70,7 +70,7 @@ class ScanPlan:
         elif not report.analyzed:
             self._begin(report)
         scheduler = Scheduler(self.request, report)
-        reader = TableReader(self.request, self.schema, self.files, (), scheduler)
+        reader = TableReader(self.schema, self.files, (), scheduler)
         for table in reader.tables():
             yield from batches_of(table, self.request.batch_size)
 

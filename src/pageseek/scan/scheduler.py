@@ -14,14 +14,14 @@ from typing import Any
 from pageseek.base.report import Report
 from pageseek.base.workers import WorkerPool, cores
 from pageseek.io.version_checks import UnconfirmedVersions
-from pageseek.scan.bound_request import BoundRequests
+from pageseek.scan.binding import BoundRequests
 from pageseek.scan.file_scan import FileScan, Rows
 from pageseek.scan.lane import Lane
 from pageseek.scan.open_ahead import FileOpener
 from pageseek.scan.plan import FilePlan, GroupPlan
 from pageseek.scan.request import Request
 from pageseek.scan.request_sharing import FEWEST_RUNS, weight
-from pageseek.scan.row_group import Held
+from pageseek.scan.steps import Held
 
 GROUPS_AHEAD = 16  # row groups that may wait for a remote store at a time
 
@@ -70,7 +70,7 @@ class Scheduler:
             self._requests = BoundRequests(self.request)
         file = self.files.reopen(plan, report)
         scan = FileScan(plan.source, file, self.request, plan.first_row)
-        scan.bind(self._requests)
+        scan.bound_request = self._requests.of(file, plan.source)
         scan.plan = plan
         self.lane(scan, report).run(scan.load_offsets(report))
         return scan

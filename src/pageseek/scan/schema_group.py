@@ -36,7 +36,7 @@ class SchemaGroup:
         self.read: list[Leaf] = []
         if not any(test.leaf.group for test in ([] if bound is None else leaves_of(bound))):
             self.read = (
-                bound_request.required_leaves(file)(0) if account or bound is not None else []
+                bound_request.leaves.required(file)(0) if account or bound is not None else []
             )
         if not account and len(self.read) > WIDE:
             self.read = []
@@ -47,7 +47,9 @@ class SchemaGroup:
         asked |= {leaf.index: leaf for leaf in tested}
         self.column = {index: i for i, index in enumerate(asked)}
         self.leaves = np.array(list(asked), np.uint64)
-        self.wanted = np.array([leaf.index in bound_request.payload for leaf in self.read], bool)
+        self.wanted = np.array(
+            [leaf.index in bound_request.leaves.payload for leaf in self.read], bool
+        )
 
     @staticmethod
     def may_be_made(file: FileMetadata, bound_request: BoundRequest, account: bool) -> bool:

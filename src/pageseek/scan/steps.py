@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.report import Report
+from pageseek.format.schema import Leaf
 from pageseek.io.fetch import Kept
 from pageseek.io.range_requests import Wanted
 
 T = TypeVar("T")
+Held: TypeAlias = tuple[int, memoryview]  # bytes of a file, and where they begin
 
 
 class ScanContext:
@@ -47,6 +49,14 @@ class ScanContext:
         self.report, self.limits, self.wait_bytes = report, limits, wait_bytes
         self.kept = Kept() if kept is None else kept
         self.codec_settings: dict[int, Any] = {}
+
+
+class IndexMismatch(Exception):
+    """The offset index of a leaf does not fit the pages that it points to: nothing it said can be trusted."""
+
+    def __init__(self, leaf: Leaf, message: str) -> None:
+        super().__init__(message)
+        self.leaf = leaf
 
 
 class Read(NamedTuple):

@@ -19,12 +19,11 @@ from pageseek.scan.accounting import last_proof
 from pageseek.scan.file_scan import FileScan
 from pageseek.scan.lane import Lane
 from pageseek.scan.limit_steps import LimitSteps
+from pageseek.scan.opened_file import OpenedFile
 from pageseek.scan.plan import FilePlan, GroupPlan
-from pageseek.scan.request import Request
-from pageseek.scan.request_sharing import FEWEST_RUNS, UNKNOWN_BYTES, fetch, runs
-from pageseek.scan.row_group import Held
+from pageseek.scan.planned_files import PlannedFiles
+from pageseek.scan.request_sharing import FEWEST_RUNS, fetch, runs
 from pageseek.scan.scheduler import Scheduler
-from pageseek.storage.store import wait_bytes
 
 FEW_VALUES = 1 << 18  # that one thread has read before another is ready
 # values of a row group below which threads wait for each other, for the interpreter's lock, rather than work: by two
@@ -34,22 +33,6 @@ GROUP_BYTES = 1 << 20  # of a row group that are work for a thread, however few 
 
 
 Narrow = Callable[[FileScan, GroupPlan, Lane], GroupPlan]
-
-
-class Opened:
-    """A file whose row groups are read: how many are left, and whether its version is still to be confirmed."""
-
-    __slots__ = ("_left", "_lock", "scan", "unconfirmed")
-
-    def __init__(self, scan: FileScan, row_groups: int) -> None:
-        self.scan, self.unconfirmed = scan, True
-        self._left, self._lock = row_groups, threading.Lock()
-
-    def done(self, row_groups: int) -> bool:
-        """Row groups were read. Whether they were the last."""
-        with self._lock:
-            self._left -= row_groups
-            return self._left == 0
 
 
 class Piece(NamedTuple):
@@ -78,21 +61,20 @@ class TableReader:
 
     def __init__(
         self,
-        request: Request,
         schema: pa.Schema,
         files: Sequence[FilePlan],
         scans: Sequence[FileScan | None],
         scheduler: Scheduler,
         narrow: Narrow | None = None,
     ) -> None:
-        self._request, self._schema, self._plans = request, schema, files
+        self._schema, self._plans = schema, files
         self._scheduler, self._report = scheduler, scheduler.report
-        self._scans = scans or [None] * len(files)
-        self._left, self._narrow = request.limit, narrow
+        self._files = PlannedFiles(files, scans, scheduler)
+        self._left, self._narrow = scheduler.request.limit, narrow
 
     def tables(self) -> Iterator[pa.Table]:
         """The tables, in order."""
-        scheduler, waits = self._scheduler, self._waits()
+        scheduler, waits = self._scheduler, self._files.wait
         row_groups = sum([len(file.groups) for file in self._plans])
         if self._narrow is None and (waits or self._is_heavy(row_groups)):
             scheduler.start(waits)
@@ -101,13 +83,6 @@ class TableReader:
             yield from self._beside() if beside else self._in_turn()
         finally:
             scheduler.stop()
-
-    def _waits(self) -> bool:
-        """Whether reads wait for a store."""
-        open_scans = [scan for scan in self._scans if scan is not None]
-        if open_scans:
-            return any(wait_bytes(scan.file.store) for scan in open_scans)
-        return any(file.source.far for file in self._plans)
 
     def _is_heavy(self, row_groups: int) -> bool:
         """Whether several threads are quicker than one."""
@@ -119,56 +94,14 @@ class TableReader:
         light = values < GROUP_VALUES * row_groups and size < GROUP_BYTES * row_groups
         return not (self._scheduler.threads == 1 or values < FEW_VALUES or light)
 
-    # -- files ----------------------------------------------------------------------------------
-
-    def _files(self) -> Iterator[FileScan | Exception]:
-        """The files, ready to be read; remote ones that are not open yet are opened several at a time. An error takes the place
-        of the first file that cannot be opened.
-        """
-        scheduler, pool = self._scheduler, self._scheduler.pool
-        closed = [
-            i
-            for i, (scan, file) in enumerate(zip(self._scans, self._plans, strict=True))
-            if scan is None and file.source.far and pool is not None and self._left is None
-        ]
-        opened: Iterator[tuple[FileScan | Exception, Report, int]] = iter(())
-        if closed and pool is not None:
-            jobs = (Job(partial(self._open_apart, i), UNKNOWN_BYTES) for i in closed)
-            opened = pool.in_order(jobs)
-        apart = set(closed)
-        for i, scan in enumerate(self._scans):
-            if scan is not None:
-                yield scan
-                continue
-            if i in apart:
-                found, part, thread = next(opened)
-                self._report.join(part, thread)
-            else:
-                with scheduler.waiting():
-                    found = self._open(i, self._report)
-            yield found
-            if isinstance(found, Exception):
-                return
-
-    def _open(self, at: int, report: Report) -> FileScan | Exception:
-        """A file of the plan in the state before its rows are read."""
-        try:
-            return self._scheduler.reopen(self._plans[at], report)
-        except (PageseekError, OSError) as error:
-            return error
-
-    def _open_apart(self, at: int) -> tuple[FileScan | Exception, Report, int]:
-        part = self._report.part()
-        return self._open(at, part), part, threading.get_ident()
-
     # -- row groups, one after the other --------------------------------------------------------
 
     def _in_turn(self) -> Iterator[pa.Table]:
         scheduler, report, steps = self._scheduler, self._report, LimitSteps()
-        for scan in self._files():
+        for scan in self._files.ready(ahead=self._left is None):
             if isinstance(scan, Exception):
                 raise scan
-            opened, lane = Opened(scan, 0), scheduler.lane(scan, report)
+            opened, lane = OpenedFile(scan, self._schema, scheduler), scheduler.lane(scan, report)
             before = dict(report.row_groups.pruned_by)
             groups, begun = scan.plan.groups, False
             while groups and self._left != 0:
@@ -184,7 +117,7 @@ class TableReader:
                         report.files.read += 1
                         begun = True
                     with scheduler.working():
-                        table = self._read(opened, group, lane)
+                        table = opened.read(group, self._left, lane)
                     report.step()
                     if table is not None:
                         if self._left is not None:
@@ -225,26 +158,24 @@ class TableReader:
                 raise piece.failed
 
     def _jobs(self) -> Iterator[Job[Piece]]:
-        budget = self._request.max_ahead_bytes // FEWEST_RUNS
-        for scan in self._files():
+        budget = self._scheduler.request.max_ahead_bytes // FEWEST_RUNS
+        for scan in self._files.ready(ahead=self._left is None):
             if isinstance(scan, Exception):
                 yield Job(partial(Piece, [], scan, self._report.part(), 0))
                 return
             self._report.files.read += 1
-            opened = Opened(scan, len(scan.plan.groups))
+            opened = OpenedFile(scan, self._schema, self._scheduler, len(scan.plan.groups))
             for run in runs(scan, budget):
                 yield Job(partial(self._piece, opened, run.groups), run.weight)
 
-    def _piece(self, opened: Opened, groups: Sequence[GroupPlan]) -> Piece:
+    def _piece(self, opened: OpenedFile, groups: Sequence[GroupPlan]) -> Piece:
         scheduler, part = self._scheduler, self._report.part()
         lane = scheduler.lane(opened.scan, part)
-        held: Sequence[Held] = ()
-        if len(groups) > 1:
-            held = lane.run(fetch(opened.scan, groups, part))
+        held = lane.run(fetch(opened.scan, groups, part)) if len(groups) > 1 else ()
         tables: list[pa.Table] = []
         for i, group in enumerate(groups):
             try:
-                table = self._read(opened, group, lane, held)
+                table = opened.read(group, None, lane, held)
             except (PageseekError, OSError) as error:
                 if not i:
                     raise
@@ -254,22 +185,3 @@ class TableReader:
         if opened.done(len(groups)) and opened.unconfirmed:
             lane.confirm()
         return Piece(tables, None, part, threading.get_ident())
-
-    # -- both -----------------------------------------------------------------------------------
-
-    def _read(
-        self, opened: Opened, group: GroupPlan, lane: Lane, held: Sequence[Held] = ()
-    ) -> pa.Table | None:
-        """The rows of a row group that pass; None where there are none."""
-        scan = opened.scan
-        store = scan.file.store
-        read = self._scheduler.read(scan, group, self._left, lane, held)
-        if store.version.strong:  # to ask costs nothing there
-            store.check()
-            opened.unconfirmed = False
-        else:
-            opened.unconfirmed = True
-        if not read.found.num_rows:
-            return None
-        lane.context.report.rows_out += read.found.num_rows
-        return scan.table(group, read, self._schema)

@@ -1,0 +1,59 @@
+"""The request of a scan, bound to its files one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from pageseek.dataset.dataset_schema import tested_paths
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Schema
+from pageseek.scan.bound_request import BoundRequest
+from pageseek.scan.request import Request
+from pageseek.storage import Source
+
+KINDS = 64  # of files with different columns, whose bound filters are kept while others are opened
+
+
+class BoundRequests:
+    """What is asked of each file of a dataset: as a rule they have the same columns, to which a filter is bound once.
+
+    Safe for threads.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._known: dict[Any, tuple[Schema, BoundRequest]] = {}  # by columns, and what folders say
+        self._folders: set[str] | None = (
+            set()
+        )  # columns of folders that the filter tests; None: any
+        if request.filter is not None:
+            paths = tested_paths(request.filter)
+            self._folders = None if paths is None else {path[0] for path in paths}
+
+    def said(self, source: Source) -> Hashable:
+        """What the folders of a file say, as far as its scope hangs on that: which columns they have, which are then not
+        read from the file, and the values of those that the filter tests.
+        """
+        if self._folders is None or not source.partitions:
+            return source.partitions
+        tested = self._folders
+        return tuple(
+            [one if one[0] in tested else (one[0], one[1].type) for one in source.partitions]
+        )
+
+    def of(self, file: FileMetadata, source: Source) -> BoundRequest:
+        """That of a file, which shares with others of the same columns what was made of these."""
+        if self.request.dataset_schema is None:
+            return BoundRequest.of(file, self.request)
+        key = file.columns_key, self.said(source)
+        known = self._known.get(key)
+        if known is None:
+            bound_request = BoundRequest.of(file, self.request, source)
+            if len(self._known) >= KINDS:
+                self._known.clear()
+            self._known[key] = file.schema_tree, bound_request
+            return bound_request
+        tree, bound_request = known
+        file.adopt_columns(tree)
+        return bound_request.again()

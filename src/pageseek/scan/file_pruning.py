@@ -1,0 +1,79 @@
+"""The rows of a file that no mechanism denies, by row group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pageseek._core import rows
+from pageseek.base.report import Report
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.prune import GroupProof, MechanismRun, RemainingRows, run_mechanisms
+from pageseek.scan.accounting import LIMIT, TAKE, account
+from pageseek.scan.bound_request import BoundRequest
+from pageseek.scan.late_offsets import load_planned_offsets
+from pageseek.scan.plan import GroupPlan
+from pageseek.scan.steps import Steps, reads
+
+_NO_ROWS = rows.RowRanges.empty()
+
+
+def prune_pages(
+    file: FileMetadata,
+    bound_request: BoundRequest,
+    proof: GroupProof,
+    groups: Sequence[GroupPlan],
+    report: Report,
+) -> Steps[list[GroupPlan]]:
+    """The row groups with the rows that no mechanism denies; without those that have none.
+
+    Mechanisms are asked of row groups of which only the footer was. A report of chunks then has the pages and bytes that are left
+    to read. `proof`: what the footer proves of each row group.
+    """
+    request, use = bound_request.request, bound_request.leaves
+    open_groups = {group.row_group: group.ranges for group in groups if not group.pages_pruned}
+    left: dict[int, RemainingRows] = {}
+    if open_groups:
+        assert bound_request.bound is not None
+        ignored = {group: file.dropped(group) for group in open_groups}
+        run = MechanismRun(
+            file,
+            bound_request.bound,
+            proof,
+            use.required(file),
+            request.prune,
+            request.options,
+            report,
+            use.asks_for_matches,
+            bound_request.kept,
+            request.distinct_index,
+        )
+        left = yield from reads(run_mechanisms(run, open_groups), "index")
+        tested_alone = not use.tests_payload
+        groups = [
+            group
+            if group.pages_pruned
+            else replace(
+                group,
+                ranges=left[group.row_group].ranges,
+                cost=0,
+                matching=left[group.row_group].fully_matched if tested_alone else _NO_ROWS,
+                pages_pruned=True,
+                ignored=ignored[group.row_group],
+            )
+            for group in groups
+        ]
+    found = [group for group in groups if group.ranges]
+    if request.limit is not None or request.selects_rows:
+        yield from load_planned_offsets(file, bound_request, found, report)
+    if report.chunks is None:
+        return found
+    cut = TAKE if request.selects_rows else LIMIT
+    costs = {}
+    for group in groups:
+        told = left.get(group.row_group)
+        by = cut if told is None else told.by or cut
+        costs[group.row_group], held = account(file, bound_request, group, by, report)
+        if not report.analyzed:  # else they are counted when they are read
+            report.bytes["data"] += costs[group.row_group] - held
+    return [replace(group, cost=costs[group.row_group]) for group in found]

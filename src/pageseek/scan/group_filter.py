@@ -1,0 +1,193 @@
+"""The filter of one row group: condition by condition, each on the rows that those before have left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from pageseek._core import rows
+from pageseek.format.columns import Part, levels_of, part_of, presence_leaf
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.predicate.bound import (
+    Bound,
+    BoundLeaf,
+    all_null,
+    has_residual,
+    leaves_of,
+    null_tests,
+)
+from pageseek.scan.accounting import count_limited
+from pageseek.scan.bound_request import BoundRequest
+from pageseek.scan.condition_order import blocks_of
+from pageseek.scan.decoded_columns import Key
+from pageseek.scan.group_reader import GroupReader
+from pageseek.scan.steps import ScanContext, Steps
+
+RESIDUAL_WEIGHT = 8  # of a byte that is evaluated outside of the kernels, until it is measured
+FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
+_NO_ROWS = rows.RowRanges.empty()
+
+
+class GroupFilter:
+    """Finds the rows of one row group that pass the filter of a scan."""
+
+    __slots__ = (
+        "_bound",
+        "_by_levels",
+        "_context",
+        "_file",
+        "_learned",
+        "_options",
+        "_reader",
+        "_row_group",
+        "_use",
+    )
+
+    def __init__(
+        self,
+        file: FileMetadata,
+        row_group: int,
+        bound_request: BoundRequest,
+        bound: Bound,
+        reader: GroupReader,
+        context: ScanContext,
+    ) -> None:
+        self._file, self._row_group, self._bound = file, row_group, bound
+        self._use, self._learned = bound_request.leaves, bound_request.learned
+        self._options = bound_request.request.options
+        self._reader, self._context = reader, context
+        self._by_levels: dict[Key, Part] = {}  # leaves of which the filter asks for nulls alone
+        asked = null_tests(bound)
+        if asked:
+            self._ask_levels(asked)
+
+    def _ask_levels(self, asked: dict[Key, BoundLeaf]) -> None:
+        """Of which leaves the filter needs no value: nor is one needed that is null in all rows that pass."""
+        wanted = self._use.parts
+        flat = {key for key, test in asked.items() if test.leaf.flat and not test.leaf.group}
+        self._reader.all_null = flat & all_null(self._bound)
+        for key, test in asked.items():
+            if key in self._reader.all_null or key not in wanted:
+                part = levels_of(self._file, test.leaf, self._options)
+                if part is not None:
+                    self._by_levels[key] = part
+
+    def first(
+        self, ranges: rows.RowRanges, limit: int, sure: rows.RowRanges
+    ) -> Steps[rows.RowRanges]:
+        """Rows that pass, at least the first `limit` of them: judged a few pages at a time, until there are enough."""
+        tested = {test.leaf.index: test.leaf for test in leaves_of(self._bound)}.values()
+        offsets = [self._file.cached_offset_index(self._row_group, leaf)[1] for leaf in tested]
+        whole = [one is None for one in offsets]
+        found, step = _NO_ROWS, max(FIRST_STEP, 4 * limit)
+        self._reader.stepwise = self._reader.reuses = True
+        while ranges and found.num_rows < limit:
+            stop = ranges.head(step).bounds[1]
+            if any(whole):  # their bytes come at once anyway
+                stop = ranges.bounds[1]
+            elif offsets[0] is not None:  # no page of the first is begun twice
+                starts = offsets[0].first_row
+                stop = int(starts[np.searchsorted(starts, stop)])
+            piece = ranges.slice(ranges.bounds[0], stop)
+            found |= (yield from self.passing(piece - sure)) | (piece & sure)
+            self._reader.decoded.clear()  # the rows that are left are others
+            ranges = ranges - piece
+            step *= 2
+        for leaf in tested:
+            count_limited(self._file, self._row_group, leaf, ranges, _NO_ROWS, self._context.report)
+        return found
+
+    def passing(self, ranges: rows.RowRanges) -> Steps[rows.RowRanges]:
+        """The rows for which the filter is TRUE: condition by condition, in the order that has shown itself best."""
+        conditions, measures = self._use.conditions, False
+        order: Sequence[int] = range(len(conditions))
+        if len(conditions) > 1:
+            order, measures = self._learned.order([part for part, _ in conditions], self._row_bytes)
+        last = {
+            key: i for i, place in enumerate(order) for key in conditions[place][1]
+        }  # that needs it
+        decoded, payload = self._reader.decoded, self._use.parts
+        held = decoded.arrays
+        if self._context.wait_bytes:
+            tested = [list(conditions[place][1].values()) for place in order]
+            wanted = [list(self._tested(tests)[0].values()) for tests in tested]
+            yield from self._reader.fetch_ahead(wanted, ranges)
+        for i, place in enumerate(order):
+            part, tests = conditions[place]
+            if not ranges:
+                break
+            began = time.perf_counter()
+            yield from self._read([t for key, t in tests.items() if key not in held], ranges)
+            n, before = ranges.num_rows, ranges
+            mask, count = decoded.evaluate(part, n)
+            seconds = time.perf_counter() - began
+            for key in [k for k in held if k not in payload and last.get(k, -1) <= i]:
+                decoded.let_go(key)  # no later condition needs it
+            if count < n:
+                ranges = ranges.refine(mask)
+                if not count:
+                    decoded.clear()
+                decoded.keep(mask, n, count)
+            if measures:
+                left, now = self._blocks(ranges), self._blocks(before)
+                self._learned.note(place, (n, now), (count, left), seconds)
+        return ranges
+
+    def _blocks(self, ranges: rows.RowRanges) -> int:
+        return blocks_of(ranges, self._file.group_rows[self._row_group])
+
+    def _row_bytes(self, bound: Bound) -> float:
+        """Bytes of a row, decompressed, of the columns that a condition reads; more where Arrow evaluates it."""
+        leaves = [self._presence_leaf(t.leaf) for t in leaves_of(bound)]
+        chunks = {leaf.index: self._file.chunk(self._row_group, leaf) for leaf in leaves}
+        size = sum(c.total_uncompressed_size for c in chunks.values())
+        weight = RESIDUAL_WEIGHT if has_residual(bound) else 1
+        return float(weight * size / max(self._file.group_rows[self._row_group], 1))
+
+    def _read(self, tests: Sequence[BoundLeaf], ranges: rows.RowRanges) -> Steps[None]:
+        """The leaves of tests."""
+        parts, shared, told = self._tested(tests)
+        leaves = self._reader.decoded
+        missing = [part for key, part in parts.items() if key not in leaves.arrays]
+        yield from self._reader.read(missing, ranges, tested=True)
+        for leaf in shared:
+            leaves.share_presence(leaf)
+        for key, other in told.items():
+            if key != other:
+                leaves.tell_by(key, other)
+
+    def _tested(
+        self, tests: Sequence[BoundLeaf]
+    ) -> tuple[dict[Key, Part], list[Leaf], dict[Key, Key]]:
+        """What to read for tests: the parts; those leaves that only tell whether a struct is there, and are payload,
+        and are read as that; and for the key of each test that of what is read for it.
+        """
+        wanted: dict[Key, Part] = {}
+        if any(test.leaf.group for test in tests):
+            wanted = self._use.parts
+        parts: dict[Key, Part] = {}
+        shared: list[Leaf] = []
+        told: dict[Key, Key] = {}
+        for test in tests:
+            by_levels = self._by_levels.get(test.leaf.key)
+            if by_levels is not None:
+                told[test.leaf.key] = by_levels.leaf.key
+                parts[by_levels.leaf.key] = by_levels
+                continue
+            leaf = self._presence_leaf(test.leaf)
+            told[test.leaf.key] = leaf.key
+            payload = wanted.get((leaf.index, -1))
+            if leaf.group and leaf.max_rep == 0 and payload is not None and payload.nesting_levels:
+                shared.append(leaf)
+                parts[payload.leaf.key] = payload
+            else:
+                parts[leaf.key] = part_of(self._file, leaf, test.leaf_type, self._options)
+        return parts, shared, told
+
+    def _presence_leaf(self, leaf: Leaf) -> Leaf:
+        if not leaf.group:
+            return leaf
+        return presence_leaf(self._file, self._row_group, leaf, self._use.payload)

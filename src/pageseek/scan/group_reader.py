@@ -1,0 +1,179 @@
+"""The leaves of one row group: their bytes fetched in waves, and decoded at the current selection."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from pageseek._core import rows
+from pageseek.format.columns import Part
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.io.coalesce import pays_ahead
+from pageseek.scan.decoded_columns import DecodedColumns, Key
+from pageseek.scan.leaf_places import places_wanted
+from pageseek.scan.leaf_reader import LeafReader
+from pageseek.scan.leaf_use import LeafUse
+from pageseek.scan.page_batch import decode_pages
+from pageseek.scan.steps import Decode, Held, Read, ScanContext, Steps
+
+CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
+
+
+def _place(held: Held) -> int:
+    return held[0]
+
+
+class GroupReader:
+    """Reads leaves of one row group for one scan.
+
+    Attributes
+    ----------
+    decoded : DecodedColumns
+        What was read.
+    reuses : bool
+        Whether bytes may be wanted that were fetched before, or for a test.
+    stepwise : bool
+        Whether what was tested is let go of, and may be read again.
+    all_null : set
+        Keys of leaves that are null wherever the filter is TRUE.
+    """
+
+    __slots__ = (
+        "_context",
+        "_file",
+        "_held",
+        "_read_before",
+        "_row_group",
+        "_use",
+        "all_null",
+        "decoded",
+        "reuses",
+        "stepwise",
+    )
+
+    def __init__(
+        self,
+        file: FileMetadata,
+        row_group: int,
+        use: LeafUse,
+        context: ScanContext,
+        held: Sequence[Held] = (),
+    ) -> None:
+        """`held`: bytes that were fetched before, in the order of their places."""
+        self._file, self._row_group, self._use, self._context = file, row_group, use, context
+        self.decoded = DecodedColumns(file.name, row_group)
+        self._read_before: set[int] = set()  # leaves
+        # with bytes of leaves that were tested and are payload, by their place
+        self._held: list[Held] = list(held)
+        self.reuses = bool(held)
+        self.stepwise = False
+        self.all_null: set[Key] = set()
+
+    def read(
+        self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False
+    ) -> Steps[None]:
+        """Fetch the pages of several leaves in one wave, then decode them. `tested`: codes will do."""
+        if not parts:
+            return
+        coded = tested and ranges.num_rows >= CODED_ROWS
+        readers = [self._reader(part, not tested, coded) for part in parts]
+        size = yield from self._fetch(readers, ranges)
+        single = [reader for reader in readers if reader.one_page]
+        if single:
+            yield from decode_pages(single)
+        found = yield Decode([reader.decode() for reader in readers], size)
+        n = ranges.num_rows
+        for reader, arrays in zip(readers, found, strict=True):
+            self.decoded.put(
+                reader.leaf, reader.leaf_type, arrays, reader.decoded, reader.entries, n
+            )
+
+    def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> Steps[int]:
+        """Hand the readers their bytes: in one wave, those that are not at hand. Returns how many bytes they have."""
+        wanted = [reader.want(ranges) for reader in readers]
+        size = sum([length for places in wanted for _, length in places])
+        if not self.reuses:
+            buffers = iter((yield Read([at for places in wanted for at in places], "data")))
+            for reader, places in zip(readers, wanted, strict=True):
+                fetched = sum([length for _, length in places])
+                reader.give([next(buffers) for _ in places], fetched)
+            return size
+        different = dict.fromkeys(at for places in wanted for at in places)
+        held = {at: data for at in different if (data := self._at_hand(at)) is not None}
+        missing = [at for at in different if at not in held]
+        new = dict(zip(missing, (yield Read(missing, "data")), strict=True))
+        lengths = {at: at[1] for at in missing}
+        payload = self._use.payload
+        for reader, places in zip(readers, wanted, strict=True):
+            given = [new[at] if at in new else held[at] for at in places]
+            reader.give(given, sum(lengths.pop(at, 0) for at in places))
+            if (reader.leaf.group or self.stepwise) and reader.leaf.index in payload:
+                self._held += [(at[0], new[at]) for at in places if at in new]
+        self._held.sort(key=_place)
+        return size
+
+    def _at_hand(self, at: tuple[int, int]) -> memoryview | None:
+        """The bytes at a place, where they were fetched for a test of the same leaf."""
+        offset, length = at
+        i = bisect_right(self._held, offset, key=_place) - 1
+        if i < 0:
+            return None
+        start, data = self._held[i]
+        inside = offset + length <= start + data.nbytes
+        return data[offset - start : offset - start + length] if inside else None
+
+    def _reader(self, part: Part, codes: bool, tested: bool) -> LeafReader:
+        leaf = part.leaf
+        offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
+        again = leaf.index in self._read_before
+        self._read_before.add(leaf.index)
+        levels = self.levels_only(leaf)
+        self.reuses |= leaf.group
+        return LeafReader(
+            self._file,
+            self._row_group,
+            part,
+            self._context,
+            offsets,
+            codes,
+            again,
+            levels,
+            tested,
+        )
+
+    def levels_only(self, leaf: Leaf) -> bool:
+        """Whether nothing but levels will be read of a leaf that stands for a group."""
+        return leaf.group and (
+            leaf.index not in self._use.payload or (leaf.index, -1) in self.all_null
+        )
+
+    def fetch_ahead(self, wanted: Sequence[Sequence[Part]], ranges: rows.RowRanges) -> Steps[None]:
+        """On a remote store, in one wave: the pages of parts that are `wanted` one after the other, at last those of the payload.
+        What would take longer to come than another wave is left for later: it may not be needed.
+        """
+        different: dict[tuple[int, int], None] = {}
+        known: set[int] = set()  # leaves
+        payload = [part for key, part in self._use.parts.items() if key not in self.all_null]
+        for i, parts in enumerate([*wanted, payload]):
+            places: dict[Leaf, list[tuple[int, int]]] = {}
+            for leaf in [part.leaf for part in parts]:
+                if leaf.index not in known:
+                    levels = self.levels_only(leaf)
+                    places[leaf] = places_wanted(self._file, self._row_group, leaf, ranges, levels)
+            if i and not pays_ahead(
+                [at for ats in places.values() for at in ats], self._context.wait_bytes
+            ):
+                continue
+            for leaf, ats in places.items():
+                known.add(leaf.index)
+                missing = [at for at in ats if self._at_hand(at) is None]
+                different.update(dict.fromkeys(missing))
+                counts = self._context.report.chunk(
+                    self._file.name, self._row_group, leaf.name, None
+                )
+                counts.bytes += sum(length for _, length in missing)
+        self.reuses = True
+        buffers = yield Read(list(different), "data")
+        self._held += [(at[0], data) for at, data in zip(different, buffers, strict=True)]
+        self._held.sort(key=_place)

@@ -1,0 +1,67 @@
+"""Where the pages lie of leaves whose offset indexes no mechanism has asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pageseek._core import rows
+from pageseek.base.report import Report
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.page_headers import walk, walking_bytes
+from pageseek.format.schema import Leaf
+from pageseek.io.range_requests import together
+from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS, load_indexes
+from pageseek.scan.bound_request import BoundRequest
+from pageseek.scan.condition_order import blocks_of
+from pageseek.scan.plan import GroupPlan
+from pageseek.scan.steps import Read, ScanContext, Steps, reads
+
+
+def load_planned_offsets(
+    file: FileMetadata, bound_request: BoundRequest, groups: Sequence[GroupPlan], report: Report
+) -> Steps[None]:
+    """The offset indexes of row groups of which not every page may be needed, where they are not at hand.
+
+    They are when this process made the plan; they are not in another, or when the file was opened again.
+    """
+    request = bound_request.request
+    if COLUMN_INDEX not in request.prune:
+        return
+    required, counts = bound_request.leaves.required(file), file.group_rows
+    parts = [
+        group.row_group
+        for group in groups
+        if not group.fully_matched or group.ranges.num_rows < counts[group.row_group]
+    ]
+    if parts:
+        loading = load_indexes(file, parts, required, (), request.options, report)
+        yield from reads(loading, "index")
+
+
+def load_late_offsets(
+    file: FileMetadata,
+    bound_request: BoundRequest,
+    group: int,
+    leaves: Sequence[Leaf],
+    ranges: rows.RowRanges,
+    context: ScanContext,
+) -> Steps[None]:
+    """Where the pages lie of leaves of a row group that the filter did not ask for, where half of them may be spared: by the
+    offset index, and where the file has none by the headers of the pages.
+    """
+    n, prune = file.group_rows[group], bound_request.request.prune
+    part = blocks_of(ranges, n) / blocks_of(rows.RowRanges.all(n), n)
+    if part > 1 / 2:
+        return
+    unread = file.without_offset_index(group, leaves) if COLUMN_INDEX in prune else []
+    walks = [
+        walk(file, group, leaf, tested=False)
+        for leaf in leaves
+        if PAGE_HEADERS in prune and walking_bytes(file, group, leaf, 1 - part) is not None
+    ]
+    yield from reads(together(walks), "index")
+    places = {leaf.index: at for leaf in unread if (at := file.index_range("offset", group, leaf))}
+    found = dict(zip(places, (yield Read(list(places.values()), "index")), strict=True))
+    file.load_offset_indexes(
+        group, unread, [found.get(leaf.index) for leaf in unread], context.report
+    )

@@ -1,0 +1,79 @@
+"""Which leaves of a file a bound request reads, and what for: worked out once for all files of the same columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pageseek.format.columns import Column, presence_leaf
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.predicate.bound import Bound, BoundLeaf, conjuncts, has_not, leaves_of
+
+Key = tuple[int, int]  # of a leaf: Leaf.key
+
+
+class LeafUse:
+    """The leaves that columns and a filter read.
+
+    Attributes
+    ----------
+    payload : set of int
+        The leaves whose values are wanted.
+    parts : dict
+        How each of these is decoded, by its key.
+    conditions : list of (Bound, dict)
+        The conditions of the filter that must all hold, each with its tests by the keys of their leaves.
+    tests_payload : bool
+        Whether a leaf that the filter tests is wanted as well, or may be: any leaf of a group tells of it.
+    asks_for_matches : bool
+        Whether it is of use to know which rows match before their values are read.
+    """
+
+    __slots__ = (
+        "_groups",
+        "_leaves",
+        "asks_for_matches",
+        "conditions",
+        "parts",
+        "payload",
+        "tests_payload",
+    )
+
+    def __init__(self, columns: Sequence[Column], bound: Bound | None) -> None:
+        parts, leaves, groups = {}, {}, []
+        for column in columns:
+            for part in column.parts:
+                parts[part.leaf.key] = part
+                leaves[part.leaf.index] = part.leaf
+        self.parts, self.payload = parts, set(leaves)
+        self.conditions: list[tuple[Bound, dict[Key, BoundLeaf]]] = []
+        self.tests_payload = False
+        self.asks_for_matches = True
+        if bound is not None:
+            for condition in conjuncts(bound):
+                tests = {}
+                for test in leaves_of(condition):
+                    leaf = test.leaf
+                    tests[leaf.key] = test
+                    if leaf.group:
+                        groups.append(leaf)
+                        self.tests_payload = True
+                    else:
+                        self.tests_payload |= leaf.index in self.payload
+                        leaves[leaf.index] = leaf
+                self.conditions.append((condition, tests))
+            self.asks_for_matches = not self.tests_payload or has_not(bound)
+        self._leaves, self._groups = list(leaves.values()), groups
+
+    def required(self, file: FileMetadata) -> Callable[[int], list[Leaf]]:
+        """Of each row group, the leaves that are read; as one of a group only where no value is wanted of it."""
+        if not self._groups:
+            leaves = self._leaves
+            return lambda _: leaves
+
+        def of(row_group: int) -> list[Leaf]:
+            told = [presence_leaf(file, row_group, leaf, self.payload) for leaf in self._groups]
+            values = {leaf.index: leaf for leaf in self._leaves}
+            return list(({leaf.index: leaf for leaf in told} | values).values())
+
+        return of

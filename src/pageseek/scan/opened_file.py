@@ -1,0 +1,69 @@
+"""A file whose row groups are read: how many are left, and the tables that their rows become."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from pageseek.base.arrays import of_numpy
+from pageseek.base.batches import table_of
+from pageseek.scan.file_scan import FileScan, Rows
+from pageseek.scan.lane import Lane
+from pageseek.scan.plan import GroupPlan
+from pageseek.scan.scheduler import Scheduler
+from pageseek.scan.steps import Held
+
+
+class OpenedFile:
+    """A file of a plan, for the time of its reading.
+
+    Attributes
+    ----------
+    scan : FileScan
+        The file.
+    unconfirmed : bool
+        Whether its version is still to be confirmed.
+    """
+
+    __slots__ = ("_adapter", "_left", "_lock", "_scheduler", "_schema", "scan", "unconfirmed")
+
+    def __init__(
+        self, scan: FileScan, schema: pa.Schema, scheduler: Scheduler, row_groups: int = 0
+    ) -> None:
+        """`schema`: that of the tables. `row_groups`: how many will be read, where they are counted (`done`)."""
+        self._scheduler = scheduler
+        self.scan, self.unconfirmed, self._schema = scan, True, schema
+        self._adapter = scan.bound_request.adapter(schema, scan.source)
+        self._left, self._lock = row_groups, threading.Lock()
+
+    def done(self, row_groups: int) -> bool:
+        """Row groups were read. Whether they were the last."""
+        with self._lock:
+            self._left -= row_groups
+            return self._left == 0
+
+    def read(
+        self, group: GroupPlan, left: int | None, lane: Lane, held: Sequence[Held] = ()
+    ) -> pa.Table | None:
+        """The rows of a row group that pass, at most as many as are `left`; None where there are none."""
+        store = self.scan.file.store
+        read = self._scheduler.read(self.scan, group, left, lane, held)
+        self.unconfirmed = not store.version.strong
+        if not self.unconfirmed:  # to ask costs nothing there
+            store.check()
+        if not read.found.num_rows:
+            return None
+        lane.context.report.rows_out += read.found.num_rows
+        return self._table(group, read)
+
+    def _table(self, group: GroupPlan, read: Rows) -> pa.Table:
+        """The rows of a row group as a table."""
+        scan, n, arrays = self.scan, read.found.num_rows, read.arrays
+        if self._adapter is not None:  # what other files have, and folders say
+            arrays = self._adapter(arrays, n)
+        if scan.request.row_number is not None:
+            first = scan.first_row + scan.file.first_row(group.row_group)
+            arrays = [[of_numpy(read.found.rows() + first)], *arrays]
+        return table_of(self._schema, n, arrays)

@@ -1,0 +1,90 @@
+"""The files of a plan, opened in their order for the reading of their rows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from pageseek.base.errors import PageseekError
+from pageseek.base.report import Report
+from pageseek.base.workers import Job
+from pageseek.scan.file_scan import FileScan
+from pageseek.scan.plan import FilePlan
+from pageseek.scan.request_sharing import UNKNOWN_BYTES
+from pageseek.scan.scheduler import Scheduler
+from pageseek.storage.store import wait_bytes
+
+
+class PlannedFiles:
+    """The files of one plan.
+
+    Parameters
+    ----------
+    scans : sequence of FileScan or None
+        The files that are open; empty where none is.
+    """
+
+    __slots__ = ("_plans", "_scans", "_scheduler")
+
+    def __init__(
+        self,
+        plans: Sequence[FilePlan],
+        scans: Sequence[FileScan | None],
+        scheduler: Scheduler,
+    ) -> None:
+        self._plans, self._scheduler = plans, scheduler
+        self._scans = scans or [None] * len(plans)
+
+    @property
+    def wait(self) -> bool:
+        """Whether reads of them wait for a store."""
+        known = False
+        for scan in self._scans:
+            if scan is not None:
+                if wait_bytes(scan.file.store):
+                    return True
+                known = True
+        return not known and any(plan.source.far for plan in self._plans)
+
+    def ready(self, ahead: bool) -> Iterator[FileScan | Exception]:
+        """The files, ready to be read; remote ones that are not open yet are opened several at a time
+        where `ahead` is true. An error takes the place
+        of the first file that cannot be opened.
+        """
+        scheduler, report = self._scheduler, self._scheduler.report
+        pool = scheduler.pool if ahead else None
+        closed = [
+            i
+            for i, (scan, file) in enumerate(zip(self._scans, self._plans, strict=True))
+            if scan is None and file.source.far and pool is not None
+        ]
+        opened: Iterator[tuple[FileScan | Exception, Report, int]] = iter(())
+        if closed and pool is not None:
+            jobs = (Job(partial(self._open_apart, i), UNKNOWN_BYTES) for i in closed)
+            opened = pool.in_order(jobs)
+        apart = set(closed)
+        for i, scan in enumerate(self._scans):
+            if scan is not None:
+                yield scan
+                continue
+            if i in apart:
+                found, part, thread = next(opened)
+                report.join(part, thread)
+            else:
+                with scheduler.waiting():
+                    found = self._open(i, report)
+            yield found
+            if isinstance(found, Exception):
+                return
+
+    def _open(self, at: int, report: Report) -> FileScan | Exception:
+        """A file of the plan in the state before its rows are read."""
+        try:
+            return self._scheduler.reopen(self._plans[at], report)
+        except (PageseekError, OSError) as error:
+            return error
+
+    def _open_apart(self, at: int) -> tuple[FileScan | Exception, Report, int]:
+        part = self._scheduler.report.part()
+        return self._open(at, part), part, threading.get_ident()
