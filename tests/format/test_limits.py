@@ -220,7 +220,7 @@ def test_output_grows_with_the_pages(
         table, sink, use_dictionary=dictionary, data_page_size=900, write_page_index=True
     )
     data = sink.getvalue()
-    monkeypatch.setattr(decode, "_likely_rows", lambda *_: likely)
+    monkeypatch.setattr(decode, "likely_rows", lambda *_: likely)
     for string_type in ("string", "large"):
         found = ps.read_table(data, string_type=string_type)
         found.validate(full=True)
@@ -234,7 +234,7 @@ def test_output_grows_with_the_pages(
         found = ps.read_table(data, filter=condition)
         monkeypatch.undo()
         assert found.equals(ps.read_table(data, filter=condition))
-        monkeypatch.setattr(decode, "_likely_rows", lambda *_: likely)
+        monkeypatch.setattr(decode, "likely_rows", lambda *_: likely)
 
 
 def test_pages_that_claim_more_values_than_they_can_hold() -> None:

@@ -61,7 +61,7 @@ def opened(
     sources: Sequence[Source], report: Report, limit: int | None = None
 ) -> Iterator[FileMetadata]:
     opener = FileOpener(ps.scan(str(sources[0].path), limit=limit)._request)
-    opener.expect(sources, report)
+    opener.expect(lambda: sources)
     try:
         for source in sources:
             yield opener.open(source, report)

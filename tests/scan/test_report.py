@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from pageseek.scan import leaf_reader as decode
+from pageseek.scan import steps
 from support.opened import open_metadata
 from support.store_log import Log
 from support.writer import INT32, INT64, Column, write
@@ -25,7 +25,7 @@ PADDING = bytes(100_000)  # keeps the data out of the tail that opening reads
 def inflated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The size of every page body that is decompressed; the codec must be one that the core can leave to Python."""
     made: list[int] = []
-    find = decode.decompressor
+    find = steps.decompressor
 
     def counting(codec: int) -> Any:
         name, function = find(codec)
@@ -37,7 +37,7 @@ def inflated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return f"{name}, counted", counted  # a name that the core does not know
 
-    monkeypatch.setattr(decode, "decompressor", counting)
+    monkeypatch.setattr(steps, "decompressor", counting)
     return made
 
 

@@ -6,6 +6,7 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | file | job |
 |---|---|
 | `scan` | the lazy `Scan` that users build |
+| `execution` | its rows: batches, a table, a count, the report |
 | `request`, `bound_request` | what a scan asks for, and what that is in one file |
 | `binding`, `leaf_use` | a request bound to many files once; which leaves it reads, and what for |
 | `steps` | what a file scan may ask of its lane |
@@ -15,7 +16,8 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `plan`, `scan_plan` | what is left to read: records, and the `ScanPlan` that executes them |
 | `planner`, `dataset_columns` | the files of a scan, brought to the state before their rows are read; their columns as one |
 | `footer_selection`, `accounting` | row groups that the footer leaves; what the report counts of a plan |
-| `footer_batches`, `footer_table`, `schema_group`, `homogeneous_files`, `batched_lists` | the footers of many similar files, pruned together |
+| `footer_batches`, `batch_tails`, `batched_file`, `footer_table`, `schema_group`, `homogeneous_files` | the footers of many similar files, read and pruned together |
+| `batched_lists`, `distinct_lists` | the lists of values in these files, read together |
 | `prepare` | plans for others, and plans that are executed at once |
 | `tables`, `planned_files`, `opened_file` | the rows of a plan, a table for each row group, in order; its files, opened in order; one of them |
 | `request_sharing`, `limit_steps` | row groups that share a request; how many are pruned at a time where there is a limit |
@@ -24,8 +26,9 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `late_offsets` | where pages lie of leaves that no mechanism has asked for |
 | `condition_order` | which condition of a filter comes first |
 | `leaf_places`, `leaf_reader` | one leaf of one row group: which bytes, and their decoding |
+| `chunk_headers`, `output_size` | what the page headers of a chunk say; how much room its decoder makes at once |
 | `page_batch` | leaves of which one page each is needed, decoded in one call |
 | `dictionary_codes` | dictionary codes, kept as codes |
 | `decoded_columns`, `list_elements` | decoded leaves, tested and cut down to the rows that passed |
-| `aggregate` and its `_columns`, `_values`, `_bounds` | counts, least and greatest values |
+| `aggregate` and its `_metadata`, `_statistics`, `_bounds`, `_columns`, `_values` | counts, least and greatest values |
 """

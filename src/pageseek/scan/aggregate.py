@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,28 +19,21 @@ from pageseek.base.arrays import of_numpy
 from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
-from pageseek.scan.accounting import account
-from pageseek.scan.aggregate_bounds import promising, told
 from pageseek.scan.aggregate_columns import (
-    Leaves,
     Wanted,
-    leaves_of_columns,
     parse,
     place_of,
     type_at,
     values_at,
 )
+from pageseek.scan.aggregate_metadata import BOUNDS, MetadataAnswers
 from pageseek.scan.aggregate_values import ColumnValues
-from pageseek.scan.file_scan import FileScan
-from pageseek.scan.lane import Lane
-from pageseek.scan.plan import GroupPlan
 from pageseek.scan.planner import Planned, Planner
 from pageseek.scan.request import Request
 from pageseek.scan.scheduler import Scheduler
 from pageseek.scan.tables import TableReader
 from pageseek.storage import Source, Sources
 
-ANSWERED, BOUNDS = "answered", "bounds"
 MOST_OPEN = 16  # files that are kept open from planning to reading
 MOST_ROWS = (1 << 63) - 1
 
@@ -92,29 +86,24 @@ class Aggregation:
             raise UnsupportedError("aggregate: the table has no files")
         report = Report(nan=request.nan, chunks={} if account else None)
         scheduler = self._scheduler = Scheduler(request, report, unconfirmed)
-        with report.timed("open"):
-            first = scheduler.files.open(sources[0], report)
-
-            def open_file(source: Source) -> Any:
-                return first if source is sources[0] else scheduler.files.open(source, report)
-
-            paths = dict.fromkeys(one.path for one in wanted if one.path)
-            places = {path: place_of(sources, open_file, path, request) for path in paths}
+        scheduler.files.keep(sources[0], report)
+        open_file = partial(scheduler.files.open, report=report)
+        paths = dict.fromkeys(one.path for one in wanted if one.path)
+        places = {path: place_of(sources, open_file, path, request) for path in paths}
         names = tuple(dict.fromkeys(name for name, _ in places.values()))
         self._wanted = wanted
         self._columns = {path: ColumnValues(name, below) for path, (name, below) in places.items()}
-        self._num_rows = 0
+        self._num_rows = 0  # of those that were read
         self._narrows = request.limit is None and all(one.function != "count" for one in wanted)
         request = scheduler.request = replace(request, columns=names, row_number=None)
-        planner = Planner(
-            Sources.of(sources), request, scheduler, lazy=analyze, batches=False, first=first
-        )
+        planner = Planner(Sources.of(sources), request, scheduler, lazy=analyze, batches=False)
         self._request = scheduler.request = planner.request
+        self._metadata = MetadataAnswers(self._request, wanted, self._columns)
         keeps = len(sources) <= MOST_OPEN
         self._left: list[Planned] = []
         for plan, scan in planner.files():
             assert scan is not None
-            left = self._unanswered(scan)
+            left = self._metadata.unanswered(scan, report)
             if left:
                 scan.plan = plan = replace(plan, groups=tuple(left))
                 self._left.append(Planned(plan, scan if keeps else None))
@@ -137,7 +126,7 @@ class Aggregation:
             [plan for plan, _ in self._left],
             [scan for _, scan in self._left],
             self._scheduler,
-            self._narrowed if self._narrows else None,
+            self._metadata.narrowed if self._narrows else None,
         )
         for table in reader.tables():
             self._num_rows += table.num_rows
@@ -153,7 +142,7 @@ class Aggregation:
             groups = plan.groups
             if self._narrows:
                 lane = scheduler.lane(scan, report)
-                groups = tuple([self._narrowed(scan, group, lane) for group in groups])
+                groups = tuple([self._metadata.narrowed(scan, group, lane) for group in groups])
             groups = tuple([group for group in groups if group.ranges])
             if groups:
                 report.files.read += 1
@@ -162,89 +151,21 @@ class Aggregation:
             for group in groups:
                 report.row_groups.read += 1
                 report.rows.read += group.ranges.num_rows
-                report.bytes["data"] += self._recount(scan, group)
+                report.bytes["data"] += self._metadata.recount(scan, group, report)
 
     def table(self) -> pa.Table:
         """The values, in the order that they were asked for."""
         made = {}
         for one in self._wanted:
             if not one.path:
-                if self._num_rows > MOST_ROWS:
+                num_rows = self._num_rows + self._metadata.num_rows
+                if num_rows > MOST_ROWS:
                     raise CorruptFileError(
-                        f"{self._num_rows:,} rows, as the files claim: more than a count holds"
+                        f"{num_rows:,} rows, as the files claim: more than a count holds"
                     )
-                made[one.name] = of_numpy(np.array([self._num_rows], np.int64))
+                made[one.name] = of_numpy(np.array([num_rows], np.int64))
             else:
                 column = self._columns[one.path]
                 kind = type_at(self._schema, column.name, column.below)
                 made[one.name] = column.figure(one.function, kind, self._request.nan == "spark")
         return pa.table(made)
-
-    # -- the metadata ---------------------------------------------------------------------------
-
-    def _leaves(self, scan: FileScan) -> Leaves:
-        return leaves_of_columns(scan.file, scan.source, self._columns, self._request)
-
-    def _unanswered(self, scan: FileScan) -> list[GroupPlan]:
-        """Let the footer of a file answer for its row groups. Returns those for which it does not."""
-        file, report, left = scan.file, self._scheduler.report, list(scan.plan.groups)
-        if self._request.limit is None:
-            leaves = self._leaves(scan)
-            left = [group for group in left if not self._told(scan, group, leaves)]
-            missing = {group.row_group for group in left}
-            answered = [group for group in scan.plan.groups if group.row_group not in missing]
-            report.row_groups.prune(ANSWERED, len(answered))
-            report.rows.prune(ANSWERED, sum(group.ranges.num_rows for group in answered))
-            required_leaves = scan.bound_request.leaves.required(file)
-            for group in answered if report.chunks else ():
-                names = [leaf.name for leaf in required_leaves(group.row_group)]
-                report.forget(file.name, group.row_group, names)
-        if not left:
-            report.files.prune(ANSWERED, 1)
-        return left
-
-    def _told(self, scan: FileScan, group: GroupPlan, leaves: Leaves) -> bool:
-        """Whether the footer has all values of a row group; they are then taken in."""
-        said = told(scan.file, group, self._wanted, leaves, self._request)
-        if said is None:
-            return False
-        num_rows = scan.file.group_rows[group.row_group]
-        self._num_rows += num_rows
-        for path, column in self._columns.items():
-            column.declared(num_rows, said[path])
-        return True
-
-    # -- what is read ---------------------------------------------------------------------------
-
-    def _narrowed(self, scan: FileScan, group: GroupPlan, lane: Lane) -> GroupPlan:
-        """A row group with only those rows that may hold something less, or greater, than what is known."""
-        ignored = group.ignored & scan.file.dropped(group.row_group)
-        leaves = self._leaves(scan)
-        wanted = [
-            (one.function, *leaves[one.path], self._columns[one.path]) for one in self._wanted
-        ]
-        report = self.report
-        steps = promising(scan.file, group, wanted, self._request, report)
-        ranges = lane.run(steps)
-        if not ranges:
-            report.row_groups.prune(BOUNDS, 1)
-        if ranges.num_rows == group.ranges.num_rows:
-            return group
-        report.rows.prune(BOUNDS, group.ranges.num_rows - ranges.num_rows)
-        part = replace(group, ranges=ranges, matching=group.matching & ranges, ignored=ignored)
-        self._recount(scan, part)
-        return part
-
-    def _recount(self, scan: FileScan, part: GroupPlan) -> int:
-        """Count the pages of a row group of which fewer rows are read than were planned; the bytes to fetch."""
-        report, file, bound_request = self.report, scan.file, scan.bound_request
-        if report.chunks is None:
-            return 0
-        leaves = bound_request.leaves.required(file)(part.row_group)
-        keys = [(file.name, part.row_group, leaf.name) for leaf in leaves]
-        before = [report.chunks[key] for key in keys]
-        by = before[0].by if before else ""
-        total, held = account(file, bound_request, part, by, report)
-        for key, old in zip(keys, before, strict=True):
-            report.chunks[key].narrowed(old)
-        return total - held

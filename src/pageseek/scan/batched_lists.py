@@ -28,7 +28,8 @@ from pageseek.format.types import ABSENT
 from pageseek.io.tails import TailBatch
 from pageseek.prune.datafusion_list import FIRST, HEAD, KIND, Listed, length_of, only_text, place_of
 from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
-from pageseek.scan.footer_table import AT, KEYS, LISTS, Flags, FooterTable
+from pageseek.scan.distinct_lists import LISTS
+from pageseek.scan.footer_table import AT, KEYS, Flags, FooterTable
 from pageseek.scan.schema_group import SchemaGroup
 from pageseek.storage.local import read_part
 

@@ -8,25 +8,22 @@ or is not settled by the footer is left to who opens files one by one; nothing h
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
-from pageseek.base.workers import cores
-from pageseek.dataset.file_cache import cache
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.io.tails import TailBatch, TailReader
-from pageseek.predicate.bound import BoundConst
+from pageseek.io.tails import TailBatch
+from pageseek.scan.batch_tails import BatchTails
+from pageseek.scan.batched_file import BatchedFile, PrunedFiles
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.footer_table import FooterTable
 from pageseek.scan.homogeneous_files import GONE, MECHANISMS, HomogeneousFiles
 from pageseek.scan.request import Request
 from pageseek.scan.schema_group import SchemaGroup
-from pageseek.storage import Known, Source, Sources, Version
-from pageseek.storage.local import version_of
+from pageseek.storage import Known, Source, Sources
 
 FEW = 8  # files that are as quickly opened one by one
 FIRST_LIMITED = 8  # files at a time, where all may be spared but the first
@@ -35,54 +32,6 @@ GROWTH = 16  # times as many
 KINDS = 16  # of files in the same folders, and as many of such folders
 NONE = np.zeros(0, np.int64)
 PATIENCE = 64  # files that are opened one by one after several that were all unlike those before
-
-
-class BatchedFile:
-    """One file: the rows of its row groups, and where these are among the homogeneous files."""
-
-    __slots__ = (
-        "_batch",
-        "_place",
-        "counts",
-        "first",
-        "homogeneous",
-        "may",
-        "must",
-        "num_rows",
-        "steps",
-    )
-
-    def __init__(
-        self, homogeneous: HomogeneousFiles, first: int, n: int, batch: TailBatch, place: int
-    ) -> None:
-        stop = first + n
-        self.homogeneous, self.first, self._batch, self._place = homogeneous, first, batch, place
-        self.counts = homogeneous.counts[first:stop]
-        self.num_rows = sum(self.counts)
-        self.may, self.must = homogeneous.may[first:stop], homogeneous.must[first:stop]
-        self.steps = [(mechanism, may[first:stop]) for mechanism, may in homogeneous.steps]
-
-    @property
-    def version(self) -> Version:
-        """That of which the footer was read."""
-        return version_of(self._batch.seen(self._place))
-
-    @property
-    def known(self) -> Known:
-        """The same, with the last bytes, for who opens the file."""
-        return self._batch.end(self._place).known
-
-
-class PrunedFiles(NamedTuple):
-    """Files that follow each other of which nothing is left. `by`: of each mechanism that ruled out some, how many files,
-    row groups and rows.
-    """
-
-    files: int
-    bytes: int
-    row_groups: int
-    rows: int
-    by: dict[str, tuple[int, ...]]
 
 
 class FooterBatches:
@@ -120,8 +69,7 @@ class FooterBatches:
         self._gone = _nothing(0)
         self._next_left: npt.NDArray[np.int64] | None = None
         self._size = MOST if request.limit is None else FIRST_LIMITED
-        self._threads = request.threads or cores()
-        self._reader = TailReader(request.limits.max_metadata_bytes, self._threads)
+        self._tails = BatchTails(request)
         self._pause, self._paused = 1, False
         self._idle = self._vain = (
             0  # files that are not learned from, now and after the next in vain
@@ -276,15 +224,7 @@ class FooterBatches:
             paths = sources.paths[at:stop]
         else:
             paths = tuple([sources[i].path for i in asked.tolist()])
-        batch = cache.batch(paths, self._request.limits.max_metadata_bytes, self._threads)
-        if batch is None:
-            reader = self._reader
-            requests, read = reader.requests, reader.bytes
-            batch = reader.read(paths)
-            self._report.requests += reader.requests - requests
-            self._report.waves += reader.requests - requests
-            self._report.bytes["metadata"] += reader.bytes - read
-            cache.add_batch(batch)
+        batch = self._tails.read(paths, self._report)
         asked = asked[: batch.looked_at]
         if batch.looked_at < len(paths):
             self._stop = int(asked[-1]) + 1
@@ -297,18 +237,10 @@ class FooterBatches:
     ) -> npt.NDArray[np.int64]:
         """Of the files at some positions keep those of a kind; the others are returned."""
         assert self._batch is not None
-        batch = self._batch
         places = self._places[members - self._begin]
-        whole = len(members) == len(batch.places)
-        key = schema_group.like, schema_group.leaves.tobytes(), None if whole else places.tobytes()
-        made: list[FooterTable] | None = batch.made.get(key)
-        if made is None:
-            limit = self._request.limits.max_metadata_bytes
-            made = FooterTable.of(schema_group, batch, places, limit, self._threads)
-            cache.keep_made(batch, key, made)
-        for records in made:
+        for records in self._tails.tables(self._batch, schema_group, places):
             self._keep(schema_group, records)
-        cache.measure_batch(batch)
+        self._tails.measure(self._batch)
         unlike: npt.NDArray[np.bool_] = self._found[members - self._begin, 0] < 0
         return members[unlike]
 
@@ -334,7 +266,7 @@ class FooterBatches:
         self._found[mine, 1], self._found[mine, 2] = records.first[own], records.n[own]
         self._homogeneous.append(homogeneous)
         self._matched += len(mine)
-        if not isinstance(schema_group.bound_request.bound, BoundConst):
+        if not schema_group.constant:
             self._gone[at] = homogeneous.gone() * own[:, None]
             self._next_left = None
 

@@ -10,8 +10,8 @@ from pageseek.base.report import Report
 from pageseek.predicate.bound import BoundConst
 from pageseek.prune import STATISTICS
 from pageseek.scan.accounting import FILTER, LIMIT, NO_ROWS, PARTITION, TAKE, last_proof
+from pageseek.scan.batched_file import BatchedFile, PrunedFiles
 from pageseek.scan.bound_request import BoundRequest
-from pageseek.scan.footer_batches import BatchedFile, PrunedFiles
 from pageseek.scan.plan import GroupPlan
 from pageseek.scan.request import Request
 from pageseek.storage import Source

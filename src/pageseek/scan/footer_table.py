@@ -1,63 +1,36 @@
-"""What the footers of many files of one kind say, in one table, and the lists of values that these files have."""
+"""What the footers of many files of one kind say, in one table."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from pageseek._core import lists, rows
 from pageseek._core import metadata as core
-from pageseek._core.bloom import xxh64
-from pageseek.base.errors import CoreError, PageseekError, placed
+from pageseek._core import rows
+from pageseek.base.errors import placed
 from pageseek.base.in_parts import in_parts
-from pageseek.base.report import Report
 from pageseek.format.bounds import Bounds
 from pageseek.format.chunks import Sound, sound_chunks
-from pageseek.format.embedded import (
-    FIGURES,
-    HEAD,
-    KEY,
-    EntryForm,
-    InvalidIndexError,
-    Pointer,
-    figures,
-    opened,
-)
+from pageseek.format.embedded import KEY
 from pageseek.format.page_index import int64s
 from pageseek.format.schema import Leaf
 from pageseek.format.statistics import zone_statistics
-from pageseek.format.types import ABSENT, LeafType
-from pageseek.format.value_list import KIND as DISTINCT_KIND
-from pageseek.format.value_list import VERSION
+from pageseek.format.types import ABSENT
 from pageseek.io.tails import TailBatch
-from pageseek.prune import ValueLists
 from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
 from pageseek.scan.schema_group import SchemaGroup
-from pageseek.storage.local import read_part
 
 RECORDS = 1 << 14  # column chunks at a time
 SHARED = 256  # footers that are worth a thread
-LISTS = 8 << 20  # bytes of lists that do not lie in the ends of the files
 MOST_ROWS = 1 << 40  # of a row group
 SCHEMA = b"ARROW:schema"
 KEYS = SCHEMA, KEY, PUBLISHED_KEY
 AT: dict[str, int] = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
 Flags: TypeAlias = npt.NDArray[np.bool_]
-
-
-class Listed(NamedTuple):
-    """The lists of one column that some of the files have. `groups`: the row groups that these speak of; `doubtful`: of
-    each file, whether it has one, or may have, that is not among them.
-    """
-
-    values: ValueLists | None
-    groups: npt.NDArray[np.int64]
-    unusable: Flags
 
 
 class FooterTable:
@@ -105,7 +78,7 @@ class FooterTable:
         self.table = int64s(chunks).reshape(len(self.counts), leaves, len(AT))
         self.data = memoryview(data)
         self.schemas, self.schema_of = self._stored(data)
-        self._listed: dict[Any, Listed] = {}
+        self.listed: dict[Any, Any] = {}  # of distinct_lists.py
         self._bounds: dict[Any, Bounds | None] = {}
         self.published: dict[Any, Any] = {}  # of published_lists.py
         self._placed: dict[int, Sound] = {}  # by how many of the leaves are read
@@ -230,107 +203,3 @@ class FooterTable:
             repeated = np.array([leaf.max_rep > 0 for leaf in schema_group.read], bool)
             self._placed[n] = sound_chunks(self.table[:, :n], types, repeated, counts, ends)
         return self._placed[n]
-
-    def is_listed(self, leaf: Leaf, leaf_type: LeafType) -> bool:
-        """Whether the lists of a column were looked at before."""
-        return (leaf.index, leaf_type) in self._listed
-
-    def listed(
-        self,
-        schema_group: SchemaGroup,
-        leaf: Leaf,
-        leaf_type: LeafType,
-        batch: TailBatch,
-        report: Report,
-    ) -> Listed:
-        """The lists of values of a column, of all files that have one."""
-        key = leaf.index, leaf_type
-        if key not in self._listed:
-            self._listed[key] = self._read_lists(schema_group, leaf, leaf_type, batch, report)
-        return self._listed[key]
-
-    def _read_lists(
-        self,
-        schema_group: SchemaGroup,
-        leaf: Leaf,
-        leaf_type: LeafType,
-        batch: TailBatch,
-        report: Report,
-    ) -> Listed:
-        found, data, sizes, unusable = self._bodies(schema_group, leaf, batch, report)
-        if not len(found):
-            return Listed(None, np.zeros(0, np.int64), unusable)
-        self._lists += len(data)
-        places = np.stack([np.cumsum(sizes) - sizes, sizes, self.n[found]], axis=1)
-        first, n = self.first[found], self.n[found]
-        ends = np.cumsum(n)
-        # all row groups of the first of these files, of the second, and so on
-        groups = np.arange(ends[-1]) + np.repeat(first - (ends - n), n)
-        try:
-            values = ValueLists(data, places, leaf_type)
-        except (CoreError, PageseekError, pa.ArrowException):
-            unusable[found] = True
-            return Listed(None, np.zeros(0, np.int64), unusable)
-        unusable[found] = ~values.sound
-        return Listed(values, groups, unusable)
-
-    def _bodies(
-        self, schema_group: SchemaGroup, leaf: Leaf, batch: TailBatch, report: Report
-    ) -> tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64], Flags]:
-        """The files that have a list of a column, these one behind the other, and their sizes; and which files may have
-        one that is not to be had.
-        """
-        have = np.flatnonzero(self.has(KEY))
-        entry_form = EntryForm(leaf, DISTINCT_KIND, VERSION)
-        of_chunks = figures(self.counts, self.table[:, schema_group.column[leaf.index]])
-        pairs = self.pairs[have, KEYS.index(KEY)]
-        places = batch.spans(self.members[have])
-        spans = np.stack([self.first[have], self.n[have]], axis=1)
-        files = np.concatenate([pairs, places, spans], axis=1)
-        entries = entry_form.find(self.data, batch.tails, of_chunks, files)
-        state = entries[:, 0]
-        unusable = np.zeros(len(self.members), np.bool_)
-        unusable[have[state == lists.DOUBTFUL]] = True
-        # where a body begins among the last bytes of all files
-        starts = places[:, 0] + places[:, 1] - places[:, 2] + entries[:, 1]
-        at_hand = state == lists.SOUND
-        bodies = np.stack([starts, entries[:, 2]], axis=1)[at_hand] + (HEAD, -HEAD)
-        found, sizes, data = have[at_hand], bodies[:, 1], lists.cut(batch.tails, bodies)
-        others: list[int] = []
-        more: list[memoryview] = []
-        held = 0
-        for i in np.flatnonzero((state == lists.FAR) | (state == lists.UNREAD)).tolist():
-            k = have.item(i)
-            try:
-                if state[i] == lists.FAR:
-                    pointer: Pointer | None = entry_form.pointer(entries[i].tolist())
-                else:
-                    at, size = pairs[i].tolist()
-                    pointer = entry_form.parsed(self.data[at : at + size], int(places[i, 3]))
-                if pointer is None:
-                    continue
-                body = batch.part(self.members.item(k), pointer.offset, pointer.length)
-                if body is None:
-                    held += pointer.length
-                    if held > LISTS:
-                        raise InvalidIndexError("too many")
-                    body = _read(batch, self.members.item(k), pointer, report)
-                first, n = FIGURES * int(self.first[k]), FIGURES * int(self.n[k])
-                more.append(opened(pointer, body, xxh64(of_chunks[first : first + n])))
-                others.append(k)
-            except (InvalidIndexError, OSError):  # who opens the file will say what is wrong
-                unusable[k] = True
-        if others:
-            found = np.append(found, others)
-            sizes = np.append(sizes, [body.nbytes for body in more])
-            data = b"".join([data, *more])
-        return found, data, sizes, unusable
-
-
-def _read(batch: TailBatch, place: int, pointer: Pointer, report: Report) -> memoryview:
-    """An index that does not lie in the end of its file."""
-    data = read_part(batch.paths[place], batch.seen(place), pointer.offset, pointer.length)
-    report.requests += 1
-    report.waves += 1
-    report.bytes["index"] += len(data)
-    return memoryview(data)

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from pageseek._core import rows
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import ChunkReport, LeafReport, Report
-from pageseek.format.embedded import KEY
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.tails import TailBatch
@@ -32,10 +31,10 @@ from pageseek.prune import (
 from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
 from pageseek.prune.datafusion_list import asked_of, denies, may_deny
 from pageseek.scan.batched_lists import is_read, published_lists
+from pageseek.scan.distinct_lists import SHARE, ask_lists
 from pageseek.scan.footer_table import AT, Flags, FooterTable
 from pageseek.scan.schema_group import SchemaGroup
 
-SHARE = 4  # one of so many files that have lists is enough to look at the lists of all
 MECHANISMS = STATISTICS, DISTINCT, DATAFUSION_INDEX  # that judge many files together, in this order
 # of a file of which nothing is left: its bytes; of each mechanism, whether it was the last to rule out some of it, the row
 # groups and rows that it ruled out
@@ -169,36 +168,16 @@ class HomogeneousFiles:
     ) -> Flags:
         """The same of the lists of values that pageseek has put into the files, where that is worth it."""
         records, schema_group = self.records, self.schema_group
-        have = records.has(KEY)
-        unusable: Flags = np.zeros(len(have), np.bool_)
-        if not have.any():
-            return unusable
-        error = self._open_files() & have
         tests = [
             test
             for test in schema_group.tests
             if not (test.leaf.group or test.leaf.max_rep or test.leaf_type.is_null)
         ]
-        known = all(records.is_listed(test.leaf, test.leaf_type) for test in tests)
-        # of a few they are read as these are opened
-        if not error.any() or (not known and SHARE * error.sum() < have.sum()):
-            return error
-        told: dict[int, tuple[bytes, bytes]] = {}
-        for test in tests:
-            listed = records.listed(schema_group, test.leaf, test.leaf_type, batch, report)
-            unusable |= listed.unusable
-            if listed.values is not None:
-                answer = listed.values.evaluate(test)
-                may, must = (
-                    np.ones(len(self.counts), np.uint8),
-                    np.zeros(len(self.counts), np.uint8),
-                )
-                may[listed.groups] = np.frombuffer(answer.may, np.uint8)
-                must[listed.groups] = np.frombuffer(answer.must, np.uint8)
-                told[id(test)] = may.tobytes(), must.tobytes()
-                exact = self._exact[id(test)] = np.zeros(len(self.counts), np.bool_)
-                exact[listed.groups] = np.frombuffer(listed.values.exact, np.bool_)
-        self._take_in(DISTINCT, told, bound, options, use)
+        unusable, told = ask_lists(records, schema_group, tests, self._open_files(), batch, report)
+        for key, answer in told.items():
+            self._exact[key] = answer.exact
+        proofs = {key: (answer.may, answer.must) for key, answer in told.items()}
+        self._take_in(DISTINCT, proofs, bound, options, use)
         return unusable
 
     def gone(self) -> npt.NDArray[np.int64]:

@@ -13,14 +13,15 @@ from pageseek._core.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
 from pageseek._core.status import HeaderError, PageMismatch
 from pageseek.base.errors import CORRUPT, CorruptFileError, from_core
 from pageseek.base.report import LeafReport
-from pageseek.format.codecs import decompressor, prefix_of
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import REPEATED, Decoded
 from pageseek.format.page_index import OffsetIndex, Page
 from pageseek.format.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
+from pageseek.scan.chunk_headers import count_values, headers_tell_rows
 from pageseek.scan.dictionary_codes import CodesDecoder
 from pageseek.scan.leaf_places import pages_wanted
+from pageseek.scan.output_size import likely_bytes, likely_rows, likely_slots
 from pageseek.scan.steps import IndexMismatch, Read, ScanContext, Steps
 
 CODED_KINDS = BYTES_KINDS | {
@@ -28,31 +29,6 @@ CODED_KINDS = BYTES_KINDS | {
     K_D128,
     K_D256,
 }  # of which a code is tested sooner than a value
-MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
-MAX_RATIO = 16  # bytes of strings for each byte that was fetched, of which room is made on its word
-_DELTA = 1 << 6 | 1 << 7  # parquet.thrift, Encoding: lengths take much less than in PLAIN
-
-
-def _likely_rows(length: int) -> int:
-    """Rows that a chunk of so many bytes may well have; more are believed when pages show them."""
-    return (1 << 16) + (length << 10)
-
-
-def _codec_settings(file: FileMetadata, context: ScanContext, number: int) -> core.CodecSettings:
-    """What the decoders of all chunks of a codec have in common, in one scan of one file."""
-    codec, decompress = decompressor(number)
-    prefix, step = prefix_of(codec)
-    made = context.codec_settings[number] = core.CodecSettings(
-        codec,
-        decompress,
-        prefix,
-        step,
-        context.limits.max_output_bytes,
-        context.limits.max_page_bytes,
-        file.lsb_levels,
-        file.always_compressed,
-    )
-    return made
 
 
 _NO_ROWS = rows.RowRanges.empty()
@@ -154,10 +130,10 @@ class LeafReader:
         self._made: tuple[Any, ...] | int | None = None  # what `read_ahead` had of the decoder
         try:
             codec = self._chunk.codec
-            self._codec_settings = context.codec_settings.get(codec) or _codec_settings(
-                file, context, codec
+            self._codec_settings = context.codec_settings.get(codec) or context.settings_of(
+                codec, file
             )
-            self._likely_rows = _likely_rows(self._stop - self._start)
+            self._likely_rows = likely_rows(self._stop - self._start)
             self._decoder: Any = self._new_decoder()
             self._codes: CodesDecoder | None = None
             kept = (
@@ -296,7 +272,7 @@ class LeafReader:
         Raises IndexMismatch where the pages are not what the offset index says: the rows asked for may
         themselves have been chosen on its word, so the caller has to begin again without it.
         """
-        if self._skipped and not self._has_all_values():
+        if self._skipped and not self._fetched_all():
             yield from self._fetch_whole()
         try:
             try:
@@ -321,19 +297,10 @@ class LeafReader:
             self.entries = self._codes.entries
         return arrays
 
-    def _has_all_values(self) -> bool:
+    def _fetched_all(self) -> bool:
         """Whether the pages that were fetched are all that the chunk has: its data may begin elsewhere than it says."""
         (data,) = self._buffers
-        decoder, at, values = self._decoder, 0, 0
-        while at < data.nbytes:
-            try:
-                kind = decoder.head(data, at)
-            except core.CoreError:
-                return False
-            if kind in (DATA_PAGE, DATA_PAGE_V2):
-                values += decoder.num_values
-            at = decoder.stop
-        return bool(values == self._chunk.num_values)
+        return bool(count_values(self._decoder, data) == self._chunk.num_values)
 
     def _fetch_whole(self) -> Steps[None]:
         length, self._skipped = self._stop - self._start, 0
@@ -425,7 +392,7 @@ class LeafReader:
 
     def _page_arguments(self) -> tuple[Any, ...]:
         """What the decoder is told of the only page."""
-        hint, first, count = self._slots() if self._nesting_levels else 0, 0, self._num_rows
+        hint, first, count = self._hint() if self._nesting_levels else 0, 0, self._num_rows
         if self._pages is not None:
             (_, _, _, first, count) = self._pages[0]
         return self._buffers[0], first, count, self._ranges.buffers, hint
@@ -442,26 +409,13 @@ class LeafReader:
 
     def _hint(self) -> int:
         """What the decoder makes room for at once: slots of a nested leaf, bytes of strings of another."""
-        if self._nesting_levels or self.leaf_type.kind not in BYTES_KINDS:
-            return self._slots()
-        chunk = self._chunk
-        size: int = chunk.total_uncompressed_size
-        if not chunk.encodings & _DELTA and (
-            chunk.statistics_null_count >= 0 or not self.leaf.max_def
-        ):
-            size -= 4 * (self._num_rows - min(max(chunk.statistics_null_count, 0), self._num_rows))
-        size = size * self._ranges.num_rows // max(self._num_rows, 1)
-        return max(min(size, MAX_RATIO * sum(data.nbytes for data in self._buffers)), 0)
-
-    def _slots(self) -> int:
-        """About how many values the rows of a nested leaf have: room is made for them at once."""
-        if not self._nesting_levels:
+        chunk, chosen, n = self._chunk, self._ranges.num_rows, self._num_rows
+        if self._nesting_levels:
+            return likely_slots(chunk, chosen, n)
+        if self.leaf_type.kind not in BYTES_KINDS:
             return 0
-        chunk, chosen = self._chunk, self._ranges.num_rows
-        declared: int = min(chunk.num_values, 8 * chunk.total_uncompressed_size, MAX_SLOTS)
-        if chosen < self._num_rows:
-            declared = declared * chosen * 9 // (self._num_rows * 8)
-        return max(declared, 0)
+        fetched = sum([data.nbytes for data in self._buffers])
+        return likely_bytes(chunk, self.leaf.max_def > 0, chosen, n, fetched)
 
     def _finished(self, arrays: list[pa.Array]) -> list[pa.Array]:
         if not self._nesting_levels:
@@ -537,7 +491,7 @@ class LeafReader:
         told = (
             self._trust_header_counts
             and self._ranges.num_rows < self._num_rows
-            and self._headers_tell_rows(data)
+            and headers_tell_rows(self._decoder, data, self._num_rows)
         )
         while at < data.nbytes:
             self._page_number, self._at = page, start + at
@@ -578,25 +532,6 @@ class LeafReader:
                 if self._file.understates_chunks and values >= self._chunk.num_values:
                     return  # behind it may lie another chunk
             at = stop_at
-
-    def _headers_tell_rows(self, data: memoryview) -> bool:
-        """Whether every page header counts rows, all of them those of the row group, and no row is cut: the format
-        forbids that in pages of version 2, and old writers did it.
-        """
-        decoder, at, rows_in = self._decoder, 0, 0
-        while at < data.nbytes:
-            try:
-                kind = decoder.head(data, at)
-            except core.CoreError:
-                return False  # who comes there will say so
-            if kind == DATA_PAGE:
-                return False
-            if kind == DATA_PAGE_V2:
-                if not decoder.begins_row:
-                    return False
-                rows_in += decoder.num_rows
-            at = decoder.stop
-        return bool(rows_in == self._num_rows)
 
     def _load_dictionary(self) -> Steps[None]:
         if self._dictionary_at is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import compress
@@ -81,34 +81,52 @@ class FileOpener:
         As of `cache.open`.
     """
 
-    __slots__ = ("_expected", "_opened", "_request", "_unconfirmed")
+    __slots__ = ("_expected", "_foresee", "_kept", "_opened", "_request", "_unconfirmed")
 
     def __init__(self, request: Request, unconfirmed: UnconfirmedVersions | None = None) -> None:
         self._request, self._unconfirmed = request, unconfirmed
+        self._foresee: Callable[[], Sequence[Source]] | None = None
         self._expected: deque[Source] = deque()
         self._opened: Generator[FileMetadata, None, None] | None = None
+        self._kept: tuple[Source, FileMetadata] | None = None
 
     @property
     def capacity(self) -> int:
         """How many files stay open."""
         return cache.capacity
 
-    def expect(self, sources: Sequence[Source], report: Report) -> None:
-        """Files that will be opened one after the other: remote ones are begun before their turn."""
-        self._expected.extend(sources)
-        self._opened = _opened(sources, self._request, report, self._unconfirmed)
+    def expect(self, foresee: Callable[[], Sequence[Source]]) -> None:
+        """Files that will be opened one after the other, once the first of them is: remote ones are begun before their turn."""
+        self._foresee = foresee
+
+    def keep(self, source: Source, report: Report) -> FileMetadata:
+        """Open a file that will be opened again."""
+        file = self.open(source, report)
+        self._kept = source, file
+        return file
 
     def open(self, source: Source, report: Report, known: Known | None = None) -> FileMetadata:
         """A file, as the cache has it. `known`: its last bytes, where they were read."""
-        if self._opened is not None and self._expected and self._expected[0] is source:
-            self._expected.popleft()
-            return next(self._opened)
-        limit = self._request.limits.max_metadata_bytes
-        return cache.open(source, report, limit, known, self._unconfirmed)
+        if self._kept is not None and self._kept[0] is source:
+            return self._kept[1]
+        with report.timed("open"):
+            if self._foresee is not None:
+                sources, self._foresee = self._foresee(), None
+                if self._kept is not None:
+                    sources = [one for one in sources if one is not self._kept[0]]
+                self._expected.extend(sources)
+                self._opened = _opened(sources, self._request, report, self._unconfirmed)
+            if self._expected and self._expected[0] is source:
+                assert self._opened is not None
+                self._expected.popleft()
+                return next(self._opened)
+            limit = self._request.limits.max_metadata_bytes
+            return cache.open(source, report, limit, known, self._unconfirmed)
 
     def reopen(self, plan: FilePlan, report: Report) -> FileMetadata:
         """A file that was planned before. FileChangedError: it is not the version that was planned."""
-        file = self.open(plan.source, report)
+        limit = self._request.limits.max_metadata_bytes
+        file = cache.open(plan.source, report, limit, None, self._unconfirmed)
         planned, now = plan.version, file.store.version
         if now != planned:
             raise FileChangedError(
@@ -120,8 +138,8 @@ class FileOpener:
         """No more files will be opened before their turn."""
         if self._opened is not None:
             self._opened.close()
-            self._opened = None
-            self._expected.clear()
+        self._opened = self._foresee = None
+        self._expected.clear()
 
 
 def _opened(

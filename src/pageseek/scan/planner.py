@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
-from pageseek.format.file_metadata import FileMetadata
 from pageseek.scan.accounting import LIMIT, PARTITION, TAKE, last_proof
+from pageseek.scan.batched_file import BatchedFile
 from pageseek.scan.catalog_answers import CatalogAnswers
 from pageseek.scan.dataset_columns import DatasetColumns
 from pageseek.scan.file_scan import FileScan
-from pageseek.scan.footer_batches import FEW, BatchedFile, FooterBatches
+from pageseek.scan.footer_batches import FEW, FooterBatches
 from pageseek.scan.footer_selection import (
     check_selected,
     check_taken,
@@ -22,7 +23,7 @@ from pageseek.scan.limit_steps import LimitSteps
 from pageseek.scan.plan import FilePlan, GroupPlan
 from pageseek.scan.request import Request
 from pageseek.scan.scheduler import Scheduler
-from pageseek.storage import Known, Source, Sources
+from pageseek.storage import Source, Sources, Version
 
 
 class Planned(NamedTuple):
@@ -43,8 +44,6 @@ class Planner:
         Of what is counted only sums are wanted.
     batches : bool
         Footers of many similar files may be pruned together, so that these are not opened.
-    first : FileMetadata, optional
-        The first file, where it is open.
     """
 
     def __init__(
@@ -55,15 +54,16 @@ class Planner:
         lazy: bool = False,
         fold: bool = False,
         batches: bool = True,
-        first: FileMetadata | None = None,
     ) -> None:
         self._sources, self._scheduler, self._report = sources, scheduler, scheduler.report
-        self._lazy, self._fold, self._first = lazy, fold, first
-        self._foreseen = False  # which files will be opened
+        self._lazy, self._fold = lazy, fold
         self._counted = request.take is not None or request.row_number is not None
         self.request = request
         self._catalogs = CatalogAnswers(sources, request)
-        self.columns = DatasetColumns(sources, request, self._file)
+        open_file = partial(scheduler.files.open, report=scheduler.report)
+        self.columns = DatasetColumns(sources, request, open_file)
+        if len(sources) > 1 and sources.far:
+            scheduler.files.expect(lambda: [one for one in sources if self._is_wanted(one)])
         self.columns.resolve_types()
         self.request = request = self.columns.request
         self._left, self._first_row = request.limit, 0
@@ -79,7 +79,7 @@ class Planner:
             return None
         if request.selected is not None or self._catalogs:  # few files are left to be opened
             return None
-        if n < FEW or self.columns.one_schema or self._first is not None or self._sources.far:
+        if n < FEW or self.columns.one_schema or self._sources.far:
             return None
         return FooterBatches(
             self._sources, request, self._report, self._is_wanted, self.columns.requests.said
@@ -95,17 +95,6 @@ class Planner:
         return self.columns.may_match(source) and not (
             self._catalogs and self._catalogs.rules_out(source)
         )
-
-    def _file(self, source: Source, known: Known | None = None) -> FileMetadata:
-        if self._first is not None and source is self._sources[0]:
-            return self._first
-        with self._report.timed("open"):
-            if not self._foreseen and len(self._sources) > 1 and self._sources.far:
-                self._foreseen = True
-                behind = self._sources if self._first is None else self._sources[1:]
-                wanted = [one for one in behind if self._is_wanted(one)]
-                self._scheduler.files.expect(wanted, self._report)
-            return self._scheduler.files.open(source, self._report, known)
 
     # -- all files ------------------------------------------------------------------------------
 
@@ -155,7 +144,7 @@ class Planner:
             if (
                 self._left is None
             ):  # it may have shown how to read the footers of others, and its own
-                batched = self._batched(at, scan.file)
+                batched = self._batched(at, scan.file.store.version)
         if batched is not None:
             found = plan_by_footer(
                 batched, source, self.request, self._left, report, self._lazy,
@@ -188,10 +177,10 @@ class Planner:
 
     # -- one file -------------------------------------------------------------------------------
 
-    def _batched(self, at: int, opened: FileMetadata | None = None) -> BatchedFile | None:
+    def _batched(self, at: int, opened: Version | None = None) -> BatchedFile | None:
         """What is known of a file whose footer was read with others, if it is of the version that was opened."""
         found = None if self._batches is None else self._batches.of(at)
-        if found is None or opened is None or found.version == opened.store.version:
+        if found is None or opened is None or found.version == opened:
             return found
         return None
 
@@ -202,7 +191,7 @@ class Planner:
             known = batched.known
         elif self._batches is not None:
             known = self._batches.end(at)
-        file = self._file(source, known)
+        file = self._scheduler.files.open(source, self._report, known)
         scan = FileScan(source, file, self.request, self._first_row)
         self.columns.count()
         if batched is not None and batched.version == file.store.version:

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
-from pageseek.base.batches import batches_of, table_of
-from pageseek.base.memory import kept
-from pageseek.base.progress import Watch, watched
+from pageseek.base.progress import Watch
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
-from pageseek.io.version_checks import UnconfirmedVersions, optimistically
 from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
-from pageseek.scan.prepare import PreparedScan, make_plan, prepare
+from pageseek.scan.execution import Execution
+from pageseek.scan.prepare import make_plan
 from pageseek.scan.request import Request
 from pageseek.scan.row_selection import MOST_ROWS, row_ranges, selected_rows
 from pageseek.scan.scan_plan import ScanPlan
-from pageseek.scan.scheduler import Scheduler
 from pageseek.storage import Origin, Source, Sources
 
 
@@ -128,70 +123,17 @@ class Scan:
             request = replace(request, filter=None)
         return make_plan(self._sources, request).schema
 
+    @property
+    def _execution(self) -> Execution:
+        return Execution(self._sources, self._request, self._progress)
+
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are asked for."""
-        if not self._sources.far:
-            return self._batches()[1]
-        unconfirmed = UnconfirmedVersions()
-        try:
-            rows_of = self._prepared(self._request, unconfirmed)
-        except Exception as error:
-            if not unconfirmed.may_explain(error):
-                raise
-        else:
-            return self._optimistic_batches(rows_of, unconfirmed)
-        return self._batches()[1]
-
-    def _optimistic_batches(
-        self, rows_of: PreparedScan, unconfirmed: UnconfirmedVersions
-    ) -> Iterator[pa.RecordBatch]:
-        """The batches of a plan of which versions are to be confirmed: all of them before a row is handed out."""
-        again = False
-        with watched(self._progress, rows_of.report), unconfirmed:
-            try:
-                # the others are confirmed while the first is read
-                unconfirmed.ask_all_but(rows_of.first_store())
-                tables = rows_of.tables()
-                ready = list(islice(tables, 1))
-                unconfirmed.settle()
-            except Exception as error:
-                if not unconfirmed.may_explain(error):
-                    raise
-                again = True
-            while not again and ready:
-                yield from batches_of(ready.pop(), self._request.batch_size)
-                ready.extend(islice(tables, 1))
-        if again:
-            yield from self._batches()[1]
+        return self._execution.batches()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches."""
-        schema, batches = self._batches()
-        return pa.RecordBatchReader.from_batches(schema, batches)
-
-    def _batches(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        rows_of = self._prepared(self._request)
-        return rows_of.plan.schema, self._watched(rows_of)
-
-    def _watched(self, rows_of: PreparedScan) -> Iterator[pa.RecordBatch]:
-        with watched(self._progress, rows_of.report):
-            for table in rows_of.tables():
-                yield from batches_of(table, self._request.batch_size)
-
-    def _prepared(
-        self,
-        request: Request,
-        unconfirmed: UnconfirmedVersions | None = None,
-        ahead: bool = False,
-    ) -> PreparedScan:
-        """A plan that is executed at once; its report goes on: nobody looks at it but who watches the progress. `ahead`:
-        all of it will be asked for.
-        """
-        report = Report(nan=request.nan, chunks=None)
-        with watched(self._progress, report):
-            made = PreparedScan(self._sources, request, report, unconfirmed, ahead=ahead)
-        report.analyzed = True
-        return made
+        return self._execution.reader()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule protocol: any library that knows it can read a scan.
@@ -202,34 +144,11 @@ class Scan:
 
     def to_table(self) -> pa.Table:
         """The rows as a table."""
-        return optimistically(self._sources, self._table)
-
-    def _table(self, unconfirmed: UnconfirmedVersions | None) -> pa.Table:
-        with self._prepared(self._request, unconfirmed, True) as rows_of:
-            schema = rows_of.plan.schema
-            several = sum([len(file.groups) for file in rows_of.plan.files]) > 1
-            with watched(self._progress, rows_of.report), kept() if several else nullcontext():
-                tables = list(rows_of.tables())
-        if len(tables) == 1:
-            return tables[0]
-        if not schema.names:
-            return table_of(schema, sum([table.num_rows for table in tables]), [])
-        return pa.concat_tables(tables) if tables else table_of(schema, 0, [[] for _ in schema])
+        return Execution(self._sources, self._request, self._progress).table()
 
     def count_rows(self) -> int:
         """How many rows pass; without a filter the footers answer."""
-        return optimistically(self._sources, self._count)
-
-    def _count(self, unconfirmed: UnconfirmedVersions | None) -> int:
-        request = replace(self._request, columns=(), row_number=None)
-        with self._prepared(request, unconfirmed, True) as rows_of:
-            plan = rows_of.plan
-            groups = [group for file in plan.files for group in file.groups]
-            if request.filter is None or all(group.fully_matched for group in groups):
-                n, limit = plan.num_rows, self._request.limit
-                return n if limit is None else min(n, limit)
-            with watched(self._progress, rows_of.report):
-                return sum([table.num_rows for table in rows_of.tables()])
+        return self._execution.count()
 
     def aggregate(self, figures: Iterable[Any]) -> pa.Table:
         """One row with counts, least and greatest values of the rows that pass: from statistics where these are exact
@@ -270,23 +189,10 @@ class Scan:
             from pageseek.scan.aggregate import explain
 
             report = explain(self._sources, self._request, aggregate, analyze)
-        elif not analyze:
-            report = Report(nan=self._request.nan, chunks={})
-            prepare(self._sources, Scheduler(self._request, report))
-            report.note_unknown()
         else:
-            report = optimistically(self._sources, self._analyzed).finish()
+            report = self._execution.explain(analyze)
         for note in self._origin.told():
             report.note(note)
-        return report
-
-    def _analyzed(self, unconfirmed: UnconfirmedVersions | None) -> Report:
-        report = Report(nan=self._request.nan, chunks={})
-        rows_of = PreparedScan(self._sources, self._request, report, unconfirmed)
-        report = rows_of.count_execution()
-        with watched(self._progress, report):
-            for _ in rows_of.tables():
-                pass
         return report
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
-from pageseek.predicate.bound import leaves_of, tests_of
+from pageseek.predicate.bound import BoundConst, leaves_of, tests_of
 from pageseek.prune import may_be_final
 from pageseek.scan.bound_request import BoundRequest
 
@@ -26,6 +26,7 @@ class SchemaGroup:
         self.bound_request, self.tree = bound_request, file.schema_tree
         self.orders, self.writer = file.orders, file.writer
         bound, options = bound_request.bound, bound_request.request.options
+        self.constant = isinstance(bound, BoundConst)  # the filter is, whatever the rows
         self.tests = [] if bound is None else tests_of(bound)
         tested = [test.leaf for test in self.tests if not test.leaf.group]
         self.leaf_types: dict[int, tuple[LeafType, bool, bool]] = {

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from pageseek._core.decode import CodecSettings
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.report import Report
+from pageseek.format.codecs import decompressor, prefix_of
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.io.fetch import Kept
 from pageseek.io.range_requests import Wanted
@@ -34,7 +37,7 @@ class ScanContext:
     wait_bytes : int
         The bytes that come in the time of one wait for the store; 0 where a read does not wait (storage.store.wait_bytes).
     codec_settings : dict
-        How the pages of each codec are decoded (leaf_reader.py).
+        How the pages of each codec are decoded.
     """
 
     __slots__ = ("codec_settings", "kept", "limits", "report", "wait_bytes")
@@ -48,7 +51,23 @@ class ScanContext:
     ) -> None:
         self.report, self.limits, self.wait_bytes = report, limits, wait_bytes
         self.kept = Kept() if kept is None else kept
-        self.codec_settings: dict[int, Any] = {}
+        self.codec_settings: dict[int, CodecSettings] = {}
+
+    def settings_of(self, number: int, file: FileMetadata) -> CodecSettings:
+        """What the decoders of all chunks of a codec have in common, in one scan of one file."""
+        codec, decompress = decompressor(number)
+        prefix, step = prefix_of(codec)
+        made = self.codec_settings[number] = CodecSettings(
+            codec,
+            decompress,
+            prefix,
+            step,
+            self.limits.max_output_bytes,
+            self.limits.max_page_bytes,
+            file.lsb_levels,
+            file.always_compressed,
+        )
+        return made
 
 
 class IndexMismatch(Exception):
