@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from pageseek.bench import generate
 
 import pageseek as ps
-from pageseek.api import open_metadata
 from pageseek.base.report import format_size
+from pageseek.dataset.sources import open_metadata
 from pageseek.format.file_metadata import FileMetadata
 
 ROWS = 3_000_000

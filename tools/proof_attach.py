@@ -34,7 +34,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pageseek as ps
-from pageseek.api import open_metadata
+from pageseek.dataset.sources import open_metadata
 from pageseek.format.embedded import KEY, directory
 from pageseek.index import bloom_builder as bloom
 from pageseek.index.page_values import check_column

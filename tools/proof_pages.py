@@ -29,7 +29,7 @@ from pageseek.bench import generate
 
 import pageseek as ps
 from pageseek.format import parquet_file as metadata
-from pageseek.scan import leaf_reader as decode
+from pageseek.scan import steps as decode
 from pageseek.storage.local import LocalStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))

@@ -14,8 +14,8 @@ import pytest
 from pageseek._core import rows
 
 import pageseek as ps
-from pageseek.api import open_metadata
 from pageseek.base.report import Report
+from pageseek.dataset.sources import open_metadata
 from pageseek.io.fetch import Fetcher
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.lane import Lane

@@ -31,7 +31,6 @@ from pageseek.base.report import Report
 from pageseek.base.version import __version__
 from pageseek.dataset.file_cache import CacheInfo
 from pageseek.format.parquet_file import ParquetFile
-from pageseek.index import kinds as _kinds  # noqa: F401 (registers what stands there)
 from pageseek.predicate.expression import Column, Expression, col
 from pageseek.predicate.search import lower_bound, upper_bound
 from pageseek.prune import register_pruner, unregister_pruner

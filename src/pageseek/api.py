@@ -9,27 +9,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from pageseek.base.errors import PredicateError
-from pageseek.base.limits import DEFAULT, Limits
+from pageseek.base.arguments import whole
+from pageseek.base.limits import DEFAULT
 from pageseek.base.progress import Progress
-from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.dataset.file_cache import CacheInfo, cache
-from pageseek.dataset.partitions import typed
-from pageseek.dataset.sources import files_of
-from pageseek.format.file_metadata import FileMetadata
+from pageseek.dataset.given_schema import with_schema
+from pageseek.dataset.sources import files_of, open_metadata
 from pageseek.format.parquet_file import ParquetFile
-from pageseek.format.types import Options
-from pageseek.predicate.filters import to_expression
-from pageseek.prune import mechanisms
-from pageseek.scan.request import Request
-from pageseek.scan.row_selection import MOST_ROWS
-from pageseek.scan.scan import Scan, whole
-from pageseek.storage import RetryPolicy, Source, Sources, Types
+from pageseek.index import kinds as _kinds  # noqa: F401 (registers what stands there)
+from pageseek.scan.request import AHEAD, BATCH_SIZE, Request
+from pageseek.scan.scan import Scan
+from pageseek.storage import RetryPolicy, Sources, Types
 
-BATCH_SIZE = 1 << 17
-AHEAD = 256 << 20
 PATIENCE = RetryPolicy()
-_LIMITS = DEFAULT.max_page_bytes, DEFAULT.max_output_bytes, DEFAULT.max_metadata_bytes
 
 
 def scan(
@@ -153,93 +145,24 @@ def scan(
     timeout : float, optional
         Seconds that a remote store may be silent until a request counts as failed; 10 unless given.
     """
-    batch_size = min(whole("batch_size", batch_size), MOST_ROWS)
-    if limit is not None:
-        limit = min(whole("limit", limit), MOST_ROWS)
-    if batch_size < 1:
-        raise ValueError(f"batch_size={batch_size}: at least 1")
-    if threads is not None:
-        threads = whole("threads", threads)
-        if threads < 1:
-            raise ValueError(f"threads={threads}: at least 1")
-    max_ahead_bytes = min(whole("max_ahead_bytes", max_ahead_bytes), MOST_ROWS)
-    if max_ahead_bytes < 0:
-        raise ValueError(f"max_ahead_bytes={max_ahead_bytes}: not negative")
-    for names, given in (("columns", columns), ("dictionary_columns", dictionary_columns)):
-        listed = given if isinstance(given, (list, tuple)) else ()
-        if isinstance(given, str) or not all(isinstance(one, str) for one in listed):
-            raise TypeError(f"{names}={given!r}: a list of names, such as ['id', 'price']")
-    if nan not in ("ieee", "spark"):
-        raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
-    if limit is not None and limit < 0:
-        raise ValueError(f"limit={limit}: not negative")
-    limits = DEFAULT  # as a rule, and to make them anew costs more than to see that
-    given_limits = max_page_bytes, max_output_bytes, max_metadata_bytes
-    if given_limits != _LIMITS:
-        limits = Limits(*given_limits)
-    dataset_schema: DatasetSchema | None
-    named = files_of(source, storage_options, retry_policy(retries, timeout), table)
-    found, lake, origin = named.sources, named.table, named.origin
-    if lake is None:
-        if not found:
-            raise ValueError("the source is an empty list: no file to read")
-        sources, dataset_schema = _with_schema(found, partitioning, schema)
-    elif partitioning is not None or schema is not None:
-        raise ValueError(
-            "partitioning= and schema=: a table has its own; table=False reads the bare files of a table's folder"
-        )
-    else:
-        sources, dataset_schema = (
-            lake.sources,
-            DatasetSchema(lake.folders, lake.schema, ids=lake.ids),
-        )
-    request = Request(
-        columns=None if columns is None else tuple(columns),
-        filter=to_expression(filter),
-        limit=limit,
-        options=Options(int96_unit, string_type, tuple(dictionary_columns), out_of_range),
-        nan=nan,
-        batch_size=batch_size,
-        threads=threads,
-        max_ahead_bytes=max_ahead_bytes,
-        prune=mechanisms(prune),
-        distinct_index=distinct_index,
-        limits=limits,
-        dataset_schema=dataset_schema,
+    request = Request.of(
+        columns,
+        filter,
+        limit,
+        (int96_unit, string_type, dictionary_columns, out_of_range),
+        nan,
+        prune,
+        batch_size,
+        threads,
+        max_ahead_bytes,
+        (max_page_bytes, max_output_bytes, max_metadata_bytes),
+        distinct_index,
     )
-    return Scan(Sources.of(sources), request, progress, origin)
-
-
-def _with_schema(
-    found: Sequence[Source], partitioning: Types | bool | None, schema: pa.Schema | None
-) -> tuple[tuple[Source, ...], DatasetSchema | None]:
-    """The files with what their folders say, typed, and how their columns are put together."""
-    if schema is not None and not isinstance(schema, pa.Schema):
-        raise TypeError(f"schema={schema!r}: a pyarrow.Schema")
-    if schema is not None and len(set(schema.names)) < len(schema):
-        raise ValueError("schema: a name stands there twice")
-    if partitioning is False:
-        found = [replace(source, partitions=()) for source in found]
-    types = None if isinstance(partitioning, bool) else partitioning
-    told = types is not None or any(source.partitions for source in found)
-    if len(found) == 1 and not told and schema is None:
-        return tuple(found), None
-    folders = pa.schema([])
-    if told:
-        names = {name for name, _ in found[0].partitions}
-        if schema is not None:
-            given = {field.name: field.type for field in schema if field.name in names}
-            types = {**_by_name(types), **given}
-        found, folders = typed(found, types)
-    if len(found) == 1 and not folders.names and schema is None:
-        return tuple(found), None
-    return tuple(found), DatasetSchema(folders, schema)
-
-
-def _by_name(types: Types | None) -> dict[str, pa.DataType]:
-    if isinstance(types, pa.Schema):
-        return {field.name: field.type for field in types}
-    return dict(types or {})
+    found = files_of(source, storage_options, retry_policy(retries, timeout), table)
+    sources, dataset_schema = with_schema(found, partitioning, schema)
+    if dataset_schema is not None:
+        request = replace(request, dataset_schema=dataset_schema)
+    return Scan(Sources.of(sources), request, progress, found.origin)
 
 
 def read_table(
@@ -284,27 +207,9 @@ def open_file(
             max_metadata_bytes=max_metadata_bytes,
             table=table,
             storage_options=storage_options,
-            retries=retries,
-            timeout=timeout,
+            retry_policy=retry_policy(retries, timeout),
         )
     )
-
-
-def open_metadata(
-    source: Any,
-    *,
-    max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
-    table: bool | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    retries: int | None = None,
-    timeout: float | None = None,
-) -> FileMetadata:
-    """The same as this package sees it."""
-    limits = Limits(max_metadata_bytes=max_metadata_bytes)
-    found = files_of(source, storage_options, retry_policy(retries, timeout), table).files
-    if len(found) != 1:
-        raise ValueError(f"open takes one file, the source has {len(found)}")
-    return FileMetadata(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)
 
 
 def clear_cache() -> None:

@@ -4,6 +4,7 @@
 |---|---|
 | `errors` | the exceptions that users see |
 | `records` | dataclasses that are made quickly |
+| `arguments` | arguments that callers give, checked |
 | `limits` | the sizes that a file may claim |
 | `report` | the counts of one scan, and how they are shown |
 | `progress` | the bar of a long scan |

@@ -7,23 +7,20 @@ is not in it, and of what its folders say, without reading anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 import pyarrow as pa
 
-from pageseek.base.errors import NoColumnError, PredicateError, UnsupportedError
+from pageseek.base.errors import NoColumnError
 from pageseek.base.suggest import Offer
 from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
-from pageseek.dataset.widening import holds, widened
+from pageseek.dataset.field_ids import names_by_ids
+from pageseek.dataset.folder_columns import Fill, FolderNames
+from pageseek.dataset.widening import holds
 from pageseek.format.columns import Column, Names, output
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import FLOAT_KINDS, LeafType, Options
-from pageseek.predicate import expression as ex
-from pageseek.predicate.bind import bind
-from pageseek.predicate.bound import BoundConst
 from pageseek.predicate.constant_column import NULL_LEAF_TYPE, ConstantColumn, constant_leaf_type
-from pageseek.predicate.schema_names import UnknownColumnError
 from pageseek.storage.hive import Partitions
 
 
@@ -50,7 +47,7 @@ class SchemaMapping:
         )
         self._names = Names(file, options)
         self._folders = FolderNames(dataset_schema, partitions)
-        self._own = _by_ids(file, dataset_schema) if dataset_schema.ids else None
+        self._own = names_by_ids(file, dataset_schema) if dataset_schema.ids else None
 
     # -- names of filters ------------------------------------------------------------------------
 
@@ -307,154 +304,3 @@ def _type_at(dataset_schema: DatasetSchema, path: Path) -> pa.DataType | None:
             kind = kind.field(name).type
         return kind
     return None
-
-
-def _by_ids(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str, str | None]:
-    """Names of the dataset -> those of this file, None where it has no such field.
-
-    Raises
-    ------
-    UnsupportedError
-        Inside a struct a field has another name than in the dataset, or the names of a file without ids mean nothing.
-    """
-    tree = file.schema_tree
-    there: dict[int, str] = {}
-    for i in range(tree.num_fields):
-        top = tree.field(i)
-        if top.element.field_id >= 0:
-            there[top.element.field_id] = top.name
-    if there:
-        own = {name: there.get(number) for name, number, _ in dataset_schema.ids}
-        for name, inside in own.items():
-            if inside is not None and dataset_schema.given is not None:
-                index = tree.field_index(inside)
-                if not tree.is_flat(index):
-                    field = file.node(index, Options()).field
-                    _check_inside(file.name, dataset_schema.given.field(name), field)
-        return own
-    if not any(aliases for _, _, aliases in dataset_schema.ids):
-        raise UnsupportedError(
-            f"{file.name}: its columns have no field ids, and the table has no mapping of names"
-        )
-    names = {tree.field(i).name for i in range(tree.num_fields)}
-    return {
-        name: next((alias for alias in aliases if alias in names), None)
-        for name, _, aliases in dataset_schema.ids
-    }
-
-
-def _check_inside(name: str, given: pa.Field, own: pa.Field) -> None:
-    """Refuse fields inside a column whose names and ids do not belong together as they do in the table."""
-    t = pa.types
-    pairs: list[tuple[pa.Field, pa.Field]] = []
-    if t.is_struct(given.type) and t.is_struct(own.type):
-        names = {_id(field): field.name for field in given.type}
-        ids = {field.name: _id(field) for field in given.type}
-        for field in own.type:
-            number = _id(field)
-            renamed = number is not None and names.get(number, field.name) != field.name
-            if renamed or ids.get(field.name, number) != number:
-                raise UnsupportedError(
-                    f"{name}: inside {given.name!r} the field {field.name!r} has another name in the table, or "
-                    "another field has that name there: renamed fields of structs are not supported"
-                )
-            if field.name in ids:
-                pairs.append((given.type.field(field.name), field))
-    elif t.is_map(given.type) and t.is_map(own.type):
-        pairs = [
-            (given.type.key_field, own.type.key_field),
-            (given.type.item_field, own.type.item_field),
-        ]
-    elif t.is_list(given.type) and t.is_list(own.type):
-        pairs = [(given.type.value_field, own.type.value_field)]
-    for one, other in pairs:
-        _check_inside(name, one, other)
-
-
-def _id(field: pa.Field) -> bytes | None:
-    return (field.metadata or {}).get(b"PARQUET:field_id")
-
-
-class FolderNames:
-    """The columns of partitions of a file, that can be asked before it is opened."""
-
-    def __init__(self, dataset_schema: DatasetSchema, partitions: Partitions) -> None:
-        self._dataset_schema = dataset_schema
-        self.values: dict[str, pa.Scalar] = dict(partitions)
-
-    def of(self, path: Path) -> tuple[ConstantColumn, LeafType] | None:
-        """The column at a path, where that is one of a partition."""
-        if path[0] not in self.values:
-            return None
-        kind = self._dataset_schema.folders.field(path[0]).type
-        if len(path) > 1:
-            raise PredicateError(f"{path[0]!r} is a column of partitions, and has nothing inside")
-        leaf_type = constant_leaf_type(kind)
-        if leaf_type is None:
-            raise UnsupportedError(
-                f"column {path[0]!r} of partitions is {kind}, which no filter takes"
-            )
-        values = pa.array([self.values[path[0]]], kind)
-        return ConstantColumn(path, _as_storage(values, leaf_type)), leaf_type
-
-    def __call__(self, path: Path) -> tuple[Leaf, LeafType]:
-        """The column at a path; UnknownColumnError where that is in the files."""
-        found = self.of(path)
-        if found is None:
-            raise UnknownColumnError(path)
-        return found
-
-    element = __call__
-
-    def target(self, path: Path) -> LeafType | None:
-        """How values of a column are compared."""
-        return self(path)[1]
-
-    def as_float(self, path: Path) -> bool:
-        """Never: it has one type."""
-        return False
-
-    def complete(
-        self, paths: list[Path] | None
-    ) -> tuple[tuple[Column, ...], list[Any], pa.Schema, Fill]:
-        """No columns to read, and those of partitions."""
-        if paths is None or any(path[0] not in self.values for path in paths):
-            raise UnknownColumnError(paths)
-        fields = [self._dataset_schema.folders.field(path[0]) for path in dict.fromkeys(paths)]
-        fill = SchemaAdapter(fields, [], self.values, "")
-
-        def filled(_values: list[pa.ChunkedArray], n: int) -> list[pa.ChunkedArray]:
-            made = fill([], n)
-            return [pa.chunked_array(m, f.type) for m, f in zip(made, fields, strict=True)]
-
-        return (), [], pa.schema(fields), filled
-
-
-Fill = Callable[[list[pa.ChunkedArray], int], list[pa.ChunkedArray]]
-
-
-def _as_storage(values: pa.Array, leaf_type: LeafType) -> pa.Array:
-    return values if values.type == leaf_type.storage else widened(values, leaf_type.storage)
-
-
-class Folders:
-    """Whether files may have rows that pass, by their folders alone."""
-
-    def __init__(
-        self, dataset_schema: DatasetSchema, condition: ex.Expression | None, nan: str
-    ) -> None:
-        self._dataset_schema, self._condition, self._nan = dataset_schema, condition, nan
-        self._known: dict[Partitions, bool] = {}
-
-    def may(self, partitions: Partitions) -> bool:
-        """Whether some row of a file of these partitions may pass."""
-        if not partitions or self._condition is None:
-            return True
-        found = self._known.get(partitions)
-        if found is None:
-            bound = bind(self._condition, FolderNames(self._dataset_schema, partitions), self._nan)
-            found = self._known[partitions] = bound != BoundConst(False)
-        return found
-
-
-__all__ = ["FolderNames", "Folders", "SchemaMapping"]

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.storage import Origin, RetryPolicy, Source, resolve
 from pageseek.storage.resolve import PATIENCE
 from pageseek.storage.table_folders import REMEDY, TableFolder, Tables
@@ -68,3 +70,19 @@ def files_of(
 
     opened = open_table(first, storage_options, retry_policy)
     return Found([], opened, first, Origin((opened.what,)))
+
+
+def open_metadata(
+    source: Any,
+    *,
+    max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
+    table: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    retry_policy: RetryPolicy = PATIENCE,
+) -> FileMetadata:
+    """Open one file, beside the cache."""
+    limits = Limits(max_metadata_bytes=max_metadata_bytes)
+    found = files_of(source, storage_options, retry_policy, table).files
+    if len(found) != 1:
+        raise ValueError(f"open takes one file, the source has {len(found)}")
+    return FileMetadata(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)

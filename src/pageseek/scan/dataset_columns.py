@@ -8,7 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pageseek.dataset.dataset_schema import DatasetSchema, Union, depends_on_types, tested_paths
-from pageseek.dataset.evolution import Folders, SchemaMapping
+from pageseek.dataset.evolution import SchemaMapping
+from pageseek.dataset.folder_columns import Folders
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.predicate.expression import Expression
 from pageseek.scan.binding import BoundRequests

@@ -15,8 +15,9 @@ from pageseek.base.progress import Watch, watched
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
-from pageseek.scan.prepare import PreparedScan, prepare
+from pageseek.scan.prepare import PreparedScan, make_plan, prepare
 from pageseek.scan.request import Request
+from pageseek.scan.scan_plan import ScanPlan
 from pageseek.scan.scheduler import Scheduler
 from pageseek.storage import Sources
 
@@ -29,7 +30,11 @@ class Execution:
 
     sources: Sources
     request: Request
-    progress: bool | Watch
+    progress: bool | Watch = False
+
+    def plan(self) -> ScanPlan:
+        """What would be read."""
+        return make_plan(self.sources, self.request)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, read as they are asked for."""

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 import pyarrow as pa
 
 from pageseek._core import rows
+from pageseek.base.arguments import whole
 from pageseek.base.errors import PredicateError
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
 from pageseek.dataset.dataset_schema import DatasetSchema
 from pageseek.format.types import Options
 from pageseek.predicate.expression import Expression
+from pageseek.predicate.filters import to_expression
 from pageseek.prune import mechanisms
+from pageseek.scan.row_selection import MOST_ROWS
 
 _NO_ROWS = rows.RowRanges.empty()
+BATCH_SIZE = 1 << 17
+AHEAD = 256 << 20
+_LIMITS = DEFAULT.max_page_bytes, DEFAULT.max_output_bytes, DEFAULT.max_metadata_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +42,65 @@ class Request:
     selected: Mapping[str, rows.RowRanges] | None = None  # rows of each file, by its name
     row_number: str | None = None  # the column that gives these numbers
     threads: int | None = None  # that may compute at a time; None: one for each core
-    max_ahead_bytes: int = 256 << 20  # of row groups that are read before they are asked for
+    max_ahead_bytes: int = AHEAD  # of row groups that are read before they are asked for
     distinct_index: str | None = None  # the column of lists in the published form
     dataset_schema: DatasetSchema | None = (
         None  # where files may differ, or have columns in the names of folders
     )
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[str] | None,
+        condition: Any,
+        limit: int | None,
+        output: tuple[str, str, Sequence[str], str],
+        nan: str,
+        prune: bool | Collection[str],
+        batch_size: int,
+        threads: int | None,
+        max_ahead_bytes: int,
+        limits: tuple[int, int, int],
+        distinct_index: str | None,
+    ) -> Request:
+        """What a caller of `scan` gives, checked. `output`: the fields of Options. `limits`: those of Limits."""
+        batch_size = min(whole("batch_size", batch_size), MOST_ROWS)
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size}: at least 1")
+        if limit is not None:
+            limit = min(whole("limit", limit), MOST_ROWS)
+            if limit < 0:
+                raise ValueError(f"limit={limit}: not negative")
+        if threads is not None:
+            threads = whole("threads", threads)
+            if threads < 1:
+                raise ValueError(f"threads={threads}: at least 1")
+        max_ahead_bytes = min(whole("max_ahead_bytes", max_ahead_bytes), MOST_ROWS)
+        if max_ahead_bytes < 0:
+            raise ValueError(f"max_ahead_bytes={max_ahead_bytes}: not negative")
+        int96_unit, string_type, dictionary_columns, out_of_range = output
+        for name, given in (("columns", columns), ("dictionary_columns", dictionary_columns)):
+            if isinstance(given, str):
+                raise TypeError(f"{name}={given!r}: a list of names, such as ['id', 'price']")
+            for one in given if isinstance(given, (list, tuple)) else ():
+                if not isinstance(one, str):
+                    raise TypeError(f"{name}={given!r}: a list of names, such as ['id', 'price']")
+        if nan not in ("ieee", "spark"):
+            raise PredicateError(f"nan={nan!r}: 'ieee' or 'spark'")
+        return cls(
+            columns=None if columns is None else tuple(columns),
+            filter=to_expression(condition),
+            limit=limit,
+            options=Options(int96_unit, string_type, tuple(dictionary_columns), out_of_range),
+            nan=nan,
+            batch_size=batch_size,
+            # as a rule they are the default ones, which cost more to make than to compare
+            limits=DEFAULT if limits == _LIMITS else Limits(*limits),
+            prune=mechanisms(prune),
+            threads=threads,
+            max_ahead_bytes=max_ahead_bytes,
+            distinct_index=distinct_index,
+        )
 
     def numbered(self, schema: pa.Schema, name: str) -> pa.Schema:
         """A schema with the column of row numbers, if there is to be one."""

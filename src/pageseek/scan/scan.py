@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from pageseek.base.arguments import whole
 from pageseek.base.progress import Watch
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
 from pageseek.predicate.expression import And, flatten
 from pageseek.predicate.filters import to_expression
 from pageseek.scan.execution import Execution
-from pageseek.scan.prepare import make_plan
 from pageseek.scan.request import Request
 from pageseek.scan.row_selection import MOST_ROWS, row_ranges, selected_rows
 from pageseek.scan.scan_plan import ScanPlan
@@ -108,7 +107,7 @@ class Scan:
     def plan(self, selection: Any = None) -> ScanPlan:
         """Open the files and prune: what would be read. Picklable, versioned, splittable. `selection`: as of `take`."""
         request = self._request if selection is None else self.take(selection)._request
-        plan = make_plan(self._sources, request)
+        plan = Execution(self._sources, request).plan()
         for note in self._origin.notes:
             plan.report.note(note)
         return plan
@@ -121,7 +120,7 @@ class Scan:
             request.dataset_schema is None or not request.dataset_schema.folders.names
         ):  # else it says which files there are
             request = replace(request, filter=None)
-        return make_plan(self._sources, request).schema
+        return Execution(self._sources, request).plan().schema
 
     @property
     def _execution(self) -> Execution:
@@ -212,11 +211,3 @@ class Scan:
         if request.limit is not None:
             parts.append(f"limit {request.limit}")
         return f"<Scan {'; '.join(parts)}>"
-
-
-def whole(name: str, value: Any) -> int:
-    """A number that a caller gave under a name. TypeError: it is none."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name}={value!r}: an integer") from None

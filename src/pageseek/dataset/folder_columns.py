@@ -1,0 +1,102 @@
+"""The columns of partitions, which folders have, or a table: known before a file is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from pageseek.base.errors import PredicateError, UnsupportedError
+from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter
+from pageseek.dataset.widening import widened
+from pageseek.format.columns import Column
+from pageseek.format.schema import Leaf
+from pageseek.format.types import LeafType
+from pageseek.predicate.bind import bind
+from pageseek.predicate.bound import BoundConst
+from pageseek.predicate.constant_column import ConstantColumn, constant_leaf_type
+from pageseek.predicate.expression import Expression
+from pageseek.predicate.schema_names import UnknownColumnError
+from pageseek.storage.hive import Partitions
+
+Fill = Callable[[list[pa.ChunkedArray], int], list[pa.ChunkedArray]]
+
+
+class FolderNames:
+    """The columns of partitions of a file, that can be asked before it is opened."""
+
+    def __init__(self, dataset_schema: DatasetSchema, partitions: Partitions) -> None:
+        self._dataset_schema = dataset_schema
+        self.values: dict[str, pa.Scalar] = dict(partitions)
+
+    def of(self, path: Path) -> tuple[ConstantColumn, LeafType] | None:
+        """The column at a path, where that is one of a partition."""
+        if path[0] not in self.values:
+            return None
+        kind = self._dataset_schema.folders.field(path[0]).type
+        if len(path) > 1:
+            raise PredicateError(f"{path[0]!r} is a column of partitions, and has nothing inside")
+        leaf_type = constant_leaf_type(kind)
+        if leaf_type is None:
+            raise UnsupportedError(
+                f"column {path[0]!r} of partitions is {kind}, which no filter takes"
+            )
+        values = pa.array([self.values[path[0]]], kind)
+        return ConstantColumn(path, _as_storage(values, leaf_type)), leaf_type
+
+    def __call__(self, path: Path) -> tuple[Leaf, LeafType]:
+        """The column at a path; UnknownColumnError where that is in the files."""
+        found = self.of(path)
+        if found is None:
+            raise UnknownColumnError(path)
+        return found
+
+    element = __call__
+
+    def target(self, path: Path) -> LeafType | None:
+        """How values of a column are compared."""
+        return self(path)[1]
+
+    def as_float(self, path: Path) -> bool:
+        """Never: it has one type."""
+        return False
+
+    def complete(
+        self, paths: list[Path] | None
+    ) -> tuple[tuple[Column, ...], list[Any], pa.Schema, Fill]:
+        """No columns to read, and those of partitions."""
+        if paths is None or any(path[0] not in self.values for path in paths):
+            raise UnknownColumnError(paths)
+        fields = [self._dataset_schema.folders.field(path[0]) for path in dict.fromkeys(paths)]
+        fill = SchemaAdapter(fields, [], self.values, "")
+
+        def filled(_values: list[pa.ChunkedArray], n: int) -> list[pa.ChunkedArray]:
+            made = fill([], n)
+            return [pa.chunked_array(m, f.type) for m, f in zip(made, fields, strict=True)]
+
+        return (), [], pa.schema(fields), filled
+
+
+def _as_storage(values: pa.Array, leaf_type: LeafType) -> pa.Array:
+    return values if values.type == leaf_type.storage else widened(values, leaf_type.storage)
+
+
+class Folders:
+    """Whether files may have rows that pass, by their folders alone."""
+
+    def __init__(
+        self, dataset_schema: DatasetSchema, condition: Expression | None, nan: str
+    ) -> None:
+        self._dataset_schema, self._condition, self._nan = dataset_schema, condition, nan
+        self._known: dict[Partitions, bool] = {}
+
+    def may(self, partitions: Partitions) -> bool:
+        """Whether some row of a file of these partitions may pass."""
+        if not partitions or self._condition is None:
+            return True
+        found = self._known.get(partitions)
+        if found is None:
+            bound = bind(self._condition, FolderNames(self._dataset_schema, partitions), self._nan)
+            found = self._known[partitions] = bound != BoundConst(False)
+        return found
