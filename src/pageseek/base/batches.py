@@ -12,9 +12,13 @@ def table_of(schema: pa.Schema, n: int, columns: list[list[pa.Array]]) -> pa.Tab
     if not columns:
         empty = pa.StructArray.from_buffers(pa.struct([]), n, [None])
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty)])
-    if all(len(arrays) == 1 for arrays in columns):
-        # by way of a batch: making chunked arrays takes three times as long
-        batch = pa.RecordBatch.from_arrays([arrays[0] for arrays in columns], schema=schema)
+    single = []
+    for arrays in columns:
+        if len(arrays) != 1:
+            break
+        single.append(arrays[0])
+    else:  # by way of a batch: making chunked arrays takes three times as long
+        batch = pa.RecordBatch.from_arrays(single, schema=schema)
         return pa.Table.from_batches([batch], schema=schema)
     return pa.Table.from_arrays(
         [pa.chunked_array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 from pageseek.base.report import Report, format_size
@@ -58,12 +58,16 @@ class _Bar:
             self._bar.close()
 
 
-@contextmanager
-def watched(progress: bool | Watch, report: Report) -> Iterator[None]:
+_UNWATCHED = nullcontext()
+
+
+def watched(progress: bool | Watch, report: Report) -> AbstractContextManager[None]:
     """While the block runs, show how far the work is that a report counts."""
-    if progress is False:
-        yield
-        return
+    return _UNWATCHED if progress is False else _watched(progress, report)
+
+
+@contextmanager
+def _watched(progress: bool | Watch, report: Report) -> Iterator[None]:
     bar = _Bar() if progress is True else None
     watch: Watch = progress if bar is None else bar  # type: ignore[assignment]
 

@@ -138,22 +138,6 @@ class NotAsked:
         return "; ".join(reasons)
 
 
-class _Timed:
-    """Adds the time of a block to a stage; a lookup is done before a generator would be set up for it."""
-
-    __slots__ = ("_seconds", "_stage", "_start")
-
-    def __init__(self, seconds: dict[str, float], stage: str) -> None:
-        self._seconds, self._stage = seconds, stage
-
-    def __enter__(self) -> None:
-        self._start = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        taken = time.perf_counter() - self._start
-        self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + taken
-
-
 @dataclass(slots=True)
 class Report:
     """Counts of one scan. `analyzed` says whether they happened or are planned.
@@ -391,9 +375,9 @@ class Report:
     def _why_not(self, mechanism: str, reason: NotAsked) -> None:
         self.not_asked.setdefault(mechanism, NotAsked()).add(reason)
 
-    def timed(self, stage: str) -> _Timed:
-        """Add the time of the block to a stage."""
-        return _Timed(self.seconds, stage)
+    def spent(self, stage: str, began: float) -> None:
+        """Add the time since `began` (time.perf_counter) to a stage."""
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""

@@ -20,26 +20,27 @@ LEAST = 1 << 20  # bytes of such a piece
 
 
 def coalesced(
-    ranges: Sequence[tuple[int, int]], gap: int, parallel: int = PARALLEL
+    ranges: Sequence[tuple[int, ...]], gap: int, parallel: int = PARALLEL
 ) -> list[tuple[int, int, int]]:
     """Requests as (offset, length, how many of the ranges it serves), in the order of the ranges.
 
     Parameters
     ----------
     ranges : sequence of (offset, length)
-        Ascending by offset; they may overlap.
+        Ascending by offset; they may overlap. What follows the length is left alone.
     gap : int
         Latency x bandwidth of the store, in bytes: 0 where only neighbours are worth one request.
     """
     if len(ranges) == 1:
-        return [(*ranges[0], 1)]
+        return [(ranges[0][0], ranges[0][1], 1)]
     few = gap // SENDING
-    stop, holes = 0, []
-    for i, (offset, length) in enumerate(ranges):
+    stop, holes, left = 0, [], 1
+    for i, one in enumerate(ranges):
+        offset = one[0]
         if i:
             holes.append(offset - stop)
-        stop = max(stop, offset + length)
-    left = 1 + sum([hole > few for hole in holes])
+            left += offset - stop > few
+        stop = max(stop, offset + one[1])
     bridged, share = few, 0
     if (
         left > parallel
@@ -51,7 +52,8 @@ def coalesced(
                 stop - ranges[0][0] - sum([hole for hole in holes if hole > bridged])
             ) // parallel
     requests: list[tuple[int, int, int]] = []
-    for i, (offset, length) in enumerate(ranges):
+    for i, one in enumerate(ranges):
+        offset, length = one[0], one[1]
         if i and (hole := holes[i - 1]) <= bridged:
             start, size, members = requests[-1]
             end = max(start + size, offset + length)

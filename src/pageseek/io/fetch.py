@@ -23,32 +23,32 @@ class Kept:
     what goes beyond `max_bytes` is not kept, and then read again.
     """
 
-    __slots__ = ("_held", "_left")
+    __slots__ = ("_left", "held")
 
     def __init__(self, max_bytes: int = KEPT) -> None:
-        self._held: dict[int, bytes] = {}  # by their place
+        self.held: dict[int, bytes] = {}  # by their place; empty as a rule
         self._left = max_bytes
 
     def put(self, offset: int, data: memoryview) -> None:
         """Keep a copy of the bytes at an offset."""
-        if data.nbytes <= self._left and offset not in self._held:
-            self._held[offset] = bytes(data)  # of a larger request it would keep all alive
+        if data.nbytes <= self._left and offset not in self.held:
+            self.held[offset] = bytes(data)  # of a larger request it would keep all alive
             self._left -= data.nbytes
 
     def take(self, offset: int, length: int) -> bytes:
         """What is there of the bytes at (offset, length), from the first on."""
-        if not 0 < len(self._held.get(offset, b"")) <= length:
+        if not 0 < len(self.held.get(offset, b"")) <= length:
             return b""
-        found = self._held.pop(offset, b"")  # another thread may have been here
+        found = self.held.pop(offset, b"")  # another thread may have been here
         self._left += len(found)
         return found
 
     def length_at(self, offset: int) -> int:
         """Of how many bytes at an offset."""
-        return len(self._held.get(offset, b""))
+        return len(self.held.get(offset, b""))
 
     def __bool__(self) -> bool:
-        return bool(self._held)
+        return bool(self.held)
 
 
 class Fetcher:
@@ -103,16 +103,17 @@ class Fetcher:
         out: list[memoryview | None] = [None] * len(ranges)
         wanted: list[tuple[int, int, int]] = []
         heads: dict[int, bytes] = {}  # what was kept of some
-        file_size = self.store.size
+        store, tail, tail_start, kept = self.store, self._tail, self._tail_start, self.kept
+        file_size = store.size
         for i, (offset, length) in enumerate(ranges):
             if offset < 0 or length < 0 or offset + length > file_size:
                 raise CorruptFileError(
-                    f"{self.store.name}: {length} bytes at {offset} lie outside the file of {file_size} bytes"
+                    f"{store.name}: {length} bytes at {offset} lie outside the file of {file_size} bytes"
                 )
-            if self._tail is not None and offset >= self._tail_start:
-                start = offset - self._tail_start
-                out[i] = self._tail[start : start + length]
-            elif self.kept and (head := self.kept.take(offset, length)):
+            if tail is not None and offset >= tail_start:
+                start = offset - tail_start
+                out[i] = tail[start : start + length]
+            elif kept.held and (head := kept.take(offset, length)):
                 heads[i] = head
                 if len(head) < length:
                     wanted.append((offset + len(head), length - len(head), i))
@@ -120,9 +121,11 @@ class Fetcher:
                 wanted.append((offset, length, i))
         if wanted:
             wanted.sort()
-            requests = coalesced([(offset, length) for offset, length, _ in wanted], self.gap)
-            report, store = self.report, self.store
-            sizes = [length for _, length, _ in requests]
+            requests = coalesced(wanted, self.gap)
+            report, sizes, places = self.report, [], []
+            for start, length, _ in requests:
+                sizes.append(length)
+                places.append((start, length))
             parts = None
             if isinstance(store, RemoteStore) and max(sizes) > LEAST:
                 parts = pieces(sizes, self.gap, store.free)
@@ -130,7 +133,7 @@ class Fetcher:
                 report.requests += len(requests) if parts is None else sum(parts)
                 report.waves += 1
                 report.bytes[kind] += sum(sizes)
-            answers = self._answers([(start, length) for start, length, _ in requests], parts)
+            answers = self._answers(places, parts)
             if self._version_check is not None:
                 self._version_check.settled = True
             served = iter(wanted)
@@ -147,13 +150,15 @@ class Fetcher:
     def _answers(
         self, requests: Sequence[tuple[int, int]], parts: Sequence[int] | None
     ) -> list[Buffer]:
-        if self.pool is None:
-            return self._asked(requests, parts, None)
-        self.pool.go_on()
-        if not self._far:
-            return self._asked(requests, parts, None)
-        with self.pool.waiting():
-            return self._asked(requests, parts, self.pool.go_on)
+        pool, remote = self.pool, isinstance(self.store, RemoteStore)
+        if pool is not None:
+            pool.go_on()
+            if self._far:
+                with pool.waiting():
+                    if remote:
+                        return self._asked(requests, parts, pool.go_on)
+                    return self.store.read(requests)
+        return self._asked(requests, parts, None) if remote else self.store.read(requests)
 
     def _asked(
         self,
@@ -161,8 +166,7 @@ class Fetcher:
         parts: Sequence[int] | None,
         go_on: Callable[[], None] | None,
     ) -> list[Buffer]:
-        if not isinstance(self.store, RemoteStore):
-            return self.store.read(requests)
+        assert isinstance(self.store, RemoteStore)
         retries = Retries()
         found = self.store.read(requests, go_on, retries, parts)
         if retries.count:

@@ -8,11 +8,11 @@ before all are confirmed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Self, TypeVar
 
 from pageseek.base.report import Report
-from pageseek.storage import RemoteStore, Source, Sources, Store
+from pageseek.storage import RemoteStore, Sources, Store
 from pageseek.storage.requests import Wave
 from pageseek.storage.retry import Retries
 
@@ -107,13 +107,11 @@ class UnconfirmedVersions:
         self.report.waves += bool(late) or (asked and self.report.waves == self._waves)
 
 
-def optimistically(
-    sources: Sequence[Source], answer: Callable[[UnconfirmedVersions | None], T]
-) -> T:
+def optimistically(sources: Sources, answer: Callable[[UnconfirmedVersions | None], T]) -> T:
     """What a scan answers by what is known of its files; anew, each asked for its version before (None), where one of
     them turns out to be another.
     """
-    if not Sources.of(sources).far:
+    if not sources.far:
         return answer(None)
     with UnconfirmedVersions() as unconfirmed:
         try:

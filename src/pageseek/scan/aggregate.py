@@ -32,13 +32,13 @@ from pageseek.scan.planner import Planned, Planner
 from pageseek.scan.request import Request
 from pageseek.scan.scheduler import Scheduler
 from pageseek.scan.tables import TableReader
-from pageseek.storage import Source, Sources
+from pageseek.storage import Sources
 
 MOST_OPEN = 16  # files that are kept open from planning to reading
 MOST_ROWS = (1 << 63) - 1
 
 
-def aggregate(sources: Sequence[Source], request: Request, asked: Iterable[Any]) -> pa.Table:
+def aggregate(sources: Sources, request: Request, asked: Iterable[Any]) -> pa.Table:
     """One row with the values that are asked for, named `count` or `column_function`."""
     wanted = parse(asked)
 
@@ -50,9 +50,7 @@ def aggregate(sources: Sequence[Source], request: Request, asked: Iterable[Any])
     return optimistically(sources, answer)
 
 
-def explain(
-    sources: Sequence[Source], request: Request, asked: Iterable[Any], analyze: bool
-) -> Report:
+def explain(sources: Sources, request: Request, asked: Iterable[Any], analyze: bool) -> Report:
     """What the values take: what the metadata answer, what may have to be read; with `analyze`, what was."""
     wanted = parse(asked)
 
@@ -75,7 +73,7 @@ class Aggregation:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sources,
         request: Request,
         wanted: Sequence[Wanted],
         account: bool,
@@ -96,7 +94,7 @@ class Aggregation:
         self._num_rows = 0  # of those that were read
         self._narrows = request.limit is None and all(one.function != "count" for one in wanted)
         request = scheduler.request = replace(request, columns=names, row_number=None)
-        planner = Planner(Sources.of(sources), request, scheduler, lazy=analyze, batches=False)
+        planner = Planner(sources, request, scheduler, lazy=analyze, batches=False)
         self._request = scheduler.request = planner.request
         self._metadata = MetadataAnswers(self._request, wanted, self._columns)
         keeps = len(sources) <= MOST_OPEN

@@ -27,7 +27,7 @@ class BoundRequests:
         self._folders: set[str] | None = (
             set()
         )  # columns of folders that the filter tests; None: any
-        if request.filter is not None:
+        if request.filter is not None and request.dataset_schema is not None:
             paths = tested_paths(request.filter)
             self._folders = None if paths is None else {path[0] for path in paths}
 

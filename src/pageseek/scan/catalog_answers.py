@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pageseek._core import rows
@@ -16,24 +16,29 @@ from pageseek.storage import Source, Sources
 class CatalogAnswers:
     """The rows of files that may pass the filter, as each catalog says."""
 
-    def __init__(self, sources: Sources, request: Request) -> None:
-        self._said: list[tuple[str, Mapping[str, rows.RowRanges]]] = []
-        asked = [one for one in catalogs() if one.name in request.prune]
-        if not asked or request.filter is None:
-            return
+    def __init__(self, said: Sequence[tuple[str, Mapping[str, rows.RowRanges]]]) -> None:
+        self._said = said
+
+    @classmethod
+    def of(cls, sources: Sources, request: Request) -> CatalogAnswers | None:
+        """Ask the catalogs that the request names; None where there are none."""
+        registered = catalogs()
+        if not registered or request.filter is None:
+            return None
+        said: list[tuple[str, Mapping[str, rows.RowRanges]]] = []
         names = [source.name for source in sources]
-        for catalog in asked:
+        for catalog in registered:
+            if catalog.name not in request.prune:
+                continue
             try:
                 found = dict(catalog.select(names, request.filter).items())
-                self._said.append((catalog.name, {k: row_ranges(v) for k, v in found.items()}))
+                said.append((catalog.name, {k: row_ranges(v) for k, v in found.items()}))
             except Exception as error:
                 raise _error(catalog, f"{type(error).__name__}: {error}") from error
             unknown = sorted(map(str, found.keys() - set(names)))
             if unknown:
                 raise _error(catalog, f"it speaks of {unknown[0]!r}, which is no file of the scan")
-
-    def __bool__(self) -> bool:
-        return bool(self._said)
+        return cls(said) if said else None
 
     def rules_out(self, source: Source) -> str | None:
         """The catalog that leaves no row of a file, by its name."""
@@ -43,7 +48,7 @@ class CatalogAnswers:
                 return name
         return None
 
-    def of(self, source: Source, num_rows: int) -> list[tuple[str, rows.RowRanges]]:
+    def rows_of(self, source: Source, num_rows: int) -> list[tuple[str, rows.RowRanges]]:
         """The rows of a file that each catalog leaves which knows of it. `num_rows`: of the file."""
         found = [(name, said[source.name]) for name, said in self._said if source.name in said]
         for name, ranges in found:

@@ -244,7 +244,10 @@ class DecodedColumns:
         if test.leaf.key in self._entries and test.op != rows.OP_IS_NULL:
             return self._test_codes(test, arrays)
         leaf_type = self._leaf_types.get(test.leaf.key, test.leaf_type)
-        return joined([compared(test, leaf_type, array) for array in arrays])
+        masks = []
+        for array in arrays:
+            masks.append(compared(test, leaf_type, array))  # noqa: PERF401 (as a rule there is one)
+        return joined(masks)
 
     def _test_codes(self, test: BoundLeaf, codes: list[pa.Array]) -> tuple[Bitmap, int]:
         """The dictionary is judged once, and the rows by their codes."""

@@ -31,11 +31,15 @@ def prune_pages(
     to read. `proof`: what the footer proves of each row group.
     """
     request, use = bound_request.request, bound_request.leaves
-    open_groups = {group.row_group: group.ranges for group in groups if not group.pages_pruned}
+    open_groups, ignored = {}, {}
+    for group in groups:
+        if not group.pages_pruned:
+            open_groups[group.row_group] = group.ranges
+            ignored[group.row_group] = file.dropped(group.row_group)
     left: dict[int, RemainingRows] = {}
+    pruned, found = [], []
     if open_groups:
         assert bound_request.bound is not None
-        ignored = {group: file.dropped(group) for group in open_groups}
         run = MechanismRun(
             file,
             bound_request.bound,
@@ -49,28 +53,29 @@ def prune_pages(
             request.distinct_index,
         )
         left = yield from reads(run_mechanisms(run, open_groups), "index")
-        tested_alone = not use.tests_payload
-        groups = [
-            group
-            if group.pages_pruned
-            else replace(
-                group,
-                ranges=left[group.row_group].ranges,
-                cost=0,
-                matching=left[group.row_group].fully_matched if tested_alone else _NO_ROWS,
-                pages_pruned=True,
-                ignored=ignored[group.row_group],
+    for group in groups:
+        part = group
+        if not group.pages_pruned:
+            remaining = left[group.row_group]
+            part = GroupPlan(
+                group.row_group,
+                remaining.ranges,
+                group.fully_matched,
+                0,
+                _NO_ROWS if use.tests_payload else remaining.fully_matched,
+                True,
+                ignored[group.row_group],
             )
-            for group in groups
-        ]
-    found = [group for group in groups if group.ranges]
+        pruned.append(part)
+        if part.ranges:
+            found.append(part)
     if request.limit is not None or request.selects_rows:
         yield from load_planned_offsets(file, bound_request, found, report)
     if report.chunks is None:
         return found
     cut = TAKE if request.selects_rows else LIMIT
     costs = {}
-    for group in groups:
+    for group in pruned:
         told = left.get(group.row_group)
         by = cut if told is None else told.by or cut
         costs[group.row_group], held = account(file, bound_request, group, by, report)

@@ -8,6 +8,7 @@ or is not settled by the footer is left to who opens files one by one; nothing h
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
@@ -146,8 +147,9 @@ class FooterBatches:
             left = left[[self._folders(self._sources[i]) == folders for i in left.tolist()]]
         if len(left):
             before = self._matched
-            with self._report.timed("prune"):
-                self._judge(schema_group, left)
+            began = perf_counter()
+            self._judge(schema_group, left)
+            self._report.spent("prune", began)
             if self._matched > before + 1:  # more than the file itself
                 self._vain = 0
             else:  # where all are unlike, each would be held against all others
@@ -180,19 +182,21 @@ class FooterBatches:
             self._pause = min(2 * self._pause, PATIENCE)
             self._seen = 0
             return
-        with self._report.timed("open"):
-            self._batch, self._positions = self._fetch(at)
+        began = perf_counter()
+        self._batch, self._positions = self._fetch(at)
+        self._report.spent("open", began)
         batch, n = self._batch, self._stop - at
         self._gone, self._found = _nothing(n), np.full((n, 3), -1, np.int64)
         self._places = np.full(n, -1, np.int64)
         had = self._positions[batch.places]
         self._places[had - at] = batch.places
         self._seen, self._matched = len(had), 0
-        with self._report.timed("prune"):
-            for folders, members in self._by_folders(had):
-                for schema_group in self._schema_groups.get(folders, ()):
-                    if len(members):
-                        members = self._judge(schema_group, members)
+        began = perf_counter()
+        for folders, members in self._by_folders(had):
+            for schema_group in self._schema_groups.get(folders, ()):
+                if len(members):
+                    members = self._judge(schema_group, members)
+        self._report.spent("prune", began)
 
     def _by_folders(
         self, positions: npt.NDArray[np.int64]

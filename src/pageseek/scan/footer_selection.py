@@ -47,12 +47,15 @@ def ranges_by_footer(
             report.row_groups.prune(by, groups - groups_left)
             report.rows.prune(by, rows_in - rows_left)
             groups, rows_in = groups_left, rows_left
-    kept = [i for i in compress(range(len(counts)), may) if counts[i]]
-    report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - denied)
+    kept, ranges = [], {}
+    for i in compress(range(len(counts)), may):
+        if counts[i]:
+            kept.append(i)
+            ranges[i] = rows.RowRanges.all(counts[i])
+    if len(kept) + denied < len(counts):
+        report.row_groups.prune(NO_ROWS, len(counts) - len(kept) - denied)
     request = bound_request.request
-    if not request.selects_rows:
-        ranges = {i: rows.RowRanges.all(counts[i]) for i in kept}
-    else:
+    if request.selects_rows:
         begin = list(accumulate(counts, initial=0))
         asked = {i: request.asked(source.name, first_row, begin[i], counts[i]) for i in kept}
         ranges = {i: found for i, found in asked.items() if found}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -106,9 +106,10 @@ class GroupFilter:
         order: Sequence[int] = range(len(conditions))
         if len(conditions) > 1:
             order, measures = self._learned.order([part for part, _ in conditions], self._row_bytes)
-        last = {
-            key: i for i, place in enumerate(order) for key in conditions[place][1]
-        }  # that needs it
+        last: dict[Key, int] = {}  # condition that needs a leaf
+        for i, place in enumerate(order):
+            for key in conditions[place][1]:
+                last[key] = i
         decoded, payload = self._reader.decoded, self._use.parts
         held = decoded.arrays
         if self._context.wait_bytes:
@@ -120,12 +121,13 @@ class GroupFilter:
             if not ranges:
                 break
             began = time.perf_counter()
-            yield from self._read([t for key, t in tests.items() if key not in held], ranges)
+            yield from self._read(tests, ranges)
             n, before = ranges.num_rows, ranges
             mask, count = decoded.evaluate(part, n)
             seconds = time.perf_counter() - began
-            for key in [k for k in held if k not in payload and last.get(k, -1) <= i]:
-                decoded.let_go(key)  # no later condition needs it
+            for key in tuple(held):
+                if key not in payload and last.get(key, -1) <= i:
+                    decoded.let_go(key)  # no later condition needs it
             if count < n:
                 ranges = ranges.refine(mask)
                 if not count:
@@ -147,10 +149,12 @@ class GroupFilter:
         weight = RESIDUAL_WEIGHT if has_residual(bound) else 1
         return float(weight * size / max(self._file.group_rows[self._row_group], 1))
 
-    def _read(self, tests: Sequence[BoundLeaf], ranges: rows.RowRanges) -> Steps[None]:
-        """The leaves of tests."""
-        parts, shared, told = self._tested(tests)
+    def _read(self, tests: Mapping[Key, BoundLeaf], ranges: rows.RowRanges) -> Steps[None]:
+        """The leaves of tests that are not at hand."""
         leaves = self._reader.decoded
+        parts, shared, told = self._tested(
+            [test for key, test in tests.items() if key not in leaves.arrays]
+        )
         missing = [part for key, part in parts.items() if key not in leaves.arrays]
         yield from self._reader.read(missing, ranges, tested=True)
         for leaf in shared:
@@ -165,14 +169,17 @@ class GroupFilter:
         """What to read for tests: the parts; those leaves that only tell whether a struct is there, and are payload,
         and are read as that; and for the key of each test that of what is read for it.
         """
-        wanted: dict[Key, Part] = {}
-        if any(test.leaf.group for test in tests):
-            wanted = self._use.parts
+        wanted = self._use.parts
         parts: dict[Key, Part] = {}
         shared: list[Leaf] = []
         told: dict[Key, Key] = {}
         for test in tests:
-            by_levels = self._by_levels.get(test.leaf.key)
+            leaf = test.leaf
+            if not leaf.group and leaf.flat and not self._by_levels:  # as most are
+                told[leaf.key] = leaf.key
+                parts[leaf.key] = Part(leaf, test.leaf_type)
+                continue
+            by_levels = self._by_levels.get(leaf.key)
             if by_levels is not None:
                 told[test.leaf.key] = by_levels.leaf.key
                 parts[by_levels.leaf.key] = by_levels

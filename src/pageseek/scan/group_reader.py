@@ -77,28 +77,51 @@ class GroupReader:
         if not parts:
             return
         coded = tested and ranges.num_rows >= CODED_ROWS
-        readers = [self._reader(part, not tested, coded) for part in parts]
-        size = yield from self._fetch(readers, ranges)
-        single = [reader for reader in readers if reader.one_page]
+        readers, wanted = [], []
+        for part in parts:
+            reader = self._reader(part, not tested, coded)
+            readers.append(reader)
+            wanted.append(reader.want(ranges))
+        if self.reuses:
+            size = yield from self._fetch(readers, wanted)
+        else:
+            places: list[tuple[int, int]] = []
+            for some in wanted:
+                places += some
+            buffers = yield Read(places, "data")
+            at = size = 0
+            for reader, some in zip(readers, wanted, strict=True):
+                stop, fetched = at + len(some), 0
+                for _, length in some:
+                    fetched += length
+                reader.give(buffers[at:stop], fetched)
+                at, size = stop, size + fetched
+        single = []
+        for reader in readers:
+            if reader.one_page:
+                single.append(reader)  # noqa: PERF401 (of few, a comprehension would cost more)
         if single:
             yield from decode_pages(single)
-        found = yield Decode([reader.decode() for reader in readers], size)
-        n = ranges.num_rows
-        for reader, arrays in zip(readers, found, strict=True):
-            self.decoded.put(
-                reader.leaf, reader.leaf_type, arrays, reader.decoded, reader.entries, n
-            )
+        decoded, n = self.decoded, ranges.num_rows
+        left = []
+        for reader in readers:
+            arrays = reader.page_arrays()
+            if arrays is None:
+                left.append(reader)
+            else:
+                decoded.put(reader.leaf, reader.leaf_type, arrays, reader.decoded, None, n)
+        if left:
+            found = yield Decode([reader.decode() for reader in left], size)
+            for reader, arrays in zip(left, found, strict=True):
+                decoded.put(
+                    reader.leaf, reader.leaf_type, arrays, reader.decoded, reader.entries, n
+                )
 
-    def _fetch(self, readers: Sequence[LeafReader], ranges: rows.RowRanges) -> Steps[int]:
+    def _fetch(
+        self, readers: Sequence[LeafReader], wanted: Sequence[list[tuple[int, int]]]
+    ) -> Steps[int]:
         """Hand the readers their bytes: in one wave, those that are not at hand. Returns how many bytes they have."""
-        wanted = [reader.want(ranges) for reader in readers]
         size = sum([length for places in wanted for _, length in places])
-        if not self.reuses:
-            buffers = iter((yield Read([at for places in wanted for at in places], "data")))
-            for reader, places in zip(readers, wanted, strict=True):
-                fetched = sum([length for _, length in places])
-                reader.give([next(buffers) for _ in places], fetched)
-            return size
         different = dict.fromkeys(at for places in wanted for at in places)
         held = {at: data for at in different if (data := self._at_hand(at)) is not None}
         missing = [at for at in different if at not in held]
@@ -107,7 +130,7 @@ class GroupReader:
         payload = self._use.payload
         for reader, places in zip(readers, wanted, strict=True):
             given = [new[at] if at in new else held[at] for at in places]
-            reader.give(given, sum(lengths.pop(at, 0) for at in places))
+            reader.give(given, sum([lengths.pop(at, 0) for at in places]))
             if (reader.leaf.group or self.stepwise) and reader.leaf.index in payload:
                 self._held += [(at[0], new[at]) for at in places if at in new]
         self._held.sort(key=_place)
@@ -128,7 +151,7 @@ class GroupReader:
         offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
         again = leaf.index in self._read_before
         self._read_before.add(leaf.index)
-        levels = self.levels_only(leaf)
+        levels = leaf.group and self.levels_only(leaf)
         self.reuses |= leaf.group
         return LeafReader(
             self._file,

@@ -34,12 +34,16 @@ class Lane:
         What the file scan knows of the scan around it; its report counts what happens.
     fetcher : Fetcher
         Reads the file.
+    scan : FileScan, optional
+        The file scan.
     """
 
-    __slots__ = ("context", "fetcher")
+    __slots__ = ("context", "fetcher", "scan")
 
-    def __init__(self, context: ScanContext, fetcher: Fetcher) -> None:
-        self.context, self.fetcher = context, fetcher
+    def __init__(
+        self, context: ScanContext, fetcher: Fetcher, scan: FileScan | None = None
+    ) -> None:
+        self.context, self.fetcher, self.scan = context, fetcher, scan
 
     @classmethod
     def of(
@@ -55,7 +59,7 @@ class Lane:
         file, store, kept = scan.file, scan.file.store, scan.bound_request.kept
         check = None if unconfirmed is None else unconfirmed.of(store)
         fetcher = Fetcher(store, report, file.tail, kept, pool, check, threads)
-        return cls(ScanContext(report, limits, kept, wait_bytes(store)), fetcher)
+        return cls(ScanContext(report, limits, kept, wait_bytes(store)), fetcher, scan)
 
     def run(self, steps: Steps[T]) -> T:
         """Run steps to their end."""
@@ -64,7 +68,12 @@ class Lane:
             step = next(steps)
             while True:
                 try:
-                    answer = read(*step) if type(step) is Read else self._answer(step)
+                    if type(step) is Read:
+                        answer: Any = read(*step)
+                    elif type(step) is DecodePages:
+                        answer = self._decode_pages(step)
+                    else:
+                        answer = self._decode(step)
                 except BaseException as error:  # noqa: BLE001 - the scan says where, or mends it
                     step = steps.throw(error)
                 else:
@@ -87,9 +96,8 @@ class Lane:
         """Raise FileChangedError where the file is another version now."""
         confirm(self.fetcher.store, self.context.report)
 
-    def _answer(self, step: Step) -> Any:
-        if isinstance(step, DecodePages):
-            return self._decode_pages(step)
+    def _decode(self, step: Step) -> list[Any]:
+        """Run jobs, side by side where it is worth that."""
         assert isinstance(step, Decode)
         jobs, pool = step.jobs, self.fetcher.pool
         if pool is None or step.nbytes < WORTH_A_CORE or len(jobs) < 2:

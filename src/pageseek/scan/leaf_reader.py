@@ -78,6 +78,7 @@ class LeafReader:
         "entries",
         "leaf",
         "leaf_type",
+        "nbytes",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +102,7 @@ class LeafReader:
         self.leaf_type = leaf_type
         self.decoded: Decoded | None = None
         self.entries: pa.Array | None = None
+        self.nbytes = 0  # of the first page, or the chunk, as it was fetched
         self._nesting_levels = nesting_levels
         self._file = file
         self._row_group = row_group
@@ -127,7 +129,7 @@ class LeafReader:
         )
         self._page_number: int | None = None  # None: the dictionary page
         self._trust_header_counts = True  # where they count rows
-        self._made: tuple[Any, ...] | int | None = None  # what `read_ahead` had of the decoder
+        self._made: tuple[Any, ...] | int | None = None  # what `read_pages` made of the only page
         try:
             codec = self._chunk.codec
             self._codec_settings = context.codec_settings.get(codec) or context.settings_of(
@@ -198,7 +200,9 @@ class LeafReader:
             wanted = []
             for _, offset, length, _, _ in self._pages:
                 wanted.append((offset, length))  # of one page, a comprehension would cost more
-            if self._dictionary_at is not None and self._dictionary_is_sure():
+            # a dictionary of a remote store is fetched with the pages, used or not
+            sure = self._context.wait_bytes > 0 or self._dictionary_only()
+            if sure and self._dictionary_at is not None and not self._levels:
                 wanted.append(self._dictionary_at)
         return wanted
 
@@ -212,19 +216,14 @@ class LeafReader:
         chunk = self._chunk
         return bool(chunk.encoding_stats == 1 and chunk.other_data_pages == 0)
 
-    def _dictionary_is_sure(self) -> bool:
-        if self._levels:
-            return False
-        if self._dictionary_only():
-            return True
-        return self._context.wait_bytes > 0  # fetched with the pages, used or not
-
     def give(self, buffers: list[memoryview], fetched: int) -> None:
         """The bytes asked for by `want`, in its order; so many of them were not at hand."""
         self._report.bytes += fetched
         if len(buffers) > (1 if self._pages is None else len(self._pages)):
             self._dictionary_data = buffers.pop()
         self._buffers = buffers
+        if buffers:
+            self.nbytes = buffers[0].nbytes
 
     # -- decoding -----------------------------------------------------------------------------
 
@@ -239,15 +238,19 @@ class LeafReader:
             return len(self._pages) == 1
         return not self._skipped and self._file.has_one_page(self._row_group, self.leaf)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of that page, and of a dictionary before it, as they were fetched."""
-        return self._buffers[0].nbytes
-
     def task(self) -> tuple[core.LeafDecoder, tuple[Any, ...], bool]:
         """Of that page what `read_pages` of the core takes."""
-        arguments, chunk = self._page_arguments(), self._pages is None
-        return self._decoder, (*arguments, self._dictionary_data), chunk
+        pages, hint = self._pages, self._hint() if self._nesting_levels else 0
+        first, count = (0, self._num_rows) if pages is None else pages[0][3:]
+        arguments = (
+            self._buffers[0],
+            first,
+            count,
+            self._ranges.buffers,
+            hint,
+            self._dictionary_data,
+        )
+        return self._decoder, arguments, pages is None
 
     def take(self, made: tuple[Any, ...] | int | None) -> tuple[int, int] | None:
         """What that gave. Where it asks for the dictionary: the (offset, length) of that, with which it can be tried again."""
@@ -264,6 +267,30 @@ class LeafReader:
         """The bytes of the dictionary page, which were fetched for it."""
         self._dictionary_data = data
         self._report.bytes += data.nbytes
+
+    def page_arrays(self) -> list[pa.Array] | None:
+        """The arrays of that page, where `take` was given them; None where `decode` has to be run."""
+        made = self._made
+        if not isinstance(made, tuple):
+            return None
+        decoder, counts = self._decoder, self._counts
+        if self._pages is not None:
+            self._page_number, self._at = self._pages[0][:2]
+        elif self._offsets is None:
+            counts.pages_total += 1
+        counts.pages_read += 1
+        self._report.dictionary_pages += decoder.has_dictionary
+        try:
+            array = pa.nulls(0) if self.leaf.group else to_arrow(self.leaf_type, *made)
+            if self._nesting_levels:
+                self._finished([array])
+        except core.CoreError as error:
+            raise self._placed(error) from error
+        finally:
+            self._made, self._buffers = None, []
+            decoder.release()
+        counts.rows_decoded += self._ranges.num_rows
+        return [array]
 
     def decode(self) -> Steps[list[pa.Array]]:
         """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a
@@ -345,17 +372,11 @@ class LeafReader:
         decoder, ranges = self._decoder, self._ranges.buffers
         states: Iterator[int] | None = None
         made, self._made = self._made, None
-        if self._pages is None and isinstance(made, tuple):
-            self._counts.pages_read += 1
-            if self._offsets is None:
-                self._counts.pages_total += 1
-            self._report.dictionary_pages += decoder.has_dictionary
-            array = self._arrow(*made)
-            return self._finished([array]) if self._nesting_levels else [array]
         if self._pages is not None and len(self._pages) == 1:
             self._page_number, self._at = self._pages[0][:2]
             if made is None:
-                made = decoder.read_page(*self._page_arguments())
+                hint = self._hint() if self._nesting_levels else 0
+                made = decoder.read_page(self._buffers[0], *self._pages[0][3:], ranges, hint)
             elif decoder.has_dictionary:
                 self._report.dictionary_pages += 1
             if made != core.TAKE_DICTIONARY:
@@ -389,13 +410,6 @@ class LeafReader:
                     )
         arrays.append(self._arrow(*self._finish()))
         return self._finished(arrays)
-
-    def _page_arguments(self) -> tuple[Any, ...]:
-        """What the decoder is told of the only page."""
-        hint, first, count = self._hint() if self._nesting_levels else 0, 0, self._num_rows
-        if self._pages is not None:
-            (_, _, _, first, count) = self._pages[0]
-        return self._buffers[0], first, count, self._ranges.buffers, hint
 
     def _finish(self) -> tuple[Any, ...]:
         try:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import compress
+from time import perf_counter
 
 from pageseek.base.errors import FileChangedError
 from pageseek.base.report import Report
@@ -109,19 +110,21 @@ class FileOpener:
         """A file, as the cache has it. `known`: its last bytes, where they were read."""
         if self._kept is not None and self._kept[0] is source:
             return self._kept[1]
-        with report.timed("open"):
-            if self._foresee is not None:
-                sources, self._foresee = self._foresee(), None
-                if self._kept is not None:
-                    sources = [one for one in sources if one is not self._kept[0]]
-                self._expected.extend(sources)
-                self._opened = _opened(sources, self._request, report, self._unconfirmed)
-            if self._expected and self._expected[0] is source:
-                assert self._opened is not None
-                self._expected.popleft()
-                return next(self._opened)
+        began = perf_counter()
+        if self._foresee is not None:
+            sources, self._foresee = self._foresee(), None
+            if self._kept is not None:
+                sources = [one for one in sources if one is not self._kept[0]]
+            self._expected.extend(sources)
+            self._opened = _opened(sources, self._request, report, self._unconfirmed)
+        if self._opened is not None and self._expected and self._expected[0] is source:
+            self._expected.popleft()
+            file = next(self._opened)
+        else:
             limit = self._request.limits.max_metadata_bytes
-            return cache.open(source, report, limit, known, self._unconfirmed)
+            file = cache.open(source, report, limit, known, self._unconfirmed)
+        report.spent("open", began)
+        return file
 
     def reopen(self, plan: FilePlan, report: Report) -> FileMetadata:
         """A file that was planned before. FileChangedError: it is not the version that was planned."""

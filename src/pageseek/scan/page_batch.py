@@ -14,18 +14,25 @@ DICTIONARY_WAVE_BYTES = (
 
 
 def decode_pages(readers: Sequence[LeafReader]) -> Steps[None]:
-    """Decode the pages of readers of which `one_page` is wanted; `LeafReader.decode` then has the arrays at hand.
+    """Decode the pages of readers of which `one_page` is wanted; `LeafReader.page_arrays` then has the arrays.
 
     A page that fails here is decoded again by `LeafReader.decode`, which says where it lies.
     """
     at = 0
     while at < len(readers):
-        stop, size = at, 0
-        while stop < len(readers) and size < BATCH_BYTES:
-            size += readers[stop].nbytes
-            stop += 1
-        wanting = yield from _decode(readers[at:stop], size)
-        at = stop
+        tasks, size = [], 0
+        for reader in readers[at:]:
+            if size >= BATCH_BYTES:
+                break
+            tasks.append(reader.task())
+            size += reader.nbytes
+        made = yield DecodePages(tasks, size)
+        wanting = []
+        for i, found in enumerate(made, at):
+            place = readers[i].take(found)
+            if place is not None:
+                wanting.append((readers[i], place))
+        at += len(tasks)
         if wanting:
             yield from _with_dictionaries(wanting)
 
@@ -42,15 +49,7 @@ def _with_dictionaries(wanting: Sequence[tuple[LeafReader, tuple[int, int]]]) ->
         fetched = yield Read([place for _, place in batch], "data")
         for (reader, _), data in zip(batch, fetched, strict=True):
             reader.give_dictionary(data)
-        yield from _decode(
-            [reader for reader, _ in batch], sum([reader.nbytes for reader, _ in batch])
-        )
-
-
-def _decode(
-    readers: Sequence[LeafReader], nbytes: int
-) -> Steps[list[tuple[LeafReader, tuple[int, int]]]]:
-    """Those that need their dictionary first, each with the place of that."""
-    made = yield DecodePages([reader.task() for reader in readers], nbytes)
-    places = [(reader, reader.take(found)) for reader, found in zip(readers, made, strict=True)]
-    return [(reader, place) for reader, place in places if place is not None]
+        tasks = [reader.task() for reader, _ in batch]
+        made = yield DecodePages(tasks, sum([reader.nbytes for reader, _ in batch]))
+        for (reader, _), found in zip(batch, made, strict=True):
+            reader.take(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from time import perf_counter
 from typing import NamedTuple
 
 from pageseek.scan.accounting import LIMIT, PARTITION, TAKE, last_proof
@@ -59,7 +60,7 @@ class Planner:
         self._lazy, self._fold = lazy, fold
         self._counted = request.take is not None or request.row_number is not None
         self.request = request
-        self._catalogs = CatalogAnswers(sources, request)
+        self._catalogs = CatalogAnswers.of(sources, request)
         open_file = partial(scheduler.files.open, report=scheduler.report)
         self.columns = DatasetColumns(sources, request, open_file)
         if len(sources) > 1 and sources.far:
@@ -77,7 +78,9 @@ class Planner:
         whole = request.filter is None and request.limit is None and not request.selects_rows
         if self._lazy and whole and n <= self._scheduler.files.capacity:
             return None
-        if request.selected is not None or self._catalogs:  # few files are left to be opened
+        if (
+            request.selected is not None or self._catalogs is not None
+        ):  # few files are left to be opened
             return None
         if n < FEW or self.columns.one_schema or self._sources.far:
             return None
@@ -93,7 +96,7 @@ class Planner:
         if selected is not None and source.name not in selected:
             return False
         return self.columns.may_match(source) and not (
-            self._catalogs and self._catalogs.rules_out(source)
+            self._catalogs is not None and self._catalogs.rules_out(source)
         )
 
     # -- all files ------------------------------------------------------------------------------
@@ -123,7 +126,8 @@ class Planner:
                 report.files.prune(PARTITION, 1)
                 continue
             if not self._is_wanted(source):  # none of its rows is selected
-                report.files.prune(self._catalogs.rules_out(source) or TAKE, 1)
+                by = None if self._catalogs is None else self._catalogs.rules_out(source)
+                report.files.prune(by or TAKE, 1)
                 continue
             planned = self._plan(at - 1, source, may_match)
             if planned is not None:
@@ -199,9 +203,10 @@ class Planner:
             file.adopt_columns(schema_group.tree)
             scan.bound_request = schema_group.bound_request.again()
             return scan
-        with self._report.timed("open"):
-            scan.bound_request = self.columns.requests.of(file, source)
-            self.columns.add(scan.bound_request, file.name)
+        began = perf_counter()
+        scan.bound_request = self.columns.requests.of(file, source)
+        self.columns.add(scan.bound_request, file.name)
+        self._report.spent("open", began)
         if self._batches is not None:
             self._batches.learn(file, scan.bound_request, source, at)
         return scan
@@ -211,10 +216,11 @@ class Planner:
         report = self._report
         if not scan.file.store.version.strong:
             report.version = "weak"
-        with report.timed("prune"):
-            before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
-            groups = self._pruned(scan, may_match)
-            proof = "" if groups else last_proof(before, report)
+        began = perf_counter()
+        before, indexes = dict(report.row_groups.pruned_by), report.bytes["index"]
+        groups = self._pruned(scan, may_match)
+        proof = "" if groups else last_proof(before, report)
+        report.spent("prune", began)
         if not groups and report.bytes["index"] > indexes:
             self._scheduler.lane(scan, report).confirm()  # was it of the version of the footer?
         return groups, proof
@@ -225,10 +231,10 @@ class Planner:
         may, fully = proof.may, proof.must
         if scan.bound_request.bound is None:
             may = fully = b"\1" * len(counts)
-        catalogs = self._catalogs.of(scan.source, scan.file.num_rows) if self._catalogs else ()
+        catalogs = self._catalogs and self._catalogs.rows_of(scan.source, scan.file.num_rows)
         ranges = ranges_by_footer(
             counts, may, fully, scan.bound_request, left, report, scan.source, self._first_row,
-            may_match, catalogs=catalogs,
+            may_match, catalogs=catalogs or (),
         )  # fmt: skip
         if not ranges:
             return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Self
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from pageseek.scan.request import Request
 from pageseek.scan.scan_plan import ScanPlan
 from pageseek.scan.scheduler import Scheduler
 from pageseek.scan.tables import TableReader
-from pageseek.storage import Source, Sources, Store
+from pageseek.storage import Sources, Store
 
 # remote files that stay open from plan to reading, each of which would else be asked for its version again; and those
 # of them of which bytes are kept that were read to prune
@@ -33,7 +33,7 @@ class PreparedScan:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sources,
         request: Request,
         report: Report,
         unconfirmed: UnconfirmedVersions | None = None,
@@ -75,7 +75,7 @@ class PreparedScan:
         return reader.tables()
 
 
-def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
+def make_plan(sources: Sources, request: Request) -> ScanPlan:
     """Open the files and prune; reads footers, and of the page index what the filter needs."""
     scheduler = Scheduler(request, Report(nan=request.nan, chunks={}))
     plan, _ = prepare(sources, scheduler, fold=True)
@@ -84,7 +84,7 @@ def make_plan(sources: Sequence[Source], request: Request) -> ScanPlan:
 
 
 def prepare(
-    sources: Sequence[Source],
+    sources: Sources,
     scheduler: Scheduler,
     lazy: bool = False,
     fold: bool = False,
@@ -100,7 +100,7 @@ def prepare(
     if report.chunks is not None:
         report.source = sources[0].name if len(sources) == 1 else f"{len(sources):,} files"
         report.filter = "" if request.filter is None else repr(request.filter)
-    planner = Planner(Sources.of(sources), request, scheduler, lazy, fold)
+    planner = Planner(sources, request, scheduler, lazy, fold)
     request = scheduler.request = planner.request
     alone, unconfirmed = len(sources) == 1, scheduler.unconfirmed
     # of a single file there is nothing to be opened meanwhile; a limit may spare what is ahead

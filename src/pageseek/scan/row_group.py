@@ -5,11 +5,12 @@ the payload for the rows that passed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import perf_counter
 
 import pyarrow as pa
 
 from pageseek._core import rows
-from pageseek.base.errors import placed
+from pageseek.base.errors import CoreError, from_core
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.predicate.bound import Bound
 from pageseek.scan.accounting import count_limited
@@ -48,8 +49,9 @@ def scan_group(
     reader = GroupReader(file, row_group, use, context, held)
     decoded = reader.decoded
     if bound is not None:
+        began = perf_counter()
         filtering = GroupFilter(file, row_group, bound_request, bound, reader, context)
-        with report.timed("filter"), placed(decoded.where()):
+        try:
             if limit is not None and ranges.num_rows > max(FIRST_STEP, 4 * limit):
                 ranges = yield from filtering.first(ranges, limit, sure)
             elif sure:
@@ -57,6 +59,9 @@ def scan_group(
                 decoded.clear()  # the rows that are left are others
             else:
                 ranges = yield from filtering.passing(ranges)
+        except CoreError as error:
+            raise from_core(error, decoded.where()) from error
+        report.spent("filter", began)
     if limit is not None and ranges.num_rows > limit:
         head = ranges.head(limit)
         for leaf in {part.leaf.index: part.leaf for part in use.parts.values()}.values():
@@ -67,20 +72,26 @@ def scan_group(
     n = ranges.num_rows
     if n == 0:
         return ranges, [[] for _ in bound_request.columns]
-    with report.timed("payload"):
-        for key in reader.all_null & use.parts.keys():
-            decoded.put_nulls(use.parts[key], n)
-        missing = [part for key, part in use.parts.items() if key not in decoded.arrays]
-        if bound is not None and not context.wait_bytes:
-            unknown = [
-                part.leaf
-                for part in missing
-                if file.cached_offset_index(row_group, part.leaf)[1] is None
-                and not file.has_one_page(row_group, part.leaf)
-            ]
-            if unknown:
-                yield from load_late_offsets(
-                    file, bound_request, row_group, unknown, ranges, context
-                )
-        yield from reader.read(missing, ranges)
-        return ranges, [decoded.output(column) for column in bound_request.columns]
+    began = perf_counter()
+    for key in reader.all_null & use.parts.keys():
+        decoded.put_nulls(use.parts[key], n)
+    missing, unknown = [], []
+    for key, part in use.parts.items():
+        if key not in decoded.arrays:
+            missing.append(part)
+            leaf = part.leaf
+            if (
+                bound is not None
+                and not context.wait_bytes
+                and file.cached_offset_index(row_group, leaf)[1] is None
+                and not file.has_one_page(row_group, leaf)
+            ):
+                unknown.append(leaf)
+    if unknown:
+        yield from load_late_offsets(file, bound_request, row_group, unknown, ranges, context)
+    yield from reader.read(missing, ranges)
+    found = []
+    for column in bound_request.columns:
+        found.append(decoded.output(column))  # noqa: PERF401 (of few, a comprehension would cost more)
+    report.spent("payload", began)
+    return ranges, found

@@ -49,6 +49,7 @@ class Scheduler:
         self.pool: WorkerPool | None = None
         self.files = FileOpener(request, unconfirmed)
         self._requests: BoundRequests | None = None
+        self._last: Lane | None = None
         self._ahead_bytes = request.max_ahead_bytes // FEWEST_RUNS
 
     def stop(self) -> None:
@@ -60,9 +61,18 @@ class Scheduler:
     # -- row groups -----------------------------------------------------------------------------
 
     def lane(self, scan: FileScan, report: Report) -> Lane:
-        """A lane for a file that is bound."""
+        """A lane for a file that is bound; the last one, where it is that."""
+        last, pool = self._last, self.pool
+        if (
+            last is not None
+            and last.scan is scan
+            and last.context.report is report
+            and last.fetcher.pool is pool
+        ):
+            return last
         limits = self.request.limits
-        return Lane.of(scan, report, limits, self.pool, self.threads, self.unconfirmed)
+        self._last = lane = Lane.of(scan, report, limits, pool, self.threads, self.unconfirmed)
+        return lane
 
     def reopen(self, plan: FilePlan, report: Report) -> FileScan:
         """A file that was planned before, in the state before its rows are read."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from time import perf_counter
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -75,7 +76,9 @@ class TableReader:
     def tables(self) -> Iterator[pa.Table]:
         """The tables, in order."""
         scheduler, waits = self._scheduler, self._files.wait
-        row_groups = sum([len(file.groups) for file in self._plans])
+        row_groups = 0
+        for file in self._plans:
+            row_groups += len(file.groups)
         if self._narrow is None and (waits or self._is_heavy(row_groups)):
             scheduler.start(waits)
         beside = self._left is None and row_groups > 1 and scheduler.pool is not None
@@ -86,13 +89,15 @@ class TableReader:
 
     def _is_heavy(self, row_groups: int) -> bool:
         """Whether several threads are quicker than one."""
+        if self._scheduler.threads == 1:
+            return False
         num_rows = self._left
         if num_rows is None:
             num_rows = sum([group.ranges.num_rows for file in self._plans for group in file.groups])
         values = num_rows * max(len(self._schema), 1)
         size = sum([file.version.size for file in self._plans])
         light = values < GROUP_VALUES * row_groups and size < GROUP_BYTES * row_groups
-        return not (self._scheduler.threads == 1 or values < FEW_VALUES or light)
+        return not (values < FEW_VALUES or light)
 
     # -- row groups, one after the other --------------------------------------------------------
 
@@ -135,12 +140,16 @@ class TableReader:
         self, scan: FileScan, groups: Sequence[GroupPlan], lane: Lane
     ) -> Sequence[GroupPlan]:
         """The row groups, those of which only the footer was asked as far as other mechanisms leave them rows."""
-        open_groups = [group for group in groups if not group.pages_pruned]
-        if not open_groups:
+        for group in groups:
+            if not group.pages_pruned:
+                break
+        else:
             return groups
+        open_groups = [group for group in groups if not group.pages_pruned]
         report = lane.context.report
-        with report.timed("prune"):
-            made = lane.run(scan.prune_pages(open_groups, report))
+        began = perf_counter()
+        made = lane.run(scan.prune_pages(open_groups, report))
+        report.spent("prune", began)
         done = [group for group in groups if group.pages_pruned]
         return sorted([*done, *made], key=lambda group: group.row_group)
 
