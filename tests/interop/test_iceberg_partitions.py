@@ -152,3 +152,42 @@ def test_errors_of_other_libraries(
     monkeypatch.setattr(DataScan, "plan_files", fail)
     with pytest.raises(ps.UnsupportedError, match=r"Iceberg table .*who knows"):
         ps.scan(table)
+
+
+def test_a_partition_inside_a_struct_is_refused_where_the_file_lacks_it(
+    catalog: Any, tmp_path: Path
+) -> None:
+    """Its values would come out as null: pageseek has no place for them inside of a struct."""
+    inner = ice.StructType(
+        ice.NestedField(3, "u", ice.LongType()), ice.NestedField(4, "w", ice.LongType())
+    )
+    schema = Schema(ice.NestedField(1, "s", inner), ice.NestedField(2, "v", ice.LongType()))
+    spec = PartitionSpec(PartitionField(3, 1000, IdentityTransform(), "u"))
+    table = catalog.create_table("n.t", schema=schema, partition_spec=spec)
+
+    def numbered(name: str, kind: pa.DataType, number: int) -> pa.Field:
+        return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+
+    u, w = numbered("u", pa.int64(), 3), numbered("w", pa.int64(), 4)
+    for i, (fields, value) in enumerate([([u, w], 7), ([w], None), ([w], 8)]):
+        path = tmp_path / f"{i}.parquet"
+        rows = [{"u": 7, "w": i} if u in fields else {"w": i}]
+        own = pa.schema([numbered("s", pa.struct(fields), 1), numbered("v", pa.int64(), 2)])
+        pq.write_table(pa.table([pa.array(rows, own.field("s").type), pa.array([i])], own), path)
+        made = DataFile.from_args(
+            content=DataFileContent.DATA, file_path=f"file://{path}", file_format=FileFormat.PARQUET,
+            partition=Record(value), record_count=1, file_size_in_bytes=path.stat().st_size,
+            column_sizes={}, value_counts={}, null_value_counts={}, nan_value_counts={},
+            lower_bounds={}, upper_bounds={}, key_metadata=None, split_offsets=[4], equality_ids=None, sort_order_id=0,
+        )  # fmt: skip
+        made.spec_id = table.spec().spec_id
+        appended(table, made)
+        if i == 1:  # in the file, or null in the partition too: it is read
+            found = ps.read_table(table).sort_by("v")["s"].to_pylist()
+            assert found == [{"u": 7, "w": 0}, {"u": None, "w": 1}]
+    for columns, condition in ((None, None), (["s"], None), (["v"], "s.u = 8"), (["s.w"], None)):
+        with pytest.raises(
+            ps.UnsupportedError, match=r"'s\.u' are not in the file but in the part"
+        ):
+            ps.read_table(table, columns, condition)
+    assert sorted(ps.read_table(table, ["v"])["v"].to_pylist()) == [0, 1, 2]

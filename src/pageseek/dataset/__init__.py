@@ -8,6 +8,7 @@
 | `evolution`, `field_ids` | what one file has of the columns of the dataset, by names or by ids |
 | `folder_columns` | the columns of partitions, which are known before a file is opened |
 | `widening` | the type that holds one column of several files |
+| `legacy_calendar` | files in which Spark has dates and times of its old calendar |
 | `file_cache` | files that stay open between scans, with what was parsed of them |
 | `saved_cache` | that cache, written to a file and read back |
 | `sources` | what a path, a folder or a table object means |

@@ -6,7 +6,7 @@ is the same in all of them, and what is narrower than in other files is widened.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -33,6 +33,8 @@ class DatasetSchema:
     tested: pa.Schema | None = None
     # of top-level columns: the field ids by which files have them, and their names in files without ids
     ids: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
+    # by the name of a file the fields inside of columns whose values a partition has: path, field id
+    inside: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict, compare=False)
 
 
 def top_of(path: Path, names: Iterable[str]) -> str | None:

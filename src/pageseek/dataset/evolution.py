@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Sequence
 
 import pyarrow as pa
 
-from pageseek.base.errors import NoColumnError
+from pageseek.base.errors import NoColumnError, UnsupportedError
 from pageseek.base.suggest import Offer
 from pageseek.dataset.dataset_schema import DatasetSchema, Path, SchemaAdapter, too_narrow, top_of
-from pageseek.dataset.field_ids import names_by_ids
+from pageseek.dataset.field_ids import columns_in_partitions, names_by_ids
 from pageseek.dataset.folder_columns import Fill, FolderNames
 from pageseek.dataset.widening import holds
 from pageseek.format.columns import Column, Names, output
@@ -48,6 +48,9 @@ class SchemaMapping:
         self._names = Names(file, options)
         self._folders = FolderNames(dataset_schema, partitions)
         self._own = names_by_ids(file, dataset_schema) if dataset_schema.ids else None
+        self._in_partitions: dict[str, str] = {}
+        if dataset_schema.inside:
+            self._in_partitions = columns_in_partitions(file, dataset_schema)
 
     # -- names of filters ------------------------------------------------------------------------
 
@@ -103,6 +106,12 @@ class SchemaMapping:
         if self._own is None:
             return path
         top = top_of(path, self._own)
+        if top in self._in_partitions:
+            raise UnsupportedError(
+                f"{self._file.name}: the values of {self._in_partitions[top]!r} are not in the file but in the partitions of "
+                "the table, which is not supported inside of a struct: read other columns, or rewrite the file "
+                "(rewrite_data_files)"
+            )
         own = None if top is None else self._own[top]
         if top is None or own is None:
             wanted = ".".join(path)

@@ -74,3 +74,14 @@ def _check_inside(name: str, given: pa.Field, own: pa.Field) -> None:
 
 def _id(field: pa.Field) -> bytes | None:
     return (field.metadata or {}).get(b"PARQUET:field_id")
+
+
+def columns_in_partitions(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str, str]:
+    """Columns of the dataset with a field inside whose values only the partition of the file has, and the path of that field."""
+    tree, found = file.schema_tree, {}
+    numbers = {leaf.element.field_id for leaf in tree.leaves}
+    for path, number in dataset_schema.inside.get(file.name, ()):
+        there = number in numbers if max(numbers) >= 0 else tree.path_index(path) is not None
+        if not there:
+            found[path.partition(".")[0]] = path
+    return found

@@ -26,7 +26,9 @@ def with_schema(
         raise ValueError(
             "partitioning= and schema=: a table has its own; table=False reads the bare files of a table's folder"
         )
-    return lake.sources, DatasetSchema(lake.folders, lake.schema, ids=lake.ids)
+    return lake.sources, DatasetSchema(
+        lake.folders, lake.schema, ids=lake.ids, inside=dict(lake.inside)
+    )
 
 
 def _of_files(

@@ -39,6 +39,8 @@ class Table:
     schema: pa.Schema
     folders: pa.Schema
     ids: tuple[ColumnId, ...] = ()
+    # files, by name, with fields inside of columns whose values the partition has: path, field id
+    inside: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     what: str = ""  # the table and its version, as `explain` names them
 
 
@@ -221,6 +223,7 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
     specs = metadata.specs() if metadata is not None else {}
     shared: dict[Any, Partitions] = {}
     sources, folders = [], {}
+    inside: dict[str, tuple[tuple[str, int], ...]] = {}
     for task in scan.plan_files():
         file = task.file
         if task.delete_files:
@@ -231,10 +234,16 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
         if file.file_format.name != "PARQUET":
             raise UnsupportedError(f"{where}: {file.file_path} is {file.file_format.name}")
         said: Partitions = ()
+        nested: list[tuple[str, int]] = []
         spec = specs.get(file.spec_id)
         for place, field in enumerate(spec.fields if spec is not None else ()):
+            if str(field.transform) != "identity":
+                continue
             name = names.get(field.source_id)
-            if name is None or str(field.transform) != "identity":
+            if name is None:
+                path = projected.find_column_name(field.source_id)
+                if path is not None and file.partition[place] is not None:
+                    nested.append((path, field.source_id))
                 continue
             kind = schema.field(name).type
             value = _value(file.partition[place], kind, f"{file.file_path}: column {name!r}")
@@ -242,9 +251,12 @@ def _iceberg(scan: Any, places: Places, where: str, version: str) -> Table:
             folders[name] = pa.field(name, kind)
         same = shared.setdefault(repr(said), said)  # -0.0 equals 0.0, and is spelt otherwise
         sources.append(places.source(file.file_path, same, encoded=False))
+        if nested:
+            inside[sources[-1].name] = tuple(nested)
     snapshot = _snapshot(scan, metadata)
     what = f"{where}: {version}{snapshot}"
-    return Table(tuple(sources), schema, pa.schema(list(folders.values())), tuple(ids), what)
+    columns = pa.schema(list(folders.values()))
+    return Table(tuple(sources), schema, columns, tuple(ids), tuple(inside.items()), what)
 
 
 def _snapshot(scan: Any, metadata: Any) -> str:

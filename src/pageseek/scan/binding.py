@@ -35,6 +35,9 @@ class BoundRequests:
         """What the folders of a file say, as far as its scope hangs on that: which columns they have, which are then not
         read from the file, and the values of those that the filter tests.
         """
+        dataset_schema = self.request.dataset_schema
+        if dataset_schema is not None and dataset_schema.inside:
+            return source.partitions, dataset_schema.inside.get(source.name)
         if self._folders is None or not source.partitions:
             return source.partitions
         tested = self._folders

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pageseek.format.columns import Column, presence_leaf
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
+from pageseek.format.types import LeafType
 from pageseek.predicate.bound import Bound, BoundLeaf, conjuncts, has_not, leaves_of
 
 Key = tuple[int, int]  # of a leaf: Leaf.key
@@ -64,6 +65,14 @@ class LeafUse:
                 self.conditions.append((condition, tests))
             self.asks_for_matches = not self.tests_payload or has_not(bound)
         self._leaves, self._groups = list(leaves.values()), groups
+
+    def read(self) -> Iterator[tuple[Leaf, LeafType]]:
+        """The leaves that are read, with the types of their values."""
+        for part in self.parts.values():
+            yield part.leaf, part.leaf_type
+        for _, tests in self.conditions:
+            for test in tests.values():
+                yield test.leaf, test.leaf_type
 
     def required(self, file: FileMetadata) -> Callable[[int], list[Leaf]]:
         """Of each row group, the leaves that are read; as one of a group only where no value is wanted of it."""

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from pageseek.base.errors import PageseekError, PredicateError, UnsupportedError
 from pageseek.dataset.dataset_schema import tested_paths
+from pageseek.dataset.legacy_calendar import legacy_values
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import INT96
@@ -29,7 +30,6 @@ from pageseek.spark.settings import Settings
 FIRST_DAY = dt.date(1582, 10, 15).toordinal() - dt.date(1970, 1, 1).toordinal()
 FIRST_SECOND = -2_208_988_800  # 1900-01-01
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_VERSION = b"org.apache.spark.version"
 LEGACY, CORRECTED, EXCEPTION = "LEGACY", "CORRECTED", "EXCEPTION"
 
 
@@ -48,17 +48,10 @@ class Modes(NamedTuple):
 
     def in_file(self, pairs: Mapping[bytes, bytes | None]) -> Modes:
         """How the values of one file are taken, by the key-value pairs of its footer."""
-        version = pairs.get(_VERSION)
-        if version is None:
+        legacy = legacy_values(pairs)
+        if legacy is None:
             return self
-        old = version < b"3.0.0", version < b"3.1.0"  # as texts, as Spark compares them
-        keys = b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"
-        return Modes(
-            *(
-                LEGACY if early or key in pairs else CORRECTED
-                for early, key in zip(old, keys, strict=True)
-            )
-        )
+        return Modes(*(LEGACY if old else CORRECTED for old in legacy))
 
 
 def has_calendar(kind: pa.DataType) -> bool:

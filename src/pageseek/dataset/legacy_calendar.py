@@ -1,0 +1,53 @@
+"""Files in which Spark has dates and times of its old calendar: the keys of the footer that say so.
+
+Until version 3.0 (3.1 for INT96) Spark counted days by the Julian calendar before 1582-10-15, and instants before 1900 by the
+offsets of that calendar's time zones. Later versions set a key where they were told to write in the old way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.schema import Leaf
+from pageseek.format.types import INT96, LeafType
+
+VERSION = b"org.apache.spark.version"
+DATETIME, OF_INT96 = b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"
+
+
+def legacy_values(pairs: Mapping[bytes, bytes | None]) -> tuple[bool, bool] | None:
+    """Whether dates and timestamps of a file are in the old calendar, and whether those of INT96 are, by the key-value pairs of
+    its footer; None: no Spark has signed it.
+    """
+    version = pairs.get(VERSION)
+    if version is None:
+        return None
+    # as texts, as Spark compares them
+    return version < b"3.0.0" or DATETIME in pairs, version < b"3.1.0" or OF_INT96 in pairs
+
+
+def calendar_note(file: FileMetadata, leaves: Iterable[tuple[Leaf, LeafType]]) -> str | None:
+    """What `explain` says where a file has values of these leaves in the old calendar; None: it has none."""
+    legacy = legacy_values(file.key_value_metadata)
+    if legacy is None or not any(legacy):
+        return None
+    t, datetime, int96 = pa.types, *legacy
+    for leaf, leaf_type in leaves:
+        kind = leaf_type.type
+        if leaf.group:
+            continue
+        if leaf.element.type == INT96:
+            old = int96
+        else:
+            old = datetime and bool(
+                t.is_date(kind) or (t.is_timestamp(kind) and kind.tz is not None)
+            )
+        if old:
+            return (
+                f"{file.name}: column {leaf.name!r} is in the old calendar of Spark: dates before 1582-10-15 and timestamps before "
+                "1900 come out as they are stored, other than Spark shows them"
+            )
+    return None
