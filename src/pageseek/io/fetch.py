@@ -133,7 +133,10 @@ class Fetcher:
                 report.requests += len(requests) if parts is None else sum(parts)
                 report.waves += 1
                 report.bytes[kind] += sum(sizes)
-            answers = self._answers(places, parts)
+            if self.pool is None and not isinstance(store, RemoteStore):
+                answers = store.read(places)
+            else:
+                answers = self._answers(places, parts)
             if self._version_check is not None:
                 self._version_check.settled = True
             served = iter(wanted)

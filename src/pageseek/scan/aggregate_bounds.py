@@ -19,7 +19,7 @@ from pageseek.scan.aggregate_statistics import declared
 from pageseek.scan.aggregate_values import ColumnValues, less, plain
 from pageseek.scan.plan import GroupPlan
 from pageseek.scan.request import Request
-from pageseek.scan.steps import Steps, reads
+from pageseek.scan.steps import Steps
 
 
 def promising(
@@ -66,7 +66,7 @@ def _pages(
 ) -> Steps[rows.RowRanges]:
     """The rows of the pages of a leaf that may hold something better than what is known."""
     loading = load_indexes(file, [group.row_group], lambda _: [leaf], [leaf], options, report)
-    yield from reads(loading, "index")
+    yield from loading
     index = file.cached_column_index(group.row_group, leaf, options)[1]
     offsets = file.cached_offset_index(group.row_group, leaf)[1]
     if index is None or offsets is None:

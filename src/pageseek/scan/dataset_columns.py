@@ -29,6 +29,8 @@ class DatasetColumns:
         The request, with the types that the tested columns have among all files.
     requests : BoundRequests
         The request bound to the columns of each file.
+    opened : int
+        How many files were opened, whether or not their columns were added.
     """
 
     def __init__(self, sources: Sources, request: Request, open_file: OpenFile) -> None:
@@ -36,7 +38,7 @@ class DatasetColumns:
         self._single: pa.Schema | None = None
         self._union: Union | None = None
         self._folders: Folders | None = None
-        self._opened = 0  # files
+        self.opened = 0
         if request.dataset_schema is not None:
             self._folders = Folders(request.dataset_schema, request.filter, request.nan)
             self._union = Union(request.dataset_schema, request.columns)
@@ -71,7 +73,7 @@ class DatasetColumns:
     @property
     def known(self) -> bool:
         """Whether the schema of the answer is known as far as it has to be."""
-        return self._opened > 0 and not (self._union is not None and self._union.unknown)
+        return self.opened > 0 and not (self._union is not None and self._union.unknown)
 
     @property
     def one_schema(self) -> bool:
@@ -89,10 +91,6 @@ class DatasetColumns:
         else:
             self._union.add(bound_request.schema, bound_request.absent, name)
 
-    def count(self) -> None:
-        """A file was opened, whether or not its columns are added."""
-        self._opened += 1
-
     def schema(self) -> pa.Schema:
         """The schema of the answer: that of the files that were opened, one at least. Others are opened where a column that was
         named is in none of them.
@@ -104,7 +102,7 @@ class DatasetColumns:
             if self.known:
                 break
             file = self._open_file(source)
-            self.count()
+            self.opened += 1
             self.add(self.requests.of(file, source), file.name)
         if self._union.unknown:  # the first file says what it has instead
             source = self._sources[0]

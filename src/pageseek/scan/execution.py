@@ -103,7 +103,7 @@ class Execution:
 
     def table(self) -> pa.Table:
         """The rows as a table."""
-        return optimistically(self.sources, self._table)
+        return optimistically(self.sources, self._table) if self.sources.far else self._table(None)
 
     def _table(self, unconfirmed: UnconfirmedVersions | None) -> pa.Table:
         with self._prepared(self.request, unconfirmed, True) as prepared:

@@ -13,7 +13,7 @@ from pageseek.scan.accounting import LIMIT, TAKE, account
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.late_offsets import load_planned_offsets
 from pageseek.scan.plan import GroupPlan
-from pageseek.scan.steps import Steps, reads
+from pageseek.scan.steps import Steps
 
 _NO_ROWS = rows.RowRanges.empty()
 
@@ -52,7 +52,7 @@ def prune_pages(
             bound_request.kept,
             request.distinct_index,
         )
-        left = yield from reads(run_mechanisms(run, open_groups), "index")
+        left = yield from run_mechanisms(run, open_groups)
     for group in groups:
         part = group
         if not group.pages_pruned:

@@ -95,7 +95,8 @@ class FileScan:
 
     def prune_pages(self, groups: Sequence[GroupPlan], report: Report) -> Steps[list[GroupPlan]]:
         """The row groups with the rows that no mechanism denies; without those that have none."""
-        return prune_pages(self.file, self.bound_request, self.proof, groups, report)
+        proof = self._proof or self.proof
+        return prune_pages(self.file, self.bound_request, proof, groups, report)
 
     def load_offsets(self, report: Report) -> Steps[None]:
         """The offset indexes that a plan of another process, or of another time, rests on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, compress
 
 from pageseek._core import rows
@@ -176,9 +176,9 @@ def _cut(
     return kept
 
 
-def check_selected(request: Request, source: Source, num_rows: int) -> None:
+def check_selected(selected: Mapping[str, rows.RowRanges], source: Source, num_rows: int) -> None:
     """Raise IndexError where rows of a file are selected that it has not."""
-    found = None if request.selected is None else request.selected.get(source.name)
+    found = selected.get(source.name)
     if found and found.bounds[1] > num_rows:
         raise IndexError(
             f"{source.name}: take: there is no row {found.bounds[1] - 1}, the file has {num_rows}"

@@ -152,10 +152,14 @@ class GroupFilter:
     def _read(self, tests: Mapping[Key, BoundLeaf], ranges: rows.RowRanges) -> Steps[None]:
         """The leaves of tests that are not at hand."""
         leaves = self._reader.decoded
-        parts, shared, told = self._tested(
-            [test for key, test in tests.items() if key not in leaves.arrays]
-        )
-        missing = [part for key, part in parts.items() if key not in leaves.arrays]
+        left, missing = [], []
+        for key, test in tests.items():
+            if key not in leaves.arrays:
+                left.append(test)
+        parts, shared, told = self._tested(left)
+        for key, part in parts.items():
+            if key not in leaves.arrays:
+                missing.append(part)
         yield from self._reader.read(missing, ranges, tested=True)
         for leaf in shared:
             leaves.share_presence(leaf)

@@ -105,11 +105,10 @@ class GroupReader:
         decoded, n = self.decoded, ranges.num_rows
         left = []
         for reader in readers:
-            arrays = reader.page_arrays()
-            if arrays is None:
+            if reader.arrays is None:
                 left.append(reader)
             else:
-                decoded.put(reader.leaf, reader.leaf_type, arrays, reader.decoded, None, n)
+                decoded.put(reader.leaf, reader.leaf_type, reader.arrays, reader.decoded, None, n)
         if left:
             found = yield Decode([reader.decode() for reader in left], size)
             for reader, arrays in zip(left, found, strict=True):

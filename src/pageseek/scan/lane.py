@@ -70,6 +70,8 @@ class Lane:
                 try:
                     if type(step) is Read:
                         answer: Any = read(*step)
+                    elif type(step) is list:
+                        answer = read(step, "index")
                     elif type(step) is DecodePages:
                         answer = self._decode_pages(step)
                     else:

@@ -14,7 +14,7 @@ from pageseek.prune import COLUMN_INDEX, PAGE_HEADERS, load_indexes
 from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.condition_order import blocks_of
 from pageseek.scan.plan import GroupPlan
-from pageseek.scan.steps import Read, ScanContext, Steps, reads
+from pageseek.scan.steps import Read, ScanContext, Steps
 
 
 def load_planned_offsets(
@@ -35,7 +35,7 @@ def load_planned_offsets(
     ]
     if parts:
         loading = load_indexes(file, parts, required, (), request.options, report)
-        yield from reads(loading, "index")
+        yield from loading
 
 
 def load_late_offsets(
@@ -59,7 +59,7 @@ def load_late_offsets(
         for leaf in leaves
         if PAGE_HEADERS in prune and walking_bytes(file, group, leaf, 1 - part) is not None
     ]
-    yield from reads(together(walks), "index")
+    yield from together(walks)
     places = {leaf.index: at for leaf in unread if (at := file.index_range("offset", group, leaf))}
     found = dict(zip(places, (yield Read(list(places.values()), "index")), strict=True))
     file.load_offset_indexes(

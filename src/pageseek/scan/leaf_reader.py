@@ -74,6 +74,7 @@ class LeafReader:
         "_start",
         "_stop",
         "_trust_header_counts",
+        "arrays",
         "decoded",
         "entries",
         "leaf",
@@ -102,6 +103,9 @@ class LeafReader:
         self.leaf_type = leaf_type
         self.decoded: Decoded | None = None
         self.entries: pa.Array | None = None
+        self.arrays: list[pa.Array] | None = (
+            None  # of the only page, where the core has decoded it by itself
+        )
         self.nbytes = 0  # of the first page, or the chunk, as it was fetched
         self._nesting_levels = nesting_levels
         self._file = file
@@ -201,9 +205,10 @@ class LeafReader:
             for _, offset, length, _, _ in self._pages:
                 wanted.append((offset, length))  # of one page, a comprehension would cost more
             # a dictionary of a remote store is fetched with the pages, used or not
-            sure = self._context.wait_bytes > 0 or self._dictionary_only()
-            if sure and self._dictionary_at is not None and not self._levels:
-                wanted.append(self._dictionary_at)
+            place = self._dictionary_at
+            if place is not None and not self._levels:
+                sure = self._context.wait_bytes > 0 or self._dictionary_only()
+                wanted += [place] if sure else []
         return wanted
 
     def _first_data_page(self) -> int:
@@ -253,10 +258,30 @@ class LeafReader:
         return self._decoder, arguments, pages is None
 
     def take(self, made: tuple[Any, ...] | int | None) -> tuple[int, int] | None:
-        """What that gave. Where it asks for the dictionary: the (offset, length) of that, with which it can be tried again."""
+        """What that gave: `arrays`, or else `decode` has to be run. Where it asks for the dictionary: the (offset, length) of that,
+        with which it can be tried again.
+        """
+        if isinstance(made, tuple):
+            decoder, counts = self._decoder, self._counts
+            if self._pages is not None:
+                self._page_number, self._at = self._pages[0][:2]
+            elif self._offsets is None:
+                counts.pages_total += 1
+            counts.pages_read += 1
+            self._report.dictionary_pages += decoder.has_dictionary
+            try:
+                array = pa.nulls(0) if self.leaf.group else to_arrow(self.leaf_type, *made)
+                if self._nesting_levels:
+                    self._finished([array])
+            except core.CoreError as error:
+                raise self._placed(error) from error
+            finally:
+                self._buffers, self._dictionary_data = [], None
+                decoder.release()
+            counts.rows_decoded += self._ranges.num_rows
+            self.arrays = [array]
+            return None
         self._made = made
-        if isinstance(made, tuple):  # others' are fetched before `read` lets go of it
-            self._dictionary_data = None
         wanting = made == core.TAKE_DICTIONARY
         if made is None or (wanting and self._pages is None):
             self._made, self._decoder = None, self._new_decoder()
@@ -267,30 +292,6 @@ class LeafReader:
         """The bytes of the dictionary page, which were fetched for it."""
         self._dictionary_data = data
         self._report.bytes += data.nbytes
-
-    def page_arrays(self) -> list[pa.Array] | None:
-        """The arrays of that page, where `take` was given them; None where `decode` has to be run."""
-        made = self._made
-        if not isinstance(made, tuple):
-            return None
-        decoder, counts = self._decoder, self._counts
-        if self._pages is not None:
-            self._page_number, self._at = self._pages[0][:2]
-        elif self._offsets is None:
-            counts.pages_total += 1
-        counts.pages_read += 1
-        self._report.dictionary_pages += decoder.has_dictionary
-        try:
-            array = pa.nulls(0) if self.leaf.group else to_arrow(self.leaf_type, *made)
-            if self._nesting_levels:
-                self._finished([array])
-        except core.CoreError as error:
-            raise self._placed(error) from error
-        finally:
-            self._made, self._buffers = None, []
-            decoder.release()
-        counts.rows_decoded += self._ranges.num_rows
-        return [array]
 
     def decode(self) -> Steps[list[pa.Array]]:
         """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a

@@ -14,7 +14,7 @@ DICTIONARY_WAVE_BYTES = (
 
 
 def decode_pages(readers: Sequence[LeafReader]) -> Steps[None]:
-    """Decode the pages of readers of which `one_page` is wanted; `LeafReader.page_arrays` then has the arrays.
+    """Decode the pages of readers of which `one_page` is wanted; `LeafReader.arrays` are then made.
 
     A page that fails here is decoded again by `LeafReader.decode`, which says where it lies.
     """

@@ -67,8 +67,10 @@ class Planner:
             scheduler.files.expect(lambda: [one for one in sources if self._is_wanted(one)])
         self.columns.resolve_types()
         self.request = request = self.columns.request
+        # whether files are chosen by more than their folders
+        self._chosen = request.selected is not None or self._catalogs is not None
         self._left, self._first_row = request.limit, 0
-        self._batches = self._footer_batches() if batches else None
+        self._batches = self._footer_batches() if batches and len(sources) >= FEW else None
 
     def _footer_batches(self) -> FooterBatches | None:
         """What prunes the footers of many local files together, unless all of them will be read in a moment and stay open until
@@ -82,7 +84,7 @@ class Planner:
             request.selected is not None or self._catalogs is not None
         ):  # few files are left to be opened
             return None
-        if n < FEW or self.columns.one_schema or self._sources.far:
+        if self.columns.one_schema or self._sources.far:
             return None
         return FooterBatches(
             self._sources, request, self._report, self._is_wanted, self.columns.requests.said
@@ -125,7 +127,7 @@ class Planner:
             ):  # what a folder says is so: the file is not even opened
                 report.files.prune(PARTITION, 1)
                 continue
-            if not self._is_wanted(source):  # none of its rows is selected
+            if self._chosen and not self._is_wanted(source):  # none of its rows is selected
                 by = None if self._catalogs is None else self._catalogs.rules_out(source)
                 report.files.prune(by or TAKE, 1)
                 continue
@@ -142,11 +144,11 @@ class Planner:
     def _plan(self, at: int, source: Source, may_match: bool) -> Planned | None:
         """What is left of a file: by what is known of its footer, else by the file itself."""
         report, scan, found = self._report, None, None
-        batched = self._batched(at)
+        batched = None if self._batches is None else self._batched(at)
         if batched is None:
             scan = self._open(source, at)
             if (
-                self._left is None
+                self._left is None and self._batches is not None
             ):  # it may have shown how to read the footers of others, and its own
                 batched = self._batched(at, scan.file.store.version)
         if batched is not None:
@@ -162,7 +164,8 @@ class Planner:
                 scan = self._open(source, at, batched)
             version, num_rows = scan.file.store.version, scan.file.num_rows
             groups, proof = self._prune(scan, may_match)
-        check_selected(self.request, source, num_rows)
+        if self.request.selected is not None:
+            check_selected(self.request.selected, source, num_rows)
         plan = FilePlan(source, version, groups, self._first_row)
         self._first_row += num_rows
         report.file_bytes += version.size
@@ -197,7 +200,7 @@ class Planner:
             known = self._batches.end(at)
         file = self._scheduler.files.open(source, self._report, known)
         scan = FileScan(source, file, self.request, self._first_row)
-        self.columns.count()
+        self.columns.opened += 1
         if batched is not None and batched.version == file.store.version:
             schema_group = batched.homogeneous.schema_group
             file.adopt_columns(schema_group.tree)

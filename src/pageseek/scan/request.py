@@ -64,7 +64,8 @@ class Request:
         distinct_index: str | None,
     ) -> Request:
         """What a caller of `scan` gives, checked. `output`: the fields of Options. `limits`: those of Limits."""
-        batch_size = min(whole("batch_size", batch_size), MOST_ROWS)
+        if type(batch_size) is not int or batch_size > MOST_ROWS:
+            batch_size = min(whole("batch_size", batch_size), MOST_ROWS)
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size}: at least 1")
         if limit is not None:
@@ -72,10 +73,11 @@ class Request:
             if limit < 0:
                 raise ValueError(f"limit={limit}: not negative")
         if threads is not None:
-            threads = whole("threads", threads)
+            threads = threads if type(threads) is int else whole("threads", threads)
             if threads < 1:
                 raise ValueError(f"threads={threads}: at least 1")
-        max_ahead_bytes = min(whole("max_ahead_bytes", max_ahead_bytes), MOST_ROWS)
+        if type(max_ahead_bytes) is not int or max_ahead_bytes > MOST_ROWS:
+            max_ahead_bytes = min(whole("max_ahead_bytes", max_ahead_bytes), MOST_ROWS)
         if max_ahead_bytes < 0:
             raise ValueError(f"max_ahead_bytes={max_ahead_bytes}: not negative")
         int96_unit, string_type, dictionary_columns, out_of_range = output

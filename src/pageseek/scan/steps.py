@@ -103,16 +103,6 @@ class Decode(NamedTuple):
     nbytes: int
 
 
-Step: TypeAlias = Read | DecodePages | Decode
+# ranges alone, as pruners ask for them, are bytes of indexes
+Step: TypeAlias = Wanted | Read | DecodePages | Decode
 Steps: TypeAlias = Generator[Step, Any, T]
-
-
-def reads(asking: Generator[Wanted, list[memoryview], T], kind: str) -> Steps[T]:
-    """A generator that asks for ranges, as pruners do, as one of steps."""
-    try:
-        wanted = next(asking)
-        while True:
-            wanted = asking.send((yield Read(wanted, kind)))
-    except StopIteration as done:
-        found: T = done.value
-        return found
