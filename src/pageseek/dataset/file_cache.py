@@ -34,7 +34,7 @@ SHARE = 4  # the cache holds at most one in so many of the descriptors that the 
 MAX_BYTES = 256 << 20
 RECORD = 400  # bytes of an end that is kept, beside its own
 KINDS = 8  # of files in one batch, and of leaves that are asked for, of which is kept what was made
-GROWING = 8  # files are opened until the size of those opened last is taken anew: indexes are parsed as they are touched
+GROWING = 8  # files are opened until the size of those opened last is taken again: indexes are parsed as they are touched
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class CacheInfo:
     bytes, max_bytes : int
         About the memory that takes, and may take.
     hits, misses : int
-        Files that were opened with what was at hand, and anew.
+        Files that were opened with what was at hand, and without.
     evictions : int
         Files that had to go.
     """
@@ -121,7 +121,7 @@ class FileCache:
     ) -> FileMetadata:
         """The file, with what was already parsed of it if its version is the same.
 
-        A version without a date does not tell that: such a file is read anew each time. `limit`: bytes that
+        A version without a date does not tell that: such a file is read again each time. `limit`: bytes that
         its footer, and an index of it, may have. `end`: the last bytes of a local file, read a moment ago.
         `unconfirmed`: a remote file is taken in the version that the cache has, and put there to be confirmed.
         `begun`: the file, if it was asked for before.

@@ -259,7 +259,7 @@ def _widened_struct(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _widened_list(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The elements are converted by themselves; an array that is a slice is made anew from its first row on."""
+    """The elements are converted by themselves; an array that is a slice is made again from its first row on."""
     t, given = pa.types, array.type
     missing = array.is_null() if array.null_count else None
     if t.is_fixed_size_list(kind):

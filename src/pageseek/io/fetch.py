@@ -138,7 +138,7 @@ class Fetcher:
             else:
                 answers = self._answers(places, parts)
             if self._version_check is not None:
-                self._version_check.settled = True
+                self._version_check.confirmed = True
             served = iter(wanted)
             for (start, _, members), data in zip(requests, answers, strict=True):
                 view = memoryview(data).cast("B")

@@ -41,7 +41,7 @@ class Tail(NamedTuple):
 
     @property
     def known(self) -> Known:
-        """The same for who opens the file."""
+        """What the file is opened from."""
         return Known(self.version, self.tail)
 
 

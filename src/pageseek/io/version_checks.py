@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 
 class VersionCheck:
-    """One file of a scan; `settled` once a request of this scan has confirmed its version."""
+    """One file of a scan; `confirmed` once a request of this scan has proven its version."""
 
-    __slots__ = ("asked", "settled", "store")
+    __slots__ = ("asked", "confirmed", "store")
 
     def __init__(self, store: RemoteStore) -> None:
         self.store = store
-        self.settled = False
+        self.confirmed = False
         self.asked: Wave[None] | None = None
 
 
@@ -62,7 +62,7 @@ class UnconfirmedVersions:
     @property
     def left(self) -> bool:
         """Whether some version is not confirmed."""
-        return any(not version_check.settled for version_check in self._held.values())
+        return any(not version_check.confirmed for version_check in self._held.values())
 
     def may_explain(self, error: Exception) -> bool:
         """Whether it may have failed for no reason but that a file is another one now."""
@@ -71,20 +71,20 @@ class UnconfirmedVersions:
     def ask(self, store: Store) -> None:
         """Ask about a file of which no more is read, and do not wait."""
         version_check = self.of(store)
-        if version_check is None or version_check.settled or version_check.asked is not None:
+        if version_check is None or version_check.confirmed or version_check.asked is not None:
             return
         if not any(other.asked for other in self._held.values()):
             self._waves = self.report.waves
         version_check.asked = version_check.store.begin_to_confirm(self._retries)
 
     def ask_all_but(self, stores: Collection[Store]) -> None:
-        """The same of all files but those that will be read in a moment."""
+        """Ask about all files but those that will be read in a moment."""
         spared = set(map(id, stores))
         for key, version_check in list(self._held.items()):
             if key not in spared:
                 self.ask(version_check.store)
 
-    def settle(self) -> None:
+    def confirm_all(self) -> None:
         """Wait until every version is confirmed.
 
         Raises
@@ -93,7 +93,7 @@ class UnconfirmedVersions:
             One of them is past.
         """
         unconfirmed = [
-            version_check for version_check in self._held.values() if not version_check.settled
+            version_check for version_check in self._held.values() if not version_check.confirmed
         ]
         asked = any(version_check.asked for version_check in unconfirmed)
         late = [version_check for version_check in unconfirmed if version_check.asked is None]
@@ -102,13 +102,13 @@ class UnconfirmedVersions:
         for version_check in unconfirmed:
             assert version_check.asked is not None
             version_check.asked.wait()
-            version_check.settled = True
+            version_check.confirmed = True
         # what went on beside reads took no wait of its own
         self.report.waves += bool(late) or (asked and self.report.waves == self._waves)
 
 
 def optimistically(sources: Sources, answer: Callable[[UnconfirmedVersions | None], T]) -> T:
-    """What a scan answers by what is known of its files; anew, each asked for its version before (None), where one of
+    """What a scan answers by what is known of its files; once more, each asked for its version before (None), where one of
     them turns out to be another.
     """
     if not sources.far:
@@ -116,7 +116,7 @@ def optimistically(sources: Sources, answer: Callable[[UnconfirmedVersions | Non
     with UnconfirmedVersions() as unconfirmed:
         try:
             found = answer(unconfirmed)
-            unconfirmed.settle()
+            unconfirmed.confirm_all()
         except Exception as error:
             if not unconfirmed.may_explain(error):
                 raise

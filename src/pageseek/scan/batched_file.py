@@ -42,7 +42,7 @@ class BatchedFile:
 
     @property
     def known(self) -> Known:
-        """The same, with the last bytes, for who opens the file."""
+        """That version with the last bytes, from which the file is opened."""
         return self._batch.end(self._place).known
 
 

@@ -113,15 +113,13 @@ class BoundRequest:
         return cls(request, columns, schema, bound, tuple(mapping.absent))
 
     def again(self) -> BoundRequest:
-        """The same for another file whose columns are the same."""
+        """The request for another file whose columns are the same."""
         made = copy(self)
         made.kept = Kept()
         return made
 
     def adapter(self, schema: pa.Schema, source: Source) -> SchemaAdapter | None:
         """What makes columns of a plan's schema from those of this file; None where they are these."""
-        if schema is self.schema:  # as a rule it is the file's own
-            return None
         if not source.partitions and self._fitting and self._fitting[0] is schema:
             return None
         first = int(self.request.row_number is not None)

@@ -1,6 +1,6 @@
-"""Which condition of a filter to judge first: what it lets through against what it costs, learned as a scan goes.
+"""Which condition of a filter to evaluate first: what it lets through against what it costs, learned as a scan goes.
 
-Conditions that must all hold are best judged in the order of cost / (1 - share that passes): what is cheap and
+Conditions that must all hold are best evaluated in the order of cost / (1 - share that passes): what is cheap and
 rules out much comes first. Before the first row group both are guesses; from then on they are measured. What later
 columns cost goes by their pages as much as by their rows, so the share is that of rows and that of blocks of
 neighbouring rows, half and half: rows that pass side by side leave whole pages out, rows strewn about leave out none.
@@ -19,7 +19,7 @@ from pageseek.predicate.bound import Bound, BoundConst, BoundLeaf, Unjoined, fol
 
 ENOUGH = 1024  # rows from which a measurement says something
 BLOCK = 1024  # rows: less than a page has
-SETTLED, EACH = 8, 8  # row groups after which only each so many-th is measured
+FIRST, EACH = 8, 8  # row groups that are all measured, and then one of how many
 _SHARES = {
     rows.OP_EQ: 0.01,
     rows.OP_NE: 0.99,
@@ -72,7 +72,7 @@ class Learned:
     def note(
         self, place: int, before: tuple[int, int], after: tuple[int, int], seconds: float
     ) -> None:
-        """A condition was judged; `before`, `after`: rows that were left, and the blocks that they lie in."""
+        """A condition was evaluated; `before`, `after`: rows that were left, and the blocks that they lie in."""
         if before[0] >= ENOUGH:
             now = Measured(*before, *after, seconds)
             old = self._measured.get(place)
@@ -86,13 +86,13 @@ class Learned:
         """
         self._ordered += 1
         places = self._places
-        if len(places) == len(parts) and self._ordered > SETTLED and self._ordered % EACH:
+        if len(places) == len(parts) and self._ordered > FIRST and self._ordered % EACH:
             return places, False
         sizes = [row_bytes(part) for part in parts]
         measured = dict(self._measured)  # other threads add to it
         known = [(m, sizes[i]) for i, m in measured.items() if i < len(parts)]
-        judged = sum(m.blocks_in * BLOCK * size for m, size in known)
-        byte = sum(m.seconds for m, _ in known) / judged if judged else 1.0
+        evaluated = sum(m.blocks_in * BLOCK * size for m, size in known)
+        byte = sum(m.seconds for m, _ in known) / evaluated if evaluated else 1.0
 
         def rank(place: int) -> float:
             m = measured.get(place)

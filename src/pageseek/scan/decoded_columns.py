@@ -227,7 +227,7 @@ class DecodedColumns:
         keys = [test.leaf.key for test in bound.inputs]
         if bound.columns:
             made = [self.output(column) for column in bound.columns]
-        elif len(keys) == 1 and keys[0] in self._entries:  # the dictionary is judged once
+        elif len(keys) == 1 and keys[0] in self._entries:  # the dictionary is evaluated once
             entries = pa.chunked_array([self._entries[keys[0]]])
             return bound.mask([entries], pa.chunked_array(self.arrays[keys[0]]))
         else:
@@ -250,7 +250,7 @@ class DecodedColumns:
         return joined(masks)
 
     def _test_codes(self, test: BoundLeaf, codes: list[pa.Array]) -> tuple[Bitmap, int]:
-        """The dictionary is judged once, and the rows by their codes."""
+        """The dictionary is evaluated once, and the rows by their codes."""
         entries = self._entries[test.leaf.key]
         bits = compared(test, test.leaf_type, entries)[0]
         passes = np.unpackbits(bits, count=len(entries), bitorder="little").tobytes() + b"\0"

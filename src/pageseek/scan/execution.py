@@ -61,7 +61,7 @@ class Execution:
                 unconfirmed.ask_all_but(prepared.first_store())
                 tables = prepared.tables()
                 ready = list(islice(tables, 1))
-                unconfirmed.settle()
+                unconfirmed.confirm_all()
             except Exception as error:
                 if not unconfirmed.may_explain(error):
                     raise

@@ -1,8 +1,8 @@
 """What a plan needs of many small local files, from their footers alone and many at a time.
 
-As a rule the files of a dataset have the same columns, and one writer. The row groups of such files are judged as if
+As a rule the files of a dataset have the same columns, and one writer. The row groups of such files are pruned as if
 they were those of a single one, by the same statistics and the same code (homogeneous_files.py). What differs in any way, is damaged,
-or is not settled by the footer is left to who opens files one by one; nothing here is an error.
+or is not resolved by the footer is left to the planner, which opens files one by one; nothing here is an error.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FooterBatches:
         self._tails = BatchTails(request)
         self._pause, self._paused = 1, False
         self._idle = self._vain = (
-            0  # files that are not learned from, now and after the next in vain
+            0  # files that are not learned from, now and after the next that is like no other
         )
         self._seen = self._matched = 0  # files of these
 
@@ -148,7 +148,7 @@ class FooterBatches:
         if len(left):
             before = self._matched
             began = perf_counter()
-            self._judge(schema_group, left)
+            self._prune(schema_group, left)
             self._report.spent("prune", began)
             if self._matched > before + 1:  # more than the file itself
                 self._vain = 0
@@ -195,7 +195,7 @@ class FooterBatches:
         for folders, members in self._by_folders(had):
             for schema_group in self._schema_groups.get(folders, ()):
                 if len(members):
-                    members = self._judge(schema_group, members)
+                    members = self._prune(schema_group, members)
         self._report.spent("prune", began)
 
     def _by_folders(
@@ -220,7 +220,7 @@ class FooterBatches:
                 source.filesystem is None and source.data is None for source in sources[at:stop]
             ]
             asked = asked[at_hand]
-        if self._plain:  # the same is true of all
+        if self._plain:  # folders say nothing of any
             asked = asked if self._asked(sources[at]) else NONE
         else:
             asked = asked[[self._asked(sources[i]) for i in asked.tolist()]]
@@ -236,7 +236,7 @@ class FooterBatches:
             self._stop = stop
         return batch, asked
 
-    def _judge(
+    def _prune(
         self, schema_group: SchemaGroup, members: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         """Of the files at some positions keep those of a kind; the others are returned."""

@@ -109,7 +109,7 @@ def plan_by_footer(
         if request.asked(source.name, first_row, 0, batched_file.num_rows):
             return None
     elif limit is not None:
-        # what is in doubt is judged as it is reached; where the limit cuts, an index helps
+        # what is in doubt is pruned as it is reached; where the limit cuts, an index helps
         if (passes != must and (account or not lazy)) or sum(compress(counts, must)) > limit:
             return None
     elif passes != must:

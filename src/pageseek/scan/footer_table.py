@@ -171,7 +171,7 @@ class FooterTable:
         return None if found is None else found.zones
 
     def bounds(self, schema_group: SchemaGroup, leaf: Leaf) -> Bounds | None:
-        """The same as values."""
+        """The statistics of a leaf as values."""
         key = leaf.index, schema_group.leaf_types[leaf.index]
         if key not in self._bounds:
             self._bounds[key] = self._make_bounds(schema_group, leaf)

@@ -27,7 +27,7 @@ from pageseek.scan.group_reader import GroupReader
 from pageseek.scan.steps import ScanContext, Steps
 
 RESIDUAL_WEIGHT = 8  # of a byte that is evaluated outside of the kernels, until it is measured
-FIRST_STEP = 1 << 14  # rows that are judged at first where a limit may be reached soon
+FIRST_STEP = 1 << 14  # rows that are tested at first where a limit may be reached soon
 _NO_ROWS = rows.RowRanges.empty()
 
 
@@ -78,7 +78,7 @@ class GroupFilter:
     def first(
         self, ranges: rows.RowRanges, limit: int, sure: rows.RowRanges
     ) -> Steps[rows.RowRanges]:
-        """Rows that pass, at least the first `limit` of them: judged a few pages at a time, until there are enough."""
+        """Rows that pass, at least the first `limit` of them: tested a few pages at a time, until there are enough."""
         tested = {test.leaf.index: test.leaf for test in leaves_of(self._bound)}.values()
         offsets = [self._file.cached_offset_index(self._row_group, leaf)[1] for leaf in tested]
         whole = [one is None for one in offsets]

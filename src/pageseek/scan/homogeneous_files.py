@@ -1,4 +1,4 @@
-"""Many files of one kind, judged as if they were one: by the statistics of their footers, and lists of their values.
+"""Many files of one kind, pruned as if they were one: by the statistics of their footers, and lists of their values.
 
 As a rule the files of a dataset have the same columns, and one writer. What a file is looked at for is then the same for
 all of them, and is made once (`Kind`); what their footers say of that stands in one table (`Records`), which outlives a
@@ -35,7 +35,7 @@ from pageseek.scan.distinct_lists import SHARE, ask_lists
 from pageseek.scan.footer_table import AT, Flags, FooterTable
 from pageseek.scan.schema_group import SchemaGroup
 
-MECHANISMS = STATISTICS, DISTINCT, DATAFUSION_INDEX  # that judge many files together, in this order
+MECHANISMS = STATISTICS, DISTINCT, DATAFUSION_INDEX  # that prune many files together, in this order
 # of a file of which nothing is left: its bytes; of each mechanism, whether it was the last to rule out some of it, the row
 # groups and rows that it ruled out
 GONE = 1 + 3 * len(MECHANISMS)
@@ -166,7 +166,7 @@ class HomogeneousFiles:
         batch: TailBatch,
         report: Report,
     ) -> Flags:
-        """The same of the lists of values that pageseek has put into the files, where that is worth it."""
+        """Prune by the lists of values that pageseek has put into the files, where that is worth it."""
         records, schema_group = self.records, self.schema_group
         tests = [
             test
@@ -251,8 +251,8 @@ class HomogeneousFiles:
             open_ones = np.frombuffer(self.must, np.uint8)[left] == 0
             spared = last & open_ones & (dear > 0)
             if DICTIONARY in schema_group.bound_request.request.prune and spared.any():
-                cost, stake = int(dear[spared].sum()), int(every[spared].sum())
-                report.too_dear(DICTIONARY, cost, stake, row_groups=int(spared.sum()))
+                cost, saved = int(dear[spared].sum()), int(every[spared].sum())
+                report.too_dear(DICTIONARY, cost, saved, row_groups=int(spared.sum()))
         self.sound = of_all(sounds).tolist()
         self._sizes, self._pages = of_all(sizes), of_all(pages)
         self._costs = of_all(np.stack([every, (sizes * schema_group.wanted).sum(axis=1)], axis=1))

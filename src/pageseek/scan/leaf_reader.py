@@ -222,7 +222,7 @@ class LeafReader:
         return bool(chunk.encoding_stats == 1 and chunk.other_data_pages == 0)
 
     def give(self, buffers: list[memoryview], fetched: int) -> None:
-        """The bytes asked for by `want`, in its order; so many of them were not at hand."""
+        """The bytes asked for by `want`, in its order. `fetched`: the bytes that were not at hand."""
         self._report.bytes += fetched
         if len(buffers) > (1 if self._pages is None else len(self._pages)):
             self._dictionary_data = buffers.pop()
@@ -496,7 +496,7 @@ class LeafReader:
             at = stop_at
 
     def _walk_repeated(self) -> Iterator[int]:
-        """The same for a leaf that repeats: rows may go on in the next page, and only the levels tell how many
+        """Go through the chunk of a leaf that repeats: rows may go on in the next page, and only the levels tell how many
         begin in one, unless headers (of version 2) tell and can be believed.
         """
         (data,) = self._buffers
@@ -522,7 +522,7 @@ class LeafReader:
                 if values > self._max_values:
                     raise self._corrupt(
                         f"its values and those before are {values}, the footer gives its chunk {self._max_values}; "
-                        "read without this column, or have the file written anew"
+                        "read without this column, or have the file written again"
                     )
                 count = decoder.num_rows
                 if not told or self._ranges.meets(row, row + count):

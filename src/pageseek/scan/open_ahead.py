@@ -22,7 +22,7 @@ from pageseek.storage import Begun, Known, Source
 from pageseek.storage.endpoint import IN_FLIGHT
 
 FILES_AHEAD = 64  # files whose ends may be under way, or wait to be looked at
-FILES_AHEAD_OF_LIMIT = 8  # the same where a limit may make those behind needless
+FILES_AHEAD_OF_LIMIT = 8  # where a limit may make those behind needless
 MOST_END_BYTES = 64 << 20  # that these ends may take together,
 LEAST_END_BYTES = 8 << 20  # and may at least, however little the scan and the cache may hold
 
@@ -40,7 +40,7 @@ class _Room:
         self._seen = 0
 
     def learn(self, size: int) -> None:
-        """A file's end took so many bytes: the next may be as long."""
+        """A file's end took `size` bytes: the next may be as long."""
         self._seen = max(size, self._seen * 9 // 10)
         self.usual = self._seen
 
@@ -54,7 +54,7 @@ class _Share:
             room.held += self._size
 
     def may_grow(self, size: int) -> bool:
-        """Whether so many bytes may be read of it, which are then counted."""
+        """Whether `size` bytes may be read of it, which are then counted."""
         room = self._room
         with room.lock:
             more = max(size - self._size, 0)
@@ -177,7 +177,7 @@ def _opened(
 def _waited_for(
     sources: Sequence[Source], report: Report, max_metadata_bytes: int, ahead: int, room: _Room
 ) -> Generator[FileMetadata, None, None]:
-    """The same of remote files, `ahead` at a time, and as many as there is room for."""
+    """Remote files, opened `ahead` at a time, and as many as there is room for."""
 
     def open_one(source: Source, asked: Begun | None = None) -> tuple[FileMetadata, Report]:
         part = report.part()

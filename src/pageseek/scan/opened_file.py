@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pageseek.base.arrays import of_numpy
 from pageseek.base.batches import table_of
+from pageseek.dataset.dataset_schema import SchemaAdapter
 from pageseek.scan.file_scan import FileScan, Rows
 from pageseek.scan.lane import Lane
 from pageseek.scan.plan import GroupPlan
@@ -35,7 +36,10 @@ class OpenedFile:
         """`schema`: that of the tables. `row_groups`: how many will be read, where they are counted (`done`)."""
         self._scheduler = scheduler
         self.scan, self.unconfirmed, self._schema = scan, True, schema
-        self._adapter = scan.bound_request.adapter(schema, scan.source)
+        bound_request = scan.bound_request
+        self._adapter: SchemaAdapter | None = None
+        if schema is not bound_request.schema:  # as a rule it is the file's own
+            self._adapter = bound_request.adapter(schema, scan.source)
         self._left, self._lock = row_groups, threading.Lock()
 
     def done(self, row_groups: int) -> bool:
