@@ -4,22 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = [
-    "CoreError",
-    "CorruptFileError",
-    "FileChangedError",
-    "KindError",
-    "LimitError",
-    "NoColumnError",
-    "PageseekError",
-    "PredicateError",
-    "PrunerError",
-    "StoreError",
-    "UnsupportedError",
-    "from_core",
-    "placed",
-]
-
 
 class PageseekError(Exception):
     """Base of every error that pageseek raises on its own account."""

@@ -22,35 +22,3 @@
 | `search` | `lower_bound` and `upper_bound` of sorted arrays |
 | `text` | literals as text, and a caret below a place in SQL |
 """
-
-from pageseek.predicate.bind import bind
-from pageseek.predicate.bound import (
-    Bound,
-    BoundAnd,
-    BoundAny,
-    BoundConst,
-    BoundLeaf,
-    BoundNot,
-    BoundOr,
-    BoundResidual,
-)
-from pageseek.predicate.dnf import from_dnf
-from pageseek.predicate.expression import Column, Expression, col
-from pageseek.predicate.filters import to_expression
-
-__all__ = [
-    "Bound",
-    "BoundAnd",
-    "BoundAny",
-    "BoundConst",
-    "BoundLeaf",
-    "BoundNot",
-    "BoundOr",
-    "BoundResidual",
-    "Column",
-    "Expression",
-    "bind",
-    "col",
-    "from_dnf",
-    "to_expression",
-]

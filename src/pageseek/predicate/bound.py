@@ -249,25 +249,3 @@ def has_not(bound: Bound) -> bool:
 def conjuncts(bound: Bound) -> list[Bound]:
     """The parts that must all be TRUE."""
     return list(bound.args) if isinstance(bound, BoundAnd) else [bound]
-
-
-__all__ = [
-    "INPUT",
-    "Bound",
-    "BoundAnd",
-    "BoundAny",
-    "BoundConst",
-    "BoundLeaf",
-    "BoundNot",
-    "BoundOr",
-    "BoundResidual",
-    "Unjoined",
-    "all_null",
-    "conjuncts",
-    "fold",
-    "has_not",
-    "has_residual",
-    "leaves_of",
-    "null_tests",
-    "tests_of",
-]

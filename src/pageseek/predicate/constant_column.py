@@ -23,19 +23,10 @@ from pageseek.format.types import (
     K_BYTES,
     K_D128,
     K_D256,
-    K_F16,
-    K_F32,
-    K_F64,
     K_FIXED,
-    K_I8,
-    K_I16,
     K_I32,
     K_I64,
     K_LARGE_BYTES,
-    K_U8,
-    K_U16,
-    K_U32,
-    K_U64,
     LeafType,
     SchemaElement,
 )
@@ -47,6 +38,7 @@ from pageseek.predicate.bound import (
     Unjoined,
     fold,
 )
+from pageseek.predicate.in_literals import DTYPES
 from pageseek.predicate.masks import compared
 
 _NO_ELEMENT = SchemaElement._make([ABSENT] * len(SchemaElement._fields))
@@ -68,24 +60,18 @@ class ConstantColumn(Leaf):
         return self.values[0]
 
 
+# the physical types of numbers, in the order of their kinds
+_PHYSICAL = (INT32, INT32, INT32, INT64, INT32, INT32, INT32, INT64, FIXED, FLOAT, DOUBLE)
 _KINDS: dict[pa.DataType, tuple[int, int]] = {
     pa.bool_(): (BOOLEAN, K_BOOL),
-    pa.int8(): (INT32, K_I8),
-    pa.int16(): (INT32, K_I16),
-    pa.int32(): (INT32, K_I32),
-    pa.int64(): (INT64, K_I64),
-    pa.uint8(): (INT32, K_U8),
-    pa.uint16(): (INT32, K_U16),
-    pa.uint32(): (INT32, K_U32),
-    pa.uint64(): (INT64, K_U64),
-    pa.float16(): (FIXED, K_F16),
-    pa.float32(): (FLOAT, K_F32),
-    pa.float64(): (DOUBLE, K_F64),
     pa.date32(): (INT32, K_I32),
     pa.string(): (BYTE_ARRAY, K_BYTES),
     pa.binary(): (BYTE_ARRAY, K_BYTES),
     pa.large_string(): (BYTE_ARRAY, K_LARGE_BYTES),
     pa.large_binary(): (BYTE_ARRAY, K_LARGE_BYTES),
+} | {
+    pa.from_numpy_dtype(dtype): (physical, kind)
+    for (kind, dtype), physical in zip(DTYPES.items(), _PHYSICAL, strict=True)
 }
 
 

@@ -46,5 +46,4 @@ def _term(term: Any) -> Expression:
     make = TUPLE_OPERATORS.get(op.strip().lower())
     if make is None:
         raise PredicateError(f"filter operator {op!r}: one of {', '.join(TUPLE_OPERATORS)}")
-    made: Expression = make(Column((name,)), value)
-    return made
+    return make(Column((name,)), value)

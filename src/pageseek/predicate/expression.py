@@ -17,31 +17,6 @@ from pageseek.base.records import dataclass
 from pageseek.predicate.operators import MIRRORED
 from pageseek.predicate.text import bare, show, show_column
 
-__all__ = [
-    "And",
-    "AnyElement",
-    "ArrowFilter",
-    "Column",
-    "Compare",
-    "CompareColumns",
-    "Constant",
-    "Element",
-    "Expression",
-    "IsIn",
-    "IsNan",
-    "IsNull",
-    "IsTrue",
-    "Like",
-    "Not",
-    "Or",
-    "Place",
-    "StartsWith",
-    "col",
-    "flatten",
-    "rebuilt",
-    "walk",
-]
-
 MAX_DEPTH = (
     100  # alternations of AND, OR and NOT within one another; chains of one kind have no limit
 )

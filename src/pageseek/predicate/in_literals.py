@@ -10,39 +10,15 @@ import numpy as np
 
 from pageseek._core import bloom, rows
 from pageseek.base.errors import CoreError, PredicateError
-from pageseek.format.types import (
-    BYTES_KINDS,
-    K_BOOL,
-    K_BYTES,
-    K_F16,
-    K_F32,
-    K_F64,
-    K_FIXED,
-    K_I8,
-    K_I16,
-    K_I32,
-    K_I64,
-    K_U8,
-    K_U16,
-    K_U32,
-    K_U64,
-    LeafType,
-)
+from pageseek.format.types import BYTES_KINDS, K_BOOL, K_BYTES, K_F64, K_FIXED, K_I8, LeafType
 from pageseek.predicate.literal import pack
 
-DTYPES: dict[int, Any] = {
-    K_I8: np.int8,
-    K_I16: np.int16,
-    K_I32: np.int32,
-    K_I64: np.int64,
-    K_U8: np.uint8,
-    K_U16: np.uint16,
-    K_U32: np.uint32,
-    K_U64: np.uint64,
-    K_F16: np.float16,
-    K_F32: np.float32,
-    K_F64: np.float64,
-}
+# of the numbers among the kinds, in the order of ps_kind (pageseek.h)
+_NUMBERS = (
+    np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
+    np.float16, np.float32, np.float64,
+)  # fmt: skip
+DTYPES: dict[int, Any] = dict(zip(range(K_I8, K_F64 + 1), _NUMBERS, strict=True))
 
 _SEARCHED = 16  # literals among which the search for a row costs as much as entering one of them into a table
 

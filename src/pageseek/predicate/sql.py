@@ -393,27 +393,21 @@ class Parser:
         token = self._take()
         self._need("(", f"after {token.text}")
         column = self._column_of(self._operand(), token.at, token.text)
-        value: Any = None
         function = FUNCTIONS[token.word]
-        if function.takes_value:
-            self._need(",", f"and the value for {token.text}")
-            at = self._token.at
-            operand = self._operand()
-            if not isinstance(operand, _Literal):
-                raise self._error(at, f"{token.text} takes a column and a value")
-            column, value = _beside(column, operand), operand.value
-        self._need(")", f"to close {token.text}")
         if not function.takes_value:
-            made: ex.Expression = function.make(column)
-        elif not function.of_text:
-            made = function.make(column, value)
-        elif value is None:
-            made = ex.Constant(None)
-        elif isinstance(value, (str, bytes)):
-            made = function.make(column, value)
-        else:
+            self._need(")", f"to close {token.text}")
+            return function.make(column)
+        self._need(",", f"and the value for {token.text}")
+        at = self._token.at
+        operand = self._operand()
+        if not isinstance(operand, _Literal):
+            raise self._error(at, f"{token.text} takes a column and a value")
+        self._need(")", f"to close {token.text}")
+        if function.of_text and operand.value is None:
+            return ex.Constant(None)
+        if function.of_text and not isinstance(operand.value, (str, bytes)):
             raise self._error(token.at, f"{token.text} takes a text such as 'a'")
-        return made
+        return function.make(_beside(column, operand), operand.value)
 
     # -- operands ---------------------------------------------------------------------------------
 

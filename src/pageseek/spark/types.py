@@ -35,23 +35,25 @@ _WIDER = {
     pa.string_view(): pa.large_string(),
     pa.binary_view(): pa.large_binary(),
 }
-_KEPT = frozenset(
-    (
-        pa.null(),
-        pa.bool_(),
-        pa.int8(),
-        pa.int16(),
-        pa.int32(),
-        pa.int64(),
-        pa.float32(),
-        pa.float64(),
-        pa.date32(),
-        pa.string(),
-        pa.large_string(),
-        pa.binary(),
-        pa.large_binary(),
-    )
-)
+# Arrow types that are sent as they are, and the names of Spark's types for them
+_SPARK_TYPES = {
+    pa.null(): "NullType",
+    pa.bool_(): "BooleanType",
+    pa.int8(): "ByteType",
+    pa.int16(): "ShortType",
+    pa.int32(): "IntegerType",
+    pa.int64(): "LongType",
+    pa.float32(): "FloatType",
+    pa.float64(): "DoubleType",
+    pa.date32(): "DateType",
+    pa.string(): "StringType",
+    pa.large_string(): "StringType",
+    pa.binary(): "BinaryType",
+    pa.large_binary(): "BinaryType",
+    pa.timestamp("us"): "TimestampNTZType",
+    pa.timestamp("us", "UTC"): "TimestampType",
+    pa.duration("us"): "DayTimeIntervalType",
+}
 MAX_PRECISION = 38
 _LISTS = (
     pa.ListType,
@@ -70,7 +72,7 @@ def wire_type(kind: pa.DataType) -> pa.DataType | None:
         return wire_type(kind.storage_type)
     if t.is_dictionary(kind):
         return wire_type(kind.value_type)
-    if kind in _KEPT:
+    if kind in _SPARK_TYPES:
         return kind
     if kind in _WIDER:
         return _WIDER[kind]
@@ -171,27 +173,9 @@ def spark_schema(wire: pa.Schema, source: str, spark: SparkSession) -> StructTyp
 def _spark_type(wire: pa.DataType, name: str, source: str, spark: SparkSession) -> SparkType:
     import pyspark.sql.types as s
 
-    plain = {
-        pa.null(): s.NullType,
-        pa.bool_(): s.BooleanType,
-        pa.int8(): s.ByteType,
-        pa.int16(): s.ShortType,
-        pa.int32(): s.IntegerType,
-        pa.int64(): s.LongType,
-        pa.float32(): s.FloatType,
-        pa.float64(): s.DoubleType,
-        pa.date32(): s.DateType,
-        pa.string(): s.StringType,
-        pa.large_string(): s.StringType,
-        pa.binary(): s.BinaryType,
-        pa.large_binary(): s.BinaryType,
-        pa.timestamp("us"): s.TimestampNTZType,
-        pa.timestamp("us", "UTC"): s.TimestampType,
-        pa.duration("us"): s.DayTimeIntervalType,
-    }
-    made = plain.get(wire)
-    if made is not None:
-        return made()
+    if wire in _SPARK_TYPES:
+        made: SparkType = getattr(s, _SPARK_TYPES[wire])()
+        return made
     if pa.types.is_decimal(wire):
         return s.DecimalType(wire.precision, wire.scale)
     if pa.types.is_struct(wire):
