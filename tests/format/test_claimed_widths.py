@@ -204,7 +204,7 @@ def test_a_list_of_short_values_leaves_those_beside_it_alone() -> None:
     for value, wanted in ((b"bb", b"\1\1\1"), (b"zz", b"\0\1\0")):
         test = bind(ps.col("x") == value, lambda path: leaf_at(file, path, options))
         assert isinstance(test, BoundLeaf)
-        assert lists.judge(test).may == wanted
+        assert lists.evaluate(test).may == wanted
 
 
 # ---- nulls ----------------------------------------------------------------------------------------
