@@ -8,25 +8,34 @@ from __future__ import annotations
 import os
 import sys
 
-from steps import PYTHON, ROOT, Step, run, script
+from steps import PYTHON, ROOT, Step, announce, run, script
 
 PYTEST = [PYTHON, "-m", "pytest", "-q"]
 FAST = "not spark and not cluster and not slow"
 WORKERS = ["-n", str(min(os.cpu_count() or 1, 4))]
+FUZZED = os.environ.get("FUZZ_SECONDS", "30")
 
 
 def stages() -> dict[str, Step]:
     """Stages by name, in their order."""
     spark = [*PYTEST, "-m", "(spark or cluster) and not slow", "tests/spark"]
+    unit = [*PYTEST, *WORKERS, "-m", FAST]
     steps = [
-        Step("lint", [PYTHON, "tools/lint.py"]),
-        Step("build", ["bash", "tools/wheel.sh"]),
-        Step("unit", [*PYTEST, *WORKERS, "-m", FAST]),
-        Step("ctest", ["bash", "tools/ctest.sh"]),
-        Step("fuzz", ["bash", "tools/fuzz.sh"]),
-        Step("oracle", [PYTHON, "tools/oracle.py"]),
-        Step("spark", spark),
-        Step("bench", script("pageseek-bench", "--quick")),
+        Step("lint", [PYTHON, "tools/lint.py"], what="static checks", seconds=50),
+        Step(
+            "build", ["bash", "tools/wheel.sh"], what="sdist, wheel, audits, smoke test", seconds=65
+        ),
+        Step("unit", unit, what="tests in Python", seconds=360),
+        Step("ctest", ["bash", "tools/ctest.sh"], what="C tests under sanitizers", seconds=50),
+        Step("fuzz", ["bash", "tools/fuzz.sh"], what=f"{FUZZED} s a fuzz target", seconds=200),
+        Step(
+            "oracle",
+            [PYTHON, "tools/oracle.py"],
+            what="answers against two engines, on a sample",
+            seconds=35,
+        ),
+        Step("spark", spark, what="a Spark session, and a small cluster", seconds=130),
+        Step("bench", script("pageseek-bench", "--quick"), what="the benchmark, small", seconds=25),
     ]
     return {step.name: step for step in steps}
 
@@ -38,7 +47,9 @@ def main(names: list[str]) -> int:
         print(f"no stage {', '.join(unknown)}; there are: {', '.join(known)}", file=sys.stderr)
         return 2
     os.chdir(ROOT)
-    return run("test", [step for name, step in known.items() if not names or name in names])
+    steps = [step for name, step in known.items() if not names or name in names]
+    announce("test", steps)
+    return run("test", steps)
 
 
 if __name__ == "__main__":

@@ -20,27 +20,43 @@ compilers=()
 for cc in ${CC:-gcc clang}; do if sanitizes "$cc"; then compilers+=("$cc"); fi; done
 [[ ${#compilers[@]} -gt 0 ]] || { echo "no compiler with sanitizers: ${CC:-gcc or clang}"; exit 1; }
 
-passed=0 failures=()
+export out cc jobs
+jobs=$(nproc 2> /dev/null || echo 2)
+
+one() { # one TEST: builds and runs it, and prints its output in one piece
+    local name=$1 status=ok
+    {
+        echo "-- $name ($cc)"
+        if ! "$cc" "${@:2}" "_core/tests/$name.c" "$out/libcore.a" -lm -o "$out/$name" ||
+            ! timeout 300 "$out/$name"; then
+            status=failed
+        fi
+    } > "$out/$name.log" 2>&1
+    cat "$out/$name.log"
+    echo "-- $name ($cc)" >> "build/ctest/$status"
+}
+export -f one
+
+: > build/ctest/ok
+: > build/ctest/failed
 for cc in "${compilers[@]}"; do
     out=build/ctest/$(basename "$cc")
     mkdir -p "$out"
     rm -f "$out"/*.o "$out"/*.a
     # A static library, compiled once: a test links what it calls, and may include a .c to see inside.
-    printf '%s\n' _core/c/*.c | xargs -P "$(nproc 2> /dev/null || echo 2)" -I{} \
+    printf '%s\n' _core/c/*.c | xargs -P "$jobs" -I{} \
         sh -c '"$0" "$@" -c "{}" -o "'"$out"'/$(basename "{}" .c).o"' "$cc" "${flags[@]}"
     ar rcs "$out/libcore.a" "$out"/*.o
+    names=()
     for source in _core/tests/test_*.c; do
         name=$(basename "$source" .c)
         if [[ $# -gt 0 && " $* " != *" ${name#test_} "* ]]; then continue; fi
-        echo "-- $name ($cc)"
-        if [[ -f $source ]] && "$cc" "${flags[@]}" "$source" "$out/libcore.a" -lm -o "$out/$name" &&
-            timeout 300 "$out/$name"; then
-            passed=$((passed + 1))
-        else
-            failures+=("$name ($cc)")
-        fi
+        names+=("$name")
     done
+    printf '%s\n' ${names[@]+"${names[@]}"} | xargs -r -P "$jobs" -I{} bash -c 'one "$@"' sh "{}" "${flags[@]}"
 done
-for failure in ${failures[@]+"${failures[@]}"}; do echo "-- $failure FAILED"; done
-echo "C tests: $passed passed, ${#failures[@]} failed"
-[[ ${#failures[@]} == 0 && $passed -gt 0 ]]
+passed=$(wc -l < build/ctest/ok)
+failed=$(wc -l < build/ctest/failed)
+sed 's/$/ FAILED/' build/ctest/failed
+echo "C tests: $passed passed, $failed failed"
+[[ $failed == 0 && $passed -gt 0 ]]

@@ -40,8 +40,10 @@ def steps() -> list[Step]:
         Step("format", script("ruff", "format", "--check", ".")),
         Step("mypy", [PYTHON, "-m", "mypy", "--strict"], tree),
     ]
-    if typing := found("tests/typing/*.py"):
-        checks.append(Step("mypy-tests", [PYTHON, "-m", "mypy", "--strict", *typing], tree))
+    if found("tests/mypy.ini"):
+        names = [PYTHON, "-m", "mypy", "--config-file", "tests/mypy.ini", "tests"]
+        paths = {"MYPYPATH": f"{TREE}:{ROOT / 'tests'}"}
+        checks.append(Step("mypy-tests", names, paths))
     if modules:
         stubs = [PYTHON, "-m", "mypy.stubtest", *allow, *modules]
         checks.append(Step("stubtest", stubs, tree))

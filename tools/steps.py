@@ -29,6 +29,8 @@ class Step:
     command: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     needed: bool = False  # nothing after it makes sense when it fails
+    what: str = ""
+    seconds: int = 0  # that it takes on two cores, about
 
 
 def script(name: str, *args: str) -> list[str]:
@@ -49,6 +51,14 @@ def echo(command: Sequence[str], env: Mapping[str, str]) -> tuple[int, list[str]
             sys.stdout.flush()
             last.append(line.rstrip()[:KEPT_COLUMNS])
     return process.returncode, list(last)
+
+
+def announce(title: str, steps: Sequence[Step]) -> None:
+    """Print what will be run, and how long that takes."""
+    print(f"{title}, on two cores:")
+    for step in steps:
+        print(f"{step.seconds:6} s  {step.name:8} {step.what}")
+    print(f"{sum(step.seconds for step in steps):6} s  in all\n", flush=True)
 
 
 def run(title: str, steps: Sequence[Step]) -> int:

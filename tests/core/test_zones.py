@@ -58,7 +58,7 @@ def zones_of(kind: Kind, zones: list[Zone], order: int = 0) -> Zones:
         np.array([-1 if getattr(z, name) is None else getattr(z, name) for z in zones], np.int64)
         for name in ("nulls", "nans", "count")
     ]
-    return Zones(kind.code, kind.width, len(zones), *lower[1:], *upper[1:],
+    return Zones(kind.code, kind.width, len(zones), *lower[1:], *upper[1:],  # type: ignore[call-arg]
                  bytes(z.bounds is not None for z in zones), bytes(z.all_null for z in zones),
                  *figures, order)  # fmt: skip
 

@@ -102,9 +102,9 @@ def test_the_documented_index_rules_rows_out(
         assert report["rows"]["pruned_by"] == {"distinct_values": 1000 * pieces}
         assert report["bytes"]["index"] > 0
         damaged = Path("users.parquet").read_bytes().replace(b'"start": "000', b'"start": "999')
-        report = ps.scan(damaged, filter=ps.col("user") == wanted).explain(analyze=True)
-        assert any("distinct values ignored" in note for note in report.notes), report.notes
-        assert report.rows_out == (users == wanted).sum()
+        said = ps.scan(damaged, filter=ps.col("user") == wanted).explain(analyze=True)
+        assert any("distinct values ignored" in note for note in said.notes), said.notes
+        assert said.rows_out == (users == wanted).sum()
     finally:
         ps.unregister_pruner("distinct_values")
 

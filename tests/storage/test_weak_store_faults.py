@@ -243,7 +243,7 @@ def test_a_process_ends_though_a_store_is_silent(server: ObjectServer, way: Way)
         assert time.monotonic() - begun < 15
 
 
-class Slow(fsspec.AbstractFileSystem):  # type: ignore[misc]
+class Slow(fsspec.AbstractFileSystem):  # type: ignore[misc, name-defined]
     """A filesystem of one connection: two calls at once would garble it."""
 
     protocol = "slow"

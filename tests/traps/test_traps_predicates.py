@@ -245,7 +245,9 @@ def test_79_a_prefix_whose_last_character_has_no_plain_successor(last: str) -> N
 
 
 def test_80_not_like_is_ruled_out_only_where_both_bounds_have_the_prefix() -> None:
-    pages = [["pa", "pz"], ["oa", "pz"], ["pa", "qz"], ["oa", "qz"], ["p", None], ["pa", "pa"]]
+    pages: list[list[str | None]] = [
+        ["pa", "pz"], ["oa", "pz"], ["pa", "qz"], ["oa", "qz"], ["p", None], ["pa", "pa"]
+    ]  # fmt: skip
     values = [v for page in pages for v in page]
     data = texts(values, [2] * 6)
     wanted = [i for i, v in enumerate(values) if v is not None and not v.startswith("p")]

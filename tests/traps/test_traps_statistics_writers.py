@@ -204,7 +204,7 @@ def test_67_t30_bounds_that_another_writer_cut_short(tmp_path: Path, length: str
     for name, values in (("x", words), ("b", bits)):
         for prefix in values:
             test = ps.col(name).starts_with(prefix)
-            wanted = [i for i, v in enumerate(values) if v.startswith(prefix)]  # type: ignore[arg-type]
+            wanted = [i for i, v in enumerate(values) if v.startswith(prefix)]  # type: ignore[attr-defined]
             assert ps.read_table(data, ["row"], test)["row"].to_pylist() == wanted, prefix
         figures = ps.scan(data).aggregate([(name, "min"), (name, "max")]).to_pylist()
         key = str.encode if name == "x" else bytes
