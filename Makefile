@@ -65,7 +65,7 @@ wheel: $(VENV)/.dev ## sdist, wheel from it, audits, smoke test in a clean envir
 	@$(RUN) bash tools/wheel.sh
 
 oracle: build ## answers against two other engines, on a sample of the conformance corpus
-	@$(BIN)/python tools/oracle.py
+	@$(BIN)/python proofs/oracle.py
 
 bench-quick: build ## the benchmark cases, small
 	$(BIN)/pageseek-bench --quick

@@ -30,7 +30,7 @@ def stages() -> dict[str, Step]:
         Step("fuzz", ["bash", "tools/fuzz.sh"], what=f"{FUZZED} s a fuzz target", seconds=200),
         Step(
             "oracle",
-            [PYTHON, "tools/oracle.py"],
+            [PYTHON, "proofs/oracle.py"],
             what="answers against two engines, on a sample",
             seconds=35,
         ),

@@ -1,4 +1,4 @@
-"""Queries of a store that fails now and then, and the memory that a slow reader takes; `tools/proof_stores.py` asks for
+"""Queries of a store that fails now and then, and the memory that a slow reader takes; `proofs/stores.py` asks for
 more of both.
 """
 

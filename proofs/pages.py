@@ -4,8 +4,8 @@ Every query is counted twice: by a wrapper around the store, which sees what byt
 report of `explain(analyze=True)`. What they must show comes from pyarrow's data and from an offset index decoded
 by a reader of its own (tests/support/page_truth.py). Then TPC-H lineitem against pyarrow, locally and in Spark.
 
-    python tools/proof_pages.py                     makes its files in a folder and keeps them
-    python tools/proof_pages.py --markdown FILE     writes the result as a page of the documentation
+    python proofs/pages.py                     makes its files in a folder and keeps them
+    python proofs/pages.py --markdown FILE     writes the result as a page of the documentation
 """
 
 from __future__ import annotations
@@ -408,7 +408,7 @@ def markdown(
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"""# Proofs
 
-What `python tools/proof_pages.py --markdown docs/proofs.md` found on {dt.date.today().isoformat()}, with
+What `python proofs/pages.py --markdown docs/proofs.md` found on {dt.date.today().isoformat()}, with
 pageseek {ps.__version__}, pyarrow {pa.__version__}, Python {platform.python_version()}, in {seconds:,.0f} s.
 Any other number of pages, in any column, by either count, would have ended it with an error.
 

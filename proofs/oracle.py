@@ -14,11 +14,12 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
-from steps import PYTHON, ROOT
-
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = sys.executable
 CONFORMANCE = ROOT.parent / "shared" / "conformance"
-REFUSALS = ROOT / "tools" / "refusals.tsv"  # file, text of the error, reason
+REFUSALS = Path(__file__).with_name("refusals.tsv")  # file, text of the error, reason
 SAMPLE = ROOT / "build" / "oracle"
 
 
@@ -43,7 +44,7 @@ def main() -> int:
     command += ["--out", str(results)]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     subprocess.run(command, cwd=CONFORMANCE, env=environment, check=False)
-    return judge([json.loads(line) for line in results.read_text().splitlines()])
+    return verdict([json.loads(line) for line in results.read_text().splitlines()])
 
 
 def refusals() -> dict[str, str]:
@@ -53,7 +54,7 @@ def refusals() -> dict[str, str]:
     return {name: text for name, text, _reason in entries}
 
 
-def judge(cases: list[dict[str, str]]) -> int:
+def verdict(cases: list[dict[str, str]]) -> int:
     """Count what may not be: a wrong answer, a crash, a hang, or an error that is not on the list."""
     bad = [case for case in cases if case["kind"] in ("WRONG", "CRASH", "HANG", "harness-error")]
     errors = [case for case in cases if case["kind"] == "reader-error"]

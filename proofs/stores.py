@@ -1,8 +1,8 @@
 """Proof of what docs/stores.md promises where things go wrong: files that change while they are read, stores that fail,
 readers that are slow. Results go to the end of that page, dated.
 
-    python tools/proof_stores.py                     every proof: some minutes
-    python tools/proof_stores.py replaced faults     those proofs; the lines of the others stay
+    python proofs/stores.py                     every proof: some minutes
+    python proofs/stores.py replaced faults     those proofs; the lines of the others stay
 
 Of a file that changes an answer counts as right if it is the whole answer of one version.
 """
@@ -35,7 +35,7 @@ PAGE = ROOT / "docs" / "stores.md"
 TITLE = "## What was tried"
 HEAD = f"""{TITLE}
 
-What `python tools/proof_stores.py` found. *Right*: the whole answer of one version of the file; *changed*: `FileChangedError`;
+What `python proofs/stores.py` found. *Right*: the whole answer of one version of the file; *changed*: `FileChangedError`;
 *refused*: `StoreError`, after all tries; *cut short*: the file was, as it was opened, and is said to be. Anything else
 would have ended it with an error. The versions of a file have the same size, and their pages the same places.
 

@@ -1,6 +1,6 @@
 """Scans of many small files: time and memory for each, beside a loop of `pyarrow.parquet.read_metadata`.
 
-    python tools/small_files.py [FILES] [FOLDER]
+    python proofs/small_files.py [FILES] [FOLDER]
 
 Thread time, all interleaved, the best of three; files of one row group and four columns. A plan counts what would be
 read; a table is planned and read. "In doubt" are files that have a row which passes, as their statistics tell nobody.

@@ -1,7 +1,7 @@
 """Every file of the corpus gets all the indexes that it can have: its rows stay, and damage to what was put in changes no answer.
 
-    python tools/proof_attach.py                          both parts, printed
-    python tools/proof_corpus.py attach attach-flips      the same, as lines of docs/corpus.md
+    python proofs/attach.py                          both parts, printed
+    python proofs/corpus.py attach attach-flips      the same, as lines of docs/corpus.md
 
 `attach`: each file, readable or not, gets a page index, Bloom filters, lists of values and a published list, wherever
 `attach` does not refuse. Rows read by pageseek and by pyarrow are those of before, `verify` finds nothing that it did not find
@@ -34,13 +34,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pageseek as ps
+from oracle import ROOT
 from pageseek.dataset.sources import open_metadata
 from pageseek.format.embedded import KEY, directory
 from pageseek.index import bloom_builder as bloom
 from pageseek.index.page_values import check_column
-from pageseek.prune import datafusion_list as published
-from pageseek.prune import pruner_stage
-from steps import ROOT
+from pageseek.prune import datafusion_list, pruner_stage
 
 CORPUS = ROOT.parent / "shared" / "conformance" / "corpus"
 FOLDERS = "valid", "odd", "hostile"
@@ -123,7 +122,7 @@ def accepted(path: Path) -> dict[str, Any]:
                     file.schema_tree.find(leaf.name)  # some names are ambiguous
                     check(leaf)
                     if name == "distinct_index":
-                        published.check_type(leaf)
+                        datafusion_list.check_type(leaf)
                 except ps.PageseekError:
                     continue
                 if name == "distinct_index":
@@ -296,7 +295,7 @@ def prove() -> tuple[str, str]:
         f"by pageseek in {counts['readable']} that can be read, by pyarrow in {counts['pyarrow']}; `verify` finds nothing new; detached, the data is as "
         f"it was in all, the whole file to the byte in {counts['whole']}; 0 other exceptions, crashes, hangs"
     )
-    return f"`proof_attach.py`, {counts['files']} files", text
+    return f"`attach.py`, {counts['files']} files", text
 
 
 def crashes(path: Path) -> bool:
@@ -490,7 +489,7 @@ def prove_flips() -> tuple[str, str]:
         f"in page indexes {said('page_index')}, in Bloom filters {said('bloom')}; in the key of the footer {said('key')}. "
         f"0 other exceptions, crashes, hangs"
     )
-    return f"`proof_attach.py`, seed {SEED}, {FLIPS} flips a region, {counts['asked']} files", text
+    return f"`attach.py`, seed {SEED}, {FLIPS} flips a region, {counts['asked']} files", text
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Proof against files of many writers: answers, hostile files, flipped bits. Results go into docs/corpus.md, dated.
 
-    python tools/proof_corpus.py                      every proof: two to three hours
-    python tools/proof_corpus.py hostile mutation     those proofs; the lines of the others stay
+    python proofs/corpus.py                      every proof: two to three hours
+    python proofs/corpus.py hostile mutation     those proofs; the lines of the others stay
 
 The corpus lies beside a checkout, in ../shared/conformance. What an oracle, a hostile run or a mutation run counts is
 said there. A reader's error counts as one unless the file is in refusals.tsv with the text of the error.
@@ -30,12 +30,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import attach
 import nan_files
 import pageseek as ps
-import proof_attach
-from oracle import CONFORMANCE, refusals
+from oracle import CONFORMANCE, PYTHON, ROOT, refusals
 from pageseek.base import errors
-from steps import PYTHON, ROOT
 
 PAGE = ROOT / "docs" / "corpus.md"
 READER = ["--reader", "reader_pageseek:read"]
@@ -43,12 +42,12 @@ SEEDS = (7, 8, 9)
 ANCHOR = 515 / 4000  # wrong answers for each flip that pyarrow 26 gives without checksums
 HEAD = """# Files of many writers
 
-What `python tools/proof_corpus.py` found. The corpus has {valid} valid files of 16 projects; generated files
+What `python proofs/corpus.py` found. The corpus has {valid} valid files of 16 projects; generated files
 come from five writers. *right*: rows and values equal those of pyarrow's full read with the filter after it, with
-DuckDB as a second opinion. A refused file is one of `tools/refusals.tsv`, which says why, and the error names the option
+DuckDB as a second opinion. A refused file is one of `proofs/refusals.tsv`, which says why, and the error names the option
 that reads it. Of flipped bits, *wrong* are those that change values and that nothing in the file gives away;
 pyarrow 26 has 515 in 4,000 without checksums of pages. `attach` and `attach-flips` are those of
-`proof_attach.py`, on every file of the corpus, the hostile ones too.
+`attach.py`, on every file of the corpus, the hostile ones too.
 
 | proof | date | what was run | found |
 |---|---|---|---|
@@ -225,8 +224,8 @@ PROOFS: dict[str, Callable[[], tuple[str, str]]] = {
     "mutation": mutation,
     "checksums": mutation_checksums,
     "floats": floats,
-    "attach": partial(attached, proof_attach.prove),
-    "attach-flips": partial(attached, proof_attach.prove_flips),
+    "attach": partial(attached, attach.prove),
+    "attach-flips": partial(attached, attach.prove_flips),
 }
 
 
