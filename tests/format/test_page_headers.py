@@ -216,7 +216,7 @@ def test_what_a_walk_finds_is_not_taken_after_the_headers_have_shown_to_lie(tmp_
 
         answered(headers.walk(file, int(drops), leaf, tested=False), read)
         assert file.was_walked(int(drops), leaf)
-        assert (file.cached_offset_index(int(drops), leaf)[1] is None) == drops
+        assert (file.offset_indexes.get((int(drops), leaf.index)) is None) == drops
         assert (file.header_index(int(drops), leaf, Options()) is None) == drops
 
 

@@ -122,6 +122,7 @@ class FooterFile:
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
         self._single: dict[int, bytes] = {}  # of a leaf: of which groups it has one page
+        self._usable: dict[int, tuple[bool, bool]] = {}  # by leaf
         self._parsed = 0  # bytes of indexes and tables that were added since
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output
@@ -414,7 +415,7 @@ class FooterFile:
 
     def chunk(self, row_group: int, leaf: Leaf) -> Any:
         """One column chunk, checked: readable, in this file, inside it."""
-        return self.placed_chunk(row_group, leaf)[0]
+        return (self._checked.get((row_group, leaf.index)) or self.placed_chunk(row_group, leaf))[0]
 
     def placed_chunk(self, row_group: int, leaf: Leaf) -> tuple[Any, int, int]:
         """The same with its first byte, and the byte after its last."""
@@ -451,20 +452,25 @@ class FooterFile:
         known = self._single.get(leaf.index)
         if known is not None:
             return known[row_group] != 0
-        try:
-            chunk = self.chunk(row_group, leaf)
-        except PageseekError:  # who reads it will hear of it
-            return False
-        return declared_pages(chunk) == 1
+        placed = self._checked.get((row_group, leaf.index))
+        if placed is None:
+            try:
+                placed = self.placed_chunk(row_group, leaf)
+            except PageseekError:  # the scan raises it when it reads the chunk
+                return False
+        return declared_pages(placed[0]) == 1
 
     def have_one_page(self, row_groups: Sequence[int], leaf: Leaf) -> bool:
-        """The same of all chunks of a leaf in these row groups."""
+        """Whether the footer says so of all chunks of a leaf in these row groups."""
         if len(row_groups) >= MANY and leaf.index not in self._single:
             try:
                 self._single[leaf.index] = single_pages(self.figures(leaf)).tobytes()
             except CorruptFileError:
                 return False
-        return all(self.has_one_page(group, leaf) for group in row_groups)
+        for group in row_groups:  # of one, `all` of a generator would cost more
+            if not self.has_one_page(group, leaf):
+                return False
+        return True
 
     # -- statistics of row groups ---------------------------------------------------------------
 
@@ -535,13 +541,12 @@ class FooterFile:
 
     def usable_statistics(self, leaf: Leaf) -> tuple[bool, bool]:
         """Whether bounds, and counts of nulls, are those of the data (bounds.py)."""
-        stored = self.schema_tree.stored_field(leaf.top) if self._arrow_version else None
-        return usable_statistics(leaf, self._arrow_version, stored)
-
-    @property
-    def _arrow_version(self) -> int | None:
-        """The major version of Arrow C++, where that wrote the file."""
-        return self.writer.arrow
+        found = self._usable.get(leaf.index)
+        if found is None:
+            arrow = self.writer.arrow
+            stored = self.schema_tree.stored_field(leaf.top) if arrow else None
+            found = self._usable[leaf.index] = usable_statistics(leaf, arrow, stored)
+        return found
 
     def _chunk_bounds(self, leaf: Leaf, leaf_type: LeafType) -> tuple[bytes, bytes, bytes] | None:
         """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""

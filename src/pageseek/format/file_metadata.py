@@ -53,9 +53,15 @@ def _offset(one: Pointer) -> int:
 class FileMetadata(FooterFile):
     """One file of one version: its metadata, parsed as it is touched.
 
-    Attributes: `schema` (pyarrow.Schema), `num_rows`, `num_row_groups`, `row_groups`, `leaves`,
-    `created_by`, `key_value_metadata`; `column_index(row_group, leaf)` and `offset_index(row_group, leaf)`
-    give the page index. Safe to share between threads.
+    `column_index(row_group, leaf)` and `offset_index(row_group, leaf)` give the page index. Safe to share between threads.
+
+    Attributes
+    ----------
+    offset_indexes, column_indexes : dict
+        The indexes that were read, by row group and leaf number, those of columns by Options too. None stands for one that the
+        file has not, or that cannot be used. Only this class changes them.
+    indexes : dict
+        Embedded indexes, as their pruners made them.
     """
 
     def __init__(
@@ -68,12 +74,12 @@ class FileMetadata(FooterFile):
     ) -> None:
         """`tail`: the last bytes of this version, where they are at hand."""
         super().__init__(source, store, report, max_metadata_bytes, tail)
-        self._column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
+        self.column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._walked: dict[tuple[int, int], tuple[OffsetIndex, memoryview, bytes] | None] = {}
         self._header_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
-        self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
+        self.offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         self._dropped: dict[int, frozenset[int]] = {}  # by row group
-        self.indexes: dict[Any, Any] = {}  # embedded ones, as their pruners know them
+        self.indexes: dict[Any, Any] = {}
         self._unconfirmed: dict[tuple[int, int], tuple[str, ...]] = {}  # by row group and leaf
 
     def ignore_index(self, row_group: int, leaf: Leaf | None, text: str, report: Report) -> None:
@@ -196,28 +202,13 @@ class FileMetadata(FooterFile):
             return None
         return offset, length
 
-    def cached_offset_index(self, row_group: int, leaf: Leaf) -> tuple[bool, OffsetIndex | None]:
-        key = row_group, leaf.index
-        return key in self._offset_indexes, self._offset_indexes.get(key)
-
-    def without_offset_index(self, row_group: int, leaves: Sequence[Leaf]) -> list[Leaf]:
-        """Those whose offset index was not looked for yet."""
-        known = self._offset_indexes
-        return [leaf for leaf in leaves if (row_group, leaf.index) not in known]
-
-    def cached_column_index(
-        self, row_group: int, leaf: Leaf, options: Options
-    ) -> tuple[bool, ColumnIndex | None]:
-        key = row_group, leaf.index, options
-        return key in self._column_indexes, self._column_indexes.get(key)
-
     def drop_index(self, row_group: int, leaf: Leaf) -> None:
         """Forget the page index of a chunk for good: its pages have shown it to be wrong."""
-        self._offset_indexes[row_group, leaf.index] = None
+        self.offset_indexes[row_group, leaf.index] = None
         if self.was_walked(row_group, leaf):
             self._walked[row_group, leaf.index] = None
-        for key in [k for k in list(self._column_indexes) if k[:2] == (row_group, leaf.index)]:
-            self._column_indexes[key] = None
+        for key in [k for k in list(self.column_indexes) if k[:2] == (row_group, leaf.index)]:
+            self.column_indexes[key] = None
         self._dropped[row_group] = self.dropped(row_group) | {leaf.index}
 
     def dropped(self, row_group: int) -> frozenset[int]:
@@ -232,29 +223,33 @@ class FileMetadata(FooterFile):
         report: Report,
     ) -> None:
         """Parse, check and keep offset indexes; None, with a note, where one cannot be trusted."""
-        known, size = self._offset_indexes, self.store.size
+        known, size = self.offset_indexes, self.store.size
         wanted: list[tuple[memoryview, int, int]] = []
         places: list[tuple[Leaf, Any]] = []
         for leaf, part in zip(leaves, data, strict=True):
             if part is None:
                 known.setdefault((row_group, leaf.index))  # the headers of its pages may have told
                 continue
-            chunk = self._chunk(row_group, leaf)
-            start, stop = chunk_range(chunk)
+            placed = self._checked.get((row_group, leaf.index))
+            if placed is None:
+                chunk = self._chunk(row_group, leaf)
+                placed = chunk, *chunk_range(chunk)
+            chunk, start, stop = placed
             if 0 <= start <= stop <= size:
                 wanted.append((part, start, stop))
                 places.append((leaf, chunk))
             else:
                 known[row_group, leaf.index] = None
                 self._ignored("offset", row_group, leaf, "its chunk lies outside the file", report)
-        self._parsed += sum([2 * part.nbytes for part, _, _ in wanted])
-        states = core.sums(wanted)
+        for part, _, _ in wanted:
+            self._parsed += 2 * part.nbytes
+        states, has_sums = core.sums(wanted), self._summed is not None
         made = parse_offset_indexes(wanted, self.group_rows[row_group], self.max_metadata_bytes)
         for (leaf, chunk), (_, start, _), state, found in zip(
             places, wanted, states, made, strict=True
         ):
             why = None
-            if state != core.SUM_FITS:
+            if state == core.SUM_DIFFERS or (state != core.SUM_FITS and has_sums):
                 why = self.why_altered(state, chunk.offset_index_offset)
             if isinstance(found, CoreError):
                 why, found = why or found.message, None
@@ -278,7 +273,7 @@ class FileMetadata(FooterFile):
         self._walked[row_group, leaf.index] = found
         if found is not None:
             self._parsed += found[1].nbytes + len(found[2])
-            self._offset_indexes[row_group, leaf.index] = found[0]
+            self.offset_indexes[row_group, leaf.index] = found[0]
 
     def was_walked(self, row_group: int, leaf: Leaf) -> bool:
         """Whether the page headers of a chunk were looked at."""
@@ -323,7 +318,7 @@ class FileMetadata(FooterFile):
         The offset index of the chunk must have been loaded: a column index without one proves nothing.
         """
         found = None
-        offsets = self._offset_indexes.get((row_group, leaf.index))
+        offsets = self.offset_indexes.get((row_group, leaf.index))
         bounds, counts = self.usable_statistics(leaf)
         known = bounds and logical_of(leaf.element)[0] != L_UNKNOWN
         if data is not None and offsets is not None and known:
@@ -350,7 +345,7 @@ class FileMetadata(FooterFile):
                     found = None
             if why is not None:
                 self._ignored("column", row_group, leaf, why, report)
-        self._column_indexes[row_group, leaf.index, options] = found
+        self.column_indexes[row_group, leaf.index, options] = found
         return found
 
     def _contradicted(
@@ -376,21 +371,19 @@ class FileMetadata(FooterFile):
                 f"{self.name}: no row group {row_group}; there are {self.num_row_groups}"
             )
         leaf = self._resolve(leaf)
-        have, found = self.cached_offset_index(row_group, leaf)
-        if have:
-            return found
+        if (row_group, leaf.index) in self.offset_indexes:
+            return self.offset_indexes[row_group, leaf.index]
         report = Report()
         at = self.index_range("offset", row_group, leaf)
         data = Fetcher(self.store, report, self._tail).read([at], "index")[0] if at else None
         self.load_offset_indexes(row_group, [leaf], [data], report)
-        return self._offset_indexes[row_group, leaf.index]
+        return self.offset_indexes[row_group, leaf.index]
 
     def column_index(self, row_group: int, leaf: Leaf | str) -> ColumnIndex | None:
         """Bounds and null counts of the pages of a chunk, or None (parquet.thrift, ColumnIndex). IndexError: no such chunk."""
         leaf, options = self._resolve(leaf), Options()
-        have, found = self.cached_column_index(row_group, leaf, options)
-        if have:
-            return found
+        if (row_group, leaf.index, options) in self.column_indexes:
+            return self.column_indexes[row_group, leaf.index, options]
         self.offset_index(row_group, leaf)
         report = Report()
         at = self.index_range("column", row_group, leaf)

@@ -46,7 +46,7 @@ def walking_bytes(file: FileMetadata, row_group: int, leaf: Leaf, part: float) -
 
     `part`: the share of its rows that may be spared.
     """
-    if leaf.max_rep or leaf.group or file.cached_offset_index(row_group, leaf)[1] is not None:
+    if leaf.max_rep or leaf.group or file.offset_indexes.get((row_group, leaf.index)) is not None:
         return None
     if file.was_walked(row_group, leaf):  # in vain
         return None

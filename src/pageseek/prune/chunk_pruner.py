@@ -27,7 +27,7 @@ def chunk_of(context: PruneContext, leaf: Leaf) -> Any:
 def bytes_at_stake(context: PruneContext, leaf: Leaf) -> int:
     """Bytes of the pages of a leaf that hold the rows in question; of all pages where no offset index is at hand."""
     _, start, stop = context.file.placed_chunk(context.row_group, leaf)
-    offsets = context.file.cached_offset_index(context.row_group, leaf)[1]
+    offsets = context.file.offset_indexes.get((context.row_group, leaf.index))
     if offsets is None:
         return stop - start if context.ranges else 0
     return sum([length for _, _, length, _, _ in offsets.pages_of(context.ranges)])

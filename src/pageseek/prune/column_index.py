@@ -42,15 +42,24 @@ def load_indexes(
                 wanted.append(at)
         return found
 
+    with_offsets, with_bounds = file.offset_indexes, file.column_indexes
     for group in row_groups:
-        for leaf in (*required_leaves(group), *tested) if file.has_ignored_indexes else ():
+        required = required_leaves(group)
+        for leaf in (*required, *tested) if file.has_ignored_indexes else ():
             file.note_ignored_indexes(group, leaf, report)
-        pages = file.without_offset_index(group, required_leaves(group))
-        values = [leaf for leaf in tested if not file.cached_column_index(group, leaf, options)[0]]
+        pages, values = [], []
+        for leaf in required:
+            if (group, leaf.index) not in with_offsets:
+                pages.append(leaf)
+        for leaf in tested:
+            if (group, leaf.index, options) not in with_bounds:
+                values.append(leaf)
         if pages or values:
             file.load_chunks(group, pages)
-            pages = [leaf for leaf in pages if not needless(group, leaf)]
-            values = [leaf for leaf in values if not needless(group, leaf)]
+            different = {leaf.index: leaf for leaf in (*pages, *values)}
+            skipped = {i for i, leaf in different.items() if needless(group, leaf)}
+            pages = [leaf for leaf in pages if leaf.index not in skipped]
+            values = [leaf for leaf in values if leaf.index not in skipped]
             of_pages = places("offset", group, pages)
             groups.append((group, pages, of_pages, values, places("column", group, values)))
     answers: Sequence[memoryview | None] = [*((yield wanted) if wanted else ()), None]
@@ -66,7 +75,7 @@ def missing_bytes(
     """The bytes of the column indexes and offset indexes of these leaves that are not at hand."""
     size = 0
     for leaf in tested:
-        if not file.cached_column_index(row_group, leaf, options)[0]:
+        if (row_group, leaf.index, options) not in file.column_indexes:
             for which in ("column", "offset"):
                 at = file.index_range(which, row_group, leaf)
                 size += file.to_fetch(*at) if at else 0
@@ -87,11 +96,11 @@ def page_proof(
     """
     if test.leaf.group:
         return None
-    offsets = file.cached_offset_index(row_group, test.leaf)[1]
+    offsets = file.offset_indexes.get((row_group, test.leaf.index))
     if headers:
         index = file.header_index(row_group, test.leaf, options)
     else:
-        index = file.cached_column_index(row_group, test.leaf, options)[1]
+        index = file.column_indexes.get((row_group, test.leaf.index, options))
     if index is None or offsets is None:
         return None
     verdict, bit = index.zones.probe(test.op, test.against(0), test.nan), bit_of(test)

@@ -106,7 +106,7 @@ def _place(context: PruneContext, test: BoundLeaf) -> tuple[int, int | None] | N
     ):
         return None
     _, start, stop = context.file.placed_chunk(context.row_group, leaf)
-    offsets = context.file.cached_offset_index(context.row_group, leaf)[1]
+    offsets = context.file.offset_indexes.get((context.row_group, leaf.index))
     if offsets is None:
         length = chunk.data_page_offset - start
     elif offsets.num_pages != chunk.dictionary_data_pages:

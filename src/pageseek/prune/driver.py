@@ -131,11 +131,12 @@ def _applicable(run: MechanismRun, tests: Sequence[BoundLeaf]) -> list[Pruner]:
     key = "applicable", run.use, *leaves
     cached: tuple[tuple[Pruner, ...], list[Pruner]] | None = known.get(key)
     if cached is None or cached[0] is not every:  # since then some were registered
-        found = [
-            pruner
-            for pruner in every
-            if pruner.name in run.use
-            and any(pruner.applies(run.file, leaf) for leaf in leaves.values())
-        ]
+        found = []
+        for pruner in every:
+            if pruner.name in run.use:
+                for leaf in leaves.values():
+                    if pruner.applies(run.file, leaf):
+                        found.append(pruner)
+                        break
         known[key] = cached = every, found
     return cached[1]

@@ -178,7 +178,7 @@ def _add_proofs(
 
 
 def _proof(run: MechanismRun, group: int, test: BoundLeaf, headers: bool) -> Proof | None:
-    offsets = run.file.cached_offset_index(group, test.leaf)[1]
+    offsets = run.file.offset_indexes.get((group, test.leaf.index))
     if offsets is None or (
         offsets.num_pages <= 1 and test.op != rows.OP_IS_NULL and _is_evaluated(run, group, test)
     ):

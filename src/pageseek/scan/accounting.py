@@ -37,7 +37,7 @@ def account(
         ranges = found if leaf.index in payload or not sure else found - sure
         chunk = file.chunk(group, leaf)
         start, stop = chunk_range(chunk)
-        offsets = file.cached_offset_index(group, leaf)[1]
+        offsets = file.offset_indexes.get((group, leaf.index))
         counts = ChunkReport(path=leaf.name, by=by)
         counts.rows_decoded = 0 if report.analyzed else ranges.num_rows
         report.chunks[file.name, group, leaf.name] = counts
@@ -70,7 +70,7 @@ def count_limited(
     """Count the pages of a leaf that are not read, as rows beyond the limit alone need them. `read`: the rows that are."""
     if report.chunks is None:
         return
-    offsets = file.cached_offset_index(row_group, leaf)[1]
+    offsets = file.offset_indexes.get((row_group, leaf.index))
     chunk = report.chunks.get((file.name, row_group, leaf.name))
     if offsets is not None and chunk is not None:
         chunk.limited += len(offsets.pages_of(ranges)) - len(offsets.pages_of(read))

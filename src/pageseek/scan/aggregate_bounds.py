@@ -67,8 +67,8 @@ def _pages(
     """The rows of the pages of a leaf that may hold something better than what is known."""
     loading = load_indexes(file, [group.row_group], lambda _: [leaf], [leaf], options, report)
     yield from loading
-    index = file.cached_column_index(group.row_group, leaf, options)[1]
-    offsets = file.cached_offset_index(group.row_group, leaf)[1]
+    index = file.column_indexes.get((group.row_group, leaf.index, options))
+    offsets = file.offset_indexes.get((group.row_group, leaf.index))
     if index is None or offsets is None:
         return group.ranges
     try:

@@ -80,7 +80,7 @@ class GroupFilter:
     ) -> Steps[rows.RowRanges]:
         """Rows that pass, at least the first `limit` of them: tested a few pages at a time, until there are enough."""
         tested = {test.leaf.index: test.leaf for test in leaves_of(self._bound)}.values()
-        offsets = [self._file.cached_offset_index(self._row_group, leaf)[1] for leaf in tested]
+        offsets = [self._file.offset_indexes.get((self._row_group, leaf.index)) for leaf in tested]
         whole = [one is None for one in offsets]
         found, step = _NO_ROWS, max(FIRST_STEP, 4 * limit)
         self._reader.stepwise = self._reader.reuses = True

@@ -79,7 +79,22 @@ class GroupReader:
         coded = tested and ranges.num_rows >= CODED_ROWS
         readers, wanted = [], []
         for part in parts:
-            reader = self._reader(part, not tested, coded)
+            leaf, levels = part.leaf, False
+            again = leaf.index in self._read_before
+            self._read_before.add(leaf.index)
+            if leaf.group:
+                levels = self.levels_only(leaf)
+                self.reuses = True
+            reader = LeafReader(
+                self._file,
+                self._row_group,
+                part,
+                self._context,
+                codes=not tested,
+                again=again,
+                levels=levels,
+                tested=coded,
+            )
             readers.append(reader)
             wanted.append(reader.want(ranges))
         if self.reuses:
@@ -144,25 +159,6 @@ class GroupReader:
         start, data = self._held[i]
         inside = offset + length <= start + data.nbytes
         return data[offset - start : offset - start + length] if inside else None
-
-    def _reader(self, part: Part, codes: bool, tested: bool) -> LeafReader:
-        leaf = part.leaf
-        offsets = self._file.cached_offset_index(self._row_group, leaf)[1]
-        again = leaf.index in self._read_before
-        self._read_before.add(leaf.index)
-        levels = leaf.group and self.levels_only(leaf)
-        self.reuses |= leaf.group
-        return LeafReader(
-            self._file,
-            self._row_group,
-            part,
-            self._context,
-            offsets,
-            codes,
-            again,
-            levels,
-            tested,
-        )
 
     def levels_only(self, leaf: Leaf) -> bool:
         """Whether nothing but levels will be read of a leaf that stands for a group."""

@@ -53,7 +53,9 @@ def load_late_offsets(
     part = blocks_of(ranges, n) / blocks_of(rows.RowRanges.all(n), n)
     if part > 1 / 2:
         return
-    unread = file.without_offset_index(group, leaves) if COLUMN_INDEX in prune else []
+    unread = []
+    if COLUMN_INDEX in prune:
+        unread = [leaf for leaf in leaves if (group, leaf.index) not in file.offset_indexes]
     walks = [
         walk(file, group, leaf, tested=False)
         for leaf in leaves

@@ -25,7 +25,7 @@ def places_wanted(
 ) -> list[tuple[int, int]]:
     """The (offset, length) of the bytes that a reader on a remote store would want for these rows."""
     _, start, stop = file.placed_chunk(row_group, leaf)
-    offsets = file.cached_offset_index(row_group, leaf)[1]
+    offsets = file.offset_indexes.get((row_group, leaf.index))
     pages = pages_wanted(offsets, ranges, file.group_rows[row_group], levels)
     if offsets is None or pages is None:
         return [(start, stop - start)]

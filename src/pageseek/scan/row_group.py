@@ -83,7 +83,7 @@ def scan_group(
             if (
                 bound is not None
                 and not context.wait_bytes
-                and file.cached_offset_index(row_group, leaf)[1] is None
+                and file.offset_indexes.get((row_group, leaf.index)) is None
                 and not file.has_one_page(row_group, leaf)
             ):
                 unknown.append(leaf)
