@@ -124,7 +124,7 @@ def test_plain_c_finds_what_the_processor_s_own_instructions_find(tmp_path: Any)
 def reader_of(data: bytes) -> decode.LeafReader:
     file = open_metadata(data)
     columns, _ = output(file, None, Options())
-    reader = decode.LeafReader(file, 0, columns[0].parts[0], ScanContext(Report()), None)
+    reader = decode.LeafReader(file, 0, columns[0].parts[0], ScanContext(Report()))
     ranges = rows.RowRanges([(0, file.num_rows)])
     (wanted,) = reader.want(ranges)
     reader.give([memoryview(data)[wanted[0] : sum(wanted)]], wanted[1])

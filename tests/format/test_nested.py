@@ -321,7 +321,7 @@ def test_lists_of_a_writer_that_understated_its_chunks() -> None:
     data = written(table, compression="none")
     name = f"parquet-cpp-arrow version {pa.__version__}".encode()
     old = data.replace(name, b"parquet-mr version 1.2.8".ljust(len(name)))
-    assert open_metadata(old).understates_chunks
+    assert open_metadata(old).writer.understates_chunks
     check(ps.read_table(old), table)
     check(ps.read_table(old, columns=["l"], limit=3), table.select(["l"]).slice(0, 3))
 

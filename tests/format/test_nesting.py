@@ -295,7 +295,7 @@ def test_the_corpus_comes_back_from_its_levels(conformance: Path) -> None:
         with open_metadata(str(path)) as opened:
             tree = opened.schema_tree
             for i in nested:
-                node = build(tree, i, Options(), tree.stored_field(i))
+                node = build(tree, i, Options(), tree.stored_field(i, tree.field(i).name))
                 try:
                     batch = next(read.iter_batches(20, columns=[node.name]), None)
                     expected = None if batch is None else batch.column(0).to_pylist()

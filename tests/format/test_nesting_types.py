@@ -269,7 +269,7 @@ def test_the_corpus_has_pyarrows_types(conformance: Path) -> None:
                     and tree.leaf(tree.field(i).first_leaf).flat
                 ):
                     continue  # leaf_form's own tests
-                node = build(tree, i, Options(), tree.stored_field(i))
+                node = build(tree, i, Options(), tree.stored_field(i, tree.field(i).name))
                 assert node.field.equals(field, check_metadata=True), f"{path.name}: {field}"
                 check_levels(node)
                 compared += 1

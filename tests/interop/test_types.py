@@ -59,7 +59,9 @@ def differences(path: Path) -> list[Any]:
     file = open_metadata(path)
     for index, name in flat_columns(file):
         where = path.name, name
-        ours, wanted = file.schema_tree.flat_column(index, Options())[2], schema.field(index)
+        leaf = file.schema_tree.flat_leaf(index)
+        assert leaf is not None
+        ours, wanted = file.schema_tree.flat_column(leaf, Options())[1], schema.field(index)
         if where in NULL_AND_REQUIRED:
             ours = ours.with_nullable(False)
         if ours.type != wanted.type or ours.nullable != wanted.nullable:

@@ -181,6 +181,5 @@ def test_steps_are_wide_enough_for_the_rows_that_are_left() -> None:
     assert quick.next(groups, 1_000, False) == 100
     assert [waiting.next(groups, 1, True) for _ in range(3)] == [8, 64, 512]
     assert LimitSteps().next(groups, 25, False) == 3
-    assert LimitSteps().next(groups, None, False) == 200
     pruned = [GroupPlan(i, ranges, True, 0) for i in range(200)]
     assert LimitSteps().next(pruned, 1, False) == 200

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pageseek._core import metadata as core
 
-from pageseek.format.file_footer import _key_value
+from pageseek.format.file_footer import key_values
 from pageseek.format.nesting import Decoded, Node, assemble, build, nesting_levels_of
 from pageseek.format.schema import Schema
 from pageseek.format.types import Options, SchemaElement
@@ -135,8 +135,8 @@ def schema_of(data: bytes) -> Schema:
     (size,) = struct.unpack("<I", data[-8:-4])
     footer = memoryview(data)[-8 - size : -8]
     parsed = core.footer(footer)
-    find = lambda key: _key_value(footer, parsed[8], key)  # noqa: E731
-    return Schema(parsed[4], parsed[5], footer, find, "t.parquet")
+    stored = key_values(footer, parsed[8]).get(b"ARROW:schema")
+    return Schema(parsed[4], parsed[5], footer, stored, "t.parquet")
 
 
 def table_schema(*records: dict[str, Any]) -> Schema:
@@ -153,7 +153,7 @@ def table_schema(*records: dict[str, Any]) -> Schema:
     kind, count = (SchemaElement._fields.index(name) for name in ("type", "num_children"))
     leaves = sum(row[kind] != absent and row[count] <= 0 for row in rows[1:])
     return Schema(
-        np.array(rows, np.int64).tobytes(), leaves, memoryview(names), lambda _: None, "t.parquet"
+        np.array(rows, np.int64).tobytes(), leaves, memoryview(names), None, "t.parquet"
     )
 
 
@@ -249,7 +249,8 @@ def decode_all(node: Node, rows: Iterable[Any]) -> dict[int, Decoded]:
 def nodes_of(data: bytes, options: Options | None = None) -> list[Node]:
     tree = schema_of(data)
     return [
-        build(tree, i, options or Options(), tree.stored_field(i)) for i in range(tree.num_fields)
+        build(tree, i, options or Options(), tree.stored_field(i, tree.field(i).name))
+        for i in range(tree.num_fields)
     ]
 
 

@@ -29,7 +29,7 @@ def names_by_ids(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str,
         for name, inside in own.items():
             if inside is not None and dataset_schema.given is not None:
                 index = tree.field_index(inside)
-                if not tree.is_flat(index):
+                if tree.flat_leaf(index) is None:
                     field = file.node(index, Options()).field
                     _check_inside(file.name, dataset_schema.given.field(name), field)
         return own

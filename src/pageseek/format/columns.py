@@ -78,7 +78,7 @@ def _wanted(
     made: list[tuple[int, list[str]]] = []
     into: dict[int, list[str]] = {}  # fields that are named by paths
     for name in names:
-        index = tree.path_index(name)
+        index = tree.path_index(name) if "." in name else None
         if index is None:
             made.append((tree.field_index(name), []))
             continue
@@ -98,8 +98,9 @@ def _column(
     file: FileMetadata, index: int, paths: Sequence[str], options: Options
 ) -> tuple[Column, pa.Field]:
     tree = file.schema_tree
-    if tree.is_flat(index):
-        leaf, leaf_type, field = tree.flat_column(index, options)
+    leaf = tree.flat_leaf(index)
+    if leaf is not None:
+        leaf_type, field = tree.flat_column(leaf, options)
         return Column(leaf.path[0], (Part(leaf, leaf_type),)), field
     node: Node | None = file.node(index, options)
     assert node is not None
@@ -220,13 +221,13 @@ def element(file: FileMetadata, path: tuple[str, ...], options: Options) -> tupl
 def tested(file: FileMetadata, path: tuple[str, ...], options: Options) -> tuple[Leaf, LeafType]:
     """The leaf at a path of a filter, through structs. Of a group, a leaf that tells whether it is null."""
     tree = file.schema_tree
-    index = tree.path_index(path[0]) if len(path) == 1 else None
+    index = tree.path_index(path[0]) if len(path) == 1 and "." in path[0] else None
     dotted = index is not None
     if index is None:
         index = tree.field_index(path[0])
-    if len(path) == 1 and not dotted and tree.is_flat(index):
-        leaf = tree.leaf(tree.first_leaf(index))
-        return leaf, tree.leaf_type(leaf, options)
+        leaf = tree.flat_leaf(index) if len(path) == 1 else None
+        if leaf is not None:
+            return leaf, tree.leaf_type(leaf, options)
     root = file.node(index, options)
     node = _below(file, root, path[0][len(root.name) + 1 :] if dotted else path[1:])
     if node.leaf is not None:

@@ -5,10 +5,9 @@ Sources: parquet.thrift (FileMetaData, RowGroup, ColumnChunk, Statistics).
 
 from __future__ import annotations
 
-import functools
 import itertools
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -45,20 +44,23 @@ MANY = 8  # row groups, from which a leaf's chunks are looked at together
 OBJECTS = 8 << 10  # bytes, about, of the objects of a file of which nothing is parsed yet
 
 
-def _key_values(footer: memoryview, pairs: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+def key_values(footer: memoryview, pairs: bytes) -> dict[bytes, bytes | None]:
+    """The key-value pairs of a footer; of equal keys the first. `pairs`: their places, as the core gives them."""
+    found: dict[bytes, bytes | None] = {}
     for key, key_length, value, length in struct.iter_unpack("<4q", pairs):
-        yield (
-            bytes(footer[key : key + key_length]),
-            None if value == ABSENT else bytes(footer[value : value + length]),
-        )
-
-
-def _key_value(footer: memoryview, pairs: bytes, wanted: bytes) -> bytes | None:
-    return next((value for key, value in _key_values(footer, pairs) if key == wanted), None)
+        text = None if value == ABSENT else bytes(footer[value : value + length])
+        found.setdefault(bytes(footer[key : key + key_length]), text)
+    return found
 
 
 class FooterFile:
-    """One file of one version as its footer has it: schema, row groups, column chunks and their statistics."""
+    """One file of one version as its footer has it: schema, row groups, column chunks and their statistics.
+
+    Attributes
+    ----------
+    key_value_metadata : dict
+        The key-value pairs of the footer; of equal keys the first.
+    """
 
     def __init__(
         self,
@@ -114,7 +116,7 @@ class FooterFile:
             )
             self.num_rows = sum(self.group_rows)
         self._chunk_at = memoryview(at).cast("Q")  # row group by row group
-        self._pairs = pairs
+        self.key_value_metadata = key_values(self._footer, pairs)
         self._orders = memoryview(self._stated_orders).cast("q")
         if len(self._orders) != self.num_leaves:  # of which leaves are they?
             self._orders = self._orders[:0]
@@ -128,15 +130,18 @@ class FooterFile:
         self.outputs: dict[Any, Any] = {}  # of columns.output
         self._group_bounds: dict[tuple[int, Options], Bounds | None] = {}
         self._keep_end()
-        find = functools.partial(_key_value, self._footer, self._pairs)  # a method would be a cycle
-        self.schema_tree = Schema(elements, self.num_leaves, self._footer, find, self.name)
+        stored = self.key_value_metadata.get(b"ARROW:schema")
+        self.schema_tree = Schema(elements, self.num_leaves, self._footer, stored, self.name)
 
     @lazy
     def columns_key(self) -> tuple[bytes, bytes, bytes | None]:
         """Equal for files whose columns are the same, to the last byte that says something of them."""
         elements, names = self.schema_tree.elements, self.schema_tree.names_end
-        stored = _key_value(self._footer, self._pairs, b"ARROW:schema")
-        return elements, bytes(self._footer[:names]), stored
+        return (
+            elements,
+            bytes(self._footer[:names]),
+            self.key_value_metadata.get(b"ARROW:schema"),
+        )
 
     @lazy
     def schema_key(self) -> tuple[bytes, bytes, bytes, bytes | None]:
@@ -282,31 +287,13 @@ class FooterFile:
         offset, length = self._created_by
         return bytes(self._footer[offset : offset + length]).decode("utf-8", "replace")
 
-    @lazy
-    def lsb_levels(self) -> bool:
-        """Whether the writer packed BIT_PACKED levels from the low bit."""
-        return "impala" in (self.created_by or "").lower()
-
-    @lazy
-    def always_compressed(self) -> bool:
-        """Whether the writer compressed V2 pages and said that it had not (ARROW-10353)."""
-        return (self.created_by or "").startswith("parquet-cpp version ")
-
-    @lazy
-    def key_value_metadata(self) -> Mapping[bytes, bytes | None]:
-        """The footer's key-value pairs; of equal keys the first."""
-        pairs: dict[bytes, bytes | None] = {}
-        for key, value in _key_values(self._footer, self._pairs):
-            pairs.setdefault(key, value)
-        return pairs
-
     def node(self, index: int, options: Options) -> Node:
         """A top-level field as the tree that Arrow makes of it."""
         key = index, options
         found = self._nodes.get(key)
         if found is None:
             tree = self.schema_tree
-            found = build(tree, index, options, tree.stored_field(index))
+            found = build(tree, index, options, tree.stored_field(index, tree.field(index).name))
             self._nodes[key] = found
         return found
 
@@ -329,7 +316,9 @@ class FooterFile:
         """The Arrow schema of the file, as read with default options."""
         tree, options = self.schema_tree, Options()
         fields = [
-            tree.flat_column(i, options)[2] if tree.is_flat(i) else self.node(i, options).field
+            self.node(i, options).field
+            if (leaf := tree.flat_leaf(i)) is None
+            else tree.flat_column(leaf, options)[1]
             for i in range(tree.num_fields)
         ]
         return pa.schema(fields, metadata=self.schema_metadata or None)
@@ -397,7 +386,7 @@ class FooterFile:
                 error, f"{self.name}: column {leaf.name!r}: chunk metadata", base
             ) from error
         self._parsed += 4 * len(data)  # most become objects
-        return self._corrected(data) if self.understates_chunks else data
+        return self._corrected(data) if self.writer.understates_chunks else data
 
     def _corrected(self, data: bytes) -> bytes:
         """Chunks that reach beyond the size that the footer states, as far as they may."""
@@ -408,11 +397,6 @@ class FooterFile:
         size[:] = np.minimum(size + 100, end - starts)
         return table.tobytes()
 
-    @lazy
-    def understates_chunks(self) -> bool:
-        """Whether the writer left the dictionary page's header out of total_compressed_size (PARQUET-816)."""
-        return (self.created_by or "").startswith("parquet-mr ") and self.writer.understates_chunks
-
     def chunk(self, row_group: int, leaf: Leaf) -> Any:
         """One column chunk, checked: readable, in this file, inside it."""
         return (self._checked.get((row_group, leaf.index)) or self.placed_chunk(row_group, leaf))[0]
@@ -422,7 +406,7 @@ class FooterFile:
         found = self._checked.get((row_group, leaf.index))
         if found is not None:
             return found
-        chunk = self._chunk(row_group, leaf)
+        chunk = self._chunks.get((row_group, leaf.index)) or self._chunk(row_group, leaf)
         start, stop = chunk_range(chunk)
         if (
             chunk.crypto != ABSENT
@@ -467,7 +451,7 @@ class FooterFile:
                 self._single[leaf.index] = single_pages(self.figures(leaf)).tobytes()
             except CorruptFileError:
                 return False
-        for group in row_groups:  # of one, `all` of a generator would cost more
+        for group in row_groups:  # noqa: SIM110 (of one, `all` of a generator would cost more)
             if not self.has_one_page(group, leaf):
                 return False
         return True
@@ -544,7 +528,7 @@ class FooterFile:
         found = self._usable.get(leaf.index)
         if found is None:
             arrow = self.writer.arrow
-            stored = self.schema_tree.stored_field(leaf.top) if arrow else None
+            stored = self.schema_tree.stored_field(leaf.top, leaf.path[0]) if arrow else None
             found = self._usable[leaf.index] = usable_statistics(leaf, arrow, stored)
         return found
 

@@ -6,6 +6,7 @@ Sources: parquet.thrift (ColumnIndex, OffsetIndex), PageIndex.md.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,6 +61,8 @@ class FileMetadata(FooterFile):
     offset_indexes, column_indexes : dict
         The indexes that were read, by row group and leaf number, those of columns by Options too. None stands for one that the
         file has not, or that cannot be used. Only this class changes them.
+    dropped : dict
+        The leaves of each row group whose page index was dropped.
     indexes : dict
         Embedded indexes, as their pruners made them.
     """
@@ -78,7 +81,7 @@ class FileMetadata(FooterFile):
         self._walked: dict[tuple[int, int], tuple[OffsetIndex, memoryview, bytes] | None] = {}
         self._header_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self.offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
-        self._dropped: dict[int, frozenset[int]] = {}  # by row group
+        self.dropped: defaultdict[int, frozenset[int]] = defaultdict(frozenset)
         self.indexes: dict[Any, Any] = {}
         self._unconfirmed: dict[tuple[int, int], tuple[str, ...]] = {}  # by row group and leaf
 
@@ -179,7 +182,7 @@ class FileMetadata(FooterFile):
         """Where the "column" or "offset" index of a chunk lies; None where the file has none, or not there where it says,
         which is noted in the `report`.
         """
-        chunk = self._chunk(row_group, leaf)
+        chunk = self._chunks.get((row_group, leaf.index)) or self._chunk(row_group, leaf)
         if chunk.crypto != ABSENT:
             return None
         if which == "column":
@@ -209,11 +212,7 @@ class FileMetadata(FooterFile):
             self._walked[row_group, leaf.index] = None
         for key in [k for k in list(self.column_indexes) if k[:2] == (row_group, leaf.index)]:
             self.column_indexes[key] = None
-        self._dropped[row_group] = self.dropped(row_group) | {leaf.index}
-
-    def dropped(self, row_group: int) -> frozenset[int]:
-        """The leaves of a row group whose page index was dropped."""
-        return self._dropped.get(row_group, frozenset())
+        self.dropped[row_group] |= {leaf.index}
 
     def load_offset_indexes(
         self,
@@ -243,13 +242,13 @@ class FileMetadata(FooterFile):
                 self._ignored("offset", row_group, leaf, "its chunk lies outside the file", report)
         for part, _, _ in wanted:
             self._parsed += 2 * part.nbytes
-        states, has_sums = core.sums(wanted), self._summed is not None
+        states = core.sums(wanted)
         made = parse_offset_indexes(wanted, self.group_rows[row_group], self.max_metadata_bytes)
         for (leaf, chunk), (_, start, _), state, found in zip(
             places, wanted, states, made, strict=True
         ):
             why = None
-            if state == core.SUM_DIFFERS or (state != core.SUM_FITS and has_sums):
+            if state == core.SUM_DIFFERS or (state == core.SUM_NONE and self._summed is not None):
                 why = self.why_altered(state, chunk.offset_index_offset)
             if isinstance(found, CoreError):
                 why, found = why or found.message, None
@@ -268,7 +267,7 @@ class FileMetadata(FooterFile):
 
         `found`: where the pages are, bytes, and records as in `stated_bounds`, one a page, whose bounds lie there.
         """
-        if leaf.index in self.dropped(row_group):  # another scan has seen that the headers lie
+        if leaf.index in self.dropped[row_group]:  # another scan has seen that the headers lie
             found = None
         self._walked[row_group, leaf.index] = found
         if found is not None:

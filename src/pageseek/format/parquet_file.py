@@ -247,8 +247,8 @@ class ParquetFile:
             0,
             codec=codec,
             decompress=decompress,
-            lsb_levels=file.lsb_levels,
-            always_compressed=file.always_compressed,
+            lsb_levels=file.writer.lsb_levels,
+            always_compressed=file.writer.always_compressed,
         )
 
     def to_array(self, column: str | LeafColumn, decoded: tuple[Any, ...]) -> pa.Array:

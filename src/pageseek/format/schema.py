@@ -134,8 +134,8 @@ class Schema:
         How many of them are leaves; if all but the root are, there are no groups.
     footer : bytes-like
         The footer, which holds the names.
-    key_value : callable
-        Looks up a key of the file's key-value metadata.
+    stored : bytes or None
+        The Arrow schema that the writer left, in base64.
 
     A file of thousands of flat columns is common, and most scans name a few: those are found without
     making an object of every column.
@@ -146,12 +146,12 @@ class Schema:
         elements: bytes,
         num_leaves: int,
         footer: memoryview,
-        key_value: Callable[[bytes], bytes | None],
+        stored: bytes | None,
         source: str,
     ) -> None:
         self._elements = elements
         self._footer = footer
-        self._key_value = key_value
+        self._stored_bytes = stored
         self._source = source
         self._leaf_types: dict[tuple[int, Options], LeafType] = {}
         self._flat: dict[int, Leaf] = {}  # of a schema without groups, those asked for
@@ -199,11 +199,11 @@ class Schema:
         candidates = np.flatnonzero(self._table[1:, at + 1] == len(wanted))
         footer, size = self._footer, len(wanted)
         offsets = self._table[1:, at][candidates].tolist()
-        return [
-            i
-            for i, start in zip(candidates.tolist(), offsets, strict=True)
-            if footer[start : start + size] == wanted
-        ]
+        found = []
+        for i, start in zip(candidates.tolist(), offsets, strict=True):
+            if footer[start : start + size] == wanted:
+                found.append(i)
+        return found
 
     @property
     def num_fields(self) -> int:
@@ -308,12 +308,14 @@ class Schema:
 
         return Offer(name, names)
 
-    def is_flat(self, index: int) -> bool:
-        """Whether a top-level field is a leaf that does not repeat."""
+    def flat_leaf(self, index: int) -> Leaf | None:
+        """The leaf that a top-level field is; None of a field that repeats, or has fields of its own."""
+        leaf = None
         if self._all_flat:
-            return self.leaf(index).max_rep == 0
-        field = self.field(index)
-        return field.stop_leaf - field.first_leaf == 1 and self.leaf(field.first_leaf).flat
+            leaf = self._flat.get(index) or self.leaf(index)
+        elif self.fields[index].stop_leaf - self.fields[index].first_leaf == 1:
+            leaf = self.leaves[self.fields[index].first_leaf]
+        return leaf if leaf is not None and leaf.flat else None
 
     def path_index(self, name: str) -> int | None:
         """The top-level field into which a dotted path leads; None if a field has exactly this name, or
@@ -324,7 +326,7 @@ class Schema:
         parts = name.split(".")
         for n in range(len(parts) - 1, 0, -1):  # names may have dots of their own
             found = self._positions(".".join(parts[:n]))
-            if len(found) == 1 and not self.is_flat(found[0]):
+            if len(found) == 1 and self.flat_leaf(found[0]) is None:
                 return found[0]
         return None
 
@@ -349,7 +351,7 @@ class Schema:
         """The fields of the Arrow schema that the writer left; none where it left none for each of ours, or one
         that cannot be read.
         """
-        return self._read_stored(self._key_value(b"ARROW:schema"))
+        return self._read_stored(self._stored_bytes)
 
     def _read_stored(self, raw: bytes | None) -> list[tuple[str, pa.Field, pa.DataType]]:
         made = _read_stored(raw)
@@ -363,14 +365,13 @@ class Schema:
             for (_, one, _), (_, other, _) in zip(mine, theirs, strict=True)
         )
 
-    def stored_field(self, index: int) -> pa.Field | None:
-        """What the writer's schema says of a top-level field, where it speaks of the same one."""
+    def stored_field(self, index: int, name: str) -> pa.Field | None:
+        """What the writer's schema says of the top-level field of this position and name, where it has it."""
         stored = self._stored
         if not stored:
             return None
-        name, found, _ = stored[index]
-        ours = self.leaf(index).path[0] if self._all_flat else self.fields[index].name
-        return found if name == ours else None
+        stored_name, found, _ = stored[index]
+        return found if stored_name == name else None
 
     def check(self, options: Options) -> None:
         """Refuse options that name columns which are not there, or are of another kind."""
@@ -406,7 +407,7 @@ class Schema:
         """How a flat leaf is decoded."""
         leaf_type = self._leaf_types.get((leaf.index, options))
         return (
-            self._make_leaf_type(leaf, options, self.stored_field(leaf.top))
+            self._make_leaf_type(leaf, options, self.stored_field(leaf.top, leaf.path[0]))
             if leaf_type is None
             else leaf_type
         )
@@ -421,16 +422,12 @@ class Schema:
         self._leaf_types[leaf.index, options] = made
         return made
 
-    def first_leaf(self, index: int) -> int:
-        """The first leaf of a top-level field."""
-        return index if self._all_flat else self.fields[index].first_leaf
-
-    def flat_column(self, index: int, options: Options) -> tuple[Leaf, LeafType, pa.Field]:
-        """A flat top-level field: its leaf, how that is decoded, and the field as Arrow has it, with its field id
-        in the metadata, as pyarrow keeps it.
+    def flat_column(self, leaf: Leaf, options: Options) -> tuple[LeafType, pa.Field]:
+        """How a flat top-level field is decoded, and the field as Arrow has it, with its field id in the metadata, as pyarrow
+        keeps it.
         """
-        leaf = self.leaf(self.first_leaf(index))
-        stored, element, name = self.stored_field(index), leaf.element, leaf.path[0]
+        index, element, name = leaf.top, leaf.element, leaf.path[0]
+        stored = self.stored_field(index, name)
         leaf_type = self._make_leaf_type(leaf, options, stored)
         nullable = element.repetition != 0 or leaf_type.is_null
         about = None if stored is None else stored.metadata
@@ -441,12 +438,10 @@ class Schema:
             and stored.nullable == nullable
             and self._stored[index][2] == leaf_type.type
         ):
-            return leaf, leaf_type, stored  # the same, and at hand
+            return leaf_type, stored  # the same, and at hand
         metadata = stored_metadata(stored) if about else {}
         if element.field_id != ABSENT:
             metadata[b"PARQUET:field_id"] = str(element.field_id).encode()
-        return (
-            leaf,
-            leaf_type,
-            pa.field(name, leaf_type.type, nullable=nullable, metadata=metadata or None),
+        return leaf_type, pa.field(
+            name, leaf_type.type, nullable=nullable, metadata=metadata or None
         )

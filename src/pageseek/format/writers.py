@@ -23,7 +23,8 @@ class Writer:
 
     `build`: what stands behind the three numbers, such as "-SNAPSHOT". `arrow`: the major version of Arrow C++, where
     that wrote the file. `understates_chunks`: it left the dictionary page's header out of total_compressed_size
-    (PARQUET-816).
+    (PARQUET-816). `lsb_levels`: it packed BIT_PACKED levels from the low bit. `always_compressed`: it compressed V2 pages
+    and said that it had not (ARROW-10353).
     """
 
     name: str
@@ -31,6 +32,8 @@ class Writer:
     build: str = ""
     arrow: int | None = None
     understates_chunks: bool = False
+    lsb_levels: bool = False
+    always_compressed: bool = False
 
     @classmethod
     def of(cls, created_by: str | None) -> Self:
@@ -38,15 +41,20 @@ class Writer:
         text = created_by or ""
         arrow, mr = _ARROW.match(text), _MR.match(text)
         version = None if arrow is None else int(arrow[1])
-        short = mr is not None and tuple(map(int, mr.groups())) < (1, 2, 9)
+        habits = (
+            version,
+            mr is not None and tuple(map(int, mr.groups())) < (1, 2, 9),
+            "impala" in text.lower(),
+            text.startswith("parquet-cpp version "),
+        )
         named = _NAMED.match(text)
         if named is None:
-            return cls("", None, arrow=version, understates_chunks=short)
+            return cls("", None, "", *habits)
         made = _VERSION.match(named[2].strip())
         if made is None:
-            return cls(named[1], None, arrow=version, understates_chunks=short)
+            return cls(named[1], None, "", *habits)
         numbers = int(made[1]), int(made[2]), int(made[3])
-        return cls(named[1], numbers, made[4].strip(), version, short)
+        return cls(named[1], numbers, made[4].strip(), *habits)
 
     def _before(self, *version: int) -> bool:
         """Older than a version, as a forerunner of that very version is; or of no version at all."""

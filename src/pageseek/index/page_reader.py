@@ -176,12 +176,12 @@ class Chunk:
             leaf.max_rep,
             nesting_levels=nesting_levels,
             levels_only=levels_only,
-            lsb_levels=file.lsb_levels,
+            lsb_levels=file.writer.lsb_levels,
             codec=codec,
             decompress=decompress,
             max_page=DEFAULT.max_page_bytes,
             max_output=DEFAULT.max_output_bytes,
-            always_compressed=file.always_compressed,
+            always_compressed=file.writer.always_compressed,
         )
 
     def joined(self) -> Generator[Page]:

@@ -50,10 +50,10 @@ def load_indexes(
         pages, values = [], []
         for leaf in required:
             if (group, leaf.index) not in with_offsets:
-                pages.append(leaf)
+                pages.append(leaf)  # noqa: PERF401 (a comprehension would be one more call)
         for leaf in tested:
             if (group, leaf.index, options) not in with_bounds:
-                values.append(leaf)
+                values.append(leaf)  # noqa: PERF401
         if pages or values:
             file.load_chunks(group, pages)
             different = {leaf.index: leaf for leaf in (*pages, *values)}

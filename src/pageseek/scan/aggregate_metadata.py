@@ -72,7 +72,7 @@ class MetadataAnswers:
 
     def narrowed(self, scan: FileScan, group: GroupPlan, lane: Lane) -> GroupPlan:
         """A row group with only those rows that may hold something less, or greater, than what is known."""
-        ignored = group.ignored & scan.file.dropped(group.row_group)
+        ignored = group.ignored & scan.file.dropped[group.row_group]
         leaves = self._leaves(scan)
         wanted = [
             (one.function, *leaves[one.path], self._columns[one.path]) for one in self._wanted

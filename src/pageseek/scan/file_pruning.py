@@ -35,7 +35,7 @@ def prune_pages(
     for group in groups:
         if not group.pages_pruned:
             open_groups[group.row_group] = group.ranges
-            ignored[group.row_group] = file.dropped(group.row_group)
+            ignored[group.row_group] = file.dropped[group.row_group]
     left: dict[int, RemainingRows] = {}
     pruned, found = [], []
     if open_groups:

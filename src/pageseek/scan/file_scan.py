@@ -116,8 +116,8 @@ class FileScan:
         ranges, matching, ignored = group.ranges, group.matching, group.ignored
         bound = None if group.fully_matched else self.bound_request.bound
         while True:
-            if file.dropped(number) - ignored:  # rows may have been ruled out on their word
-                ignored, before = ignored | file.dropped(number), ranges.num_rows
+            if file.dropped[number] - ignored:  # these indexes may have ruled out rows
+                ignored, before = ignored | file.dropped[number], ranges.num_rows
                 if (
                     not group.fully_matched or request.limit is None
                 ):  # else only the limit has cut them
@@ -134,7 +134,7 @@ class FileScan:
                 declared = declared_pages(file.chunk(number, mismatch.leaf))
                 report.restart(file.name, number, mismatch.leaf.name, declared, 0)
                 continue
-            if file.dropped(number) - ignored:  # by another scan, meanwhile
+            if file.dropped[number] - ignored:  # by another scan, meanwhile
                 continue
             report.done(file.name, number, ranges.num_rows, total)
             return Rows(found, arrays)

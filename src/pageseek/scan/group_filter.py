@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -121,7 +121,15 @@ class GroupFilter:
             if not ranges:
                 break
             began = time.perf_counter()
-            yield from self._read(tests, ranges)
+            missing = [test for key, test in tests.items() if key not in held]
+            parts, shared, told = self._tested(missing)
+            unread = [part for key, part in parts.items() if key not in held]
+            yield from self._reader.read(unread, ranges, tested=True)
+            for leaf in shared:
+                decoded.share_presence(leaf)
+            for key, other in told.items():
+                if key != other:
+                    decoded.tell_by(key, other)
             n, before = ranges.num_rows, ranges
             mask, count = decoded.evaluate(part, n)
             seconds = time.perf_counter() - began
@@ -148,24 +156,6 @@ class GroupFilter:
         size = sum(c.total_uncompressed_size for c in chunks.values())
         weight = RESIDUAL_WEIGHT if has_residual(bound) else 1
         return float(weight * size / max(self._file.group_rows[self._row_group], 1))
-
-    def _read(self, tests: Mapping[Key, BoundLeaf], ranges: rows.RowRanges) -> Steps[None]:
-        """The leaves of tests that are not at hand."""
-        leaves = self._reader.decoded
-        left, missing = [], []
-        for key, test in tests.items():
-            if key not in leaves.arrays:
-                left.append(test)
-        parts, shared, told = self._tested(left)
-        for key, part in parts.items():
-            if key not in leaves.arrays:
-                missing.append(part)
-        yield from self._reader.read(missing, ranges, tested=True)
-        for leaf in shared:
-            leaves.share_presence(leaf)
-        for key, other in told.items():
-            if key != other:
-                leaves.tell_by(key, other)
 
     def _tested(
         self, tests: Sequence[BoundLeaf]

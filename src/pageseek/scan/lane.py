@@ -5,20 +5,17 @@ Each thread that works on a file has a lane of its own, so that counts are joine
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 from pageseek._core.decode import PARALLEL, read_pages
-from pageseek.base.errors import PageseekError
 from pageseek.base.limits import Limits
 from pageseek.base.report import Report
 from pageseek.base.workers import WorkerPool
 from pageseek.io.fetch import Fetcher
 from pageseek.io.version_checks import UnconfirmedVersions, confirm
-from pageseek.scan.file_scan import FileScan, Rows
-from pageseek.scan.plan import GroupPlan
-from pageseek.scan.steps import Decode, DecodePages, Held, Read, ScanContext, Step, Steps
+from pageseek.scan.file_scan import FileScan
+from pageseek.scan.steps import Decode, DecodePages, Read, ScanContext, Step, Steps
 from pageseek.storage.store import wait_bytes
 
 T = TypeVar("T")
@@ -83,16 +80,6 @@ class Lane:
         except StopIteration as done:
             found: T = done.value
             return found
-
-    def read(
-        self, scan: FileScan, group: GroupPlan, left: int | None, held: Sequence[Held] = ()
-    ) -> Rows:
-        """The rows of a row group that pass, at most as many as are `left`. `held`: bytes that are at hand."""
-        try:
-            return self.run(scan.read(group, left, self.context, held))
-        except PageseekError:
-            scan.file.store.check()  # what was read may be of another version
-            raise
 
     def confirm(self) -> None:
         """Raise FileChangedError where the file is another version now."""

@@ -16,7 +16,7 @@ from pageseek.base.report import LeafReport
 from pageseek.format.columns import Part
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.nesting import REPEATED, Decoded
-from pageseek.format.page_index import OffsetIndex, Page
+from pageseek.format.page_index import Page
 from pageseek.format.types import BYTES_KINDS, K_D128, K_D256, K_FIXED, to_arrow
 from pageseek.scan.chunk_headers import count_values, headers_tell_rows
 from pageseek.scan.dictionary_codes import CodesDecoder
@@ -41,11 +41,18 @@ class _HeadersLieError(Exception):
 class LeafReader:
     """Reads selected rows of one leaf of one row group. Selections must come in ascending order.
 
-    `want(ranges)` names the bytes, `give(buffers)` hands them over, `read()` decodes: so that the bytes of
-    many leaves are fetched together.
+    `want(ranges)` names the bytes, `give(buffers)` hands them over, `decode()` decodes: the bytes of many leaves are
+    fetched together.
+
+    Attributes
+    ----------
+    one_page : bool
+        A single page is wanted, its place is known from the offset index or the footer, and the core can decode it alone:
+        `task` and `take` in place of `decode`.
     """
 
     __slots__ = (
+        "_all_coded",
         "_at",
         "_base",
         "_buffers",
@@ -80,6 +87,7 @@ class LeafReader:
         "leaf",
         "leaf_type",
         "nbytes",
+        "one_page",
     )  # fmt: skip
 
     def __init__(
@@ -88,7 +96,6 @@ class LeafReader:
         row_group: int,
         part: Part,
         context: ScanContext,
-        offsets: OffsetIndex | None,
         codes: bool = False,
         again: bool = False,
         levels: bool = False,
@@ -106,17 +113,20 @@ class LeafReader:
         self.arrays: list[pa.Array] | None = (
             None  # of the only page, where the core has decoded it by itself
         )
+        self.one_page = False
         self.nbytes = 0  # of the first page, or the chunk, as it was fetched
         self._nesting_levels = nesting_levels
         self._file = file
         self._row_group = row_group
         self._context = context
-        self._offsets = offsets
+        self._offsets = offsets = file.offset_indexes.get((row_group, leaf.index))
         self._chunk, self._start, self._stop = file.placed_chunk(row_group, leaf)
+        chunk = self._chunk
+        self._all_coded = chunk.encoding_stats == 1 and chunk.other_data_pages == 0
         self._num_rows = file.group_rows[row_group]
         # a run of a few bytes can stand for any number of levels; of a leaf that repeats nothing else bounds them
-        declared = leaf.max_rep and self._chunk.num_values >= 0
-        self._max_values = self._chunk.num_values if declared else 1 << 62
+        declared = leaf.max_rep and chunk.num_values >= 0
+        self._max_values = chunk.num_values if declared else 1 << 62
         self._levels = levels
         num_pages = None if offsets is None or again else offsets.num_pages
         self._report = context.report.chunk(file.name, row_group, leaf.name, num_pages)
@@ -135,7 +145,7 @@ class LeafReader:
         self._trust_header_counts = True  # where they count rows
         self._made: tuple[Any, ...] | int | None = None  # what `read_pages` made of the only page
         try:
-            codec = self._chunk.codec
+            codec = chunk.codec
             self._codec_settings = context.codec_settings.get(codec) or context.settings_of(
                 codec, file
             )
@@ -148,7 +158,7 @@ class LeafReader:
                 and pa.types.is_dictionary(leaf_type.type)
             )
             bare = tested and leaf_type.kind in CODED_KINDS and not leaf.group
-            if (kept or bare) and not nesting_levels and self._dictionary_only():
+            if (kept or bare) and not nesting_levels and self._all_coded:
                 self._codes = CodesDecoder(
                     leaf_type,
                     leaf.max_def,
@@ -206,9 +216,16 @@ class LeafReader:
                 wanted.append((offset, length))  # of one page, a comprehension would cost more
             # a dictionary of a remote store is fetched with the pages, used or not
             place = self._dictionary_at
-            if place is not None and not self._levels:
-                sure = self._context.wait_bytes > 0 or self._dictionary_only()
-                wanted += [place] if sure else []
+            likely = self._context.wait_bytes > 0 or self._all_coded
+            if place is not None and likely and not self._levels:
+                wanted.append(place)
+        if self._codes is None and self._codec_settings.own:
+            if self._pages is not None:
+                self.one_page = len(self._pages) == 1
+            else:
+                self.one_page = not self._skipped and self._file.has_one_page(
+                    self._row_group, self.leaf
+                )
         return wanted
 
     def _first_data_page(self) -> int:
@@ -216,10 +233,6 @@ class LeafReader:
         chunk = self._chunk
         first: int = chunk.data_page_offset
         return first if self._start < first < self._stop else 0
-
-    def _dictionary_only(self) -> bool:
-        chunk = self._chunk
-        return bool(chunk.encoding_stats == 1 and chunk.other_data_pages == 0)
 
     def give(self, buffers: list[memoryview], fetched: int) -> None:
         """The bytes asked for by `want`, in its order. `fetched`: the bytes that were not at hand."""
@@ -231,17 +244,6 @@ class LeafReader:
             self.nbytes = buffers[0].nbytes
 
     # -- decoding -----------------------------------------------------------------------------
-
-    @property
-    def one_page(self) -> bool:
-        """Whether a single page is wanted, whose place the offset index tells, or the footer, and the core can read it by
-        itself.
-        """
-        if self._codes is not None or not self._codec_settings.own:
-            return False
-        if self._pages is not None:
-            return len(self._pages) == 1
-        return not self._skipped and self._file.has_one_page(self._row_group, self.leaf)
 
     def task(self) -> tuple[core.LeafDecoder, tuple[Any, ...], bool]:
         """Of that page what `read_pages` of the core takes."""
@@ -544,7 +546,7 @@ class LeafReader:
                         f"its rows {row} to {row + count} go beyond the {self._num_rows} of the row group"
                     )
                 row, page = row + count, page + 1
-                if self._file.understates_chunks and values >= self._chunk.num_values:
+                if self._file.writer.understates_chunks and values >= self._chunk.num_values:
                     return  # behind it may lie another chunk
             at = stop_at
 

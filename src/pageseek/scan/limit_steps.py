@@ -26,9 +26,9 @@ class LimitSteps:
         """Whether all are pruned in the first step, whatever the store."""
         return len(groups) < 2 or cls().next(groups, left, False) >= len(groups)
 
-    def next(self, groups: Sequence[GroupPlan], left: int | None, waits: bool) -> int:
+    def next(self, groups: Sequence[GroupPlan], left: int, waits: bool) -> int:
         """The number of row groups to prune next; at least as many as hold the rows that are `left`."""
-        if left is None or all(group.pages_pruned for group in groups):
+        if all(group.pages_pruned for group in groups):
             return len(groups)
         first, growth = self.WAITING if waits else self.QUICK
         self._size = self._size * growth or first

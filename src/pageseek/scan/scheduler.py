@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from pageseek.base.errors import PageseekError
 from pageseek.base.report import Report
 from pageseek.base.workers import WorkerPool, cores
 from pageseek.io.version_checks import UnconfirmedVersions
@@ -103,7 +104,7 @@ class Scheduler:
                 found, part = begun.result()
             lane.context.report.join(part, 0)
             return found
-        return lane.read(scan, group, left, held)
+        return _rows(scan, group, left, lane, held)
 
     def begin(self, scan: FileScan) -> None:
         """Begin with the row groups of a remote file while others are still being opened: that saves a wave.
@@ -120,7 +121,7 @@ class Scheduler:
 
     def _ahead_of_turn(self, scan: FileScan, group: GroupPlan) -> tuple[Rows, Report]:
         part = self.report.part()
-        return self.lane(scan, part).read(scan, group, None), part
+        return _rows(scan, group, None, self.lane(scan, part)), part
 
     # -- threads --------------------------------------------------------------------------------
 
@@ -138,3 +139,14 @@ class Scheduler:
     def waiting(self) -> Any:
         """Put that down while the block waits."""
         return nullcontext() if self.pool is None else self.pool.waiting()
+
+
+def _rows(
+    scan: FileScan, group: GroupPlan, left: int | None, lane: Lane, held: Sequence[Held] = ()
+) -> Rows:
+    """Run the steps that read a row group."""
+    try:
+        return lane.run(scan.read(group, left, lane.context, held))
+    except PageseekError:
+        scan.file.store.check()  # the bytes may be of another version
+        raise

@@ -57,7 +57,7 @@ class SchemaGroup:
         """Whether the footers of such files say all that there is to know."""
         if (
             file.is_encrypted
-            or file.understates_chunks
+            or file.writer.understates_chunks
             or len(file.orders) * 8 != len(file.schema_key[2])
         ):
             return False

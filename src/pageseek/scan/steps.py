@@ -64,8 +64,8 @@ class ScanContext:
             step,
             self.limits.max_output_bytes,
             self.limits.max_page_bytes,
-            file.lsb_levels,
-            file.always_compressed,
+            file.writer.lsb_levels,
+            file.writer.always_compressed,
         )
         return made
 

@@ -76,10 +76,13 @@ class TableReader:
     def tables(self) -> Iterator[pa.Table]:
         """The tables, in order."""
         scheduler, waits = self._scheduler, self._files.wait
-        row_groups = 0
+        row_groups = num_rows = nbytes = 0
         for file in self._plans:
             row_groups += len(file.groups)
-        if self._narrow is None and (waits or self._is_heavy(row_groups)):
+            nbytes += file.version.size
+            for group in file.groups:
+                num_rows += group.ranges.num_rows
+        if self._narrow is None and (waits or self._is_heavy(row_groups, num_rows, nbytes)):
             scheduler.start(waits)
         beside = self._left is None and row_groups > 1 and scheduler.pool is not None
         try:
@@ -87,16 +90,14 @@ class TableReader:
         finally:
             scheduler.stop()
 
-    def _is_heavy(self, row_groups: int) -> bool:
-        """Whether several threads are quicker than one."""
+    def _is_heavy(self, row_groups: int, num_rows: int, nbytes: int) -> bool:
+        """Whether several threads are quicker than one. `nbytes`: of the files."""
         if self._scheduler.threads == 1:
             return False
-        num_rows = self._left
-        if num_rows is None:
-            num_rows = sum([group.ranges.num_rows for file in self._plans for group in file.groups])
+        if self._left is not None:
+            num_rows = self._left
         values = num_rows * max(len(self._schema), 1)
-        size = sum([file.version.size for file in self._plans])
-        light = values < GROUP_VALUES * row_groups and size < GROUP_BYTES * row_groups
+        light = values < GROUP_VALUES * row_groups and nbytes < GROUP_BYTES * row_groups
         return not (values < FEW_VALUES or light)
 
     # -- row groups, one after the other --------------------------------------------------------
@@ -110,7 +111,9 @@ class TableReader:
             before = dict(report.row_groups.pruned_by)
             groups, begun = scan.plan.groups, False
             while groups and self._left != 0:
-                n = steps.next(groups, self._left, lane.context.wait_bytes > 0)
+                n = len(groups)
+                if self._left is not None:
+                    n = steps.next(groups, self._left, lane.context.wait_bytes > 0)
                 for group in self._pruned(scan, groups[:n], lane):
                     if self._left == 0:
                         break
