@@ -152,9 +152,7 @@ def table_schema(*records: dict[str, Any]) -> Schema:
         at += size
     kind, count = (SchemaElement._fields.index(name) for name in ("type", "num_children"))
     leaves = sum(row[kind] != absent and row[count] <= 0 for row in rows[1:])
-    return Schema(
-        np.array(rows, np.int64).tobytes(), leaves, memoryview(names), None, "t.parquet"
-    )
+    return Schema(np.array(rows, np.int64).tobytes(), leaves, memoryview(names), None, "t.parquet")
 
 
 # ---- values to levels and back -------------------------------------------------------------------

@@ -7,8 +7,10 @@
 | `nesting/` | definition and repetition levels of nested fields | README.md, Nested Encoding |
 | `footer` | finds the footer at the end of a file | README.md, File format |
 | `file_footer` | what the footer says: row groups, column chunks, key-value metadata | parquet.thrift, FileMetaData |
-| `file_metadata` | one file with its page index, as the package uses it | PageIndex.md |
-| `parquet_file` | the same as `pageseek.open` shows it to users | |
+| `file_statistics` | the same with the statistics of its column chunks | parquet.thrift, Statistics |
+| `file_attached` | the same with what was attached to it, and the indexes that are not used | docs/format.md |
+| `file_metadata` | the same with its page index, as the package uses it | PageIndex.md |
+| `parquet_file` | a file as `pageseek.open` shows it to users | |
 | `chunks` | the records of column chunks and pages that the core decodes | parquet.thrift, ColumnMetaData |
 | `writers` | which writers left wrong statistics | |
 | `statistics`, `bounds` | least and greatest values, and whether they can be used | parquet.thrift, Statistics |

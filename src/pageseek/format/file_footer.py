@@ -15,11 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pageseek._core import metadata as core
-from pageseek._core import rows
-from pageseek.base.errors import CoreError, CorruptFileError, PageseekError, from_core, placed
+from pageseek.base.errors import CoreError, CorruptFileError, PageseekError, from_core
 from pageseek.base.limits import DEFAULT
 from pageseek.base.report import Report
-from pageseek.format.bounds import Bounds, ChunkValues, declares_values, usable_statistics
 from pageseek.format.chunks import (
     CHUNK,
     Chunk,
@@ -35,8 +33,7 @@ from pageseek.format.footer import read_footer
 from pageseek.format.nesting import Node, build
 from pageseek.format.page_index import int64s
 from pageseek.format.schema import Leaf, Schema, lazy
-from pageseek.format.statistics import declared_bounds, zone_statistics
-from pageseek.format.types import ABSENT, FLOAT_KINDS, LeafType, Options
+from pageseek.format.types import ABSENT, LeafType, Options
 from pageseek.format.writers import Writer, writer_of
 from pageseek.storage import RemoteStore, Source, Store
 
@@ -124,11 +121,9 @@ class FooterFile:
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
         self._single: dict[int, bytes] = {}  # of a leaf: of which groups it has one page
-        self._usable: dict[int, tuple[bool, bool]] = {}  # by leaf
         self._parsed = 0  # bytes of indexes and tables that were added since
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output
-        self._group_bounds: dict[tuple[int, Options], Bounds | None] = {}
         self._keep_end()
         stored = self.key_value_metadata.get(b"ARROW:schema")
         self.schema_tree = Schema(elements, self.num_leaves, self._footer, stored, self.name)
@@ -286,6 +281,11 @@ class FooterFile:
             return None
         offset, length = self._created_by
         return bytes(self._footer[offset : offset + length]).decode("utf-8", "replace")
+
+    @lazy
+    def writer(self) -> Writer:
+        """Who wrote the file."""
+        return writer_of(self.created_by)
 
     def node(self, index: int, options: Options) -> Node:
         """A top-level field as the tree that Arrow makes of it."""
@@ -455,124 +455,6 @@ class FooterFile:
             if not self.has_one_page(group, leaf):
                 return False
         return True
-
-    # -- statistics of row groups ---------------------------------------------------------------
-
-    def group_zones(self, leaf: Leaf, options: Options) -> rows.Zones | None:
-        """The statistics of a leaf's chunks as zones to probe, one a row group; None without any."""
-        found = self._bounds_of_groups(leaf, options)
-        return None if found is None else found.zones
-
-    def _bounds_of_groups(self, leaf: Leaf, options: Options) -> Bounds | None:
-        key = leaf.index, options
-        if key not in self._group_bounds:
-            self._group_bounds[key] = self._make_bounds(leaf, self.leaf_type(leaf, options))
-        return self._group_bounds[key]
-
-    def _make_bounds(self, leaf: Leaf, leaf_type: LeafType) -> Bounds | None:
-        bounds, counts = self.usable_statistics(leaf)
-        if not bounds or leaf_type.is_null:
-            return None
-        table, writer = self.chunk_table(leaf), self.writer
-        found = zone_statistics(table, self._footer, leaf, leaf_type, self._orders, writer, counts)
-        return None if found is None else self._bounds(leaf, leaf_type, *found)
-
-    def chunk_values(
-        self, row_group: int, leaf: Leaf | str, options: Options | None = None
-    ) -> ChunkValues:
-        """What the statistics of one column chunk say, as far as they can be believed (parquet.thrift, Statistics)."""
-        leaf, options = self._resolve(leaf), options or Options()
-        chunk = self._chunk(row_group, leaf)
-        found = self._bounds_of_groups(leaf, options)
-        leaf_type, total = self.leaf_type(leaf, options), chunk.num_values
-        nulls = self.null_count(row_group, leaf)
-        nans: int | None = 0
-        if leaf_type.kind in FLOAT_KINDS:
-            nans = chunk.statistics_nan_count
-            nans = nans if found is not None and 0 <= nans <= total else None
-        pair = None if found is None else found.pair(row_group)
-        numbers = None if nulls is None or nans is None else total - nulls - nans
-        if (numbers is not None and numbers < 0) or (
-            pair is not None and (numbers == 0 or nulls == total)
-        ):
-            return ChunkValues()  # they contradict each other
-        if pair is None:
-            return ChunkValues(null_count=nulls, nan_count=nans)
-        lower, upper = pair
-        unsaid = ABSENT if declares_values(leaf, leaf_type) else None
-        return ChunkValues(
-            lower,
-            upper,
-            lower if chunk.statistics_is_min_exact in (1, unsaid) else None,
-            upper if chunk.statistics_is_max_exact in (1, unsaid) else None,
-            nulls,
-            nans,
-        )
-
-    def null_count(self, row_group: int, leaf: Leaf) -> int | None:
-        """The nulls of a column chunk, those of empty lists among them; None where they are not known."""
-        if leaf.max_def == 0:
-            return 0
-        chunk = self._chunk(row_group, leaf)
-        count: int = chunk.statistics_null_count
-        told = chunk.statistics_present == 1 and self.usable_statistics(leaf)[1]
-        return count if told and 0 <= count <= chunk.num_values else None
-
-    @lazy
-    def writer(self) -> Writer:
-        """Who wrote the file."""
-        return writer_of(self.created_by)
-
-    def usable_statistics(self, leaf: Leaf) -> tuple[bool, bool]:
-        """Whether bounds, and counts of nulls, are those of the data (bounds.py)."""
-        found = self._usable.get(leaf.index)
-        if found is None:
-            arrow = self.writer.arrow
-            stored = self.schema_tree.stored_field(leaf.top, leaf.path[0]) if arrow else None
-            found = self._usable[leaf.index] = usable_statistics(leaf, arrow, stored)
-        return found
-
-    def _chunk_bounds(self, leaf: Leaf, leaf_type: LeafType) -> tuple[bytes, bytes, bytes] | None:
-        """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""
-        table = self.chunk_table(leaf)
-        return declared_bounds(table, self._footer, leaf, leaf_type, self._orders, self.writer)
-
-    def _bounds(
-        self,
-        leaf: Leaf,
-        leaf_type: LeafType,
-        places: bytes,
-        nulls: bytes | None,
-        nans: bytes | None,
-    ) -> Bounds:
-        n = self.num_row_groups
-        counts = struct.pack(f"{n}q", *self.group_rows)
-        with placed(f"{self.name}: column {leaf.name!r}: statistics"):
-            return Bounds(
-                leaf_type,
-                self._footer,
-                places,
-                n,
-                None,
-                nulls,
-                nans,
-                counts,
-                0,
-                self.max_metadata_bytes,
-            )
-
-    def statistics(self, leaf: Leaf | str) -> tuple[pa.Array, pa.Array]:
-        """The least and greatest value of a column in each row group, as the Parquet schema types them;
-        null where nothing can be trusted.
-        """
-        leaf = self._resolve(leaf)
-        leaf_type = self.schema_tree.parquet_leaf_type(leaf)
-        places = (
-            self._chunk_bounds(leaf, leaf_type)
-            or (struct.pack("<q", ABSENT) * 4 * self.num_row_groups,)
-        )[0]
-        found = self._bounds(leaf, leaf_type, places, None, None)
-        return found.lower, found.upper
 
     def _resolve(self, leaf: Leaf | str) -> Leaf:
         return leaf if isinstance(leaf, Leaf) else self.schema_tree.find(leaf)

@@ -19,6 +19,7 @@ from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.format.chunks import chunk_range
 from pageseek.format.embedded import InvalidIndexError, Pointer, directory, fingerprint, types_of
 from pageseek.format.file_footer import FooterFile
+from pageseek.format.file_statistics import FileStatistics
 from pageseek.format.schema import Leaf
 from pageseek.format.types import BYTE_ARRAY, K_LARGE_BYTES, L_STRING, Options, logical_of
 from pageseek.predicate.bound import BoundLeaf
@@ -168,7 +169,7 @@ class Listed:
         return self._text.startswith(prefix) or b"\n" + prefix in self._text[:-1]
 
 
-def check(file: FooterFile, leaf: Leaf, listed: Listed) -> None:
+def check(file: FileStatistics, leaf: Leaf, listed: Listed) -> None:
     """Raise InvalidIndexError where statistics name a value that the list has not: it cannot be that of the column."""
     lines: dict[bytes, tuple[bytes, int]] = {}  # with the text that they are of, and its row group
     for group in range(file.num_row_groups):

@@ -15,7 +15,8 @@ from pageseek.format.embedded import (
     opened,
     why_none,
 )
-from pageseek.format.file_metadata import WHOLE, FileMetadata
+from pageseek.format.file_attached import WHOLE
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.io.range_requests import Wanted

@@ -12,7 +12,8 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.records import dataclass
 from pageseek.base.report import Report
-from pageseek.format.file_metadata import WHOLE, FileMetadata
+from pageseek.format.file_attached import WHOLE
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.io.fetch import Kept

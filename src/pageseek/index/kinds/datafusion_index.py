@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pageseek.base.errors import PageseekError
 from pageseek.base.report import format_size
-from pageseek.format.file_metadata import WHOLE, FileMetadata
+from pageseek.format.file_attached import WHOLE
+from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf
