@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import pageseek as ps
-from pageseek.scan.open_ahead import LEAST_END_BYTES
+from pageseek.scan.open_ahead import LEAST_TAIL_BYTES
 from support.distant import Way, of_fsspec, over_http, over_s3
 from support.distress import distress, ends_peak, peaks
 from support.object_server.server import ObjectServer
@@ -44,6 +44,6 @@ def test_ends_of_files_that_are_opened_ahead_are_bounded_by_their_bytes() -> Non
     found = ends_peak(files, size, 0, kept)
     assert found["rows"] == 0
     most = (
-        LEAST_END_BYTES + kept + (64 << 20)
+        LEAST_TAIL_BYTES + kept + (64 << 20)
     )  # what one takes to be parsed, parts of answers, threads
     assert found["peak"] - found["before"] <= most < files * size

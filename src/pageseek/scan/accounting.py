@@ -1,4 +1,4 @@
-"""What a report counts of a plan: pages and bytes to read, and what ruled out the rest."""
+"""Counts what a plan reads: pages and bytes, and what ruled out the rest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def account(
     by: str,
     report: Report,
 ) -> tuple[int, int]:
-    """Count the pages of a row group that hold its rows, as far as the metadata at hand tell. `by`: what ruled out the rest.
+    """Count the pages of a row group that hold its rows, as far as they are known. `by`: the mechanism that ruled out the rest.
 
     A leaf that is only tested is not read for rows that are known to match. Returns the bytes of the pages, and how many of
     these came with the tail of the file.
@@ -29,7 +29,7 @@ def account(
     group, found = plan.row_group, plan.ranges
     sure = found if plan.fully_matched else plan.matching
     total = held = 0
-    tail = file.store.size - file.tail.nbytes  # what lies behind it was read at open
+    tail = file.store.size - file.tail.nbytes  # from here on all bytes are in memory
     payload = bound_request.leaves.payload
     leaves = bound_request.leaves.required(file)(group)
     file.load_chunks(group, leaves)
@@ -49,7 +49,7 @@ def account(
             pages = offsets.pages_of(ranges)
             counts.known, counts.kept = offsets.num_pages, len(pages)
             places = [(offset, length) for _, offset, length, _, _ in pages]
-            # what lies before the first page is the dictionary, where there is one
+            # the dictionary, if there is one, lies before the first page
             if pages and not leaf.group:
                 places.append((start, max(offsets.start - start, 0)))
         size = sum(length for _, length in places)
@@ -67,7 +67,7 @@ def count_limited(
     read: rows.RowRanges,
     report: Report,
 ) -> None:
-    """Count the pages of a leaf that are not read, as rows beyond the limit alone need them. `read`: the rows that are."""
+    """Count the pages of a leaf that only rows beyond the limit need. They are not read. `read`: the rows within the limit."""
     if report.chunks is None:
         return
     offsets = file.offset_indexes.get((row_group, leaf.index))
@@ -77,7 +77,7 @@ def count_limited(
 
 
 def last_proof(before: dict[str, int], report: Report) -> str:
-    """What ruled out the last row groups that a file had."""
+    """The mechanism that ruled out the last row groups of a file."""
     found = [m for m, n in report.row_groups.pruned_by.items() if n > before.get(m, 0)]
     found = [mechanism for mechanism in found if mechanism != NO_ROWS]
     last = [m for m in (LIMIT, *reversed(found)) if m in found]

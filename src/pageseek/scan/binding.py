@@ -1,4 +1,4 @@
-"""The request of a scan, bound to its files one after the other."""
+"""Binds the request of a scan to its files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from pageseek.scan.bound_request import BoundRequest
 from pageseek.scan.request import Request
 from pageseek.storage import Source
 
-KINDS = 64  # of files with different columns, whose bound filters are kept while others are opened
+KINDS = 64  # different sets of columns whose bound requests are kept
 
 
 class BoundRequests:
-    """What is asked of each file of a dataset: as a rule they have the same columns, to which a filter is bound once.
-
-    Safe for threads.
-    """
+    """The request bound to each file. Files with the same columns share one bound request. Safe for threads."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -32,8 +29,8 @@ class BoundRequests:
             self._folders = None if paths is None else {path[0] for path in paths}
 
     def said(self, source: Source) -> Hashable:
-        """What the folders of a file say, as far as its scope hangs on that: which columns they have, which are then not
-        read from the file, and the values of those that the filter tests.
+        """The part of a file's folders on which its bound request depends: their columns, and the values of those that the
+        filter tests.
         """
         dataset_schema = self.request.dataset_schema
         if dataset_schema is not None and dataset_schema.inside:
@@ -46,7 +43,7 @@ class BoundRequests:
         )
 
     def of(self, file: FileMetadata, source: Source) -> BoundRequest:
-        """That of a file, which shares with others of the same columns what was made of these."""
+        """The request bound to a file."""
         if self.request.dataset_schema is None:
             return BoundRequest.of(file, self.request)
         key = file.columns_key, self.said(source)

@@ -1,4 +1,4 @@
-"""What is asked of one file: its columns, the filter bound to its leaves, the leaves that either needs."""
+"""A request in terms of one file: its columns, the filter bound to leaves, and the leaves that both need."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class BoundRequest:
     columns : tuple of Column
         The columns to give.
     schema : pyarrow.Schema
-        That of these columns.
+        The schema of these columns.
     bound : Bound or None
         The filter.
     absent : tuple of Path
-        What the request names and the file lacks.
+        Paths of the request that the file lacks.
     leaves : LeafUse
         The leaves that the columns and the filter read.
     learned : Learned
-        What the row groups before have shown of the filter.
+        Costs and shares of the conditions, measured on earlier row groups.
     kept : Kept
         Bytes of the file that were read to prune.
     """
@@ -75,7 +75,7 @@ class BoundRequest:
         source: Source | None = None,
         strict: Collection[Path] = (),
     ) -> BoundRequest:
-        """`source`: as the dataset knows the file. Paths that are `strict` have to be in it."""
+        """`source`: the file with the columns of its folders. Paths in `strict` must be in the file."""
         if request.dataset_schema is not None:
             return cls._of_many(
                 file, request, request.dataset_schema, source or file.source, strict
@@ -96,7 +96,7 @@ class BoundRequest:
         source: Source,
         strict: Collection[Path],
     ) -> BoundRequest:
-        """The columns and their schema are those that this file has of all."""
+        """The request bound to one of many files: `columns` and `schema` have what this file has of them."""
         mapping = SchemaMapping(file, dataset_schema, request.options, source.partitions, strict)
         mapping.check_dictionaries()
         columns, schema = mapping.output(request.columns)
@@ -104,7 +104,9 @@ class BoundRequest:
             bound = (
                 bind(request.filter, mapping, request.nan) if request.filter is not None else None
             )
-        except PredicateError as error:  # others may have the column in a type that fits
+        except (
+            PredicateError
+        ) as error:  # the error names the file: other files may have another type
             if source.name in str(error):
                 raise
             said = type(error)(f"{source.name}: {error}")
@@ -113,13 +115,13 @@ class BoundRequest:
         return cls(request, columns, schema, bound, tuple(mapping.absent))
 
     def again(self) -> BoundRequest:
-        """The request for another file whose columns are the same."""
+        """The bound request for another file with the same columns."""
         made = copy(self)
         made.kept = Kept()
         return made
 
     def adapter(self, schema: pa.Schema, source: Source) -> SchemaAdapter | None:
-        """What makes columns of a plan's schema from those of this file; None where they are these."""
+        """Makes the columns of a plan's schema from those of this file; None if they are the same."""
         if not source.partitions and self._fitting and self._fitting[0] is schema:
             return None
         first = int(self.request.row_number is not None)

@@ -1,9 +1,9 @@
-"""Which condition of a filter to evaluate first: what it lets through against what it costs, learned as a scan goes.
+"""The order in which the conditions of a filter are evaluated, learned from the row groups before.
 
-Conditions that must all hold are best evaluated in the order of cost / (1 - share that passes): what is cheap and
-rules out much comes first. Before the first row group both are guesses; from then on they are measured. What later
-columns cost goes by their pages as much as by their rows, so the share is that of rows and that of blocks of
-neighbouring rows, half and half: rows that pass side by side leave whole pages out, rows strewn about leave out none.
+Conditions joined by AND are best evaluated in the order of cost / (1 - share that passes): cheap and selective conditions come
+first. Both numbers are guesses for the first row group, and are measured from then on. The cost of later columns depends on
+their pages as much as on their rows. The share is therefore the mean of the share of rows and the share of blocks of
+neighbouring rows: rows that pass side by side spare whole pages, scattered rows spare none.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pageseek._core import rows
 from pageseek.base.records import dataclass
 from pageseek.predicate.bound import Bound, BoundConst, BoundLeaf, Unjoined, fold
 
-ENOUGH = 1024  # rows from which a measurement says something
-BLOCK = 1024  # rows: less than a page has
-FIRST, EACH = 8, 8  # row groups that are all measured, and then one of how many
+ENOUGH = 1024  # rows that make a measurement reliable
+BLOCK = 1024  # rows, fewer than a page has
+FIRST, EACH = 8, 8  # the first row groups are all measured, later ones one in EACH
 _SHARES = {
     rows.OP_EQ: 0.01,
     rows.OP_NE: 0.99,
@@ -31,7 +31,7 @@ _SHARES = {
 
 
 def likely_share(bound: Bound) -> float:
-    """The share of rows that a condition lets through, as long as nothing is known."""
+    """A guess of the share of rows that pass a condition."""
     return fold(bound, _share, _joined, lambda share: 1 - share)
 
 
@@ -53,14 +53,14 @@ def _joined(is_and: bool, shares: Iterator[float]) -> float:
 
 
 def blocks_of(ranges: rows.RowRanges, num_rows: int) -> int:
-    """How many blocks of a row group's rows have any of these."""
+    """The number of blocks of a row group that hold some of these rows."""
     if ranges.num_rows == num_rows:
         return -(-num_rows // BLOCK)
     return rows.pages_touched(ranges, np.arange(0, num_rows + BLOCK, BLOCK)).count(1)
 
 
 class Learned:
-    """What the conditions of one filter cost and let through, by their place in it. One for each scan."""
+    """The measured cost and share of each condition of a filter, by its place. There is one for each scan."""
 
     __slots__ = ("_measured", "_ordered", "_places")
 
@@ -72,7 +72,7 @@ class Learned:
     def note(
         self, place: int, before: tuple[int, int], after: tuple[int, int], seconds: float
     ) -> None:
-        """A condition was evaluated; `before`, `after`: rows that were left, and the blocks that they lie in."""
+        """Record an evaluation. `before`, `after`: the number of rows, and of the blocks that they lie in."""
         if before[0] >= ENOUGH:
             now = Measured(*before, *after, seconds)
             old = self._measured.get(place)
@@ -81,8 +81,8 @@ class Learned:
     def order(
         self, parts: Sequence[Bound], row_bytes: Callable[[Bound], float]
     ) -> tuple[list[int], bool]:
-        """The places of the conditions, the one to begin with first, and whether to measure them this time.
-        `row_bytes`: of the columns that one reads.
+        """The places of the conditions in the order of evaluation, and whether to measure them this time. `row_bytes`: the bytes
+        of a row in the columns that a condition reads.
         """
         self._ordered += 1
         places = self._places
@@ -108,7 +108,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Of a condition: rows and blocks that it was put to, those that it left, and how long that took."""
+    """Evaluations of a condition: rows and blocks before and after, and the seconds they took."""
 
     rows_in: int
     blocks_in: int
@@ -127,5 +127,5 @@ class Measured:
 
     @property
     def share(self) -> float:
-        """Of what it was put to, how much it left."""
+        """The share that passed."""
         return (self.rows_out / self.rows_in + self.blocks_out / self.blocks_in) / 2

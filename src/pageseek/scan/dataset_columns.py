@@ -1,4 +1,4 @@
-"""The columns of many files as one: of which files the folders leave rows, and the schema of the answer."""
+"""The columns of many files as one schema, and which files their folders leave."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ OpenFile = Callable[[Source], FileMetadata]
 
 
 class DatasetColumns:
-    """What the files of a scan have of its columns, as far as they were opened.
+    """The columns of a scan over all files that were opened.
 
     Attributes
     ----------
     request : Request
-        The request, with the types that the tested columns have among all files.
+        The request, with the types of its tested columns over all files.
     requests : BoundRequests
         The request bound to the columns of each file.
     opened : int
@@ -46,7 +46,7 @@ class DatasetColumns:
         self.requests = BoundRequests(request)
 
     def resolve_types(self) -> None:
-        """Find the types of the columns of a filter among all files, where it means something only once they are known."""
+        """Find the types of tested columns over all files, if the meaning of the filter depends on them."""
         request, dataset_schema = self.request, self.request.dataset_schema
         if dataset_schema is None:
             return
@@ -60,7 +60,7 @@ class DatasetColumns:
             self._union = Union(dataset_schema, request.columns)
 
     def _tested(self, condition: Expression, dataset_schema: DatasetSchema) -> pa.Schema:
-        """The types among all files of the tested columns."""
+        """The types of the tested columns over all files."""
         paths, options = tested_paths(condition), self.request.options
         union = Union(dataset_schema, None)
         for source in self._sources:
@@ -72,12 +72,12 @@ class DatasetColumns:
 
     @property
     def known(self) -> bool:
-        """Whether the schema of the answer is known as far as it has to be."""
+        """Whether the schema of the answer is known."""
         return self.opened > 0 and not (self._union is not None and self._union.unknown)
 
     @property
     def one_schema(self) -> bool:
-        """Whether files are not compared: there is one, or each has to be as the first."""
+        """Whether files are not compared: there is one file, or each must have the schema of the first."""
         return self._union is None
 
     def may_match(self, source: Source) -> bool:
@@ -92,8 +92,8 @@ class DatasetColumns:
             self._union.add(bound_request.schema, bound_request.absent, name)
 
     def schema(self) -> pa.Schema:
-        """The schema of the answer: that of the files that were opened, one at least. Others are opened where a column that was
-        named is in none of them.
+        """The schema of the answer, from the files that were opened, one at least. Further files are opened while a column of
+        the request was found in none.
         """
         if self._union is None:
             assert self._single is not None
@@ -104,7 +104,7 @@ class DatasetColumns:
             file = self._open_file(source)
             self.opened += 1
             self.add(self.requests.of(file, source), file.name)
-        if self._union.unknown:  # the first file says what it has instead
+        if self._union.unknown:  # raises the error, with the names that the first file has
             source = self._sources[0]
             unknown = self._union.unknown
             BoundRequest.of(self._open_file(source), self.request, source, unknown)

@@ -1,4 +1,4 @@
-"""The leaves of a row group that are decoded, at the current selection: tested, cut down to the rows that pass, given out."""
+"""Decoded leaves of a row group, all of the same rows: evaluates conditions on them, and keeps the rows that pass."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from pageseek.scan.dictionary_codes import CODES
 from pageseek.scan.list_elements import passing, taken
 
 Key = tuple[int, int]  # of a leaf: Leaf.key
-MOST_BYTES = 1 << 30  # of strings that are looked up at once
+MOST_BYTES = 1 << 30  # bytes of strings that one dictionary lookup makes
 
 
 class DecodedColumns:
@@ -50,7 +50,7 @@ class DecodedColumns:
     Attributes
     ----------
     arrays : dict
-        What is decoded of each leaf.
+        The decoded values, or dictionary codes, of each leaf.
     """
 
     __slots__ = "_entries", "_ladders", "_leaf_types", "_name", "_row_group", "arrays"
@@ -61,7 +61,7 @@ class DecodedColumns:
         self.arrays: dict[Key, list[pa.Array]] = {}
         self._leaf_types: dict[Key, LeafType] = {}
         self._ladders: dict[Key, Decoded] = {}  # of nested ones
-        self._entries: dict[Key, pa.Array] = {}  # of those held as codes: what these stand for
+        self._entries: dict[Key, pa.Array] = {}  # of leaves held as codes, their dictionaries
 
     def where(self) -> str:
         """The file and the row group, for errors."""
@@ -78,9 +78,7 @@ class DecodedColumns:
         entries: pa.Array | None,
         num_rows: int,
     ) -> None:
-        """Hold what was decoded of a leaf: values, or codes and the `entries` that they stand for; of a nested one its
-        nesting levels, too.
-        """
+        """Add a decoded leaf: values, or codes with their dictionary `entries`. `decoded`: the nesting levels of a nested leaf."""
         key = leaf.key
         self._leaf_types[key], self.arrays[key] = leaf_type, arrays
         if entries is not None:
@@ -91,25 +89,25 @@ class DecodedColumns:
             raise CorruptFileError(
                 f"{self.where()}, column {leaf.name!r}: {decoded.rows} rows where {num_rows} are due"
             )
-        if leaf.group:  # tested, and never put together: its nesting levels may have lists
+        if leaf.group:  # only its presence is tested
             self.arrays[key] = [presence(decoded, leaf)]
         else:
             self._ladders[key] = decoded
 
     def put_nulls(self, part: Part, num_rows: int) -> None:
-        """A leaf that is null in all rows."""
+        """Add a leaf that is null in all rows."""
         key = part.leaf.key
         where = f"{self.where()}, column {part.leaf.name!r}"
         self.arrays[key] = [nulls(num_rows, part.leaf_type.storage, where)]
         self._entries.pop(key, None)
 
     def share_presence(self, leaf: Leaf) -> None:
-        """Of a leaf that stands for a group, and is held as payload: where the group is."""
+        """Add the presence of a group, from a leaf of the payload."""
         self.arrays[leaf.key] = [presence(self._ladders[leaf.index, -1], leaf)]
         self._leaf_types[leaf.key] = PRESENCE
 
     def tell_by(self, key: Key, other: Key) -> None:
-        """One leaf tells what another would."""
+        """Let the arrays of one leaf stand for another's."""
         self.arrays[key], self._leaf_types[key] = self.arrays[other], PRESENCE
 
     def let_go(self, key: Key) -> None:
@@ -123,7 +121,7 @@ class DecodedColumns:
         self._ladders.clear()
 
     def keep(self, mask: Bitmap, n: int, count: int) -> None:
-        """The `count` of n rows that a bitmap picks."""
+        """Keep the `count` of n rows that are set in a bitmap."""
         for key, arrays in self.arrays.items():
             nesting_levels = self._ladders.get(key)
             if nesting_levels is not None and repeats(nesting_levels):
@@ -135,7 +133,7 @@ class DecodedColumns:
                 self._ladders[key] = picked_nesting(nesting_levels, mask, count)
 
     def head(self, limit: int) -> None:
-        """The first rows."""
+        """Keep the first rows."""
         for key, arrays in self.arrays.items():
             nesting_levels = self._ladders.get(key)
             if nesting_levels is not None and repeats(nesting_levels):
@@ -149,10 +147,10 @@ class DecodedColumns:
             if nesting_levels is not None:
                 self._ladders[key] = head_of_nesting(nesting_levels, limit)
 
-    # -- what is given out --------------------------------------------------------------------
+    # -- output --------------------------------------------------------------------------------
 
     def output(self, column: Column) -> list[pa.Array]:
-        """The arrays of a column all of whose leaves are held."""
+        """The arrays of a column, made from its leaves."""
         if column.node is None:
             (part,) = column.parts
             arrays = self.arrays[part.leaf.key]
@@ -179,7 +177,7 @@ class DecodedColumns:
             return [assemble(column.node, decoded, where)]
 
     def _looked_up(self, key: Key, leaf_type: LeafType) -> list[pa.Array]:
-        """The values of codes, in arrays of which each has offsets of 32 bits enough."""
+        """The values of codes, in arrays that are small enough for 32-bit offsets."""
         codes, entries = self.arrays[key], self._entries[key]
         step, in_bytes = max([1, *map(len, codes)]), leaf_type.kind in BYTES_KINDS
         if in_bytes and len(entries) and step * entries.buffers()[2].size > MOST_BYTES:
@@ -194,8 +192,8 @@ class DecodedColumns:
     # -- tests --------------------------------------------------------------------------------
 
     def evaluate(self, bound: Bound, n: int) -> tuple[Bitmap, int]:
-        """Where a condition is TRUE, for the n rows that are held, and how often."""
-        if isinstance(bound, BoundLeaf):  # as most filters are
+        """A bitmap of the n rows for which a condition is TRUE, and their number."""
+        if isinstance(bound, BoundLeaf):
             return self._test(bound, n)
 
         def of_part(part: Unjoined) -> tuple[Bitmap, int]:
@@ -246,11 +244,11 @@ class DecodedColumns:
         leaf_type = self._leaf_types.get(test.leaf.key, test.leaf_type)
         masks = []
         for array in arrays:
-            masks.append(compared(test, leaf_type, array))  # noqa: PERF401 (as a rule there is one)
+            masks.append(compared(test, leaf_type, array))  # noqa: PERF401 (of one, a comprehension costs more)
         return joined(masks)
 
     def _test_codes(self, test: BoundLeaf, codes: list[pa.Array]) -> tuple[Bitmap, int]:
-        """The dictionary is evaluated once, and the rows by their codes."""
+        """Evaluate the dictionary once, and the rows by their codes."""
         entries = self._entries[test.leaf.key]
         bits = compared(test, test.leaf_type, entries)[0]
         passes = np.unpackbits(bits, count=len(entries), bitorder="little").tobytes() + b"\0"

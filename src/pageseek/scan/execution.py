@@ -1,4 +1,4 @@
-"""The rows of a scan, read where it was built: as batches, as a table, counted, or only looked at for the report."""
+"""Executes a scan where it was built: as batches, as a table, as a count, or for its report."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from pageseek.storage import Sources
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One execution of a scan. Remote files are read in the version that the cache has; where one turns out to be another, it
-    begins again.
+    """One execution of a scan. It reads remote files in the version that the cache has, and begins again where one of them
+    turns out to have changed.
     """
 
     sources: Sources
@@ -37,7 +37,7 @@ class Execution:
         return make_plan(self.sources, self.request)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as record batches, read as they are asked for."""
+        """The rows as record batches. Each is read when the caller takes it."""
         if not self.sources.far:
             return self._batches()[1]
         unconfirmed = UnconfirmedVersions()
@@ -53,7 +53,7 @@ class Execution:
     def _optimistic_batches(
         self, prepared: PreparedScan, unconfirmed: UnconfirmedVersions
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of a plan of which versions are to be confirmed: all of them before a row is handed out."""
+        """The batches of a plan. All versions are confirmed before a row is handed out."""
         again = False
         with watched(self.progress, prepared.report), unconfirmed:
             try:
@@ -92,9 +92,7 @@ class Execution:
         unconfirmed: UnconfirmedVersions | None = None,
         ahead: bool = False,
     ) -> PreparedScan:
-        """A plan that is executed at once; its report goes on: only the progress bar looks at it. `ahead`: all of it will be
-        executed.
-        """
+        """A plan that is executed at once. `ahead`: the whole plan will be executed."""
         report = Report(nan=request.nan, chunks=None)
         with watched(self.progress, report):
             made = PreparedScan(self.sources, request, report, unconfirmed, ahead=ahead)
@@ -118,7 +116,7 @@ class Execution:
         return pa.concat_tables(tables) if tables else table_of(schema, 0, [[] for _ in schema])
 
     def count(self) -> int:
-        """How many rows pass; without a filter the footers answer."""
+        """The number of rows that pass. Without a filter the footers answer."""
         return optimistically(self.sources, self._count)
 
     def _count(self, unconfirmed: UnconfirmedVersions | None) -> int:
@@ -133,7 +131,7 @@ class Execution:
                 return sum([table.num_rows for table in prepared.tables()])
 
     def explain(self, analyze: bool) -> Report:
-        """What would be read; with `analyze`, what was."""
+        """The report of what would be read. With `analyze` the scan is executed, and the report counts what was read."""
         if analyze:
             return optimistically(self.sources, self._analyzed).finish()
         report = Report(nan=self.request.nan, chunks={})

@@ -1,4 +1,4 @@
-"""The rows of a file that no mechanism denies, by row group."""
+"""Puts the row groups of a file to all mechanisms, and counts what these leave."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def prune_pages(
     groups: Sequence[GroupPlan],
     report: Report,
 ) -> Steps[list[GroupPlan]]:
-    """The row groups with the rows that no mechanism denies; without those that have none.
+    """The row groups with the rows that no mechanism rules out; without those that have none.
 
-    Mechanisms are asked of row groups of which only the footer was. A report of chunks then has the pages and bytes that are left
-    to read. `proof`: what the footer proves of each row group.
+    Row groups that were pruned by the footer alone are put to the other mechanisms. A report of chunks then has the pages and
+    bytes that are left to read. `proof`: what the footer proves of each row group.
     """
     request, use = bound_request.request, bound_request.leaves
     open_groups, ignored = {}, {}

@@ -30,7 +30,7 @@ NO_PROOF = GroupProof(b"", b"")
 
 
 class Rows(NamedTuple):
-    """The rows of a row group that pass, and the arrays of each column of the file."""
+    """The rows of a row group that pass, and the arrays of each column."""
 
     found: rows.RowRanges
     arrays: list[list[pa.Array]]
@@ -44,13 +44,13 @@ class FileScan:
     file : FileMetadata
         The file, which is open.
     bound_request : BoundRequest
-        What the request is in this file, once it is bound.
+        The request in terms of this file, once it is bound.
     plan : FilePlan
-        What is left to read of it.
+        The row groups to read, once the file is pruned.
     first_row : int
         The number of rows in the files before it.
     begun : dict
-        Row groups that are read already, and what gives their rows (`Scheduler.begin`).
+        Row groups that are being read ahead of their turn, with their results (`Scheduler.begin`).
     """
 
     __slots__ = (
@@ -94,12 +94,12 @@ class FileScan:
         return self._proof
 
     def prune_pages(self, groups: Sequence[GroupPlan], report: Report) -> Steps[list[GroupPlan]]:
-        """The row groups with the rows that no mechanism denies; without those that have none."""
+        """The row groups with the rows that no mechanism rules out; without those that have none."""
         proof = self._proof or self.proof
         return prune_pages(self.file, self.bound_request, proof, groups, report)
 
     def load_offsets(self, report: Report) -> Steps[None]:
-        """The offset indexes that a plan of another process, or of another time, rests on."""
+        """Load the offset indexes for a plan that was made earlier, or in another process."""
         pruned = [group for group in self.plan.groups if group.pages_pruned]
         return load_planned_offsets(self.file, self.bound_request, pruned, report)
 
@@ -108,8 +108,8 @@ class FileScan:
     def read(
         self, group: GroupPlan, left: int | None, context: ScanContext, held: Sequence[Held] = ()
     ) -> Steps[Rows]:
-        """The rows of a row group that pass, at most as many as are `left`, and the arrays of each column. `held`: bytes that
-        are at hand.
+        """The rows of a row group that pass, at most `left` of them, and the arrays of each column. `held`: bytes that are in
+        memory already.
         """
         file, request, report = self.file, self.request, context.report
         number, total = group.row_group, file.group_rows[group.row_group]

@@ -1,4 +1,4 @@
-"""The filter of one row group: condition by condition, each on the rows that those before have left."""
+"""Filters one row group, condition by condition. Each is evaluated on the rows that passed those before."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from pageseek.scan.decoded_columns import Key
 from pageseek.scan.group_reader import GroupReader
 from pageseek.scan.steps import ScanContext, Steps
 
-RESIDUAL_WEIGHT = 8  # of a byte that is evaluated outside of the kernels, until it is measured
-FIRST_STEP = 1 << 14  # rows that are tested at first where a limit may be reached soon
+RESIDUAL_WEIGHT = (
+    8  # cost of a byte that Arrow evaluates, by the kernels' cost, until it is measured
+)
+FIRST_STEP = 1 << 14  # rows of the first step if a limit may be reached soon
 _NO_ROWS = rows.RowRanges.empty()
 
 
@@ -59,13 +61,13 @@ class GroupFilter:
         self._use, self._learned = bound_request.leaves, bound_request.learned
         self._options = bound_request.request.options
         self._reader, self._context = reader, context
-        self._by_levels: dict[Key, Part] = {}  # leaves of which the filter asks for nulls alone
+        self._by_levels: dict[Key, Part] = {}  # leaves that the filter only tests for null
         asked = null_tests(bound)
         if asked:
             self._ask_levels(asked)
 
     def _ask_levels(self, asked: dict[Key, BoundLeaf]) -> None:
-        """Of which leaves the filter needs no value: nor is one needed that is null in all rows that pass."""
+        """Find the leaves of which levels are enough: only tested for null, and not payload or null in all rows that pass."""
         wanted = self._use.parts
         flat = {key for key, test in asked.items() if test.leaf.flat and not test.leaf.group}
         self._reader.all_null = flat & all_null(self._bound)
@@ -78,7 +80,7 @@ class GroupFilter:
     def first(
         self, ranges: rows.RowRanges, limit: int, sure: rows.RowRanges
     ) -> Steps[rows.RowRanges]:
-        """Rows that pass, at least the first `limit` of them: tested a few pages at a time, until there are enough."""
+        """The rows that pass, at least the first `limit` of them. They are tested a few pages at a time."""
         tested = {test.leaf.index: test.leaf for test in leaves_of(self._bound)}.values()
         offsets = [self._file.offset_indexes.get((self._row_group, leaf.index)) for leaf in tested]
         whole = [one is None for one in offsets]
@@ -86,14 +88,14 @@ class GroupFilter:
         self._reader.stepwise = self._reader.reuses = True
         while ranges and found.num_rows < limit:
             stop = ranges.head(step).bounds[1]
-            if any(whole):  # their bytes come at once anyway
+            if any(whole):  # without an offset index the chunk is read at once
                 stop = ranges.bounds[1]
-            elif offsets[0] is not None:  # no page of the first is begun twice
+            elif offsets[0] is not None:  # steps end with pages of the first leaf
                 starts = offsets[0].first_row
                 stop = int(starts[np.searchsorted(starts, stop)])
             piece = ranges.slice(ranges.bounds[0], stop)
             found |= (yield from self.passing(piece - sure)) | (piece & sure)
-            self._reader.decoded.clear()  # the rows that are left are others
+            self._reader.decoded.clear()  # the next step has other rows
             ranges = ranges - piece
             step *= 2
         for leaf in tested:
@@ -101,12 +103,12 @@ class GroupFilter:
         return found
 
     def passing(self, ranges: rows.RowRanges) -> Steps[rows.RowRanges]:
-        """The rows for which the filter is TRUE: condition by condition, in the order that has shown itself best."""
+        """The rows for which the filter is TRUE, condition by condition in the order that is cheapest."""
         conditions, measures = self._use.conditions, False
         order: Sequence[int] = range(len(conditions))
         if len(conditions) > 1:
             order, measures = self._learned.order([part for part, _ in conditions], self._row_bytes)
-        last: dict[Key, int] = {}  # condition that needs a leaf
+        last: dict[Key, int] = {}  # of each leaf, the last condition that needs it
         for i, place in enumerate(order):
             for key in conditions[place][1]:
                 last[key] = i
@@ -150,7 +152,7 @@ class GroupFilter:
         return blocks_of(ranges, self._file.group_rows[self._row_group])
 
     def _row_bytes(self, bound: Bound) -> float:
-        """Bytes of a row, decompressed, of the columns that a condition reads; more where Arrow evaluates it."""
+        """The bytes of a row, decompressed, that a condition reads. They weigh more if Arrow evaluates it."""
         leaves = [self._presence_leaf(t.leaf) for t in leaves_of(bound)]
         chunks = {leaf.index: self._file.chunk(self._row_group, leaf) for leaf in leaves}
         size = sum(c.total_uncompressed_size for c in chunks.values())
@@ -160,8 +162,16 @@ class GroupFilter:
     def _tested(
         self, tests: Sequence[BoundLeaf]
     ) -> tuple[dict[Key, Part], list[Leaf], dict[Key, Key]]:
-        """What to read for tests: the parts; those leaves that only tell whether a struct is there, and are payload,
-        and are read as that; and for the key of each test that of what is read for it.
+        """What is read for tests.
+
+        Returns
+        -------
+        parts : dict
+            How each leaf is decoded, by its key.
+        shared : list of Leaf
+            Presence leaves that are payload as well, and are read as that.
+        told : dict
+            For the key of each test, the key of the leaf that is read for it.
         """
         wanted = self._use.parts
         parts: dict[Key, Part] = {}
@@ -169,7 +179,7 @@ class GroupFilter:
         told: dict[Key, Key] = {}
         for test in tests:
             leaf = test.leaf
-            if not leaf.group and leaf.flat and not self._by_levels:  # as most are
+            if not leaf.group and leaf.flat and not self._by_levels:
                 told[leaf.key] = leaf.key
                 parts[leaf.key] = Part(leaf, test.leaf_type)
                 continue

@@ -1,4 +1,4 @@
-"""The leaves of one row group: their bytes fetched in waves, and decoded at the current selection."""
+"""Reads leaves of one row group: fetches their pages in waves, and decodes the selected rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pageseek.scan.leaf_use import LeafUse
 from pageseek.scan.page_batch import decode_pages
 from pageseek.scan.steps import Decode, Held, Read, ScanContext, Steps
 
-CODED_ROWS = 4096  # from which the entries of a dictionary are worth being made
+CODED_ROWS = 4096  # with fewer rows, values are tested rather than dictionary codes
 
 
 def _place(held: Held) -> int:
@@ -30,13 +30,13 @@ class GroupReader:
     Attributes
     ----------
     decoded : DecodedColumns
-        What was read.
+        The leaves that were read.
     reuses : bool
-        Whether bytes may be wanted that were fetched before, or for a test.
+        Whether bytes that were fetched before may be needed again.
     stepwise : bool
-        Whether what was tested is let go of, and may be read again.
+        Whether tested leaves are dropped after each step, and may be read again.
     all_null : set
-        Keys of leaves that are null wherever the filter is TRUE.
+        Keys of leaves that are null in every row for which the filter is TRUE.
     """
 
     __slots__ = (
@@ -60,11 +60,11 @@ class GroupReader:
         context: ScanContext,
         held: Sequence[Held] = (),
     ) -> None:
-        """`held`: bytes that were fetched before, in the order of their places."""
+        """`held`: bytes that were fetched before, in the order of their offsets."""
         self._file, self._row_group, self._use, self._context = file, row_group, use, context
         self.decoded = DecodedColumns(file.name, row_group)
         self._read_before: set[int] = set()  # leaves
-        # with bytes of leaves that were tested and are payload, by their place
+        # bytes of leaves that are tested and payload are added, in the order of their offsets
         self._held: list[Held] = list(held)
         self.reuses = bool(held)
         self.stepwise = False
@@ -73,7 +73,7 @@ class GroupReader:
     def read(
         self, parts: Sequence[Part], ranges: rows.RowRanges, tested: bool = False
     ) -> Steps[None]:
-        """Fetch the pages of several leaves in one wave, then decode them. `tested`: codes will do."""
+        """Fetch the pages of several leaves in one wave, then decode them. `tested`: dictionary codes will do."""
         if not parts:
             return
         coded = tested and ranges.num_rows >= CODED_ROWS
@@ -134,7 +134,7 @@ class GroupReader:
     def _fetch(
         self, readers: Sequence[LeafReader], wanted: Sequence[list[tuple[int, int]]]
     ) -> Steps[int]:
-        """Hand the readers their bytes: in one wave, those that are not at hand. Returns how many bytes they have."""
+        """Give the readers their bytes. Bytes that are not in memory are fetched in one wave. Returns the bytes of all readers."""
         size = sum([length for places in wanted for _, length in places])
         different = dict.fromkeys(at for places in wanted for at in places)
         held = {at: data for at in different if (data := self._at_hand(at)) is not None}
@@ -151,7 +151,7 @@ class GroupReader:
         return size
 
     def _at_hand(self, at: tuple[int, int]) -> memoryview | None:
-        """The bytes at a place, where they were fetched for a test of the same leaf."""
+        """The bytes at a place if they were fetched before, else None."""
         offset, length = at
         i = bisect_right(self._held, offset, key=_place) - 1
         if i < 0:
@@ -161,14 +161,14 @@ class GroupReader:
         return data[offset - start : offset - start + length] if inside else None
 
     def levels_only(self, leaf: Leaf) -> bool:
-        """Whether nothing but levels will be read of a leaf that stands for a group."""
+        """Whether only the levels of a leaf that stands for a group are read."""
         return leaf.group and (
             leaf.index not in self._use.payload or (leaf.index, -1) in self.all_null
         )
 
     def fetch_ahead(self, wanted: Sequence[Sequence[Part]], ranges: rows.RowRanges) -> Steps[None]:
-        """On a remote store, in one wave: the pages of parts that are `wanted` one after the other, at last those of the payload.
-        What would take longer to come than another wave is left for later: it may not be needed.
+        """Fetch pages of a remote store in one wave: those of the `wanted` conditions in order, then those of the payload. Pages
+        that would take longer than another wave are left for later, since they may turn out to be needless.
         """
         different: dict[tuple[int, int], None] = {}
         known: set[int] = set()  # leaves

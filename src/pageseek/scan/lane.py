@@ -1,4 +1,4 @@
-"""Where the steps of one file scan are answered: bytes are read, pages decoded, jobs done.
+"""Answers the steps of one file scan: reads bytes, decodes pages, runs jobs.
 
 Each thread that works on a file has a lane of its own, so that counts are joined in the order of the work.
 """
@@ -28,7 +28,7 @@ class Lane:
     Attributes
     ----------
     context : ScanContext
-        What the file scan knows of the scan around it; its report counts what happens.
+        The settings of the scan, and the report that counts what happens.
     fetcher : Fetcher
         Reads the file.
     scan : FileScan, optional
@@ -52,7 +52,7 @@ class Lane:
         threads: int,
         unconfirmed: UnconfirmedVersions | None,
     ) -> Lane:
-        """A lane for a file that is bound. `threads`: as many as decode, where there is no pool."""
+        """A lane for a file that is bound. `threads`: how many decode if there is no pool."""
         file, store, kept = scan.file, scan.file.store, scan.bound_request.kept
         check = None if unconfirmed is None else unconfirmed.of(store)
         fetcher = Fetcher(store, report, file.tail, kept, pool, check, threads)
@@ -73,7 +73,7 @@ class Lane:
                         answer = self._decode_pages(step)
                     else:
                         answer = self._decode(step)
-                except BaseException as error:  # noqa: BLE001 - the scan says where, or mends it
+                except BaseException as error:  # noqa: BLE001 - the generator adds the place, or recovers
                     step = steps.throw(error)
                 else:
                     step = steps.send(answer)
@@ -82,11 +82,11 @@ class Lane:
             return found
 
     def confirm(self) -> None:
-        """Raise FileChangedError where the file is another version now."""
+        """Raise FileChangedError if the file has another version now."""
         confirm(self.fetcher.store, self.context.report)
 
     def _decode(self, step: Step) -> list[Any]:
-        """Run jobs, side by side where it is worth that."""
+        """Run jobs, side by side if they are large enough."""
         assert isinstance(step, Decode)
         jobs, pool = step.jobs, self.fetcher.pool
         if pool is None or step.nbytes < WORTH_A_CORE or len(jobs) < 2:
@@ -94,13 +94,13 @@ class Lane:
         return pool.each([partial(self.run, job) for job in jobs])
 
     def _decode_pages(self, step: DecodePages) -> list[Any]:
-        """Decode pages by the core, with the help of other cores where it is worth that."""
+        """Decode pages in the core, on several threads if they are large enough."""
         tasks, pool = step.tasks, self.fetcher.pool
         helpers = min(step.nbytes // WORTH_A_CORE, len(tasks) - 1)
         if pool is None:
             return read_pages(tasks, min(1 + helpers, self.fetcher.threads) if PARALLEL else 1)
         if helpers and not PARALLEL:
-            return [None] * len(tasks)  # they are decoded as jobs, which may run side by side
+            return [None] * len(tasks)  # jobs decode them, which run side by side
         with pool.idle(helpers) as idle:
             made: list[Any] = read_pages(tasks, 1 + idle)
         pool.go_on()  # and signals have their turn

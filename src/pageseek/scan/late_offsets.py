@@ -1,4 +1,4 @@
-"""Where the pages lie of leaves whose offset indexes no mechanism has asked for."""
+"""Loads offset indexes that no mechanism has loaded before."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pageseek.scan.steps import Read, ScanContext, Steps
 def load_planned_offsets(
     file: FileMetadata, bound_request: BoundRequest, groups: Sequence[GroupPlan], report: Report
 ) -> Steps[None]:
-    """The offset indexes of row groups of which not every page may be needed, where they are not at hand.
+    """Load the offset indexes of row groups that are not read whole.
 
-    They are when this process made the plan; they are not in another, or when the file was opened again.
+    They are in memory if this process made the plan and the file has stayed open since.
     """
     request = bound_request.request
     if COLUMN_INDEX not in request.prune:
@@ -46,8 +46,8 @@ def load_late_offsets(
     ranges: rows.RowRanges,
     context: ScanContext,
 ) -> Steps[None]:
-    """Where the pages lie of leaves of a row group that the filter did not ask for, where half of them may be spared: by the
-    offset index, and where the file has none by the headers of the pages.
+    """Find the pages of payload leaves once the filter has left at most half of a row group: by the offset index, or by page
+    headers if the file has none.
     """
     n, prune = file.group_rows[group], bound_request.request.prune
     part = blocks_of(ranges, n) / blocks_of(rows.RowRanges.all(n), n)

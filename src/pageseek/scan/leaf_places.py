@@ -1,4 +1,4 @@
-"""Which bytes of a column chunk hold selected rows."""
+"""Finds the bytes of a column chunk that hold selected rows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from pageseek.format.schema import Leaf
 def pages_wanted(
     offsets: OffsetIndex | None, ranges: rows.RowRanges, num_rows: int, levels: bool
 ) -> list[Page] | None:
-    """The pages of a chunk that hold rows, by its offset index; None: the chunk as a whole. `levels`: it is read
-    without its dictionary.
-    """
+    """The pages of a chunk that hold rows, by its offset index; None: the whole chunk. `levels`: the dictionary is not read."""
     if offsets is None or (ranges.num_rows == num_rows and not levels):
         return None
     pages = offsets.pages_of(ranges)
-    return None if not levels and len(pages) == offsets.num_pages > 1 else pages  # all the same
+    return None if not levels and len(pages) == offsets.num_pages > 1 else pages
 
 
 def places_wanted(
     file: FileMetadata, row_group: int, leaf: Leaf, ranges: rows.RowRanges, levels: bool
 ) -> list[tuple[int, int]]:
-    """The (offset, length) of the bytes that a reader on a remote store would want for these rows."""
+    """The (offset, length) of the bytes that these rows need on a remote store, dictionary included."""
     _, start, stop = file.placed_chunk(row_group, leaf)
     offsets = file.offset_indexes.get((row_group, leaf.index))
     pages = pages_wanted(offsets, ranges, file.group_rows[row_group], levels)

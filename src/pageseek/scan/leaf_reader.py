@@ -1,4 +1,4 @@
-"""One leaf of one row group: the pages that a selection needs, fetched and decoded."""
+"""Reads one leaf of one row group: the pages that hold selected rows."""
 
 from __future__ import annotations
 
@@ -24,18 +24,15 @@ from pageseek.scan.leaf_places import pages_wanted
 from pageseek.scan.output_size import likely_bytes, likely_rows, likely_slots
 from pageseek.scan.steps import IndexMismatch, Read, ScanContext, Steps
 
-CODED_KINDS = BYTES_KINDS | {
-    K_FIXED,
-    K_D128,
-    K_D256,
-}  # of which a code is tested sooner than a value
+# a dictionary code of these is tested faster than a value
+CODED_KINDS = BYTES_KINDS | {K_FIXED, K_D128, K_D256}
 
 
 _NO_ROWS = rows.RowRanges.empty()
 
 
 class _HeadersLieError(Exception):
-    """Pages may have been left out on the word of headers that count other rows than there are."""
+    """Page headers count other rows than their pages have. Pages may have been skipped by these counts."""
 
 
 class LeafReader:
@@ -101,20 +98,18 @@ class LeafReader:
         levels: bool = False,
         tested: bool = False,
     ) -> None:
-        """`codes`: of a column that comes out as a dictionary, keep the codes where all pages have them. `again`:
-        its pages were counted before. `levels`: of a leaf that stands for a group, nothing but levels is wanted.
-        `tested`: codes will do, for which `entries` then has the values.
+        """`codes`: a column that comes out as a dictionary keeps its codes if all pages have them. `again`: the pages of this
+        leaf were counted before. `levels`: only the levels of a leaf that stands for a group are read. `tested`: codes
+        will do; `entries` then has their values.
         """
         leaf, leaf_type, nesting_levels = part
         self.leaf = leaf
         self.leaf_type = leaf_type
         self.decoded: Decoded | None = None
         self.entries: pa.Array | None = None
-        self.arrays: list[pa.Array] | None = (
-            None  # of the only page, where the core has decoded it by itself
-        )
+        self.arrays: list[pa.Array] | None = None  # of the only page, after `take`
         self.one_page = False
-        self.nbytes = 0  # of the first page, or the chunk, as it was fetched
+        self.nbytes = 0  # compressed bytes of the first page, or of the chunk
         self._nesting_levels = nesting_levels
         self._file = file
         self._row_group = row_group
@@ -124,7 +119,7 @@ class LeafReader:
         chunk = self._chunk
         self._all_coded = chunk.encoding_stats == 1 and chunk.other_data_pages == 0
         self._num_rows = file.group_rows[row_group]
-        # a run of a few bytes can stand for any number of levels; of a leaf that repeats nothing else bounds them
+        # A run of a few bytes can stand for any number of levels. Only num_values bounds them if the leaf repeats.
         declared = leaf.max_rep and chunk.num_values >= 0
         self._max_values = chunk.num_values if declared else 1 << 62
         self._levels = levels
@@ -132,17 +127,15 @@ class LeafReader:
         self._report = context.report.chunk(file.name, row_group, leaf.name, num_pages)
         self._counts = LeafReport() if again else self._report  # of pages and rows
         self._ranges: rows.RowRanges = _NO_ROWS
-        self._pages: list[Page] | None = None  # pages wanted; None: the whole chunk
+        self._pages: list[Page] | None = None  # the pages that are read; None: the whole chunk
         self._buffers: list[memoryview] = []
         self._dictionary_at: tuple[int, int] | None = None
         self._dictionary_data: memoryview | None = None
         self._at = 0  # byte in the file of the page at hand, for errors
         self._base = 0  # byte in the file of the buffer that holds it
-        self._skipped = (
-            0  # bytes of the chunk before those at hand: a dictionary without need, or by itself
-        )
+        self._skipped = 0  # bytes at the start of the chunk that were not fetched with the rest
         self._page_number: int | None = None  # None: the dictionary page
-        self._trust_header_counts = True  # where they count rows
+        self._trust_header_counts = True  # of rows, in headers of version 2
         self._made: tuple[Any, ...] | int | None = None  # what `read_pages` made of the only page
         try:
             codec = chunk.codec
@@ -199,7 +192,7 @@ class LeafReader:
     # -- fetching -----------------------------------------------------------------------------
 
     def want(self, ranges: rows.RowRanges) -> list[tuple[int, int]]:
-        """The (offset, length) of the bytes that these rows need."""
+        """The (offset, length) of the bytes that these rows need. Called once."""
         self._ranges = ranges
         self._pages = pages_wanted(self._offsets, ranges, self._num_rows, self._levels)
         if self._pages is None:
@@ -207,14 +200,14 @@ class LeafReader:
             kept = 0 if self._levels else self._context.kept.length_at(self._start)
             self._skipped = kept or max(first - self._start, 0)
             wanted = [(self._start + self._skipped, self._stop - self._start - self._skipped)]
-            if kept:  # to put it before the rest would copy that
+            if kept:  # the dictionary comes as a buffer of its own
                 self._dictionary_at = self._start, kept
                 wanted.append(self._dictionary_at)
         else:
             wanted = []
             for _, offset, length, _, _ in self._pages:
-                wanted.append((offset, length))  # of one page, a comprehension would cost more
-            # a dictionary of a remote store is fetched with the pages, used or not
+                wanted.append((offset, length))
+            # a remote dictionary is fetched with the pages, even if no page uses it
             place = self._dictionary_at
             likely = self._context.wait_bytes > 0 or self._all_coded
             if place is not None and likely and not self._levels:
@@ -229,13 +222,13 @@ class LeafReader:
         return wanted
 
     def _first_data_page(self) -> int:
-        """Where the chunk says that its data pages begin, behind a dictionary: 0 where it does not."""
+        """The offset of the first data page if it lies behind a dictionary, else 0."""
         chunk = self._chunk
         first: int = chunk.data_page_offset
         return first if self._start < first < self._stop else 0
 
     def give(self, buffers: list[memoryview], fetched: int) -> None:
-        """The bytes asked for by `want`, in its order. `fetched`: the bytes that were not at hand."""
+        """Take the bytes that `want` named, in its order. `fetched`: how many of them were not in memory before."""
         self._report.bytes += fetched
         if len(buffers) > (1 if self._pages is None else len(self._pages)):
             self._dictionary_data = buffers.pop()
@@ -246,7 +239,7 @@ class LeafReader:
     # -- decoding -----------------------------------------------------------------------------
 
     def task(self) -> tuple[core.LeafDecoder, tuple[Any, ...], bool]:
-        """Of that page what `read_pages` of the core takes."""
+        """The arguments of the core's `read_pages` for the only page."""
         pages, hint = self._pages, self._hint() if self._nesting_levels else 0
         first, count = (0, self._num_rows) if pages is None else pages[0][3:]
         arguments = (
@@ -260,8 +253,8 @@ class LeafReader:
         return self._decoder, arguments, pages is None
 
     def take(self, made: tuple[Any, ...] | int | None) -> tuple[int, int] | None:
-        """What that gave: `arrays`, or else `decode` has to be run. Where it asks for the dictionary: the (offset, length) of that,
-        with which it can be tried again.
+        """Take the result of `read_pages`. It sets `arrays`, or `decode` has to run. If the page needs the dictionary, returns the
+        (offset, length) of that, to try again.
         """
         if isinstance(made, tuple):
             decoder, counts = self._decoder, self._counts
@@ -291,16 +284,16 @@ class LeafReader:
         return self._dictionary_at if wanting else None
 
     def give_dictionary(self, data: memoryview) -> None:
-        """The bytes of the dictionary page, which were fetched for it."""
+        """Take the bytes of the dictionary page."""
         self._dictionary_data = data
         self._report.bytes += data.nbytes
 
     def decode(self) -> Steps[list[pa.Array]]:
-        """The rows asked for, as arrays of the form's storage type: one, or more where offsets run out. Of a
-        nested leaf one, which `decoded` then holds with its nesting levels.
+        """The selected rows as arrays of the leaf's storage type: one, or several if 32-bit offsets are too few. A nested leaf
+        gives one, and `decoded` has its nesting levels.
 
-        Raises IndexMismatch where the pages are not what the offset index says: the rows asked for may
-        themselves have been chosen on its word, so the caller has to begin again without it.
+        Raises IndexMismatch if the pages are not what the offset index says. The rows themselves may have been chosen by
+        that index, so that the caller begins again without it.
         """
         if self._skipped and not self._fetched_all():
             yield from self._fetch_whole()
@@ -328,7 +321,7 @@ class LeafReader:
         return arrays
 
     def _fetched_all(self) -> bool:
-        """Whether the pages that were fetched are all that the chunk has: its data may begin elsewhere than it says."""
+        """Whether the fetched pages have all values of the chunk. Its first data page may lie elsewhere than the footer says."""
         (data,) = self._buffers
         return bool(count_values(self._decoder, data) == self._chunk.num_values)
 
@@ -338,7 +331,7 @@ class LeafReader:
         self._report.bytes += length
 
     def _placed(self, error: core.CoreError) -> Exception:
-        """An error of the core with its place, or IndexMismatch where the index led to no such page."""
+        """An error of the core with its place, or IndexMismatch if the offset index led to no such page."""
         indexed = self._pages is not None and self._page_number is not None
         if isinstance(error, PageMismatch) or (indexed and isinstance(error, HeaderError)):
             message = f"page {self._page_number} at byte {self._at}: {error}"
@@ -351,7 +344,7 @@ class LeafReader:
         return from_core(error, self._where_page())
 
     def _decode_codes(self, codes: CodesDecoder) -> Steps[list[pa.Array]]:
-        """Codes and dictionaries, or values where that cannot be: what is wrong then shows itself."""
+        """Decode dictionary codes. If that fails, decode values, whose error names the fault."""
         counts, values = self._counts, self._decoder
         before = counts.pages_read, counts.pages_total, self._report.dictionary_pages
         self._decoder = codes
@@ -419,13 +412,13 @@ class LeafReader:
             made: tuple[Any, ...] = self._decoder.finish()
         except core.CoreError:
             several = self._page_number != 0 if self._pages is None else len(self._pages) > 1
-            if several:  # the value may lie in any of them
+            if several:  # any of the pages may hold the value
                 self._page_number, self._at = None, 0
             raise
         return made
 
     def _hint(self) -> int:
-        """What the decoder makes room for at once: slots of a nested leaf, bytes of strings of another."""
+        """The size that the decoder allocates at once: slots of a nested leaf, bytes of strings of a flat one."""
         chunk, chosen, n = self._chunk, self._ranges.num_rows, self._num_rows
         if self._nesting_levels:
             return likely_slots(chunk, chosen, n)
@@ -450,7 +443,7 @@ class LeafReader:
         return arrays
 
     def _indexed(self, pages: list[Page]) -> Iterator[int]:
-        """Hand over the fetched pages; each answer of the decoder is yielded."""
+        """Give the decoder the fetched pages, and yield each of its answers."""
         decoder = self._decoder
         for data, (page, offset, _, first, count) in zip(self._buffers, pages, strict=True):
             self._page_number, self._at = page, offset
@@ -465,7 +458,7 @@ class LeafReader:
             yield state
 
     def _walk(self) -> Iterator[int]:
-        """Go through the chunk header by header; pages without a selected row are not decompressed."""
+        """Give the decoder the pages of the chunk, header by header. Pages without a selected row are not decompressed."""
         (data,) = self._buffers
         decoder = self._decoder
         at, row, page = 0, 0, 0
@@ -483,7 +476,7 @@ class LeafReader:
                     raise self._corrupt(
                         f"its rows {row} to {stop} go beyond the {self._num_rows} of the row group"
                     )
-                if self._offsets is None:  # before the answer: after the last one nobody comes back
+                if self._offsets is None:  # before the yield: the last one does not return
                     self._counts.pages_total += 1
                 if self._ranges.meets(row, stop):
                     state = decoder.take(row)
@@ -498,8 +491,8 @@ class LeafReader:
             at = stop_at
 
     def _walk_repeated(self) -> Iterator[int]:
-        """Go through the chunk of a leaf that repeats: rows may go on in the next page, and only the levels tell how many
-        begin in one, unless headers (of version 2) tell and can be believed.
+        """Give the decoder the pages of a leaf that repeats. A row may continue in the next page, and only the levels tell how
+        many rows begin in a page, unless headers of version 2 count them and can be trusted.
         """
         (data,) = self._buffers
         decoder = self._decoder

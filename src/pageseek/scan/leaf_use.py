@@ -1,4 +1,4 @@
-"""Which leaves of a file a bound request reads, and what for: worked out once for all files of the same columns."""
+"""Which leaves of a file a bound request reads, and what for. Files with the same columns share it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class LeafUse:
     Attributes
     ----------
     payload : set of int
-        The leaves whose values are wanted.
+        The leaves whose values are read.
     parts : dict
-        How each of these is decoded, by its key.
+        How each leaf of the payload is decoded, by its key.
     conditions : list of (Bound, dict)
-        The conditions of the filter that must all hold, each with its tests by the keys of their leaves.
+        The conditions that the filter joins by AND, each with its tests by the keys of their leaves.
     tests_payload : bool
-        Whether a leaf that the filter tests is wanted as well, or may be: any leaf of a group tells of it.
+        Whether a leaf is both tested and payload. For a test of a group it may be, since any leaf of the group will do.
     asks_for_matches : bool
-        Whether it is of use to know which rows match before their values are read.
+        Whether it helps to know which rows match before their values are read.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class LeafUse:
         self._leaves, self._groups = list(leaves.values()), groups
 
     def read(self) -> Iterator[tuple[Leaf, LeafType]]:
-        """The leaves that are read, with the types of their values."""
+        """The leaves that are read, with their types."""
         for part in self.parts.values():
             yield part.leaf, part.leaf_type
         for _, tests in self.conditions:
@@ -75,7 +75,7 @@ class LeafUse:
                 yield test.leaf, test.leaf_type
 
     def required(self, file: FileMetadata) -> Callable[[int], list[Leaf]]:
-        """Of each row group, the leaves that are read; as one of a group only where no value is wanted of it."""
+        """For each row group, the leaves that are read. A leaf of the payload stands for itself, not for a group."""
         if not self._groups:
             leaves = self._leaves
             return lambda _: leaves

@@ -1,4 +1,4 @@
-"""Many files opened in order: the ends of remote ones are read several at a time, before their turn."""
+"""Opens many files in order. The tails of remote files are read several at a time, before their turn."""
 
 from __future__ import annotations
 
@@ -21,53 +21,53 @@ from pageseek.scan.request import Request
 from pageseek.storage import Begun, Known, Source
 from pageseek.storage.endpoint import IN_FLIGHT
 
-FILES_AHEAD = 64  # files whose ends may be under way, or wait to be looked at
-FILES_AHEAD_OF_LIMIT = 8  # where a limit may make those behind needless
-MOST_END_BYTES = 64 << 20  # that these ends may take together,
-LEAST_END_BYTES = 8 << 20  # and may at least, however little the scan and the cache may hold
+FILES_AHEAD = 64  # files whose tails are under way, or wait for their turn
+FILES_AHEAD_OF_LIMIT = 8  # the same where a limit may make later files needless
+MOST_TAIL_BYTES = 64 << 20  # bytes of these tails at a time, at most
+LEAST_TAIL_BYTES = 8 << 20  # bytes that are allowed even where the scan and the cache hold less
 
 
-class _Room:
-    """The bytes that ends of files may take before they are looked at, and of these what they do take. Safe for threads."""
+class _TailBudget:
+    """The budget of tails that wait for their turn, in bytes, and how much of it is taken. Safe for threads."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.held = 0
         self.usual = (
             most // IN_FLIGHT
-        )  # of one; of the first, which nobody knows, as many as are asked side by side
+        )  # bytes of one tail; before the first is known, an equal share
         self.lock = threading.Lock()
         self._seen = 0
 
     def learn(self, size: int) -> None:
-        """A file's end took `size` bytes: the next may be as long."""
+        """The tail of a file took `size` bytes. The next one may be as long."""
         self._seen = max(size, self._seen * 9 // 10)
         self.usual = self._seen
 
 
 class _Share:
-    """What the end of one file takes of that. `due`: it is asked for now, and may take what it needs."""
+    """The share of one tail in the budget. `due`: its turn has come, so that it may take what it needs."""
 
-    def __init__(self, room: _Room) -> None:
-        self._room, self._size, self.due = room, room.usual, False
-        with room.lock:
-            room.held += self._size
+    def __init__(self, budget: _TailBudget) -> None:
+        self._budget, self._size, self.due = budget, budget.usual, False
+        with budget.lock:
+            budget.held += self._size
 
     def may_grow(self, size: int) -> bool:
-        """Whether `size` bytes may be read of it, which are then counted."""
-        room = self._room
-        with room.lock:
+        """Whether the tail may have `size` bytes. They are then counted."""
+        budget = self._budget
+        with budget.lock:
             more = max(size - self._size, 0)
-            if room.held + more > room.most and not self.due:
+            if budget.held + more > budget.most and not self.due:
                 return False
-            room.held += more
+            budget.held += more
             self._size += more
             return True
 
     def give_back(self) -> None:
-        """It has been looked at."""
-        with self._room.lock:
-            self._room.held -= self._size
+        """Return the share: the file is open."""
+        with self._budget.lock:
+            self._budget.held -= self._size
 
 
 class FileOpener:
@@ -161,11 +161,11 @@ def _opened(
             yield cache.open(source, report, limit, unconfirmed=unconfirmed)
         return
     ahead = FILES_AHEAD if request.limit is None else FILES_AHEAD_OF_LIMIT
-    room = _Room(
-        max(min(MOST_END_BYTES, request.max_ahead_bytes, cache.max_bytes), LEAST_END_BYTES)
+    budget = _TailBudget(
+        max(min(MOST_TAIL_BYTES, request.max_ahead_bytes, cache.max_bytes), LEAST_TAIL_BYTES)
     )
     remote = list(compress(sources, waited))
-    opened = _waited_for(remote, report, limit, ahead, room)
+    opened = _waited_for(remote, report, limit, ahead, budget)
     with closing(opened):
         for source, wait in zip(sources, waited, strict=True):
             if wait:
@@ -175,9 +175,13 @@ def _opened(
 
 
 def _waited_for(
-    sources: Sequence[Source], report: Report, max_metadata_bytes: int, ahead: int, room: _Room
+    sources: Sequence[Source],
+    report: Report,
+    max_metadata_bytes: int,
+    ahead: int,
+    budget: _TailBudget,
 ) -> Generator[FileMetadata, None, None]:
-    """Remote files, opened `ahead` at a time, and as many as there is room for."""
+    """Remote files, opened `ahead` at a time, within the budget."""
 
     def open_one(source: Source, asked: Begun | None = None) -> tuple[FileMetadata, Report]:
         part = report.part()
@@ -189,9 +193,9 @@ def _waited_for(
     try:
         for i, source in enumerate(sources):
             while (
-                behind and len(begun) < ahead and (not begun or room.held + room.usual <= room.most)
+                behind and len(begun) < ahead and (not begun or budget.held + budget.usual <= budget.most)
             ):
-                share = _Share(room)
+                share = _Share(budget)
                 asked = cache.begin(next(left), max_metadata_bytes, share.may_grow)
                 if asked is None:
                     share.give_back()
@@ -206,7 +210,7 @@ def _waited_for(
             share.due = True
             file, part = open_one(source, asked)
             share.give_back()
-            room.learn(file.end_bytes)
+            budget.learn(file.end_bytes)
             report.join(part, i % width)
             yield file
             del file, asked  # who has it may be done with it while the next is waited for
@@ -215,9 +219,9 @@ def _waited_for(
     finally:
         for asked, _ in begun:
             asked.give_up()
-    with WorkerPool(ahead, ahead, room.most) as pool:  # they wait far more than they compute
-        jobs = (Job(partial(open_one, source), room.usual) for source in sources[i:])
+    with WorkerPool(ahead, ahead, budget.most) as pool:  # they wait far more than they compute
+        jobs = (Job(partial(open_one, source), budget.usual) for source in sources[i:])
         for lane, (file, part) in enumerate(pool.in_order(jobs)):
-            room.learn(file.end_bytes)
+            budget.learn(file.end_bytes)
             report.join(part, lane % ahead)
             yield file

@@ -1,4 +1,4 @@
-"""A file whose row groups are read: how many are left, and the tables that their rows become."""
+"""A file whose row groups are read, and the tables that they become."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pageseek.scan.steps import Held
 
 
 class OpenedFile:
-    """A file of a plan, for the time of its reading.
+    """A file of a plan while its rows are read.
 
     Attributes
     ----------
@@ -33,17 +33,17 @@ class OpenedFile:
     def __init__(
         self, scan: FileScan, schema: pa.Schema, scheduler: Scheduler, row_groups: int = 0
     ) -> None:
-        """`schema`: that of the tables. `row_groups`: how many will be read, where they are counted (`done`)."""
+        """`schema`: of the tables. `row_groups`: how many will be read, if the caller counts them (`done`)."""
         self._scheduler = scheduler
         self.scan, self.unconfirmed, self._schema = scan, True, schema
         bound_request = scan.bound_request
         self._adapter: SchemaAdapter | None = None
-        if schema is not bound_request.schema:  # as a rule it is the file's own
+        if schema is not bound_request.schema:
             self._adapter = bound_request.adapter(schema, scan.source)
         self._left, self._lock = row_groups, threading.Lock()
 
     def done(self, row_groups: int) -> bool:
-        """Row groups were read. Whether they were the last."""
+        """Count row groups that were read. True if they were the last."""
         with self._lock:
             self._left -= row_groups
             return self._left == 0
@@ -51,11 +51,11 @@ class OpenedFile:
     def read(
         self, group: GroupPlan, left: int | None, lane: Lane, held: Sequence[Held] = ()
     ) -> pa.Table | None:
-        """The rows of a row group that pass, at most as many as are `left`; None where there are none."""
+        """The rows of a row group that pass, at most `left` of them; None if there are none."""
         store = self.scan.file.store
         read = self._scheduler.read(self.scan, group, left, lane, held)
         self.unconfirmed = not store.version.strong
-        if not self.unconfirmed:  # to ask costs nothing there
+        if not self.unconfirmed:  # the store tells without a request
             store.check()
         if not read.found.num_rows:
             return None
@@ -65,7 +65,7 @@ class OpenedFile:
     def _table(self, group: GroupPlan, read: Rows) -> pa.Table:
         """The rows of a row group as a table."""
         scan, n, arrays = self.scan, read.found.num_rows, read.arrays
-        if self._adapter is not None:  # what other files have, and folders say
+        if self._adapter is not None:  # adds columns of other files, and of folders
             arrays = self._adapter(arrays, n)
         if scan.request.row_number is not None:
             first = scan.first_row + scan.file.first_row(group.row_group)

@@ -1,21 +1,21 @@
-"""How much room a decoder makes at once for what a column chunk becomes: more is made when pages show that they need it."""
+"""Estimates the size of decoded column chunks. Decoders allocate it at once, and more as pages need it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-MAX_SLOTS = 1 << 26  # of which room is made on the word of the footer
-MAX_RATIO = 16  # bytes of strings for each byte that was fetched, of which room is made on its word
+MAX_SLOTS = 1 << 26  # slots that are allocated by the footer's word
+MAX_RATIO = 16  # bytes of strings for each fetched byte that are allocated by the footer's word
 _DELTA = 1 << 6 | 1 << 7  # parquet.thrift, Encoding: lengths take much less than in PLAIN
 
 
 def likely_rows(length: int) -> int:
-    """Rows that a chunk of this many bytes may well have."""
+    """An upper estimate of the rows in a chunk of so many bytes."""
     return (1 << 16) + (length << 10)
 
 
 def likely_bytes(chunk: Any, optional: bool, chosen: int, num_rows: int, fetched: int) -> int:
-    """About the bytes of the strings of the rows that were chosen. `fetched`: bytes of their pages."""
+    """About the bytes of strings in the chosen rows. `fetched`: bytes of their pages."""
     size: int = chunk.total_uncompressed_size
     nulls: int = chunk.statistics_null_count
     if not chunk.encodings & _DELTA and (nulls >= 0 or not optional):
@@ -25,7 +25,7 @@ def likely_bytes(chunk: Any, optional: bool, chosen: int, num_rows: int, fetched
 
 
 def likely_slots(chunk: Any, chosen: int, num_rows: int) -> int:
-    """About how many values the chosen rows of a nested leaf have."""
+    """About the number of values in the chosen rows of a nested leaf."""
     declared: int = min(chunk.num_values, 8 * chunk.total_uncompressed_size, MAX_SLOTS)
     if chosen < num_rows:
         declared = declared * chosen * 9 // (num_rows * 8)

@@ -1,4 +1,4 @@
-"""Leaves of which one page each is wanted: the core decodes many in one call, so that caches and cores stay with the pages."""
+"""Decodes leaves of which one page each is read. The core decodes many pages in one call."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from pageseek.scan.leaf_reader import LeafReader
 from pageseek.scan.steps import DecodePages, Read, Steps
 
-BATCH_BYTES = 8 << 20  # of pages, as they were fetched, that one call decodes
-DICTIONARY_WAVE_BYTES = (
-    1 << 20
-)  # of dictionaries that are fetched in one wave: they stay in the processor's caches
+BATCH_BYTES = 8 << 20  # compressed bytes of pages that one call decodes
+DICTIONARY_WAVE_BYTES = 1 << 20  # dictionaries of one wave stay in the processor's caches
 
 
 def decode_pages(readers: Sequence[LeafReader]) -> Steps[None]:
-    """Decode the pages of readers of which `one_page` is wanted; `LeafReader.arrays` are then made.
+    """Decode the only pages of readers with `one_page`. Afterwards `LeafReader.arrays` has the values.
 
-    A page that fails here is decoded again by `LeafReader.decode`, which says where it lies.
+    A page that fails here is decoded again by `LeafReader.decode`, whose error names the place.
     """
     at = 0
     while at < len(readers):

@@ -1,4 +1,4 @@
-"""The files of a plan, opened in their order for the reading of their rows."""
+"""Opens the files of a plan in order, for their rows to be read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PlannedFiles:
     Parameters
     ----------
     scans : sequence of FileScan or None
-        The files that are open; empty where none is.
+        The files that are open; empty if none is.
     """
 
     __slots__ = ("_plans", "_scans", "_scheduler")
@@ -38,7 +38,7 @@ class PlannedFiles:
 
     @property
     def wait(self) -> bool:
-        """Whether reads of them wait for a store."""
+        """Whether reads of these files wait for a store."""
         known = False
         for scan in self._scans:
             if scan is not None:
@@ -48,9 +48,8 @@ class PlannedFiles:
         return not known and any(plan.source.far for plan in self._plans)
 
     def ready(self, ahead: bool) -> Iterator[FileScan | Exception]:
-        """The files, ready to be read; remote ones that are not open yet are opened several at a time
-        where `ahead` is true. An error takes the place
-        of the first file that cannot be opened.
+        """The files, ready to be read. With `ahead`, remote files that are not open yet are opened several at a time. An error
+        takes the place of the first file that cannot be opened.
         """
         scheduler, report = self._scheduler, self._scheduler.report
         pool = scheduler.pool if ahead else None
@@ -79,7 +78,7 @@ class PlannedFiles:
                 return
 
     def _open(self, at: int, report: Report) -> FileScan | Exception:
-        """A file of the plan in the state before its rows are read."""
+        """Open a file of the plan; the error if that fails."""
         try:
             return self._scheduler.reopen(self._plans[at], report)
         except (PageseekError, OSError) as error:

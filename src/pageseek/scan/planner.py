@@ -1,4 +1,4 @@
-"""From a request to what will be read: the files of a scan are opened in order, bound and pruned, and that is counted."""
+"""From a request to a plan: opens the files of a scan in order, binds and prunes them, and counts what they leave."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pageseek.storage import Source, Sources, Version
 
 
 class Planned(NamedTuple):
-    """A file of which something is left to read. `scan`: the file itself, where it had to be opened and pruned by itself."""
+    """A file that has rows left to read. `scan`: the open file; None where its footer was pruned together with others."""
 
     plan: FilePlan
     scan: FileScan | None
@@ -40,9 +40,9 @@ class Planner:
     Parameters
     ----------
     lazy : bool
-        The plan is executed at once, so that row groups which a limit may spare are pruned then, as they are reached.
+        The plan is executed at once. Row groups that a limit may make needless are then pruned as they are reached.
     fold : bool
-        Of what is counted only sums are wanted.
+        The report needs sums only, no entry for each column chunk.
     batches : bool
         Footers of many similar files may be pruned together, so that these are not opened.
     """
@@ -67,22 +67,20 @@ class Planner:
             scheduler.files.expect(lambda: [one for one in sources if self._is_wanted(one)])
         self.columns.resolve_types()
         self.request = request = self.columns.request
-        # whether files are chosen by more than their folders
+        # a row selection or a catalog chooses files, too
         self._chosen = request.selected is not None or self._catalogs is not None
         self._left, self._first_row = request.limit, 0
         self._batches = self._footer_batches() if batches and len(sources) >= FEW else None
 
     def _footer_batches(self) -> FooterBatches | None:
-        """What prunes the footers of many local files together, unless all of them will be read in a moment and stay open until
-        then.
+        """Prunes the footers of many local files together. None where all of these files stay open until they are read, or few
+        are opened.
         """
         request, n = self.request, len(self._sources)
         whole = request.filter is None and request.limit is None and not request.selects_rows
         if self._lazy and whole and n <= self._scheduler.files.capacity:
             return None
-        if (
-            request.selected is not None or self._catalogs is not None
-        ):  # few files are left to be opened
+        if self._chosen:
             return None
         if self.columns.one_schema or self._sources.far:
             return None
@@ -91,7 +89,7 @@ class Planner:
         )
 
     def _is_wanted(self, source: Source) -> bool:
-        """Whether a file is opened, by its folders; where rows are counted all files are."""
+        """Whether a file is opened, by its folders, the row selection and catalogs. Where rows have numbers all files are."""
         if self._counted:
             return True
         selected = self.request.selected
@@ -104,7 +102,7 @@ class Planner:
     # -- all files ------------------------------------------------------------------------------
 
     def files(self) -> Iterator[Planned]:
-        """The files of which something is left, in order."""
+        """The files that have rows left, in order."""
         sources, report = self._sources, self._report
         report.files.total = len(sources)
         at = 0
@@ -122,12 +120,10 @@ class Planner:
             source = sources[at]
             at += 1
             may_match = self.columns.may_match(source)
-            if (
-                not may_match and not self._counted
-            ):  # what a folder says is so: the file is not even opened
+            if not may_match and not self._counted:
                 report.files.prune(PARTITION, 1)
                 continue
-            if self._chosen and not self._is_wanted(source):  # none of its rows is selected
+            if self._chosen and not self._is_wanted(source):
                 by = None if self._catalogs is None else self._catalogs.rules_out(source)
                 report.files.prune(by or TAKE, 1)
                 continue
@@ -135,21 +131,20 @@ class Planner:
             if planned is not None:
                 yield planned
             report.step()
-        else:  # no limit was reached before the last of them
+        else:  # no limit was reached
             if self.request.take is not None:
                 check_taken(self.request.take, self._first_row)
         if self._batches is not None:
             self._batches.close()
 
     def _plan(self, at: int, source: Source, may_match: bool) -> Planned | None:
-        """What is left of a file: by what is known of its footer, else by the file itself."""
+        """The row groups that are left of a file: by its footer if that was read with others, else by the file itself."""
         report, scan, found = self._report, None, None
         batched = None if self._batches is None else self._batched(at)
         if batched is None:
             scan = self._open(source, at)
-            if (
-                self._left is None and self._batches is not None
-            ):  # it may have shown how to read the footers of others, and its own
+            if self._left is None and self._batches is not None:
+                # with this file open, footers like its own can be read in batches
                 batched = self._batched(at, scan.file.store.version)
         if batched is not None:
             found = plan_by_footer(
@@ -185,14 +180,14 @@ class Planner:
     # -- one file -------------------------------------------------------------------------------
 
     def _batched(self, at: int, opened: Version | None = None) -> BatchedFile | None:
-        """What is known of a file whose footer was read with others, if it is of the version that was opened."""
+        """The footer of a file if it was read with others, and is of the version that was `opened`."""
         found = None if self._batches is None else self._batches.of(at)
         if found is None or opened is None or found.version == opened:
             return found
         return None
 
     def _open(self, source: Source, at: int, batched: BatchedFile | None = None) -> FileScan:
-        """A file that is open and bound. `batched`: what is known of its footer."""
+        """Open a file and bind the request to it. `batched`: its footer, where it was read with others."""
         known = None
         if batched is not None:
             known = batched.known
@@ -215,7 +210,7 @@ class Planner:
         return scan
 
     def _prune(self, scan: FileScan, may_match: bool) -> tuple[tuple[GroupPlan, ...], str]:
-        """The row groups to read of a file, and what ruled out the last where there are none."""
+        """The row groups of a file to read; where there are none, also the mechanism that ruled out the last."""
         report = self._report
         if not scan.file.store.version.strong:
             report.version = "weak"
@@ -225,7 +220,7 @@ class Planner:
         proof = "" if groups else last_proof(before, report)
         report.spent("prune", began)
         if not groups and report.bytes["index"] > indexes:
-            self._scheduler.lane(scan, report).confirm()  # was it of the version of the footer?
+            self._scheduler.lane(scan, report).confirm()  # the index may be of another version
         return groups, proof
 
     def _pruned(self, scan: FileScan, may_match: bool) -> tuple[GroupPlan, ...]:

@@ -1,4 +1,4 @@
-"""Plans: for others to execute, or with the files that stay open for who executes it at once."""
+"""Plans: to be executed elsewhere, or at once with files that stay open."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from pageseek.scan.scheduler import Scheduler
 from pageseek.scan.tables import TableReader
 from pageseek.storage import Sources, Store
 
-# remote files that stay open from plan to reading, each of which would else be asked for its version again; and those
-# of them of which bytes are kept that were read to prune
-MOST_OPEN, MOST_OPEN_WITH_BYTES = 256, 16
+# Remote files stay open from planning to reading. A file that is opened again is asked for its version again.
+MOST_OPEN = 256
+MOST_OPEN_WITH_BYTES = 16  # of these, files that also keep bytes that were read to prune
 
 
 class PreparedScan:
-    """A plan that is executed where it was made, with the files that stay open. Leaving its block ends what is read ahead.
+    """A plan that is executed where it was made, with the files that stay open. The end of its block stops reading ahead.
 
-    `ahead`: all of it will be executed.
+    `ahead`: the whole plan will be executed.
     """
 
     __slots__ = ("_scans", "_scheduler", "plan")
@@ -55,11 +55,11 @@ class PreparedScan:
 
     @property
     def report(self) -> Report:
-        """What happens is counted here."""
+        """Counts what happens."""
         return self._scheduler.report
 
     def count_execution(self) -> Report:
-        """Count from now on what is read, beside what was planned."""
+        """Count what is read from now on, in a report that also has what was planned."""
         self._scheduler.report = report = self.plan.report.to_execute()
         if self._scheduler.unconfirmed is not None:
             self._scheduler.unconfirmed.report = report
@@ -70,14 +70,14 @@ class PreparedScan:
         return [scan.file.store for scan in self._scans[:1] if scan is not None]
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows, a table for each row group that has some, in order."""
+        """The rows in order: a table for each row group that has some."""
         plan = self.plan
         reader = TableReader(plan.schema, plan.files, self._scans, self._scheduler)
         return reader.tables()
 
 
 def make_plan(sources: Sources, request: Request) -> ScanPlan:
-    """Open the files and prune; reads footers, and of the page index what the filter needs."""
+    """Open the files and prune them. This reads the footers, and those parts of the page index that the filter needs."""
     scheduler = Scheduler(request, Report(nan=request.nan, chunks={}))
     plan, _ = prepare(sources, scheduler, fold=True)
     plan.report.fold()
@@ -91,11 +91,11 @@ def prepare(
     fold: bool = False,
     ahead: bool = False,
 ) -> tuple[ScanPlan, list[FileScan | None]]:
-    """A plan, and of its files those that stay open: a single one, and remote ones, of which many use up no descriptors. The list
-    is empty, or has one entry for each file of the plan.
+    """A plan, and its files that stay open. These are a single file, and remote files, which use up no descriptors. The list is
+    empty, or has one entry for each file of the plan.
 
-    `lazy`, `fold`: as of Planner. `ahead`: the plan is executed whole, so that what a filter leaves of remote files is read while
-    others are opened.
+    `lazy`, `fold`: see Planner. `ahead`: the whole plan is executed, so that row groups of remote files are read while further
+    files are opened.
     """
     request, report = scheduler.request, scheduler.report
     if report.chunks is not None:
@@ -104,11 +104,11 @@ def prepare(
     planner = Planner(sources, request, scheduler, lazy, fold)
     request = scheduler.request = planner.request
     alone, unconfirmed = len(sources) == 1, scheduler.unconfirmed
-    # of a single file there is nothing to be opened meanwhile; a limit may spare what is ahead
+    # a single file leaves nothing to open meanwhile; a limit may make further files needless
     ahead = ahead and request.limit is None and not alone
     files: list[FilePlan] = []
     scans: list[FileScan | None] = []
-    held = full = 0  # of these
+    held = full = 0  # files that stay open, and those that keep bytes
     for plan, scan in planner.files():
         files.append(plan)
         if report.chunks is not None and scan is not None:  # it is open anyway
@@ -128,6 +128,6 @@ def prepare(
     schema = planner.columns.schema()
     scheduler.files.close()
     report.columns = list(schema.names)
-    if unconfirmed is not None:  # some were opened to know the types, and some will be again
+    if unconfirmed is not None:  # files that do not stay open are confirmed now
         unconfirmed.ask_all_but([scan.file.store for scan in scans if scan is not None])
     return ScanPlan(request, schema, tuple(files), report), scans if held else []

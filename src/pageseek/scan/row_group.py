@@ -1,6 +1,4 @@
-"""A row group, from selection to Arrow: filter columns first, each on the survivors of the one before, then
-the payload for the rows that passed.
-"""
+"""Reads one row group with late materialization: the columns of the filter first, then the payload of the rows that passed."""
 
 from __future__ import annotations
 
@@ -34,16 +32,16 @@ def scan_group(
     sure: rows.RowRanges = _NO_ROWS,
     held: Sequence[Held] = (),
 ) -> Steps[tuple[rows.RowRanges, list[list[pa.Array]]]]:
-    """The selected rows that pass, and for each column its arrays of them.
+    """The selected rows that pass, and the arrays of each column.
 
     Parameters
     ----------
     bound : Bound, optional
-        The filter; None where all rows are known to pass.
+        The filter; None if all rows are known to pass.
     sure : RowRanges
-        Rows that pass, which are not looked at; no leaf of the filter may be wanted itself then.
+        Rows that are known to pass, and are not tested. No leaf of the filter may be payload then.
     held : sequence of Held
-        Bytes that were fetched before, in the order of their places.
+        Bytes that were fetched before, in the order of their offsets.
     """
     use, report = bound_request.leaves, context.report
     reader = GroupReader(file, row_group, use, context, held)
@@ -56,7 +54,7 @@ def scan_group(
                 ranges = yield from filtering.first(ranges, limit, sure)
             elif sure:
                 ranges = (yield from filtering.passing(ranges - sure)) | sure
-                decoded.clear()  # the rows that are left are others
+                decoded.clear()  # it lacks the rows that were not tested
             else:
                 ranges = yield from filtering.passing(ranges)
         except CoreError as error:

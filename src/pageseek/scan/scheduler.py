@@ -1,7 +1,7 @@
-"""Serves one scan: which files are open, which threads work, what may be read ahead of its turn.
+"""Serves one scan: decides which files are open, which threads work, and what is read ahead of its turn.
 
-A file scan is a generator of steps (steps.py). A lane (lane.py) answers them, in the thread that runs the generator. Threads of a
-pool run several generators at a time; whoever waits for a store puts its core down meanwhile.
+A file scan is a generator of steps (steps.py). A lane (lane.py) answers them in the thread that runs the generator. The threads of
+a pool run several generators at a time. A thread that waits for a store lets another one use its core.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pageseek.scan.request import Request
 from pageseek.scan.request_sharing import FEWEST_RUNS, weight
 from pageseek.scan.steps import Held
 
-GROUPS_AHEAD = 16  # row groups that may wait for a remote store at a time
+GROUPS_AHEAD = 16  # row groups that wait for a remote store at a time, at most
 
 
 class Scheduler:
@@ -33,11 +33,11 @@ class Scheduler:
     Parameters
     ----------
     request : Request
-        What the scan asks for.
+        The request of the scan.
     report : Report
         Counts what happens.
     unconfirmed : UnconfirmedVersions, optional
-        Takes the files that are opened in the version that the cache has. The caller has them confirmed.
+        Collects the files that are opened in the version that the cache has. The caller confirms them.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Scheduler:
         self._ahead_bytes = request.max_ahead_bytes // FEWEST_RUNS
 
     def stop(self) -> None:
-        """The scan has ended: begin nothing more."""
+        """Begin nothing more: the scan has ended."""
         self.files.close()
         if self.pool is not None:
             self.pool.stop()
@@ -62,7 +62,7 @@ class Scheduler:
     # -- row groups -----------------------------------------------------------------------------
 
     def lane(self, scan: FileScan, report: Report) -> Lane:
-        """A lane for a file that is bound; the last one, where it is that."""
+        """A lane for a file that is bound: the last one again if it fits."""
         last, pool = self._last, self.pool
         if (
             last is not None
@@ -76,7 +76,7 @@ class Scheduler:
         return lane
 
     def reopen(self, plan: FilePlan, report: Report) -> FileScan:
-        """A file that was planned before, in the state before its rows are read."""
+        """Open a file of a plan, ready for its rows to be read."""
         if self._requests is None:
             self._requests = BoundRequests(self.request)
         file = self.files.reopen(plan, report)
@@ -94,8 +94,8 @@ class Scheduler:
         lane: Lane,
         held: Sequence[Held] = (),
     ) -> Rows:
-        """The rows of a row group that pass, at most as many as are `left`; they may have been read ahead. `held`: bytes that
-        are at hand.
+        """The rows of a row group that pass, at most `left` of them. They may have been read ahead. `held`: bytes that are in
+        memory already.
         """
         begun = scan.begun.pop(group.row_group, None) if scan.begun else None
         if begun is not None:
@@ -107,9 +107,9 @@ class Scheduler:
         return _rows(scan, group, left, lane, held)
 
     def begin(self, scan: FileScan) -> None:
-        """Begin with the row groups of a remote file while others are still being opened: that saves a wave.
+        """Begin to read the row groups of a remote file while further files are opened: that saves a wave.
 
-        What waits for its turn takes a share of the memory that the scan may take for row groups read ahead.
+        Row groups that wait for their turn count against `max_ahead_bytes`.
         """
         pool = self.start(True)
         for group in scan.plan.groups:
@@ -126,18 +126,18 @@ class Scheduler:
     # -- threads --------------------------------------------------------------------------------
 
     def start(self, waits: bool) -> WorkerPool:
-        """The threads of this scan. `waits`: they will wait for a store, so that more row groups may be under way."""
+        """Start the threads of this scan. `waits`: they will wait for a store, so that more row groups are under way."""
         if self.pool is None:
             ahead = GROUPS_AHEAD if waits else self.threads + 1
             self.pool = WorkerPool(self.threads, ahead, self.request.max_ahead_bytes)
         return self.pool
 
     def working(self) -> Any:
-        """Hold a core while the block runs, where there are threads to share it with."""
+        """Hold a core while the block runs, if there are threads to share it with."""
         return nullcontext() if self.pool is None else self.pool.working()
 
     def waiting(self) -> Any:
-        """Put that down while the block waits."""
+        """Release the core while the block waits."""
         return nullcontext() if self.pool is None else self.pool.waiting()
 
 

@@ -1,8 +1,7 @@
-"""What a file scan asks of its lane.
+"""The steps between a file scan and its lane.
 
-The states of a scan are generators of steps. Each step is a request: to read bytes, or to have jobs done. Its
-lane sends the result back into the generator, or throws what went wrong into it. A generator does no input and output
-itself, starts no thread, and does not know how long it waits.
+The states of a scan are generators of steps. A step asks the lane to read bytes, or to run jobs. The lane sends the result back
+into the generator, or throws the error into it. A generator does no IO, starts no thread, and does not know how long it waits.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Held: TypeAlias = tuple[int, memoryview]  # bytes of a file, and where they begi
 
 
 class ScanContext:
-    """What the states of a file scan know of the scan around them.
+    """What the states of a file scan share: settings, and the report.
 
     Attributes
     ----------
@@ -33,7 +32,7 @@ class ScanContext:
     limits : Limits
         What a file may claim.
     kept : Kept
-        Bytes that were read to prune, and that the scan may want again.
+        Bytes that were read to prune, and that the scan may need again.
     wait_bytes : int
         The bytes that come in the time of one wait for the store; 0 where a read does not wait (storage.store.wait_bytes).
     codec_settings : dict
@@ -54,7 +53,7 @@ class ScanContext:
         self.codec_settings: dict[int, CodecSettings] = {}
 
     def settings_of(self, number: int, file: FileMetadata) -> CodecSettings:
-        """What the decoders of all chunks of a codec have in common, in one scan of one file."""
+        """The settings that the decoders of all chunks of a codec share, in one scan of one file."""
         codec, decompress = decompressor(number)
         prefix, step = prefix_of(codec)
         made = self.codec_settings[number] = CodecSettings(
@@ -103,6 +102,6 @@ class Decode(NamedTuple):
     nbytes: int
 
 
-# ranges alone, as pruners ask for them, are bytes of indexes
+# a list of ranges, as pruners yield it, reads bytes of indexes
 Step: TypeAlias = Wanted | Read | DecodePages | Decode
 Steps: TypeAlias = Generator[Step, Any, T]

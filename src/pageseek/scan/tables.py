@@ -1,6 +1,6 @@
-"""The rows of a plan, a table for each row group that has some, in the order of the files.
+"""The rows of a plan in the order of the files: a table for each row group that has some.
 
-Row groups are read one after the other, or several at a time. Either way a piece of work is handed out in its turn.
+Row groups are read one after the other, or several at a time. Tables are handed out in order either way.
 """
 
 from __future__ import annotations
@@ -26,20 +26,18 @@ from pageseek.scan.planned_files import PlannedFiles
 from pageseek.scan.request_sharing import FEWEST_RUNS, fetch, runs
 from pageseek.scan.scheduler import Scheduler
 
-FEW_VALUES = 1 << 18  # that one thread has read before another is ready
-# values of a row group below which threads wait for each other, for the interpreter's lock, rather than work: by two
-# threads files of 5,000 rows and 4 columns took 1.8 times as long, of 20,000 rows and 12 columns 1.2 times, of 16 as long
+FEW_VALUES = 1 << 18  # one thread reads these before a second one has started
+# In smaller row groups threads wait for the interpreter's lock. With two threads, files of 5,000 rows and 4 columns took
+# 1.8 times as long, 20,000 rows and 12 columns 1.2 times as long, 20,000 rows and 16 columns as long as with one.
 GROUP_VALUES = 1 << 18
-GROUP_BYTES = 1 << 20  # of a row group that are work for a thread, however few values they are
+GROUP_BYTES = 1 << 20  # a row group of so many bytes is worth a thread, even with fewer values
 
 
 Narrow = Callable[[FileScan, GroupPlan, Lane], GroupPlan]
 
 
 class Piece(NamedTuple):
-    """Row groups that are read together. What was read of them before the first that failed is handed out, and then the error
-    raised.
-    """
+    """Row groups that one job has read. The tables before the one that failed are handed out, then the error is raised."""
 
     tables: list[pa.Table]
     failed: Exception | None
@@ -53,11 +51,11 @@ class TableReader:
     Parameters
     ----------
     schema : pyarrow.Schema
-        That of the tables.
+        The schema of the tables.
     scans : sequence of FileScan or None
-        The files that are open; empty where none is.
+        The files that are open; empty if none is.
     narrow : callable, optional
-        Leaves out rows of a row group by what was read of those before, which are then read one after the other.
+        Leaves out rows of a row group by the rows that were read before. Row groups are then read one after the other.
     """
 
     def __init__(
@@ -142,7 +140,7 @@ class TableReader:
     def _pruned(
         self, scan: FileScan, groups: Sequence[GroupPlan], lane: Lane
     ) -> Sequence[GroupPlan]:
-        """The row groups, those of which only the footer was asked as far as other mechanisms leave them rows."""
+        """The row groups that have rows left after all mechanisms. Some were pruned by the footer alone before."""
         for group in groups:
             if not group.pages_pruned:
                 break
@@ -165,7 +163,7 @@ class TableReader:
             self._report.join(piece.part, piece.thread)
             self._report.step()
             while piece.tables:
-                yield piece.tables.pop(0)  # one at a time is held
+                yield piece.tables.pop(0)  # the caller holds one at a time
             if piece.failed is not None:
                 raise piece.failed
 
