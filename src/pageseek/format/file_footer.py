@@ -361,21 +361,22 @@ class FooterFile:
 
     def load_chunks(self, row_group: int, leaves: Sequence[Leaf]) -> None:
         """The column chunks of several leaves at once, to be at hand."""
-        missing = [leaf for leaf in leaves if (row_group, leaf.index) not in self._chunks]
+        missing, places = [], bytearray()
+        group = row_group * self.num_leaves
+        for leaf in leaves:
+            if (row_group, leaf.index) not in self._chunks:
+                missing.append(leaf)
+                places += self._chunk_at[group + leaf.index : group + leaf.index + 1]
         if len(missing) < 2:
             return
-        group = row_group * self.num_leaves
-        at = b"".join(
-            [self._chunk_at[group + leaf.index : group + leaf.index + 1] for leaf in missing]
-        )
         try:
-            data = self._read_chunks(at)
+            data = self._read_chunks(places)
         except CoreError:
-            return  # one by one, they say which it is
-        for leaf, chunk in zip(missing, records(Chunk, data), strict=True):
-            self._chunks[row_group, leaf.index] = chunk
+            return  # read one by one, the error names the column
+        for leaf, values in zip(missing, CHUNK.iter_unpack(data), strict=True):
+            self._chunks[row_group, leaf.index] = Chunk._make(values)
 
-    def _read_chunks(self, at: bytes | memoryview, leaf: Leaf | None = None) -> bytes:
+    def _read_chunks(self, at: bytearray | memoryview, leaf: Leaf | None = None) -> bytes:
         try:
             data = core.chunks(self._footer, bytes(at))
         except CoreError as error:

@@ -192,6 +192,9 @@ class Schema:
 
     def _flat_positions(self, name: str) -> list[int]:
         """Fields of this name, where every field is a leaf."""
+        found = self._found.get(name)
+        if found is not None:
+            return found
         if len(self._flat) == self._n:
             return [i for i, leaf in self._flat.items() if leaf.path[0] == name]
         wanted = name.encode()
@@ -203,6 +206,8 @@ class Schema:
         for i, start in zip(candidates.tolist(), offsets, strict=True):
             if footer[start : start + size] == wanted:
                 found.append(i)
+        if found:
+            self._found[name] = found  # unknown names are not kept
         return found
 
     @property
@@ -223,7 +228,8 @@ class Schema:
             return self.leaves[index]
         leaf = self._flat.get(index)
         if leaf is None:
-            element = self._element(index + 1)
+            at = (index + 1) * _ELEMENT.size
+            element = SchemaElement._make(_ELEMENT.unpack_from(self._elements, at))
             repetition = element.repetition
             levels = 1 if repetition == 1 or repetition == 2 else 0
             leaf = self._flat[index] = Leaf(
@@ -279,18 +285,11 @@ class Schema:
         return names
 
     def _positions(self, name: str) -> list[int]:
-        if not self._all_flat:
-            return self._by_name.get(name, [])
-        found = self._found.get(name)
-        if found is None:
-            found = self._flat_positions(name)
-            if found:  # names that are none are not kept
-                self._found[name] = found
-        return found
+        return self._flat_positions(name) if self._all_flat else self._by_name.get(name, [])
 
     def field_index(self, name: str) -> int:
         """The position of the top-level field of exactly this name."""
-        found = self._positions(name)
+        found = self._found.get(name) or self._positions(name)
         if len(found) == 1:
             return found[0]
         if not found:
@@ -385,10 +384,8 @@ class Schema:
                 )
 
     def _check_physical(self, leaf: Leaf) -> None:
-        """Refuse a physical type or a length that values cannot have."""
+        """Check the length of a FIXED_LEN_BYTE_ARRAY; refuse a type that does not exist."""
         physical, length = leaf.element.type, leaf.element.type_length
-        if BOOLEAN <= physical < FIXED:
-            return
         where = f"{self._source}: column {leaf.name!r}"
         if physical != FIXED:
             raise CorruptFileError(f"{where}: there is no physical type {physical}")
@@ -400,7 +397,8 @@ class Schema:
 
     def parquet_leaf_type(self, leaf: Leaf) -> LeafType:
         """How the leaf's values are typed by the Parquet schema alone."""
-        self._check_physical(leaf)
+        if not BOOLEAN <= leaf.element.type < FIXED:
+            self._check_physical(leaf)
         return leaf_type_of(leaf.element, Options())
 
     def leaf_type(self, leaf: Leaf, options: Options) -> LeafType:
@@ -413,7 +411,8 @@ class Schema:
         )
 
     def _make_leaf_type(self, leaf: Leaf, options: Options, stored: pa.Field | None) -> LeafType:
-        self._check_physical(leaf)
+        if not BOOLEAN <= leaf.element.type < FIXED:
+            self._check_physical(leaf)
         original = None
         if stored is not None:
             original = stored_type(stored) if stored.metadata else self._stored[leaf.top][2]

@@ -193,7 +193,9 @@ def _waited_for(
     try:
         for i, source in enumerate(sources):
             while (
-                behind and len(begun) < ahead and (not begun or budget.held + budget.usual <= budget.most)
+                behind
+                and len(begun) < ahead
+                and (not begun or budget.held + budget.usual <= budget.most)
             ):
                 share = _Share(budget)
                 asked = cache.begin(next(left), max_metadata_bytes, share.may_grow)
