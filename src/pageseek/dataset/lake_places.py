@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import pyarrow.fs as pafs
-
 from pageseek.base.errors import UnsupportedError
 from pageseek.storage.files import Files
 from pageseek.storage.hive import Partitions
@@ -73,7 +71,7 @@ class Places:
 
     def __init__(self, table: str, options: Any, retry_policy: RetryPolicy) -> None:
         self._table, self._options, self._patience = table, options, retry_policy
-        self._known: dict[str, tuple[pafs.FileSystem | Files, str]] = {}  # by scheme and host
+        self._known: dict[str, tuple[Files, str]] = {}  # by scheme and host
 
     def source(self, url: str, partitions: Partitions, encoded: bool = True) -> Source:
         """The file of a URL, or of a local path, which may be percent-encoded."""
@@ -93,7 +91,7 @@ class Places:
         path = before + (unquote(path) if encoded else path)
         return Source(path, files, partitions=partitions, retry_policy=self._patience)
 
-    def _open(self, scheme: str, root: str) -> tuple[pafs.FileSystem | Files, str]:
+    def _open(self, scheme: str, root: str) -> tuple[Files, str]:
         """What opens the files of a bucket, and what their paths begin with there."""
         from pageseek.storage.urls import from_url
 
