@@ -29,8 +29,8 @@ def path(tmp_path: Path) -> str:
 @pytest.fixture(params=["pread", "seek"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "seek":
-        for name in ("pread", "preadv"):
-            monkeypatch.delattr(os, name, raising=False)
+        monkeypatch.setattr(local, "_pread", local._seek_and_read)
+        monkeypatch.setattr(local, "_preadv", local._read_into)
     return str(request.param)
 
 
@@ -60,9 +60,10 @@ def test_many_threads_read_one_file(way: str, path: str, monkeypatch: pytest.Mon
 
 
 def test_reads_that_come_in_parts(way: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "pread" if way == "pread" and hasattr(os, "pread") else "read"
-    whole = getattr(os, name)
-    monkeypatch.setattr(os, name, lambda fd, n, *at: whole(fd, min(n, 1000), *at))
+    one, many = local._pread, local._preadv
+    monkeypatch.setattr(local, "_pread", lambda fd, n, at: one(fd, min(n, 1000), at))
+    if way == "pread":
+        monkeypatch.setattr(local, "_preadv", lambda fd, into, at: many(fd, [into[0][:1000]], at))
     store = LocalStore(path)
     assert store.read([(10, 12_345)]) == [Path(path).read_bytes()[10:12_355]]
     with pytest.raises(OSError, match="the file ends after 100"):

@@ -13,9 +13,10 @@ import pyarrow.fs as pafs
 import pytest
 
 import pageseek as ps
-from pageseek.storage import RetryPolicy, folders, resolve, retry, urls, writing
+from pageseek.storage import RetryPolicy, resolve, retry, urls
 from pageseek.storage import deadlines as within
 from pageseek.storage import pyarrow_files as arrow
+from pageseek.storage.files import Place
 from pageseek.storage.retry import Fault as Failure
 from pageseek.storage.retry import Retries, with_retries
 from support.distant import (
@@ -336,17 +337,19 @@ def test_what_a_path_is_is_asked_with_patience(server: ObjectServer) -> None:
 def test_what_could_not_be_asked_is_not_taken_for_nothing(server: ObjectServer) -> None:
     """Else a file would be replaced that was not to be."""
     source = resolve(of_fsspec(server)["source"])[0]
-    here = writing._Fsspec(source.filesystem)
-    assert here.size(source.path) == len(content())
+    here: Any = source.filesystem
+    assert here.size(source.path, source.retry_policy) == len(content())
     server.faults = Rule(status(503))
     with pytest.raises(FileNotFoundError, match=r"a\.parquet"):
-        here.size(source.path)
+        here.size(source.path, source.retry_policy)
     server.faults = Rule(status(404))
-    assert here.size(source.path) is None
+    assert here.size(source.path, source.retry_policy) is None
     server.faults = Rule(status(503))
     (place,) = resolve(of_fsspec(server)["source"], None, RetryPolicy(0, 1.0))
+    assert place.filesystem is not None
+    at = Place(place.filesystem, place.path, place.retry_policy)
     with pytest.raises(ps.StoreError):
-        folders.have(place, [(server.url("bucket/t"), ".parquet")])
+        at.have([(server.url("bucket/t"), ".parquet")])
 
 
 # ---- who is busy
@@ -430,5 +433,5 @@ def test_limits_that_were_given_count_more(server: ObjectServer, no_obstore: Non
     given = s3_url(server)
     given["storage_options"]["request_timeout"] = 3.5
     filesystem: Any = resolve(given["source"], given["storage_options"])[0].filesystem
-    assert filesystem.__reduce__()[1][0]["request_timeout"] == 3.5
+    assert filesystem.filesystem.__reduce__()[1][0]["request_timeout"] == 3.5
     assert ps.read_table(**given) == table()

@@ -1,4 +1,4 @@
-"""What a scan reads and why not more: one record of counts, filled as the work goes, and shown as text or dict."""
+"""What a scan reads, and why it reads no more: one record of counts, filled as the work goes, shown as text or dict."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ BYTE_KINDS = ("metadata", "index", "data")
 
 @dataclass(slots=True)
 class Count:
-    """How many there are, how many are read, and which mechanism proved the others away.
+    """How many units there are, how many are read, and which mechanism ruled out the others.
 
-    Each unit is counted once: by the first mechanism that proves it away.
+    Each unit is counted once: by the first mechanism that rules it out.
     """
 
     total: int = 0
@@ -27,14 +27,14 @@ class Count:
     pruned_by: dict[str, int] = field(default_factory=dict)
 
     def prune(self, mechanism: str, n: int) -> None:
-        """Count `n` units that a mechanism proved away; fewer than none takes a proof back."""
+        """Count `n` units that a mechanism ruled out; a negative `n` takes a proof back."""
         if n:
             self.pruned_by[mechanism] = self.pruned_by.get(mechanism, 0) + n
             if not self.pruned_by[mechanism]:
                 del self.pruned_by[mechanism]
 
     def balance(self) -> None:
-        """Make no count negative: where more proofs were taken back than a mechanism had, others had a part in them."""
+        """Make no count negative. Where more proofs were taken back than a mechanism had, take the rest from the others."""
         for mechanism, n in [item for item in self.pruned_by.items() if item[1] < 0]:
             self.prune(mechanism, -n)
             for other, had in list(self.pruned_by.items()):
@@ -42,6 +42,13 @@ class Count:
                 self.prune(other, -back)
                 n += back
             self.total -= n  # a plan that was made elsewhere counts only the units that it left
+
+    def add(self, other: Count) -> None:
+        """Count the units of `other` too."""
+        self.total += other.total
+        self.read += other.read
+        for mechanism, n in other.pruned_by.items():
+            self.prune(mechanism, n)
 
     def begun(self) -> Count:
         """A copy of the totals and proofs, with nothing read yet."""
@@ -54,13 +61,21 @@ class Count:
 
 @dataclass(slots=True)
 class LeafReport:
-    """One column: its pages, the bytes fetched for it, the rows decoded of it."""
+    """One column: its pages, the bytes that were fetched for it, and its rows that were decoded."""
 
     pages_total: int = 0
     pages_read: int = 0
     bytes: int = 0
     rows_decoded: int = 0
     dictionary_pages: int = 0
+
+    def add(self, other: LeafReport) -> None:
+        """Count what was read of `other` too."""
+        self.pages_total += other.pages_total
+        self.pages_read += other.pages_read
+        self.bytes += other.bytes
+        self.rows_decoded += other.rows_decoded
+        self.dictionary_pages += other.dictionary_pages
 
     def to_dict(self) -> dict[str, Any]:
         """The counts as plain data."""
@@ -76,9 +91,9 @@ class LeafReport:
 class ChunkReport(LeafReport):
     """One leaf of one row group.
 
-    `known`: its pages, as far as the metadata have their number. `kept`: those that the plan leaves (None: all), and `by`
-    the mechanism that ruled out the others. `limited`: those that the limit saved. `beyond`: those that an aggregate left
-    out for their bounds.
+    `known`: the number of its pages by the metadata; None where they do not say. `kept`: those that the plan leaves (None:
+    all), and `by` the mechanism that ruled out the others. `limited`: those that the limit saved. `beyond`: those that an
+    aggregate left out for their bounds.
     """
 
     path: str = ""
@@ -89,13 +104,13 @@ class ChunkReport(LeafReport):
     beyond: int = 0
 
     def narrowed(self, before: ChunkReport) -> None:
-        """Fewer pages are kept than `before`, for their bounds."""
+        """Count the pages that are kept no more, for their bounds."""
         whole = before.kept if before.kept is not None else before.known
         if whole is not None and self.kept is not None:
             self.beyond = before.beyond + whole - self.kept
 
     def restart(self) -> None:
-        """Forget what was decoded: decoding begins again. The bytes stay, they were fetched."""
+        """Forget what was decoded: decoding begins again. The fetched bytes stay counted."""
         self.pages_total = self.pages_read = self.rows_decoded = self.dictionary_pages = 0
         self.limited = self.beyond = 0
 
@@ -115,7 +130,7 @@ class NotAsked:
     left_out: int = 0
 
     def add(self, other: NotAsked) -> None:
-        """The sums of both."""
+        """Count the row groups of `other` too."""
         self.dear += other.dear
         self.cost += other.cost
         self.at_stake += other.at_stake
@@ -142,8 +157,8 @@ class NotAsked:
 class Report:
     """Counts of one scan. `analyzed` says whether they happened or are planned.
 
-    With `chunks`, every column chunk is counted by itself, from which `tally` says what ruled out each page;
-    without (None), only sums are kept, which cost nothing to speak of.
+    With `chunks`, every column chunk is counted by itself, and `tally` says what ruled out each page. Without (None) only
+    sums are kept, which cost next to nothing.
     """
 
     analyzed: bool = False
@@ -161,7 +176,7 @@ class Report:
     requests: int = 0
     waves: int = 0
     retries: int = 0  # requests that were tried again
-    retry_seconds: float = 0.0  # that these waited before, all together
+    retry_seconds: float = 0.0  # the waits before these, all together
     seconds: dict[str, float] = field(default_factory=dict)
     leaves: dict[str, LeafReport] = field(default_factory=dict)
     chunks: dict[ChunkKey, ChunkReport] | None = field(default_factory=dict)
@@ -169,9 +184,8 @@ class Report:
     notes: list[str] = field(default_factory=list)
     not_asked: dict[str, NotAsked] = field(default_factory=dict)  # by mechanism
     lanes: dict[int, int] = field(default_factory=dict)  # waves of what went on side by side
-    watch: Callable[[Report, int], None] | None = field(
-        default=None, compare=False
-    )  # is called after each step
+    # is called after each step
+    watch: Callable[[Report, int], None] | None = field(default=None, compare=False)
 
     def step(self, n: int = 1) -> None:
         """Count `n` more files that were planned, or row groups that were read."""
@@ -224,44 +238,25 @@ class Report:
                 self.chunks.pop((file, row_group, path), None)
 
     def part(self) -> Report:
-        """A report of work that goes on beside other work, for `join` to take in when that is done."""
-        return Report(
-            analyzed=True,
-            chunks=self.chunks,  # each has its own
-            executed=self.executed,
-        )
+        """A report of work that goes on beside other work; `join` takes it in at the end. Both share the counts of chunks."""
+        return Report(analyzed=True, chunks=self.chunks, executed=self.executed)
 
     def join(self, part: Report, lane: int) -> None:
         """Add the counts of work that went on beside this. Requests of one `lane` come one after another; the waves of the
         longest lane count.
         """
-        for mine, other in (
-            (self.files, part.files),
-            (self.row_groups, part.row_groups),
-            (self.rows, part.rows),
-        ):
-            mine.total += other.total
-            mine.read += other.read
-            for mechanism, n in other.pruned_by.items():
-                mine.prune(mechanism, n)
+        self.files.add(part.files)
+        self.row_groups.add(part.row_groups)
+        self.rows.add(part.rows)
         self.rows_out += part.rows_out
-        self.requests += part.requests
-        self.retries += part.retries
-        self.retry_seconds += part.retry_seconds
+        self._add_requests(part)
         before = max(self.lanes.values(), default=0)
         self.lanes[lane] = self.lanes.get(lane, 0) + part.waves
         self.waves += max(self.lanes.values()) - before
-        for kind, size in part.bytes.items():
-            self.bytes[kind] += size
         for stage, seconds in part.seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
         for path, leaf in part.leaves.items():
-            mine_leaf = self.leaves.setdefault(path, LeafReport())
-            mine_leaf.pages_total += leaf.pages_total
-            mine_leaf.pages_read += leaf.pages_read
-            mine_leaf.bytes += leaf.bytes
-            mine_leaf.rows_decoded += leaf.rows_decoded
-            mine_leaf.dictionary_pages += leaf.dictionary_pages
+            self.leaves.setdefault(path, LeafReport()).add(leaf)
         for note in part.notes:
             self.note(note)
         for mechanism, reason in part.not_asked.items():
@@ -269,15 +264,18 @@ class Report:
 
     def add_spent(self, before: Report) -> None:
         """Count the requests of an attempt that was given up, because a file had changed by then."""
-        self.requests += before.requests
+        self._add_requests(before)
         self.waves += before.waves
+
+    def _add_requests(self, before: Report) -> None:
+        self.requests += before.requests
         self.retries += before.retries
         self.retry_seconds += before.retry_seconds
         for kind, size in before.bytes.items():
             self.bytes[kind] += size
 
     def tally(self) -> tuple[Count, dict[str, LeafReport]]:
-        """Pages over all columns, each counted under what ruled it out, and the sums of each column."""
+        """The pages of all columns, each counted under what ruled it out, and the sums of each column."""
         pages, leaves = Count(), {path: replace(leaf) for path, leaf in self.leaves.items()}
         for leaf in leaves.values():
             pages.total += leaf.pages_total
@@ -296,12 +294,10 @@ class Report:
             limited = min(chunk.limited, kept - read) if ran else kept - read
             pages.prune("limit", limited)
             pages.prune("late_materialization", kept - read - limited)
-            leaf = leaves.setdefault(path, LeafReport())
-            leaf.pages_total += total
-            leaf.pages_read += read
-            leaf.bytes += chunk.bytes
-            leaf.rows_decoded += chunk.rows_decoded
-            leaf.dictionary_pages += chunk.dictionary_pages
+            counts = LeafReport(
+                total, read, chunk.bytes, chunk.rows_decoded, chunk.dictionary_pages
+            )
+            leaves.setdefault(path, LeafReport()).add(counts)
         return pages, leaves
 
     def fold(self) -> None:
@@ -330,7 +326,7 @@ class Report:
         )
 
     def finish(self) -> Report:
-        """Count what was planned and not executed as saved by the limit, and note what is not known."""
+        """Count units that were planned and not executed as saved by the limit, and note what is not known."""
         for count in (self.files, self.row_groups, self.rows):
             count.balance()
             saved = count.total - count.read - sum(count.pruned_by.values())
@@ -339,7 +335,7 @@ class Report:
         return self
 
     def note_unknown(self) -> None:
-        """Note the number of chunks whose pages are not known."""
+        """Note how many chunks have an unknown number of pages."""
         unknown = sum(
             chunk.known is None and chunk.rows_decoded != self.executed.get(key[:2])
             for key, chunk in (self.chunks or {}).items()
@@ -351,7 +347,7 @@ class Report:
             )
 
     def retried(self, count: int, seconds: float) -> None:
-        """Count requests that were sent again after others failed, and the `seconds` that they waited together."""
+        """Count requests that were sent again after others failed, and the `seconds` of their waits together."""
         self.retries += count
         self.requests += count
         self.retry_seconds += seconds
@@ -365,15 +361,14 @@ class Report:
         self, mechanism: str, cost: int, at_stake: int, wait: float = 0.0, row_groups: int = 1
     ) -> None:
         """A mechanism was not asked about row groups: it would read `cost` bytes to save those `at_stake` at most."""
-        self._why_not(mechanism, NotAsked(row_groups, cost, at_stake, wait))
+        reason = NotAsked(row_groups, cost, at_stake, wait)
+        self.not_asked.setdefault(mechanism, NotAsked()).add(reason)
 
     def left_out(self, mechanism: str, row_groups: int) -> None:
         """A mechanism was not asked about row groups, since it ruled out nothing of those before."""
         if row_groups:
-            self._why_not(mechanism, NotAsked(left_out=row_groups))
-
-    def _why_not(self, mechanism: str, reason: NotAsked) -> None:
-        self.not_asked.setdefault(mechanism, NotAsked()).add(reason)
+            reason = NotAsked(left_out=row_groups)
+            self.not_asked.setdefault(mechanism, NotAsked()).add(reason)
 
     def spent(self, stage: str, began: float) -> None:
         """Add the time since `began` (time.perf_counter) to a stage."""
@@ -423,7 +418,7 @@ class Report:
             if name == "pages" and not count.total:
                 yield f"  {name:<10}  not counted: no page index was needed, or there is none"
                 continue
-            part = _part(count.read, count.total)
+            part = f"{count.read:,} of {count.total:,}"
             if name == "pages" and set(self.row_groups.pruned_by) - {"column_index"}:
                 part += ", in the row groups that were left"
             yield f"  {name:<10}  {_bar(count.read, count.total)}  {part}"
@@ -501,19 +496,16 @@ def _bar(part: int, whole: int, width: int = 20) -> str:
     return "#" * filled + "." * (width - filled)
 
 
-def _part(part: int, whole: int) -> str:
-    return f"{part:,} of {whole:,}"
-
-
 def _plural(noun: str, n: int) -> str:
     return noun if n == 1 else noun + "s"
 
 
 def format_size(n: int) -> str:
     """A number of bytes in at most four digits and a unit."""
-    value = float(n)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000 or unit == "GB":
-            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
-        value /= 1000
-    raise AssertionError
+    if n < 1000:
+        return f"{n:,.0f} B"
+    unit, value = "kB", n / 1000
+    for larger in ("MB", "GB"):
+        if value >= 1000:
+            unit, value = larger, value / 1000
+    return f"{value:,.1f} {unit}"

@@ -222,7 +222,7 @@ class WorkerPool:
 
         def run() -> None:
             if begun.acquire(blocking=False):
-                _complete(done, work)
+                complete(done, work)
 
         with self._lock:
             if self.stopped:
@@ -266,7 +266,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-def _complete(done: Future[T], work: Callable[[], T]) -> None:
+def complete(done: Future[T], work: Callable[[], T]) -> None:
+    """Do a piece of work, and give a future its result or its failure."""
     try:
         done.set_result(work())
     except BaseException as error:  # noqa: BLE001 - raised by `result`

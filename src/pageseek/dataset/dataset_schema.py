@@ -1,7 +1,7 @@
-"""The schema of all files of a dataset, and arrays of it from those of one.
+"""The schema of all files of a dataset, and arrays of it from those of one file.
 
-Columns are matched by name, at every level of structs. What a file lacks is null in its rows, what its folders say
-is the same in all of them, and what is narrower than in other files is widened.
+Columns are matched by name, at every level of structs. A column that a file lacks is null in its rows. A column of its
+folders has one value in all rows. A column that is narrower than in other files is widened.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class DatasetSchema:
-    """What the files of a dataset are read as."""
+    """The columns that the files of a dataset are read as."""
 
     folders: pa.Schema = field(default_factory=lambda: pa.schema([]))  # columns of partitions
     given: pa.Schema | None = None  # all columns that there are; None: those of the files
-    # columns of a filter whose meaning hangs on their types in all files
+    # columns of a filter whose meaning depends on their types in all files
     tested: pa.Schema | None = None
-    # of top-level columns: the field ids by which files have them, and their names in files without ids
+    # top-level columns: name, the field id by which files have it, its names in files without ids
     ids: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
     # by the name of a file the fields inside of columns whose values a partition has: path, field id
     inside: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict, compare=False)
 
 
 def top_of(path: Path, names: Iterable[str]) -> str | None:
-    """The column that a path leads into, if there is one: of exactly its first name, or of that up to a dot."""
+    """The column that a path leads into, if there is one: that of its first name, or of that name up to a dot."""
     there = set(names)
     first = path[0]
     if first in there:
@@ -63,7 +63,7 @@ class Union:
         self.unknown: set[Path] | None = None  # paths that no file so far has had
 
     def add(self, schema: pa.Schema, absent: Collection[Path], name: str) -> None:
-        """A further file, of this name: what it has of the columns, and has not.
+        """Add a file. `schema`: the columns that it has; `absent`: the paths that it lacks; `name`: its name, for errors.
 
         Raises
         ------
@@ -81,7 +81,7 @@ class Union:
             self._fields, self._metadata = theirs, schema.metadata
         if self._dataset_schema.given is not None:
             for ours in theirs:
-                given = self._given(ours.name)
+                given = self._dataset_schema.given.field(ours.name)
                 if not holds(given.type, ours.type):
                     raise too_narrow(name, given, ours.type)
         elif theirs is not self._fields:
@@ -94,25 +94,20 @@ class Union:
                 )
             self._fields = joined
 
-    def _given(self, name: str) -> pa.Field:
-        assert self._dataset_schema.given is not None
-        return self._dataset_schema.given.field(name)
-
     def schema(self) -> pa.Schema:
-        """The columns that were asked for, in that order; those of partitions last, where no order was asked for."""
-        dataset_schema, names = self._dataset_schema, self._names
-        folders = {f.name: f for f in dataset_schema.folders}
-        if dataset_schema.given is not None:
-            fields = [f.with_nullable(True) for f in dataset_schema.given]
+        """The columns in the order of the names; without names those of partitions come last."""
+        given = self._dataset_schema.given
+        if given is not None:
+            fields = [f.with_nullable(True) for f in given]
         else:
-            fields = [*(self._fields or ()), *folders.values()]
-        if names is not None:
-            fields = _asked(fields, names, dataset_schema.given is not None)
+            fields = [*(self._fields or ()), *self._dataset_schema.folders]
+        if self._names is not None:
+            fields = _asked(fields, self._names, given is not None)
         return pa.schema(fields, self._metadata)
 
 
 def _asked(fields: Sequence[pa.Field], names: Sequence[str], narrow: bool) -> list[pa.Field]:
-    """The fields in the order in which they, or what is in them, are named first; `narrow`: as far as they are named."""
+    """The fields in the order in which they, or fields inside, are named first. `narrow`: only those inside that are named."""
     made: list[pa.Field] = []
     left = keyed(list(fields))
     for name in names:
@@ -132,7 +127,7 @@ def _asked(fields: Sequence[pa.Field], names: Sequence[str], narrow: bool) -> li
 
 
 def _projected(one: pa.Field, paths: Sequence[str]) -> pa.Field:
-    """A field with what lies at dotted paths in it."""
+    """A field with only the fields at dotted paths in it."""
     if not pa.types.is_struct(one.type):
         return one
     kept = []
@@ -187,32 +182,29 @@ class SchemaAdapter:
                         f"have in common: {error}"
                     ) from error
             elif value is not None and value.is_valid:
-                made.append([_repeated(value, n, kind)])
+                made.append([widened(pa.repeat(value, n), kind)])
             else:
                 made.append([nulls(n, kind, f"{self._name}: column {field_.name!r}")])
         return made
 
-
-def _repeated(value: pa.Scalar, n: int, kind: pa.DataType) -> pa.Array:
-    return widened(pa.repeat(value, n), kind)
+    def chunked(self, columns: Sequence[pa.ChunkedArray], n: int) -> list[pa.ChunkedArray]:
+        """As a call, with chunked arrays."""
+        made = self([column.chunks for column in columns], n)
+        return [pa.chunked_array(m, f.type) for m, f in zip(made, self._target, strict=True)]
 
 
 def depends_on_types(condition: ex.Expression) -> bool:
-    """Whether a filter may answer differently for a value in a wider type: pyarrow's arithmetic does, and a number
-    of SQL that is no double, and whose nearest double is an integer.
+    """Whether a filter may answer differently for a value in a wider type.
+
+    pyarrow's arithmetic does, and so does a number of SQL that is no double and whose nearest double is an integer.
     """
-    for e in ex.walk(condition):
-        if isinstance(e, ex.ArrowFilter):
-            return True
-        if isinstance(e, ex.Compare) and _is_tricky(e.value):
-            return True
-        if (
-            isinstance(e, ex.IsIn)
-            and isinstance(e.values, tuple)
-            and any(map(_is_tricky, e.values))
-        ):
-            return True
-    return False
+
+    def depends(e: ex.Expression) -> bool:
+        if isinstance(e, ex.IsIn) and isinstance(e.values, tuple):
+            return any(map(_is_tricky, e.values))
+        return isinstance(e, ex.ArrowFilter) or (isinstance(e, ex.Compare) and _is_tricky(e.value))
+
+    return any(map(depends, ex.walk(condition)))
 
 
 def _is_tricky(value: Any) -> bool:
@@ -220,7 +212,7 @@ def _is_tricky(value: Any) -> bool:
 
 
 def tested_paths(condition: ex.Expression) -> list[Path] | None:
-    """The columns of a filter; None: any."""
+    """The columns of a filter; None: it may test any."""
     found: dict[Path, None] = {}
     for e in ex.walk(condition):
         if isinstance(e, ex.ArrowFilter):
@@ -233,15 +225,3 @@ def tested_paths(condition: ex.Expression) -> list[Path] | None:
             if column is not None:
                 found[column.path] = None
     return list(found)
-
-
-__all__ = [
-    "DatasetSchema",
-    "Path",
-    "SchemaAdapter",
-    "Union",
-    "depends_on_types",
-    "tested_paths",
-    "too_narrow",
-    "top_of",
-]

@@ -1,7 +1,7 @@
 """What one file has of the columns of its dataset: for filters, and to be read.
 
-Filters are bound to what the file has, and answer as if they were asked of the columns of the dataset: of what
-is not in it, and of what its folders say, without reading anything.
+Filters are bound to what the file has, and answer as they do for the columns of the dataset. Nothing is read for a column
+that the file lacks, or that its folders have.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pageseek.storage.hive import Partitions
 class SchemaMapping:
     """What one file has of the columns of its dataset: names for filters, and columns to read.
 
-    `absent`: paths that it was asked for and has not. Those that are `strict` are an error.
+    `absent`: paths that were looked up, and that the file lacks. Those that are `strict` are an error.
     """
 
     def __init__(
@@ -39,18 +39,12 @@ class SchemaMapping:
         strict: Collection[Path] = (),
     ) -> None:
         self.absent: dict[Path, None] = {}
-        self._file, self._dataset_schema, self._options, self._strict = (
-            file,
-            dataset_schema,
-            options,
-            strict,
-        )
+        self._file, self._dataset_schema = file, dataset_schema
+        self._options, self._strict = options, strict
         self._names = Names(file, options)
         self._folders = FolderNames(dataset_schema, partitions)
         self._own = names_by_ids(file, dataset_schema) if dataset_schema.ids else None
-        self._in_partitions: dict[str, str] = {}
-        if dataset_schema.inside:
-            self._in_partitions = columns_in_partitions(file, dataset_schema)
+        self._in_partitions = columns_in_partitions(file, dataset_schema)
 
     # -- names of filters ------------------------------------------------------------------------
 
@@ -114,10 +108,7 @@ class SchemaMapping:
             )
         own = None if top is None else self._own[top]
         if top is None or own is None:
-            wanted = ".".join(path)
-            raise NoColumnError(
-                f"{self._file.name}: no column {wanted!r}", self._file.schema_tree.offer(wanted)
-            )
+            raise self._no_column(".".join(path))
         if path[0] == top:
             return (own, *path[1:])
         return (own + path[0][len(top) :], *path[1:])
@@ -148,7 +139,7 @@ class SchemaMapping:
         return columns, [(p.leaf, p.leaf_type) for c in columns for p in c.parts], schema
 
     def _column(self, path: Path) -> str:
-        """A path as a dotted name, where that names the same; else the field that it begins with."""
+        """A path as a dotted name, where that means the same; else the field that it begins with."""
         if (
             self._dataset_schema.given is not None
             or any("." in part for part in path)
@@ -170,12 +161,7 @@ class SchemaMapping:
         target = self._dataset_schema.tested
         assert target is not None
         fill = SchemaAdapter(list(target), list(own), self._folders.values, self._file.name)
-
-        def filled(values: list[pa.ChunkedArray], n: int) -> list[pa.ChunkedArray]:
-            made = fill([value.chunks for value in values], n)
-            return [pa.chunked_array(m, f.type) for m, f in zip(made, target, strict=True)]
-
-        return columns, leaves, target, filled
+        return columns, leaves, target, fill.chunked
 
     def check_dictionaries(self) -> None:
         """Refuse dictionary columns of another kind than text or binary, as far as this file has them."""
@@ -190,9 +176,7 @@ class SchemaMapping:
     # -- columns to read ---------------------------------------------------------------------------
 
     def output(self, names: tuple[str, ...] | None) -> tuple[tuple[Column, ...], pa.Schema]:
-        """The columns of these names (all, if None) that are in this file, and their schema, by the names of the
-        dataset.
-        """
+        """The columns of these names (None: all) that are in this file, and their schema by the names of the dataset."""
         dataset_schema, file, options = self._dataset_schema, self._file, self._options
         if names is None and dataset_schema.given is None:
             return self._but_folders(*output(file, None, options))
@@ -222,17 +206,16 @@ class SchemaMapping:
         return columns, pa.schema(fields, schema.metadata)
 
     def _lacks(self, name: str, error: NoColumnError | None = None) -> None:
-        if (name,) in self._strict:
-            raise error or NoColumnError(
-                f"{self._file.name}: no column {name!r}", self._file.schema_tree.offer(name)
-            )
-        given = self._given((name,))
+        strict = (name,) in self._strict
+        given = None if strict else self._given((name,))
+        if strict or (given is not None and not _has(given, (name,))):
+            raise error or self._no_column(name)
         if given is None:
             self.absent[name,] = None
-        elif not _has(given, (name,)):
-            raise error or NoColumnError(
-                f"{self._file.name}: no column {name!r}", self._file.schema_tree.offer(name)
-            )
+
+    def _no_column(self, name: str) -> NoColumnError:
+        offer = self._file.schema_tree.offer(name)
+        return NoColumnError(f"{self._file.name}: no column {name!r}", offer)
 
     def _but_folders(
         self, columns: tuple[Column, ...], schema: pa.Schema
@@ -248,8 +231,9 @@ class SchemaMapping:
     def _those_there(
         self, own: Sequence[tuple[str, str]]
     ) -> tuple[tuple[Column, ...], pa.Schema, dict[str, pa.DataType]]:
-        """Of names, those that the file has. Of a field that has nothing at a path: as much as tells its nulls, and
-        as which type that counts.
+        """The columns of those names that the file has, their schema, and types that replace some of its.
+
+        Where a field has nothing at a path, as much of it is read as tells its nulls, and a type without fields stands for it.
         """
         file, options, tree = self._file, self._options, self._file.schema_tree
         there: list[str] = []

@@ -47,7 +47,6 @@ def names_by_ids(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str,
 def _check_inside(name: str, given: pa.Field, own: pa.Field) -> None:
     """Refuse fields inside a column whose names and ids do not belong together as they do in the table."""
     t = pa.types
-    pairs: list[tuple[pa.Field, pa.Field]] = []
     if t.is_struct(given.type) and t.is_struct(own.type):
         names = {_id(field): field.name for field in given.type}
         ids = {field.name: _id(field) for field in given.type}
@@ -60,16 +59,12 @@ def _check_inside(name: str, given: pa.Field, own: pa.Field) -> None:
                     "another field has that name there: renamed fields of structs are not supported"
                 )
             if field.name in ids:
-                pairs.append((given.type.field(field.name), field))
+                _check_inside(name, given.type.field(field.name), field)
     elif t.is_map(given.type) and t.is_map(own.type):
-        pairs = [
-            (given.type.key_field, own.type.key_field),
-            (given.type.item_field, own.type.item_field),
-        ]
+        _check_inside(name, given.type.key_field, own.type.key_field)
+        _check_inside(name, given.type.item_field, own.type.item_field)
     elif t.is_list(given.type) and t.is_list(own.type):
-        pairs = [(given.type.value_field, own.type.value_field)]
-    for one, other in pairs:
-        _check_inside(name, one, other)
+        _check_inside(name, given.type.value_field, own.type.value_field)
 
 
 def _id(field: pa.Field) -> bytes | None:
@@ -78,6 +73,8 @@ def _id(field: pa.Field) -> bytes | None:
 
 def columns_in_partitions(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str, str]:
     """Columns of the dataset with a field inside whose values only the partition of the file has, and the path of that field."""
+    if not dataset_schema.inside:
+        return {}
     tree, found = file.schema_tree, {}
     numbers = {leaf.element.field_id for leaf in tree.leaves}
     for path, number in dataset_schema.inside.get(file.name, ()):

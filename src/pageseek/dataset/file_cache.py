@@ -1,4 +1,4 @@
-"""Files kept open between scans, with what was parsed of them; of remote ones that are not, their ends."""
+"""Files kept open between scans, with what was parsed of them. Of remote files that had to be closed, their ends."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ try:
 except ImportError:  # Windows has no such limit
     resource = None
 
-SHARE = 4  # the cache holds at most one in so many of the descriptors that the process may have
+SHARE = 4  # the cache holds at most one in this many of the descriptors that the process may have
 MAX_BYTES = 256 << 20
-RECORD = 400  # bytes of an end that is kept, beside its own
-KINDS = 8  # of files in one batch, and of leaves that are asked for, of which is kept what was made
-GROWING = 8  # files are opened until the size of those opened last is taken again: indexes are parsed as they are touched
+RECORD = 400  # bytes of a kept end, beside its own
+KINDS = 8  # results that are kept with one batch: one for each schema group, and each set of leaves
+GROWING = (
+    8  # files opened last, whose sizes are taken again: their indexes are parsed as they are needed
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,13 @@ class CacheInfo:
     Attributes
     ----------
     files : int
-        Files of which something is at hand.
+        Files that are open, or whose ends are kept.
     bytes, max_bytes : int
-        About the memory that takes, and may take.
+        About the memory that they take, and may take.
     hits, misses : int
-        Files that were opened with what was at hand, and without.
+        Files that were opened with what was kept of them, and without.
     evictions : int
-        Files that had to go.
+        Files that were dropped.
     """
 
     files: int
@@ -74,35 +76,34 @@ def _is(
 
 
 class _Kept(NamedTuple):
-    """The end of a file that is not open. `source`: the only one it is of, where others may have its key."""
+    """The end of a file that is not open. `source`: the file, where others may have its key."""
 
     known: Known
     source: Source | None
 
 
-_lasting = re.compile(r"[a-z0-9]+://")  # as the keys begin that mean the same in every process
+_lasting = re.compile(r"[a-z0-9]+://")  # the beginning of keys that mean the same in every process
 
 
 class FileCache:
     """Open files by source and version, the least recently used dropped first. Safe for threads.
 
-    At most `capacity` of them, and a quarter of the descriptors that the process may have. Of a remote file that
-    had to go its end is kept, with footer and page index, to be parsed again. All together take `max_bytes` at most.
+    It holds at most `capacity` of them, and takes at most a quarter of the descriptors that the process may have. When a
+    remote file is closed, its end is kept, with footer and page index, to be parsed again. All take `max_bytes` at most.
     """
 
     def __init__(self, capacity: int = 256, max_bytes: int = MAX_BYTES) -> None:
         self._files: OrderedDict[str, FileMetadata] = OrderedDict()
-        self._sizes: dict[str, int] = {}  # of these, as last taken
         self._ends: OrderedDict[str, _Kept] = OrderedDict()
         self._batches: OrderedDict[tuple[str, ...], TailBatch] = OrderedDict()
-        self._batch_sizes: dict[tuple[str, ...], int] = {}
+        self._sizes: dict[str | tuple[str, ...], int] = {}  # of all these, as last taken
         self._lock = threading.Lock()
         self.capacity = capacity
         self.max_bytes = max_bytes
         self._bytes = self._hits = self._misses = self._evictions = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Its size, and the ends of files that every process can open: with these a copy is as warm as it can be."""
+        """Its limits, and the ends of files that every process can open."""
         ends = {key: Known(known.version, bytes(known.tail)) for key, known in self.ends().items()}
         return {"capacity": self.capacity, "max_bytes": self.max_bytes, "ends": ends}
 
@@ -123,8 +124,8 @@ class FileCache:
 
         A version without a date does not tell that: such a file is read again each time. `limit`: bytes that
         its footer, and an index of it, may have. `end`: the last bytes of a local file, read a moment ago.
-        `unconfirmed`: a remote file is taken in the version that the cache has, and put there to be confirmed.
-        `begun`: the file, if it was asked for before.
+        `unconfirmed`: a remote file is taken in the version that the cache has, and added there to be confirmed.
+        `begun`: the file, if its opening has begun.
         """
         if source.data is not None:
             return FileMetadata(source, source.open(), report, limit)
@@ -137,9 +138,8 @@ class FileCache:
         key = source.key
         with self._lock:
             held = self._files.get(key)
-        version = (
-            source.version() if held is not None else None
-        )  # else it is asked for once, by who opens it
+        # of a file that is not held, opening asks for the version
+        version = source.version() if held is not None else None
         if version is not None:
             with self._lock:
                 known = self._files.get(key)
@@ -168,8 +168,8 @@ class FileCache:
     def begin(
         self, source: Source, limit: int, may_take: Callable[[int], bool] = bool
     ) -> Begun | None:
-        """Ask for a remote file, and do not wait; None where it cannot be had so. `may_take`: whether so many bytes
-        of its end may be read ahead; else what is missing is read when it is opened.
+        """Begin to open a remote file; None where its library cannot. `may_take`: whether a number of bytes of its end may be
+        read ahead; what is missing is read when the file is opened.
         """
         with self._lock:
             held = self._files.get(source.key)
@@ -184,7 +184,7 @@ class FileCache:
         return end is not None and end.version.strong
 
     def _assumed(self, source: Source, report: Report, limit: int) -> FileMetadata | None:
-        """What there is of a file whose reads tell when it is another one."""
+        """A file whose reads tell when it is another one, in the version that the cache has."""
         key = source.key
         with self._lock:
             held, end = self._files.get(key), self._end(source)
@@ -212,7 +212,7 @@ class FileCache:
             self._shrink()
 
     def batch(self, paths: tuple[str, ...], limit: int, threads: int = 1) -> TailBatch | None:
-        """The ends of these local files, if they were read together, with this limit, and all lie there as they were."""
+        """The ends of these local files, if they were read together, with this limit, and none has changed since."""
         with self._lock:
             batch = self._batches.get(paths)
         if batch is None or batch.limit != limit or not batch.is_current(threads):
@@ -238,12 +238,12 @@ class FileCache:
             self._measure_batch(batch)
 
     def measure_batch(self, batch: TailBatch) -> None:
-        """What was made of a batch has grown."""
+        """Take the size of a batch again: what was made of it has grown."""
         with self._lock:
             self._measure_batch(batch)
 
     def info(self) -> CacheInfo:
-        """What is held, and how it has served."""
+        """What the cache holds, and how it has served."""
         with self._lock:
             for key in self._files:
                 self._measure(key)
@@ -255,7 +255,7 @@ class FileCache:
             )
 
     def resize(self, max_bytes: int) -> None:
-        """Hold no more than so much from here on."""
+        """Hold no more than `max_bytes` from here on."""
         if max_bytes < 0:
             raise ValueError(f"max_bytes={max_bytes}: not negative")
         with self._lock:
@@ -265,7 +265,7 @@ class FileCache:
             self._shrink()
 
     def ends(self) -> dict[str, Known]:
-        """The ends of remote files whose names say where they are to every process."""
+        """The ends of remote files that every process can open by their keys."""
         with self._lock:
             files, kept = list(self._files.items()), list(self._ends.items())
         found = {key: one.known for key, one in kept if one.source is None}
@@ -276,7 +276,7 @@ class FileCache:
         }
 
     def adopt(self, ends: Mapping[str, Known]) -> None:
-        """Keep ends that another process has read; each is believed when the store has confirmed its version."""
+        """Keep ends that another process has read. Each is used once the store has confirmed its version."""
         with self._lock:
             for key, known in ends.items():
                 if key not in self._files and _lasting.match(key):
@@ -284,7 +284,7 @@ class FileCache:
             self._shrink()
 
     def unlock(self) -> None:
-        """In a forked process: the lock may have been held by a thread that is not there."""
+        """Replace the lock in a forked process, where its holder may be missing."""
         self._lock = threading.Lock()
 
     def _known(self, source: Source, held: FileMetadata | None) -> Known | None:
@@ -325,38 +325,38 @@ class FileCache:
         self._hits += 1
         self._files.move_to_end(key)
 
-    def _measure(self, key: str) -> None:
-        size = self._files[key].nbytes
+    def _resize(self, key: str | tuple[str, ...], size: int) -> None:
+        """Count the bytes of what is held under a key."""
         self._bytes += size - self._sizes.get(key, 0)
         self._sizes[key] = size
 
+    def _measure(self, key: str) -> None:
+        self._resize(key, self._files[key].nbytes)
+
     def _forget(self, key: str) -> FileMetadata | None:
-        """Let go of what is held under a name."""
-        if (end := self._ends.pop(key, None)) is not None:
-            self._bytes -= RECORD + len(end.known.tail)
+        """Drop what is held under a key: an open file, which is returned, or an end."""
         self._bytes -= self._sizes.pop(key, 0)
+        self._ends.pop(key, None)
         return self._files.pop(key, None)
 
     def _keep(self, key: str, kept: _Kept) -> None:
         self._forget(key)
         self._ends[key] = kept
-        self._bytes += RECORD + len(kept.known.tail)
+        self._resize(key, RECORD + len(kept.known.tail))
 
     def _measure_batch(self, batch: TailBatch) -> None:
         if self._batches.get(batch.paths) is batch:
-            size = batch.nbytes
-            self._bytes += size - self._batch_sizes.get(batch.paths, 0)
-            self._batch_sizes[batch.paths] = size
+            self._resize(batch.paths, batch.nbytes)
             self._shrink()
 
     def _forget_batch(self, paths: tuple[str, ...]) -> int:
-        """Let go of files whose ends are held together; how many they were."""
-        self._bytes -= self._batch_sizes.pop(paths, 0)
+        """Drop the ends of files that were read together; returns how many."""
+        self._bytes -= self._sizes.pop(paths, 0)
         batch = self._batches.pop(paths, None)
         return 0 if batch is None else len(batch.places)
 
     def _drop(self, n: int) -> int:
-        """Forget the n least recently used files: they close when no scan holds them any more."""
+        """Drop the n least recently used files: they close when no scan holds them any more."""
         n = max(n, 0)
         for _ in range(n):
             key = next(iter(self._files))
@@ -371,7 +371,7 @@ class FileCache:
     def _shrink(self) -> None:
         for key in islice(reversed(self._files), GROWING):
             self._measure(key)
-        while self._bytes > self.max_bytes and self._batches:  # what is read again most quickly
+        while self._bytes > self.max_bytes and self._batches:  # they are read again most quickly
             self._evictions += self._forget_batch(next(iter(self._batches)))
         while self._bytes > self.max_bytes and len(self._files) > 1:
             self._drop(1)
@@ -389,7 +389,6 @@ class FileCache:
             self._sizes.clear()
             self._ends.clear()
             self._batches.clear()
-            self._batch_sizes.clear()
             self._bytes = self._hits = self._misses = self._evictions = 0
 
 

@@ -1,4 +1,4 @@
-"""The columns of partitions, which folders have, or a table: known before a file is opened."""
+"""The columns of partitions, whose values folders or a table have: known before a file is opened."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Fill = Callable[[list[pa.ChunkedArray], int], list[pa.ChunkedArray]]
 
 
 class FolderNames:
-    """The columns of partitions of a file, that can be asked before it is opened."""
+    """The columns of partitions of a file, for filters that are bound before it is opened."""
 
     def __init__(self, dataset_schema: DatasetSchema, partitions: Partitions) -> None:
         self._dataset_schema = dataset_schema
@@ -43,7 +43,7 @@ class FolderNames:
                 f"column {path[0]!r} of partitions is {kind}, which no filter takes"
             )
         values = pa.array([self.values[path[0]]], kind)
-        return ConstantColumn(path, _as_storage(values, leaf_type)), leaf_type
+        return ConstantColumn(path, widened(values, leaf_type.storage)), leaf_type
 
     def __call__(self, path: Path) -> tuple[Leaf, LeafType]:
         """The column at a path; UnknownColumnError where that is in the files."""
@@ -59,27 +59,18 @@ class FolderNames:
         return self(path)[1]
 
     def as_float(self, path: Path) -> bool:
-        """Never: it has one type."""
+        """Never: a column of partitions has one type."""
         return False
 
     def complete(
         self, paths: list[Path] | None
     ) -> tuple[tuple[Column, ...], list[Any], pa.Schema, Fill]:
-        """No columns to read, and those of partitions."""
+        """The columns of partitions, and no columns to read."""
         if paths is None or any(path[0] not in self.values for path in paths):
             raise UnknownColumnError(paths)
         fields = [self._dataset_schema.folders.field(path[0]) for path in dict.fromkeys(paths)]
         fill = SchemaAdapter(fields, [], self.values, "")
-
-        def filled(_values: list[pa.ChunkedArray], n: int) -> list[pa.ChunkedArray]:
-            made = fill([], n)
-            return [pa.chunked_array(m, f.type) for m, f in zip(made, fields, strict=True)]
-
-        return (), [], pa.schema(fields), filled
-
-
-def _as_storage(values: pa.Array, leaf_type: LeafType) -> pa.Array:
-    return values if values.type == leaf_type.storage else widened(values, leaf_type.storage)
+        return (), [], pa.schema(fields), fill.chunked
 
 
 class Folders:

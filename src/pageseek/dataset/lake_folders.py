@@ -1,7 +1,7 @@
 """Folders that are tables of Delta Lake and Iceberg, opened by the packages of these formats at their current version.
 
-What lies in a store is brought here by our own requests: the log of a Delta table into a folder for temporary files, the metadata
-and the manifests of an Iceberg table one by one as pyiceberg asks for them. So every filesystem serves that files are read from.
+What lies in a store is read by our own requests: the log of a Delta table is copied into a temporary folder, the metadata
+and the manifests of an Iceberg table are read as pyiceberg needs them. So tables lie on any filesystem that files are read from.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from urllib.parse import urlsplit
 from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.dataset.lake_places import Places
 from pageseek.dataset.lake_tables import Table, delta_table, foreign, iceberg_table
-from pageseek.storage.hive import Partitions
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.redact import secrets_of
 from pageseek.storage.remote import RemoteStore
@@ -31,8 +30,8 @@ from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.table_folders import DELTA, ENDS, LOG, METADATA, REMEDY, TableFolder
 
 HINT = "version-hint.text"
-SIDE_BY_SIDE = 16  # files of a log that are brought at a time
-MOST_METADATA = 1 << 30  # bytes of an Iceberg table's metadata, when it is no longer compressed
+SIDE_BY_SIDE = 16  # files of a log that are copied at a time
+MOST_METADATA = 1 << 30  # bytes of an Iceberg table's metadata, decompressed
 _PLAIN = re.compile(r"[\w ./-]+", re.ASCII)  # paths that deltalake takes as they are
 
 _checkpoint = re.compile(
@@ -60,7 +59,7 @@ def _missing(folder: TableFolder, package: str, extra: str) -> UnsupportedError:
 
 
 def _whole(source: Source) -> bytes:
-    """All bytes of a file; a remote one of few came as it was opened."""
+    """All bytes of a file. Those of a small remote file came as it was opened."""
     with closing(source.open()) as store:
         tail = store.tail if isinstance(store, RemoteStore) else None
         came = 0 if tail is None else len(tail)
@@ -93,7 +92,7 @@ def _delta(
 
 
 def _bring_log(folder: TableFolder, root: Source, to: str) -> None:
-    """Copy what the newest version needs of the log into a folder here."""
+    """Copy those files of the log that the newest version needs into a local folder."""
     os.makedirs(os.path.join(to, LOG, "_sidecars"))
     if folder.filesystem is None:
         log = os.path.join(folder.path, LOG)
@@ -120,8 +119,8 @@ def _names_here(log: str) -> Iterator[str]:
 
 
 def chosen_log(names: Iterable[str]) -> list[str]:
-    """Of the names below `_delta_log/` those that its newest version needs: the newest checkpoint that is whole, and what
-    came after it.
+    """Those of the names below `_delta_log/` that the newest version needs: the newest checkpoint that is whole, and all
+    that came after it.
     """
     found = list(names)
     newest = -1
@@ -217,7 +216,7 @@ def _stem(name: str) -> str:
 
 
 def current_metadata(names: Iterable[str], hint: str | None) -> str | None:
-    """Of the names in `metadata/` that of the current version: the one that `version-hint.text` says, else that of the
+    """The one of the names in `metadata/` that has the current version: as `version-hint.text` says, else that of the
     greatest number. None where there is none.
 
     Raises
@@ -244,28 +243,6 @@ def current_metadata(names: Iterable[str], hint: str | None) -> str | None:
     return best[0] if best else None
 
 
-class _FolderPlaces(Places):
-    """Files of a table in a store, opened by what its folder was found with. `base`: what their URLs begin with there."""
-
-    def __init__(
-        self,
-        table: str,
-        options: Mapping[str, Any],
-        folder: TableFolder,
-        base: str,
-        way: RetryPolicy,
-    ) -> None:
-        super().__init__(table, lambda _: options, way)
-        self._folder, self._base = folder, base
-
-    def source(self, url: str, partitions: Partitions, encoded: bool = True) -> Source:
-        """The file of a URL."""
-        if not self._base or not url.startswith(self._base):
-            return super().source(url, partitions, encoded)
-        path = url[len(self._base) :]
-        return Source(path, self._folder.filesystem, None, partitions, self._patience)
-
-
 def _places(
     folder: TableFolder,
     location: str,
@@ -273,18 +250,25 @@ def _places(
     retry_policy: RetryPolicy,
     where: str,
 ) -> Places:
-    if folder.filesystem is None:
-        return Places(where, lambda _: options, retry_policy)
-    # the table spells URLs, of which the filesystem that it was found by takes what is behind the bucket, say
-    path, location = folder.path.strip("/"), location.rstrip("/")
-    if isinstance(folder.filesystem, ObstoreFiles):
-        bucket = urlsplit(folder.filesystem.url).netloc
-        if folder.filesystem.given is None and bucket != urlsplit(location).netloc:
-            return Places(where, lambda _: options, retry_policy)
-    base = location.removesuffix(path) if location.endswith(f"/{path}") and path else ""
-    if base and folder.path.startswith("/"):
-        base = base.removesuffix("/")
-    return _FolderPlaces(where, options, folder, base, retry_policy)
+    """The files of an Iceberg table in a folder. The table spells URLs; the filesystem that it was found by takes, say, what
+    follows the bucket in them.
+    """
+    files, base, path, location = (
+        folder.filesystem,
+        "",
+        folder.path.strip("/"),
+        location.rstrip("/"),
+    )
+    elsewhere = (
+        isinstance(files, ObstoreFiles)
+        and files.given is None
+        and urlsplit(files.url).netloc != urlsplit(location).netloc
+    )
+    if files is not None and not elsewhere and path and location.endswith(f"/{path}"):
+        base = location.removesuffix(path)
+        if folder.path.startswith("/"):
+            base = base.removesuffix("/")
+    return Places(where, lambda _: options, retry_policy, files, base)
 
 
 class _Io:
@@ -295,7 +279,7 @@ class _Io:
         self._places = places
 
     def new_input(self, location: str) -> _Input:
-        """A file of the table, as that spells it."""
+        """A file of the table, by the URL in the table."""
         return _Input(location, self._places.source(location, (), encoded=False))
 
 
@@ -306,6 +290,3 @@ class _Input:
     def open(self, seekable: bool = True) -> io.BytesIO:
         """The file, whole."""
         return io.BytesIO(_whole(self._source))
-
-
-__all__ = ["chosen_log", "current_metadata", "open_table"]

@@ -1,14 +1,12 @@
-"""Where the files of a table lie: from the URLs of its log, and the options of its object, to sources."""
+"""Where the files of a table lie: sources from the URLs in its log, and the options of its object."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
-
-import pyarrow.fs as pafs
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.storage.files import Files
@@ -16,12 +14,12 @@ from pageseek.storage.hive import Partitions
 from pageseek.storage.resolve import Source
 from pageseek.storage.retry import RetryPolicy
 
-# options of writers, which say nothing of who may read
+# options of writers, which say nothing of access
 _OF_WRITERS = (
     "backoff", "concurrency", "conditional_put", "copy_if_not_exists", "delta_", "dynamo", "locking",
     "max_retries", "retry", "unsafe_rename",
 )  # fmt: skip
-# of pyiceberg, as obstore calls them; of two that mean one the first counts
+# names of pyiceberg -> names of obstore; where two mean one, the first counts
 _OF_ICEBERG = {
     "s3.endpoint": "endpoint",
     "s3.access-key-id": "access_key_id",
@@ -69,14 +67,35 @@ def iceberg_options(given: Mapping[str, Any], scheme: str) -> dict[str, Any]:
 
 
 class Places:
-    """The files of one table. `table`: its name in errors; `options` of a scheme; `retry_policy`: for remote stores."""
+    """The files of one table.
 
-    def __init__(self, table: str, options: Any, retry_policy: RetryPolicy) -> None:
-        self._table, self._options, self._patience = table, options, retry_policy
-        self._known: dict[str, tuple[pafs.FileSystem | Files, str]] = {}  # by scheme and host
+    Parameters
+    ----------
+    table : str
+        Its name in errors.
+    options : callable
+        The options of a store, by the scheme of its URLs.
+    files, base : optional
+        What opens the files whose URLs begin so.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        options: Callable[[str], Mapping[str, Any]],
+        retry_policy: RetryPolicy,
+        files: Files | None = None,
+        base: str = "",
+    ) -> None:
+        self._table, self._options, self._retry_policy = table, options, retry_policy
+        self._files, self._base = files, base
+        self._known: dict[str, tuple[Files, str]] = {}  # by scheme and host
 
     def source(self, url: str, partitions: Partitions, encoded: bool = True) -> Source:
         """The file of a URL, or of a local path, which may be percent-encoded."""
+        if self._base and url.startswith(self._base):
+            path = url[len(self._base) :]
+            return Source(path, self._files, None, partitions, self._retry_policy)
         scheme, colon, rest = url.partition(":")
         if not colon or "/" in scheme or len(scheme) == 1:
             return Source(os.path.abspath(url), partitions=partitions)
@@ -91,16 +110,16 @@ class Places:
             self._known[root] = self._open(scheme, root)
         files, before = self._known[root]
         path = before + (unquote(path) if encoded else path)
-        return Source(path, files, partitions=partitions, retry_policy=self._patience)
+        return Source(path, files, partitions=partitions, retry_policy=self._retry_policy)
 
-    def _open(self, scheme: str, root: str) -> tuple[pafs.FileSystem | Files, str]:
+    def _open(self, scheme: str, root: str) -> tuple[Files, str]:
         """What opens the files of a bucket, and what their paths begin with there."""
         from pageseek.storage.urls import from_url
 
         known = {"s3n": "s3a", "wasb": "abfs", "wasbs": "abfss"}.get(scheme, scheme)
         try:
             url = known + root[len(scheme) :] + "/-"
-            files, path = from_url(url, known, self._options(known), self._patience)
+            files, path = from_url(url, known, self._options(known), self._retry_policy)
         except (UnsupportedError, ValueError) as error:
             raise UnsupportedError(
                 f"{self._table}: its files lie at {scheme}://: {error}; or give the files by (filesystem, path)"

@@ -1,7 +1,6 @@
-"""Tables of Delta Lake and Iceberg: which files hold their rows, what is the same in all rows of one, and as which
-columns they are read.
+"""Tables of Delta Lake and Iceberg: the files with their rows, the values of their partitions, and their columns.
 
-Their objects are asked by their public methods; neither package is imported here.
+Their objects are used by their public methods; neither package is imported here.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pageseek.storage.redact import cleaned, secrets_of, shown_path
 from pageseek.storage.resolve import PATIENCE, Source
 from pageseek.storage.retry import RetryPolicy
 
-# what a reader has to know, and we do, or what says nothing of how files are read
+# features that readers must know: we do, or they change nothing in how files are read
 _DELTA_FEATURES = frozenset(
     ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
      "v2Checkpoint", "vacuumProtocolCheck")
@@ -33,13 +32,13 @@ ColumnId = tuple[str, int, tuple[str, ...]]  # name, field id, names in files th
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The files of one version of a table, and how they are read. `ids`: by which files have its columns, if so."""
+    """The files of one version of a table, and how they are read. `ids`: the field ids of its columns, if files have them."""
 
     sources: tuple[Source, ...]
     schema: pa.Schema
     folders: pa.Schema
     ids: tuple[ColumnId, ...] = ()
-    # files, by name, with fields inside of columns whose values the partition has: path, field id
+    # names of files -> fields inside of columns whose values the partition has: path, field id
     inside: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     what: str = ""  # the table and its version, as `explain` names them
 
@@ -47,15 +46,15 @@ class Table:
 def table_of_lake(
     source: Any, options: Mapping[str, Any] | None = None, retry_policy: RetryPolicy = PATIENCE
 ) -> Table | None:
-    """What a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, says; None of other things.
+    """What a `deltalake.DeltaTable`, or a table or scan of `pyiceberg`, says; None for other objects.
 
-    `options`: of the store that its files lie in, if not those that the object has itself.
+    `options`: of the store that has its files; None: those of the object.
 
     Raises
     ------
     UnsupportedError
-        Rows are deleted by vectors or delete files, or the table asks of its readers what is not known here, or its package
-        cannot read what it says.
+        Rows are deleted by vectors or delete files, or the table has a feature that is not known here, or its package
+        cannot read it.
     """
     room = type(source).__module__.partition(".")[0]
     if room == "deltalake" and hasattr(source, "get_add_actions"):
@@ -74,13 +73,13 @@ def table_of_lake(
 def foreign(
     where: str, package: str, secrets: Iterable[str], remedy: str = "", hidden: str = ""
 ) -> Iterator[None]:
-    """Errors of a table's package become ours; those of the system, and ours, stay. `hidden`: a text that they leave out."""
+    """Turn errors of a table's package into ours; those of the system stay. `hidden`: a text that is left out of them."""
     try:
         yield
     except (PageseekError, OSError):
         raise
     except BaseException as error:
-        # what panics in Rust is no Exception
+        # a panic in Rust is no Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         text = str(error).replace(hidden, "") if hidden else str(error)
@@ -101,63 +100,57 @@ def delta_table(
     shown: str | None = None,
     copied: bool = False,
 ) -> Table:
-    """What a `deltalake.DeltaTable` says. `root`: the folder that it is of, if it was opened for that, as it may be `shown`;
-    `copied`: by a copy of the log alone.
+    """What a `deltalake.DeltaTable` says.
+
+    `root`: its folder, if the table was opened for that, and `shown` the name of the folder. `copied`: it was opened by a
+    copy of the log alone.
     """
     shown = str(table.table_uri) if shown is None else shown
     where = f"Delta table {shown}"
     told = secrets_of(dict(getattr(table, "_storage_options", None) or options or {}))
     with foreign(where, "deltalake", told):
-        return _delta(table, options, retry_policy, where, shown, root, copied)
+        _refuse_features(table, where, copied)
+        fields = table.schema()
+        schema = pa.schema(
+            fields.to_arrow() if hasattr(fields, "to_arrow") else fields.to_pyarrow()
+        )
+        schema = pa.schema([pa.field(f.name, _plain(f.type), f.nullable) for f in schema])
+        folders = pa.schema([schema.field(key) for key in table.metadata().partition_columns])
+        if options is None:
+            options = delta_options(getattr(table, "_storage_options", None))
+        places = Places(where, lambda _: options, retry_policy)
+        base = places.source(str(table.table_uri).rstrip("/"), ()) if root is None else root
+        folder = base.path.rstrip("/") + "/"
+        if base.filesystem is None:
+            folder = base.path.rstrip(os.sep) + os.sep
+        elif root is None or not base.path:
+            folder = folder.lstrip("/")
+        actions = pa.table(table.get_add_actions(flatten=True))
+        values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
+        shared: dict[Partitions, Partitions] = {}
+        sources = []
+        for i, path in enumerate(actions["path"].to_pylist()):
+            path = unquote(path)  # as the log spells it
+            said = tuple([(f.name, column[i]) for f, column in zip(folders, values, strict=True)])
+            said = shared.setdefault(said, said)
+            if urlsplit(path).scheme:
+                sources.append(places.source(path, said))
+            else:
+                sources.append(Source(folder + path, base.filesystem, None, said, retry_policy))
+        what = f"Delta Lake table {shown_path(shown)}: version {table.version()}"
+    return Table(tuple(sources), schema, folders, what=what)
 
 
-def _delta(
-    table: Any,
-    options: Mapping[str, Any] | None,
-    retry_policy: RetryPolicy,
-    where: str,
-    shown: str,
-    root: Source | None,
-    copied: bool,
-) -> Table:
-    protocol, settings = table.protocol(), dict(table.metadata().configuration)
-    features = set(protocol.reader_features or ())
+def _refuse_features(table: Any, where: str, copied: bool) -> None:
+    features = set(table.protocol().reader_features or ())
     unknown = sorted(features - _DELTA_FEATURES)
     if unknown:
         raise UnsupportedError(f"{where}: its readers have to know {', '.join(unknown)}")
-    mode = settings.get("delta.columnMapping.mode", "none")
+    mode = dict(table.metadata().configuration).get("delta.columnMapping.mode", "none")
     if mode != "none":
         raise UnsupportedError(f"{where}: column mapping by {mode} is not supported")
     if "deletionVectors" in features:
         _refuse_vectors(table, where, copied)
-    told = table.schema()
-    schema = pa.schema(told.to_arrow() if hasattr(told, "to_arrow") else told.to_pyarrow())
-    schema = pa.schema([pa.field(f.name, _plain(f.type), f.nullable) for f in schema])
-    keys = list(table.metadata().partition_columns)
-    folders = pa.schema([schema.field(key) for key in keys])
-    actions = pa.table(table.get_add_actions(flatten=True))
-    if options is None:
-        options = delta_options(getattr(table, "_storage_options", None))
-    places = Places(where, lambda _: options, retry_policy)
-    base = places.source(str(table.table_uri).rstrip("/"), ()) if root is None else root
-    folder = base.path.rstrip("/") + "/"
-    if base.filesystem is None:
-        folder = base.path.rstrip(os.sep) + os.sep
-    elif root is None or not base.path:
-        folder = folder.lstrip("/")
-    values = [_typed(actions, f"partition.{f.name}", f.type) for f in folders]
-    shared: dict[Partitions, Partitions] = {}
-    sources = []
-    for i, path in enumerate(actions["path"].to_pylist()):
-        path = unquote(path)  # as the log spells it
-        said = tuple([(key, column[i]) for key, column in zip(keys, values, strict=True)])
-        said = shared.setdefault(said, said)
-        if urlsplit(path).scheme:
-            sources.append(places.source(path, said))
-        else:
-            sources.append(Source(folder + path, base.filesystem, None, said, retry_policy))
-    what = f"Delta Lake table {shown_path(shown)}: version {table.version()}"
-    return Table(tuple(sources), schema, folders, what=what)
 
 
 def _typed(actions: pa.Table, name: str, kind: pa.DataType) -> Sequence[pa.Scalar]:
@@ -183,7 +176,7 @@ def _refuse_vectors(table: Any, where: str, copied: bool) -> None:
     except Exception:
         if not copied:
             raise
-        rows = 1  # where there are none no file of them is looked for, and beside a copied log there is no file
+        rows = 1  # there are some: their files were looked for, and are missing beside a copied log
     if rows:
         raise UnsupportedError(
             f"{where}: {many} of its files have deletion vectors, which are not supported: "
@@ -195,7 +188,7 @@ def _refuse_vectors(table: Any, where: str, copied: bool) -> None:
 
 
 def iceberg_table(scan: Any, places: Places, where: str, version: str = "") -> Table:
-    """What a scan of `pyiceberg` says; `where`: the table, in errors, and `version` what is known of that beside the snapshot."""
+    """What a scan of `pyiceberg` says. `where`: the table, in errors. `version`: the file of its metadata, for `explain`."""
     told = dict(getattr(getattr(scan, "io", None), "properties", None) or {})
     with foreign(where, "pyiceberg", secrets_of(told)):
         return _iceberg(scan, places, where, version)
@@ -265,7 +258,7 @@ def _snapshot(scan: Any, metadata: Any) -> str:
 
 
 def _value(value: Any, kind: pa.DataType, where: str) -> pa.Scalar:
-    """The value of a partition as Arrow has it: manifests have times as numbers, in the unit of their type."""
+    """The value of a partition for Arrow. Manifests have times as numbers, in the unit of their type."""
     t = pa.types
     try:
         if value is not None and (t.is_timestamp(kind) or t.is_time(kind)):
@@ -296,6 +289,3 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     if t.is_list(kind) or t.is_large_list(kind):
         return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
     return kind
-
-
-__all__ = ["ColumnId", "Table", "delta_table", "foreign", "iceberg_table", "table_of_lake"]

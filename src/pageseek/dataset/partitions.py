@@ -39,7 +39,7 @@ def typed(sources: Sequence[Source], given: Types | None) -> tuple[list[Source],
     for source in sources:
         if tuple([name for name, _ in source.partitions]) != names:
             raise UnsupportedError(_differ(sources[0], source))
-    types = _types(given)
+    types = by_name(given)
     for name in types:
         if name not in names:
             raise UnsupportedError(
@@ -76,12 +76,11 @@ def typed(sources: Sequence[Source], given: Types | None) -> tuple[list[Source],
     return out, pa.schema(fields)
 
 
-def _types(given: Types | None) -> dict[str, pa.DataType]:
-    if given is None:
-        return {}
+def by_name(given: Types | None) -> dict[str, pa.DataType]:
+    """Types that a caller gave, by the names of their columns."""
     if isinstance(given, pa.Schema):
         return {field.name: field.type for field in given}
-    return dict(given)
+    return dict(given or {})
 
 
 def _differ(one: Source, other: Source) -> str:

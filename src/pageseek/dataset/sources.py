@@ -1,15 +1,20 @@
-"""What a source means: files, or a table of Delta Lake or Iceberg with its files."""
+"""What a source means: files, or a table of Delta Lake or Iceberg with its files; and the columns of all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.records import dataclass
+from pageseek.dataset.dataset_schema import DatasetSchema
+from pageseek.dataset.partitions import by_name, typed
 from pageseek.format.file_metadata import FileMetadata
-from pageseek.storage import Origin, RetryPolicy, Source, resolve
+from pageseek.storage import Origin, RetryPolicy, Source, Types, resolve
 from pageseek.storage.resolve import PATIENCE
 from pageseek.storage.table_folders import REMEDY, TableFolder, Tables
 
@@ -86,3 +91,46 @@ def open_metadata(
     if len(found) != 1:
         raise ValueError(f"open takes one file, the source has {len(found)}")
     return FileMetadata(found[0], found[0].open(), max_metadata_bytes=limits.max_metadata_bytes)
+
+
+def with_schema(
+    found: Found, partitioning: Types | bool | None, schema: pa.Schema | None
+) -> tuple[Sequence[Source], DatasetSchema | None]:
+    """The files with the typed values of their folders, and the schema of all; None: there is one file.
+
+    `partitioning`, `schema`: the types of the columns of folders, and of all columns, as a caller gives them.
+    """
+    lake = found.table
+    if lake is None:
+        if not found.sources:
+            raise ValueError("the source is an empty list: no file to read")
+        return _of_files(found.sources, partitioning, schema)
+    if partitioning is not None or schema is not None:
+        raise ValueError(
+            "partitioning= and schema=: a table has its own; table=False reads the bare files of a table's folder"
+        )
+    return lake.sources, DatasetSchema(
+        lake.folders, lake.schema, ids=lake.ids, inside=dict(lake.inside)
+    )
+
+
+def _of_files(
+    found: Sequence[Source], partitioning: Types | bool | None, schema: pa.Schema | None
+) -> tuple[tuple[Source, ...], DatasetSchema | None]:
+    if schema is not None and not isinstance(schema, pa.Schema):
+        raise TypeError(f"schema={schema!r}: a pyarrow.Schema")
+    if schema is not None and len(set(schema.names)) < len(schema):
+        raise ValueError("schema: a name stands there twice")
+    if partitioning is False:
+        found = [replace(source, partitions=()) for source in found]
+    types = None if isinstance(partitioning, bool) else partitioning
+    folders = pa.schema([])
+    if types is not None or any(source.partitions for source in found):
+        names = {name for name, _ in found[0].partitions}
+        if schema is not None:
+            given = {field.name: field.type for field in schema if field.name in names}
+            types = {**by_name(types), **given}
+        found, folders = typed(found, types)
+    if len(found) == 1 and not folders.names and schema is None:
+        return tuple(found), None
+    return tuple(found), DatasetSchema(folders, schema)

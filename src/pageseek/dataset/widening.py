@@ -282,6 +282,3 @@ def _widened_list(array: pa.Array, kind: pa.DataType) -> pa.Array:
     values = widened(array.flatten(), kind.value_type)
     make = pa.LargeListArray if wide else pa.ListArray
     return make.from_arrays(of_numpy(ends), values, type=kind, mask=missing)
-
-
-__all__ = ["holds", "joined_field", "joined_fields", "joined_type", "keyed", "widened"]

@@ -16,8 +16,7 @@ from pageseek.base.errors import PageseekError, StoreError, UnsupportedError
 from pageseek.index.local_target import LocalTarget, Target
 from pageseek.index.store_target import StoreTarget
 from pageseek.storage import Source, Store
-from pageseek.storage.files import Files
-from pageseek.storage.folders import have
+from pageseek.storage.files import Place
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.redact import cleaned
 from pageseek.storage.table_folders import (
@@ -148,7 +147,7 @@ def _key(one: Source) -> str:
 def refuse_inside(place: Source) -> None:
     """Raise UnsupportedError where a path lies inside a Delta Lake or Iceberg table, which records the size of each file."""
     far = place.filesystem
-    if isinstance(far, Files) and far.looks_like_file(""):  # a plain web server tells of no folders
+    if far is not None and far.looks_like_file(""):  # a plain web server tells of no folders
         return
     for kind, folder in _tables_here(place.path) if far is None else _tables_there(place):
         raise UnsupportedError(
@@ -174,7 +173,9 @@ def _tables_there(place: Source) -> Iterator[tuple[str, str]]:
         for folder in folders
         for kind, name, ending in TABLES
     ]
-    found = have(place, [(folder, ending) for _, folder, ending in asked])
+    assert place.filesystem is not None
+    at = Place(place.filesystem, place.path, place.retry_policy)
+    found = at.have([(folder, ending) for _, folder, ending in asked])
     for (kind, folder, _), there in zip(asked, found, strict=True):
         if there:
             yield kind, folder

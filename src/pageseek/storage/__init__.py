@@ -7,15 +7,16 @@
 | `listing` | which files a directory or a glob means |
 | `hive` | columns in the names of folders (`k=1`) |
 | `table_folders` | which folders are tables of Delta Lake or Iceberg |
-| `urls`, `files` | which library opens a URL |
+| `urls` | which library opens a URL |
+| `files` | what such a library does for us, and questions about one path of a store |
 | `local`, `memory` | files of this machine, and bytes at hand |
-| `remote` | what all remote stores share: several ranges at once, retries, checked answers |
-| `obstore_files`, `obstore_store`, `fsspec_files`, `pyarrow_files` | remote files, by the library that opens them |
+| `remote` | what all open remote files share: several ranges at once, retries, checked answers |
+| `obstore_files`, `fsspec_files`, `pyarrow_files` | remote files, by the library that opens them |
+| `obstore_options` | stores of obstore from URLs and options |
 | `endpoint` | measured latency and bandwidth of a store |
-| `requests`, `deadlines` | the threads that wait for a store, and how long they wait |
+| `requests`, `deadlines` | the threads that wait for a store, and time limits of calls |
 | `retry` | what a failed request means, and when it is tried again |
-| `redact` | what may be said of a URL or an error: never a secret |
-| `folders` | whether a folder of a store has certain files |
+| `redact` | URLs and errors without their secrets |
 | `atomic_files`, `writing` | files that appear whole or not at all, on this machine and in a store |
 """
 

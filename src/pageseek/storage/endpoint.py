@@ -1,4 +1,4 @@
-"""What is known of the far end of many files: how long it takes, how fast it sends, how long the tails of its files are."""
+"""What is known of the far end of many files: its latency and bandwidth, and how long the tails of its files are."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ LATENCY, BANDWIDTH = 0.02, 1e8
 LEAST_LATENCY, MOST_LATENCY = 2e-3, 5.0
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 1e6, 2e9
 SMALL, LARGE = 64 << 10, 128 << 10  # bytes of answers that tell of latency, and of bandwidth
-FACTOR = (
-    4.0  # by which one sample may differ from what is known: an outlier counts no more than that
-)
+FACTOR = 4.0  # at most, by which one sample counts as different from what is known
 IN_FLIGHT = 16  # requests to one endpoint
-PATIENT = 4  # of so many requests one may be of those that are overtaken
+OVERTAKEN = 4  # one request in this many is taken from those that others may overtake
 
-SHORT_TAIL, LONG_TAIL = 64 << 10, 512 << 10  # read at open of files in a folder that is not known
+SHORT_TAIL, LONG_TAIL = 64 << 10, 512 << 10  # bytes read at open, in a folder that is not known
 LONGEST_TAIL = 4 << 20
 FOLDERS = 1024
 
@@ -30,7 +28,7 @@ def _towards(known: float, sample: float, samples: int) -> float:
 
 
 class Endpoint:
-    """One server, or one bucket of a provider. Shared by all files that lie there, and by threads."""
+    """One server, or one bucket of a provider. All its files share it, in all threads."""
 
     def __init__(self, key: str, in_flight: int = IN_FLIGHT) -> None:
         self.key = key
@@ -41,22 +39,23 @@ class Endpoint:
         self.unlock()
 
     def unlock(self) -> None:
-        """In a forked process: what was under way is not, and nobody holds a lock."""
+        """Begin anew in a forked process: nothing is under way there, and nobody holds a lock."""
         self._lock = threading.Lock()
+        self.alone = threading.Lock()  # held by the only call, where there may be but one at a time
         self.waiting: deque[Callable[[Any], None]] = deque()
         self.idle: deque[Callable[[Any], None]] = deque()  # what others may overtake
         self._turn = 0
         self.running = 0
 
     def next_queue(self) -> deque[Callable[[Any], None]]:
-        """Of which the next request is; what may be overtaken is not for ever. Empty where none waits."""
+        """The queue with the next request; empty where none waits. Requests that may be overtaken come at last."""
         self._turn += 1
-        overtaken = self.idle and (not self.waiting or self._turn % PATIENT == 0)
+        overtaken = self.idle and (not self.waiting or self._turn % OVERTAKEN == 0)
         return self.idle if overtaken else self.waiting
 
     @property
     def free(self) -> int:
-        """Requests that would be made at once."""
+        """Requests that would be sent at once."""
         return max(self.in_flight - self.running - len(self.waiting), 0)
 
     @property
@@ -70,7 +69,7 @@ class Endpoint:
         return min(max(self._bandwidth, LEAST_BANDWIDTH), MOST_BANDWIDTH)
 
     def measured(self, size: int, seconds: float, first: float | None = None) -> None:
-        """An answer of `size` bytes took so long; `first`: until it began, where that is known."""
+        """Learn from an answer of `size` bytes that took `seconds`. `first`: seconds until it began, where that is known."""
         with self._lock:
             if first is None and size <= SMALL:
                 first = seconds
@@ -83,7 +82,7 @@ class Endpoint:
                 self._bodies += 1
 
     def tail(self, folder: str) -> int:
-        """How many of the last bytes of a file there hold its footer and page index, as far as others have shown."""
+        """How many of the last bytes of a file in a folder are expected to hold its footer and page index."""
         gap = int(self.latency * self.bandwidth)  # bytes that take no longer than another request
         with self._lock:
             known = self._tails.get(folder)
@@ -93,7 +92,7 @@ class Endpoint:
         return min((wanted + 4095) & ~4095, LONGEST_TAIL, max(gap, SHORT_TAIL))
 
     def learn_tail(self, folder: str, size: int) -> None:
-        """Footer and page index of a file there took so many bytes at its end."""
+        """Learn that footer and page index of a file in a folder took `size` bytes at its end."""
         with self._lock:
             self._tails[folder] = max(size, int(0.9 * self._tails.pop(folder, 0)))
             if len(self._tails) > FOLDERS:
@@ -105,7 +104,7 @@ _lock = threading.Lock()
 
 
 def endpoint(key: str, in_flight: int = IN_FLIGHT) -> Endpoint:
-    """The endpoint of this name: the same one each time."""
+    """The endpoint of this name: one object each time."""
     with _lock:
         found = _known.get(key)
         if found is None:

@@ -1,29 +1,34 @@
-"""What stands for a filesystem that is neither pyarrow's nor this machine's; light, since every import of pageseek has it."""
+"""What opens files that are not on this machine's disk, and how a store is asked about one of its paths.
+
+It is light, since every import of pageseek has it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Protocol, TypeVar
 
-import pyarrow.fs as pafs
-
-from pageseek.storage.remote import RemoteStore
-from pageseek.storage.retry import RetryPolicy
+from pageseek.storage.endpoint import Endpoint
+from pageseek.storage.requests import issue
+from pageseek.storage.retry import Fault, Retries, RetryPolicy, with_retries
 from pageseek.storage.store import Buffer, Known, Store
 
+T = TypeVar("T")
 # how many of the last bytes of a file are needed, by some of them and its size
 Needed = Callable[[Buffer, int], int]
 
 
 class Begun(Protocol):
-    """A file that was asked for."""
+    """A file whose opening has begun."""
 
     def __call__(self) -> Store:
-        """Wait for it."""
+        """Wait for the file."""
         ...
 
     def give_up(self) -> None:
-        """Nobody waits for it any more."""
+        """Say that nobody waits for the file any more."""
         ...
 
 
@@ -34,7 +39,7 @@ class Files:
 
     @property
     def key(self) -> str:
-        """Tells them apart, in caches too, without secrets."""
+        """A text that tells these files from others, in caches too, without secrets."""
         raise NotImplementedError
 
     @property
@@ -47,37 +52,96 @@ class Files:
         """Whether the files are gone with the object that stands for them, so that nothing of them may outlive it."""
         return False
 
+    def endpoint(self, path: str) -> Endpoint:
+        """The server or bucket that has a path."""
+        raise NotImplementedError
+
     def name(self, path: str) -> str:
-        """A file there, as it may be shown."""
+        """The name of a file, as it may be shown."""
+        raise NotImplementedError
+
+    def fault(self, error: Exception) -> Fault:
+        """What an error of the library means."""
         raise NotImplementedError
 
     def open(self, path: str, retry_policy: RetryPolicy, known: Known | None = None) -> Store:
-        """A file there."""
+        """Open a file."""
         raise NotImplementedError
 
     def begin(
         self, path: str, retry_policy: RetryPolicy, known: Known | None, needed: Needed
     ) -> Begun | None:
-        """Ask for a file, with as many bytes of its end as are `needed`, and do not wait; None where that cannot be."""
+        """Begin to open a file with as many bytes of its end as are `needed`; None where the library cannot."""
         return None
 
-    def assumed(self, path: str, retry_policy: RetryPolicy, known: Known) -> RemoteStore | None:
-        """A file there as it was known, for which nothing is asked: its first read says whether it is still that one.
+    def assumed(self, path: str, retry_policy: RetryPolicy, known: Known) -> Store | None:
+        """A file in the version that is known, without a request: its first read says whether it still has that one.
         None where reads are not tied to a version.
         """
         return None
 
-    def find(self, prefix: str, retry_policy: RetryPolicy) -> list[str]:
-        """The paths of all files below a folder."""
-        raise NotImplementedError
+    def is_file(self, path: str, named_so: bool, retry_policy: RetryPolicy) -> bool | None:
+        """Whether a file lies at a path, which may have the name of one. None: only a listing tells.
+
+        Raises FileNotFoundError where nothing lies there.
+        """
+        return True if named_so or self.looks_like_file(path) else None
+
+    def folder(self, path: str) -> str:
+        """The path of a folder, or a glob, as listings spell it."""
+        return path
 
     def looks_like_file(self, path: str) -> bool:
-        """Whether it can be nothing else, without being asked for."""
+        """Whether a path can be nothing but a file. No request is sent."""
+        return False
+
+    def find(self, folder: str, retry_policy: RetryPolicy) -> Iterable[str]:
+        """The paths of all files below a folder."""
+        place = Place(self, folder, retry_policy)
+        return place.ask(partial(self.list_below, folder, retry_policy), "what is in it")
+
+    def list_below(self, folder: str, retry_policy: RetryPolicy) -> list[str]:
+        """The paths of all files below a folder, in one attempt."""
+        raise NotImplementedError
+
+    def list_in(self, folder: str, retry_policy: RetryPolicy) -> Iterable[str]:
+        """The paths of the files that lie in a folder, in one attempt. There may be others below it."""
         raise NotImplementedError
 
 
-def is_local(filesystem: pafs.FileSystem) -> bool:
-    """Whether a filesystem of pyarrow is this machine's disk."""
-    while isinstance(filesystem, pafs.SubTreeFileSystem):
-        filesystem = filesystem.base_fs
-    return isinstance(filesystem, pafs.LocalFileSystem)
+class Place:
+    """A path on a store, about which the store is asked."""
+
+    def __init__(self, files: Files, path: str, retry_policy: RetryPolicy) -> None:
+        self.name = files.name(path)
+        self.retries = Retries()
+        self._files, self._path = files, path
+        self._endpoint = files.endpoint(path)
+        self._retry_policy = retry_policy
+
+    def ask(self, attempt: Callable[[], T], what: str) -> T:
+        """The result of an attempt, which is repeated where that may help. `what`: its purpose, for errors."""
+        (found,) = issue(self._endpoint, [self._task(attempt, what)])
+        return found
+
+    def have(self, files_of: Iterable[tuple[str, str | tuple[str, ...]]]) -> list[bool]:
+        """For each (folder, endings): whether the folder has a file whose name ends so."""
+
+        def has(folder: str, endings: str | tuple[str, ...]) -> bool:
+            names = self._files.list_in(folder, self._retry_policy)
+            return any(name.endswith(endings) for name in names)
+
+        tasks = [self._task(partial(has, *pair), f"what is in {pair[0]}") for pair in files_of]
+        return issue(self._endpoint, tasks) if tasks else []
+
+    def _task(
+        self, attempt: Callable[[], T], what: str, retries: Retries | None = None
+    ) -> Callable[[threading.Event], T]:
+        told = self.retries if retries is None else retries
+        return partial(
+            with_retries, attempt, self._fault, self.name, what, self._retry_policy, told
+        )
+
+    def _fault(self, error: Exception) -> Fault:
+        """What a failed attempt means."""
+        return self._files.fault(error)

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
+from pageseek.storage import retry
 from pageseek.storage.deadlines import within
 from pageseek.storage.endpoint import IN_FLIGHT, Endpoint, endpoint
 from pageseek.storage.files import Files
-from pageseek.storage.listing import missing
 from pageseek.storage.redact import cleaned, secrets_in, secrets_of, shown
 from pageseek.storage.remote import Answer, RemoteStore
-from pageseek.storage.requests import issue
-from pageseek.storage.retry import (
-    Fault,
-    Retries,
-    RetryPolicy,
-    of_status,
-    says_busy,
-    says_denied,
-    says_missing,
-    status_in,
-    with_retries,
-)
+from pageseek.storage.retry import CONNECT, Fault, Retries, RetryPolicy
 from pageseek.storage.store import Known, Version
 
-# of the names by which filesystems call them, the first that is there
+# names by which filesystems call them; the first that is there counts
 TAGS = (
     "ETag", "etag", "e_tag", "md5Hash", "checksum", "generation", "ContentMD5", "Content-MD5",
     "Digest",
@@ -42,21 +28,15 @@ TAGS = (
 TIMES = (
     "mtime", "LastModified", "Last-Modified", "last_modified", "modified", "updated", "created",
 )  # fmt: skip
-CONNECT = 5.0  # seconds at most until a connection of HTTP stands
 ADVICE = ", by the names of the fsspec filesystem"
-PASSING = ("aiohttp", "asyncio", "requests", "urllib3")  # whose errors are of the network
-
-# held by what is under way where that may be one call at a time
-_alone: WeakKeyDictionary[Endpoint, threading.Lock] = WeakKeyDictionary()
-_lock = threading.Lock()
+PASSING = ("aiohttp", "asyncio", "requests", "urllib3")  # libraries whose errors are of the network
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FsspecFiles(Files):
-    """A filesystem of fsspec. `url`: how its files are called, if they were given as a URL."""
+    """A filesystem of fsspec."""
 
     filesystem: Any = field(repr=False)
-    scheme: str = ""
 
     def __repr__(self) -> str:
         return f"<FsspecFiles {self.protocol}>"
@@ -78,24 +58,56 @@ class FsspecFiles(Files):
 
     @property
     def key(self) -> str:
-        """Tells filesystems apart in caches, in this process."""
+        """A text that tells filesystems apart in caches of this process."""
         told = id(self.filesystem) if self.bound else hash(self.filesystem)
         return f"fsspec:{self.protocol}:{told:x}"
 
     @property
     def bound(self) -> bool:
-        """Of a class whose instances are kept by fsspec, equal ones stand for the same files."""
+        """Whether fsspec does not keep the instances of the class: of those that it keeps, equal ones have the same files."""
         return not getattr(self.filesystem, "cachable", False)
 
     @property
-    def endpoint(self) -> Endpoint:
-        # one that is not asynchronous may have a single connection, which two threads would garble
-        alone = not getattr(self.filesystem, "async_impl", False)
-        return endpoint(self.key, 1 if alone else IN_FLIGHT)
+    def _secrets(self) -> set[str]:
+        return secrets_of(getattr(self.filesystem, "storage_options", {}))
 
-    def ask(self, seconds: float, method: str, *given: Any, **how: Any) -> Any:
-        """What a method of the filesystem returns; TimeoutError after so many seconds. A coroutine ends with that, and its
-        request with it; another call goes on, and of filesystems that take one at a time the next one waits for it.
+    def endpoint(self, path: str) -> Endpoint:
+        # one that is not asynchronous may have a single connection, which two threads would garble
+        several = getattr(self.filesystem, "async_impl", False)
+        return endpoint(self.key, IN_FLIGHT if several else 1)
+
+    def name(self, path: str) -> str:
+        return (
+            shown(path) if "://" in path else f"{self.protocol}://{path}"
+        )  # of HTTP it is the URL
+
+    def fault(self, error: Exception) -> Fault:
+        return fault_of(error, self._secrets)
+
+    def open(self, path: str, retry_policy: RetryPolicy, known: Known | None = None) -> FsspecStore:
+        return FsspecStore(self, path, retry_policy, known)
+
+    def looks_like_file(self, path: str) -> bool:
+        """Whether it lies on an HTTP server: to list a folder there is to read a page of links."""
+        return self.protocol in ("http", "https")
+
+    def list_below(self, folder: str, retry_policy: RetryPolicy) -> list[str]:
+        return sorted(self.call(retry_policy.listing, "find", folder))
+
+    def list_in(self, folder: str, retry_policy: RetryPolicy) -> Iterable[str]:
+        try:
+            return list(self.call(retry_policy.listing, "ls", folder, detail=False))
+        except NotADirectoryError:
+            return ()
+        except FileNotFoundError as error:
+            self._refuse_unknown(error)
+            return ()
+
+    def call(self, seconds: float, method: str, *given: Any, **how: Any) -> Any:
+        """What a method of the filesystem returns; TimeoutError after `seconds`.
+
+        A coroutine ends with that, and its request with it. Another call goes on, and where the filesystem takes one at a
+        time the next one waits for it.
         """
         call = getattr(self.filesystem, method)
         coroutine = getattr(self.filesystem, f"_{method}", None)
@@ -103,30 +115,46 @@ class FsspecFiles(Files):
             from fsspec.asyn import sync
 
             return sync(self.filesystem.loop, coroutine, *given, timeout=seconds, **how)
-        end, alone = self.endpoint, None
-        if end.in_flight == 1:
-            with _lock:
-                alone = _alone.setdefault(end, threading.Lock())
-        return within(partial(call, *given, **how), seconds, alone)
+        end = self.endpoint("")
+        return within(
+            partial(call, *given, **how), seconds, end.alone if end.in_flight == 1 else None
+        )
 
-    def name(self, path: str) -> str:
-        """A file there, as it may be shown."""
-        return (
-            shown(path) if "://" in path else f"{self.protocol}://{path}"
-        )  # over HTTP it is the URL
-
-    def open(self, path: str, retry_policy: RetryPolicy, known: Known | None = None) -> FsspecStore:
-        return FsspecStore(self, path, retry_policy, known)
-
-    def find(self, prefix: str, retry_policy: RetryPolicy) -> list[str]:
-        """The paths of all files below a folder."""
-        asked = _Listing(self, prefix, retry_policy)
-        (found,) = issue(asked._endpoint, [asked._asked(asked.all, "what is in it")])
+    def info(self, path: str, retry_policy: RetryPolicy) -> dict[str, Any]:
+        """What the filesystem says of a file now."""
+        filesystem = self.filesystem
+        filesystem.invalidate_cache(filesystem._parent(path))  # what it has listed may be old
+        found: dict[str, Any] = self.call(retry_policy.timeout, "info", path)
         return found
 
-    def looks_like_file(self, path: str) -> bool:
-        """Over HTTP everything is: there, to list a folder is to read a page of links."""
-        return self.protocol in ("http", "https")
+    def _refuse_unknown(self, error: FileNotFoundError) -> None:
+        """Raise an error by which fsspec says that a file is not there, if it only could not be asked."""
+        if self.fault(error).kind != "missing":
+            raise error
+
+    # ---- writing; a file appears before all of it is written
+
+    whole = False
+
+    def size(self, path: str, retry_policy: RetryPolicy) -> int | None:
+        """The bytes of a file; None where there is none."""
+        try:
+            return int(self.info(path, retry_policy).get("size") or 0)
+        except FileNotFoundError as error:
+            self._refuse_unknown(error)
+            return None
+
+    def stream(self, path: str, attributes: Mapping[str, str]) -> Any:
+        """A file that is written to. Attributes are not kept."""
+        return self.filesystem.open(path, "wb")
+
+    def move(self, path: str, to: str) -> None:
+        """Give a file another name."""
+        self.filesystem.mv(path, to)
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+        self.filesystem.rm_file(path)
 
 
 def of_url(
@@ -161,7 +189,7 @@ def of_url(
     def fault(error: Exception) -> Fault:
         return fault_of(error, secrets)
 
-    filesystem, path = with_retries(
+    filesystem, path = retry.with_retries(
         make, fault, shown(url), "to connect", retry_policy, Retries(), threading.Event()
     )
     return FsspecFiles(filesystem), path
@@ -186,48 +214,27 @@ def is_filesystem(given: object) -> bool:
     return any(kind.__module__ == "fsspec.spec" for kind in type(given).__mro__)
 
 
-class _Asked(RemoteStore):
-    def __init__(self, files: FsspecFiles, path: str, retry_policy: RetryPolicy) -> None:
-        super().__init__(files.name(path), path, files.endpoint, retry_policy)
-        self._files, self._path = files, path
-        self._secrets = secrets_of(getattr(files.filesystem, "storage_options", {}))
-
-    def _fault(self, error: Exception) -> Fault:
-        return fault_of(error, self._secrets)
-
-
-class _Listing(_Asked):
-    """A folder that is asked for what it holds."""
-
-    def all(self) -> list[str]:
-        """Every path below."""
-        return sorted(self._files.ask(self._patience.listing, "find", self._path))
-
-
-class FsspecStore(_Asked):
+class FsspecStore(RemoteStore):
     """A file on a filesystem of fsspec."""
+
+    _files: FsspecFiles
 
     def __init__(
         self, files: FsspecFiles, path: str, retry_policy: RetryPolicy, known: Known | None = None
     ) -> None:
         super().__init__(files, path, retry_policy)
-        self.requests = 1
         try:
-            (found,) = issue(self._endpoint, [self._asked(self._look, "its version")])
+            self._open(known)
         except FileNotFoundError as error:
-            raise missing(error, files, path) from None
-        self._opened(found, known)
+            raise self.missing(error) from None
 
     def _get(self, offset: int, length: int, into: memoryview | None = None) -> Answer:
-        begun = time.monotonic()
-        longest = self._patience.reading(length)
-        data = self._files.ask(longest, "cat_file", self._path, start=offset, end=offset + length)
-        return Answer(data, first=time.monotonic() - begun if length <= 1 << 16 else None)
+        longest = self._retry_policy.reading(length)
+        end = offset + length
+        return Answer(self._files.call(longest, "cat_file", self._path, start=offset, end=end))
 
     def _look(self) -> Version:
-        filesystem = self._files.filesystem
-        filesystem.invalidate_cache(filesystem._parent(self._path))  # what it has listed may be old
-        info = self._files.ask(self._patience.timeout, "info", self._path)
+        info = self._files.info(self._path, self._retry_policy)
         size = info.get("size")
         if size is None:
             raise UnsupportedError(
@@ -261,7 +268,7 @@ def _status(error: Exception) -> int | None:
     if isinstance(response, dict):
         found = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         return found if isinstance(found, int) else None
-    return status_in(str(error))
+    return retry.status_in(str(error))
 
 
 def _behind(error: BaseException) -> Iterator[BaseException]:
@@ -304,7 +311,7 @@ def _fault(error: Exception, secrets: set[str]) -> Fault:
     status = _status(error)
     if status is not None:
         said = f"the store answered {status}"
-        return of_status(status, said, _retry_after(error), ADVICE)
+        return retry.of_status(status, said, _retry_after(error), ADVICE)
     said = cleaned(text, secrets) or type(error).__name__
     if isinstance(error, TimeoutError):
         return Fault("again", cleaned(text, secrets) or "the store fell silent")
@@ -318,11 +325,11 @@ def _fault(error: Exception, secrets: set[str]) -> Fault:
     if isinstance(error, ConnectionError) or library in PASSING:
         return Fault("again", said)
     if isinstance(error, OSError):
-        if says_missing(text):
+        if retry.says_missing(text):
             return Fault("missing", "the filesystem does not find it")
-        if says_denied(text):
+        if retry.says_denied(text):
             return Fault("denied", "the filesystem is not let in", advice=ADVICE)
-        if says_busy(text):
+        if retry.says_busy(text):
             return Fault("busy", said)
         return Fault("again" if error.errno is not None else "odd", said)
     return Fault("odd" if library in ("botocore", "google", "azure") else "final", said)
@@ -335,12 +342,3 @@ def _of_ftp(reply: int, said: str) -> Fault:
     if reply == 550:
         return Fault("missing", said)
     return Fault("again" if reply < 500 else "final", said)
-
-
-def _unlock() -> None:
-    global _lock, _alone
-    _lock, _alone = threading.Lock(), WeakKeyDictionary()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from pageseek.base.suggest import nearest_path
-from pageseek.storage.files import Files
 from pageseek.storage.hive import Partitions, partitions_of
 from pageseek.storage.local import check_place, check_regular
 from pageseek.storage.table_folders import NAMES, Mark, Seen, kind_here
@@ -294,13 +293,6 @@ def _of_folder(found: Iterable[tuple[str, str]], seen: Seen | None) -> list[Foun
     if seen is not None:
         seen.judge(made or ())
     return made
-
-
-def missing(error: FileNotFoundError, files: Files, path: str) -> FileNotFoundError:
-    """The error of a file that was taken for one by its name, and is not there."""
-    if files.looks_like_file(path) or not is_data(path):
-        return error
-    return FileNotFoundError(f"{error}; if it is a folder, write it with a / at its end")
 
 
 def _below(root: str, found: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -21,9 +21,11 @@ from pageseek.base.errors import FileChangedError
 from pageseek.base.in_parts import in_parts
 from pageseek.storage.store import Buffer, Version
 
-LARGE = 64 << 10  # bytes from which buffers of the core are passed on from thread to thread
+LARGE = (
+    64 << 10
+)  # bytes of a read from which it goes into a buffer of the core, which any thread may free
 
-# what is no regular file must not be waited for, nor become the terminal of the process
+# to open what is no regular file must not wait, nor make it the terminal of the process
 READ = os.O_RDONLY
 for _flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY"):
     READ |= getattr(os, _flag, 0)
@@ -31,9 +33,9 @@ _KINDS = {
     stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
 }  # fmt: skip
-LEASE = 60.0  # seconds after which a system has taken back the lease of a file, whoever has it
-PAUSE = 0.01  # between two looks
-RACES = 5  # times that a file may be seen to have just been written, until it is read all the same
+LEASE = 60.0  # seconds after which a system has taken back the lease of a file
+PAUSE = 0.01  # seconds between two looks
+RACES = 5  # times that a file may have been written a moment ago, until it is read all the same
 
 
 def _tick() -> float:
@@ -45,40 +47,57 @@ def _tick() -> float:
 
 
 TICK = int(1e9 * (0.016 if os.name == "nt" else _tick()))  # nanoseconds
-_READ_INTO = hasattr(os, "preadv")
 SHARE_ALL = 0x1 | 0x2 | 0x4  # FILE_SHARE_READ, FILE_SHARE_WRITE, FILE_SHARE_DELETE
 
-
-Seen = tuple[int, int, int]
+Seen = tuple[int, int, int]  # what tells a version of a file from another: inode, size, time in ns
 Int64s = npt.NDArray[np.int64]
 SHARED = 128  # files that are worth a thread
-NOTHING = 0, -1, 0, 0  # of what cannot be read: as files.FIELDS
+NOTHING = 0, -1, 0, 0  # files.FIELDS of a file that cannot be read
+_seeking = threading.Lock()
+
+
+def _seek_and_read(fd: int, length: int, offset: int) -> bytes:
+    with _seeking:  # threads may share the descriptor, and with it the place in the file
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.read(fd, length)
+
+
+def _read_into(fd: int, rooms: Sequence[memoryview], offset: int) -> int:
+    (room,) = rooms
+    data = _pread(fd, len(room), offset)
+    room[: len(data)] = data
+    return len(data)
+
+
+# Windows has neither
+_pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
+_preadv: Callable[[int, Sequence[memoryview], int], int] = getattr(os, "preadv", _read_into)
 
 
 def seen(now: os.stat_result) -> Seen:
-    """What tells a version of a file from another."""
+    """What tells this version of a file from another."""
     return now.st_ino, now.st_size, now.st_mtime_ns
 
 
 def version_of(told: Seen, dated: bool = True) -> Version:
-    """The version that is told by this."""
+    """The version that `told` tells. `dated`: as of `Version`."""
     # not the device: a network mount has another number on every node, and plans travel
     node, size, time_ns = told
     return Version(size, f"{node}:{size}:{time_ns}", True, dated)
 
 
 def check_regular(mode: int, name: str) -> None:
-    """OSError: what has this `st_mode` is no file whose bytes lie there to be read."""
+    """Raise OSError unless `mode` (`st_mode`) is that of a regular file."""
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "something else")
         raise OSError(f"{name}: not a regular file but {kind}")
 
 
 def check_place(path: str) -> None:
-    """OSError: at a path is something, and that is neither a regular file nor a folder."""
+    """Raise OSError where something lies at a path that is neither a regular file nor a folder."""
     try:
         mode = os.stat(path).st_mode
-    except (OSError, ValueError):  # who opens it will say what is wrong
+    except (OSError, ValueError):  # opening it will tell what is wrong
         return
     if not stat.S_ISDIR(mode):
         check_regular(mode, path)
@@ -95,8 +114,9 @@ def version_at(path: str) -> Version:
 
 
 def _open(path: str) -> int:
-    """A descriptor that reads bytes as they are, closed in child processes. What it is of is to be looked at: the other
-    end of a pipe is not waited for.
+    """A descriptor that reads bytes as they are, closed in child processes.
+
+    It may be that of a pipe, whose other end is not waited for: the caller looks what it is.
     """
     if sys.platform == "win32":
         # os.open there would keep others from renaming and deleting the file for as long as it is cached
@@ -124,14 +144,14 @@ def _open(path: str) -> int:
             now = time.monotonic()
             if error.errno != errno.EAGAIN or now > (until := until or now + LEASE):
                 raise
-            time.sleep(PAUSE)  # who has a lease of it was told to let go (fcntl(2), F_SETLEASE)
+            time.sleep(PAUSE)  # the holder of a lease was told to let go (fcntl(2), F_SETLEASE)
 
 
 def _settled(fd: int) -> tuple[os.stat_result, bool]:
-    """What is known of a file once whoever writes to it again will leave another time, and whether that is so.
+    """The status of a file once a further write would change its time, and whether that is so now.
 
-    A file that was written in this very tick could be overwritten in it, after its footer was read, and keep its time. It
-    is rare to come so soon, and to wait for the next tick takes milliseconds.
+    A file that was written in this very tick could be overwritten in it, after its footer was read, and keep its time.
+    That is rare, and the next tick comes in milliseconds.
     """
     for _ in range(RACES):
         now = os.fstat(fd)
@@ -145,7 +165,7 @@ def _settled(fd: int) -> tuple[os.stat_result, bool]:
 
 
 class Names:
-    """The names of files that are asked for together, more than once."""
+    """The names of files that are looked at together, more than once."""
 
     __slots__ = "core", "paths"
 
@@ -153,12 +173,12 @@ class Names:
         self.paths = paths
         self.core: files.Names | None = None
         if files.AVAILABLE:
-            with suppress(ValueError):  # such as none can have: they are asked for one by one
+            with suppress(ValueError):  # names that no file can have: they are looked at one by one
                 self.core = files.Names(paths)
 
 
 def seen_now(names: Names, threads: int = 1) -> Int64s:
-    """What tells the versions of files, `Seen` each; a negative size where there is no regular file."""
+    """`Seen` of each file now; a negative size where there is no regular file."""
     core, n = names.core, len(names.paths)
     if core is not None:
         return _shared(partial(files.seen, core), n, threads)[:, :3]
@@ -184,17 +204,17 @@ def read_ends(
     Parameters
     ----------
     start : int
-        The first of the files; as many are read as have places.
+        The first of the files. One is read for each of the `places`.
     places : int64 array of shape (n, 2)
         Where in `room` the bytes of each file go, and how many may.
     now : int
-        A time that is past, in nanoseconds.
+        A time that has passed, in nanoseconds.
 
     Returns
     -------
     int64 array of shape (n, 4)
-        What tells the version of each file, and the bytes; no bytes, and a negative size, of what cannot be read, and of
-        a file that was written just now, so that bytes that are written next may go by the same version.
+        `Seen` of each file, and the bytes that were read. No bytes and a negative size stand for what cannot be read, and
+        for a file that was written a moment ago: what is written next may have the same version.
     """
     core, n = names.core, len(places)
     if core is not None:
@@ -211,48 +231,39 @@ def read_ends(
     for i in left:
         at, length = places[i].tolist()
         found[i] = NOTHING
-        with suppress(OSError, ValueError, OverflowError):  # who opens it will say what is wrong
+        with suppress(OSError, ValueError, OverflowError):  # opening it will tell what is wrong
             found[i] = _read_end(names.paths[start + i], whole[at : at + length]) or NOTHING
     return found
 
 
 def _shared(work: Callable[[int, int], bytes], n: int, threads: int) -> Int64s:
-    """What is found out of n files in a row, each thread asking for some of them. `work`: takes the first, and the first
-    that is not asked for.
+    """`files.FIELDS` of n files in a row, which threads divide. `work`: takes the first file of a part, and the first
+    behind it.
     """
     made = in_parts(work, n, threads, SHARED)
     return np.frombuffer(b"".join(made), np.int64).reshape(-1, len(files.FIELDS))
 
 
 def _read_end(path: str, room: memoryview) -> tuple[int, int, int, int] | None:
-    """Read the last bytes of one file; None where one that was written just now goes on to be."""
+    """Read the last bytes of one file; None where it is being written, or is no regular file."""
     fd = _open(path)
     try:
         told, settled = _settled(fd)
         if not settled or not stat.S_ISREG(told.st_mode):
             return None
         at = max(told.st_size - len(room), 0)
-        if _READ_INTO:
-            return *seen(told), os.preadv(fd, [room], at)
-        os.lseek(fd, at, os.SEEK_SET)
-        data = os.read(fd, len(room))
-        room[: len(data)] = data
-        return *seen(told), len(data)
+        return *seen(told), _preadv(fd, [room], at)
     finally:
         os.close(fd)
 
 
 def read_part(path: str, version: Seen, offset: int, length: int) -> bytes:
-    """Some bytes of a file. OSError: it is not of this version, or they are not to be had."""
+    """Bytes of a file. OSError: it is not of this version, or has fewer bytes."""
     fd = _open(path)
     try:
         if seen(os.fstat(fd)) != version:
             raise OSError(f"{path}: it was replaced")
-        if hasattr(os, "pread"):
-            data = os.pread(fd, length, offset)
-        else:
-            os.lseek(fd, offset, os.SEEK_SET)
-            data = os.read(fd, length)
+        data = _pread(fd, length, offset)
     finally:
         os.close(fd)
     if len(data) != length:
@@ -268,7 +279,6 @@ class LocalStore:
 
     def __init__(self, path: str, name: str | None = None) -> None:
         self.name = name or path
-        self._lock = threading.Lock()  # of the place in the file, where reads have to move it
         self._fd = _open(path)
         try:
             now, settled = _settled(self._fd)
@@ -280,39 +290,21 @@ class LocalStore:
         self._seen = seen(now)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
-        return [self._read(offset, length) for offset, length in ranges]
-
-    def _read(self, offset: int, length: int) -> Buffer:
-        if length >= LARGE and hasattr(os, "preadv"):
-            return self._read_large(offset, length)
-        data = self._read_at(length, offset)
-        if len(data) == length:
-            return data
-        parts = [data]
-        have = len(data)
-        while have < length:  # a read gives at most 2 GiB at once
-            data = self._read_at(length - have, offset + have)
-            if not data:
-                self.check()
-                raise OSError(
-                    f"{self.name}: {length} bytes asked at {offset}, the file ends after {have}"
-                )
-            parts.append(data)
-            have += len(data)
-        return b"".join(parts)
-
-    def _read_at(self, length: int, offset: int) -> bytes:
-        if hasattr(os, "pread"):
-            return os.pread(self._fd, length, offset)
-        with self._lock:
-            os.lseek(self._fd, offset, os.SEEK_SET)
-            return os.read(self._fd, length)
+        made: list[Buffer] = []
+        for offset, length in ranges:
+            if length < LARGE or _preadv is _read_into:
+                data = _pread(self._fd, length, offset)
+                if len(data) == length:
+                    made.append(data)
+                    continue
+            made.append(self._read_large(offset, length))
+        return made
 
     def _read_large(self, offset: int, length: int) -> Buffer:
         buffer = memoryview(Block(length))
         have = 0
-        while have < length:
-            n = os.preadv(self._fd, [buffer[have:]], offset + have)
+        while have < length:  # a read gives at most 2 GiB at once
+            n = _preadv(self._fd, [buffer[have:]], offset + have)
             if n == 0:
                 self.check()
                 raise OSError(

@@ -1,10 +1,13 @@
-"""A file on any pyarrow filesystem."""
+"""Files of any pyarrow filesystem."""
 
 from __future__ import annotations
 
+import glob
+import os
+import posixpath
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -14,24 +17,15 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from pageseek.base.errors import UnsupportedError
+from pageseek.base.records import dataclass
+from pageseek.storage import retry
 from pageseek.storage.deadlines import within
-from pageseek.storage.endpoint import Endpoint, endpoint
-from pageseek.storage.files import is_local
+from pageseek.storage.endpoint import SMALL, Endpoint, endpoint
+from pageseek.storage.files import Files, Place
 from pageseek.storage.redact import cleaned, secrets_in, secrets_of, shown, shown_path
 from pageseek.storage.remote import Answer, RemoteStore
-from pageseek.storage.requests import issue
-from pageseek.storage.retry import (
-    Fault,
-    Retries,
-    RetryPolicy,
-    of_status,
-    says_busy,
-    says_denied,
-    says_missing,
-    status_in,
-    with_retries,
-)
-from pageseek.storage.store import Buffer, Known, Version
+from pageseek.storage.retry import CONNECT, Fault, Retries, RetryPolicy
+from pageseek.storage.store import Known, Version
 
 # attributes of an object that a filesystem of pyarrow tells, and takes
 WRITABLE = ("Content-Type", "Cache-Control", "Content-Language")
@@ -42,7 +36,6 @@ CLASSES = {
     "gs": "GcsFileSystem",
     "gcs": "GcsFileSystem",
 }
-CONNECT = 5.0  # seconds at most until a connection stands
 ADVICE = ", by the names of the pyarrow filesystem"
 HDFS = (
     "pyarrow needs Hadoop's libhdfs and a Java machine for this: set JAVA_HOME, HADOOP_HOME (or ARROW_LIBHDFS_DIR) and "
@@ -50,79 +43,106 @@ HDFS = (
 )
 
 
-def endpoint_of(filesystem: pafs.FileSystem, path: str) -> Endpoint:
-    """The far end that a path lies at: a bucket, where the filesystem has some."""
-    kind = filesystem.type_name
-    bucket = path.lstrip("/").partition("/")[0] if kind in ("s3", "gcs") else ""
-    return endpoint(f"{kind}:{bucket}")
+@dataclass(frozen=True, slots=True)
+class ArrowFiles(Files):
+    """A filesystem of pyarrow that is not this machine's disk."""
+
+    filesystem: pafs.FileSystem
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def key(self) -> str:
+        return f"pyarrow|{self.filesystem.type_name}"
+
+    def endpoint(self, path: str) -> Endpoint:
+        """The bucket of a path, where the filesystem has some."""
+        kind = self.filesystem.type_name
+        bucket = path.lstrip("/").partition("/")[0] if kind in ("s3", "gcs") else ""
+        return endpoint(f"{kind}:{bucket}")
+
+    def name(self, path: str) -> str:
+        return shown_path(path)
+
+    def fault(self, error: Exception) -> Fault:
+        return fault_of(error)
+
+    def open(self, path: str, retry_policy: RetryPolicy, known: Known | None = None) -> ArrowStore:
+        return ArrowStore(self, path, retry_policy, known)
+
+    def is_file(self, path: str, named_so: bool, retry_policy: RetryPolicy) -> bool:
+        look = partial(self.info, path, retry_policy)
+        kind = Place(self, path, retry_policy).ask(look, "what it is").type
+        if kind == pafs.FileType.NotFound and not glob.has_magic(path):
+            raise FileNotFoundError(f"{self.name(path)}: no such file")
+        return kind not in (pafs.FileType.NotFound, pafs.FileType.Directory)
+
+    def folder(self, path: str) -> str:
+        return path if "://" in path or not path else posixpath.normpath(path)
+
+    def list_below(self, folder: str, retry_policy: RetryPolicy) -> list[str]:
+        return self._files_in(folder, retry_policy, recursive=True)
+
+    def list_in(self, folder: str, retry_policy: RetryPolicy) -> list[str]:
+        try:
+            return self._files_in(folder, retry_policy, recursive=False)
+        except NotADirectoryError:
+            return []
+
+    def info(self, path: str, retry_policy: RetryPolicy) -> pafs.FileInfo:
+        """What is at a path: a file, a folder or nothing."""
+        return within(partial(self.filesystem.get_file_info, path), retry_policy.timeout)
+
+    def _files_in(self, folder: str, retry_policy: RetryPolicy, recursive: bool) -> list[str]:
+        wanted = pafs.FileSelector(folder, allow_not_found=True, recursive=recursive)
+        found = within(partial(self.filesystem.get_file_info, wanted), retry_policy.listing)
+        return [one.path for one in found if one.type == pafs.FileType.File]
+
+    # ---- writing
+
+    @property
+    def whole(self) -> bool:
+        """Whether a file appears when all of it is written, and not before."""
+        return self.filesystem.type_name in ("s3", "gcs")
+
+    def size(self, path: str, retry_policy: RetryPolicy) -> int | None:
+        """The bytes of a file; None where there is none."""
+        found = self.info(path, retry_policy)
+        return None if found.type == pafs.FileType.NotFound else found.size or 0
+
+    def stream(self, path: str, attributes: Mapping[str, str]) -> Any:
+        """A file that is written to, with those attributes that pyarrow takes."""
+        kept = {name: attributes[name] for name in WRITABLE if name in attributes}
+        return self.filesystem.open_output_stream(path, metadata=kept or None)
+
+    def move(self, path: str, to: str) -> None:
+        """Give a file another name."""
+        self.filesystem.move(path, to)
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+        self.filesystem.delete_file(path)
 
 
 class ArrowStore(RemoteStore):
-    """A file behind pyarrow.fs: size and modification time stand for its version, where the filesystem
-    gives no time the size alone.
+    """A file behind pyarrow.fs. Its version is its size and modification time, or the size alone where the filesystem
+    gives no time.
     """
 
+    _files: ArrowFiles
+
     def __init__(
-        self,
-        filesystem: pafs.FileSystem,
-        path: str,
-        retry_policy: RetryPolicy | None = None,
-        known: Known | None = None,
+        self, files: ArrowFiles, path: str, retry_policy: RetryPolicy, known: Known | None = None
     ) -> None:
-        super().__init__(
-            shown_path(path), path, endpoint_of(filesystem, path), retry_policy or RetryPolicy()
-        )
-        self._filesystem = filesystem
-        self._path = path
-        self._local = is_local(filesystem)
+        super().__init__(files, path, retry_policy)
         self._file: pa.NativeFile | None = None
         self._opening = threading.Lock()
-        if self._local:
-            found = self._look()
-        else:
-            self.requests = 1
-            (found,) = issue(self._endpoint, [self._asked(self._look, "its version")])
-        self._opened(found, known)
-
-    @property
-    def latency(self) -> float:
-        """Seconds until the first byte; on local disk nothing to speak of."""
-        return 0.0 if self._local else self._endpoint.latency
-
-    @property
-    def bandwidth(self) -> float:
-        """Bytes a second."""
-        return 2e9 if self._local else self._endpoint.bandwidth
-
-    @property
-    def tail_bytes(self) -> int:
-        """How many of the last bytes are worth reading at open."""
-        return 8 if self._local else super().tail_bytes
-
-    def read(
-        self,
-        ranges: Sequence[tuple[int, int]],
-        go_on: Callable[[], None] | None = None,
-        retries: Retries | None = None,
-        pieces: Sequence[int] | None = None,
-    ) -> list[Buffer]:
-        """The bytes at each (offset, length)."""
-        if not self._local:
-            return super().read(ranges, go_on, retries, pieces)
-        return [self._checked(offset, length) for offset, length in ranges]
-
-    def check(self) -> None:
-        """Raise FileChangedError when size or time are other ones now."""
-        if not self._local:
-            super().check()
-        elif (now := self._look()) != self.version:
-            raise self._changed(now)
+        self._open(known)
 
     def _get(self, offset: int, length: int, into: memoryview | None = None) -> Answer:
-        if self._local:
-            return self._got(offset, length)
         try:
-            return within(partial(self._got, offset, length), self._patience.reading(length))
+            return within(partial(self._got, offset, length), self._retry_policy.reading(length))
         except TimeoutError:
             # what hangs may hold the file, or be about to open it: the next attempt has its own
             self._opening, self._file = threading.Lock(), None
@@ -131,37 +151,28 @@ class ArrowStore(RemoteStore):
     def _got(self, offset: int, length: int) -> Answer:
         with self._opening:
             if (file := self._file) is None:
-                file = self._file = self._filesystem.open_input_file(self._path)
+                file = self._file = self._files.filesystem.open_input_file(self._path)
         begun = time.monotonic()
         data = file.read_at(length, offset)
-        first = time.monotonic() - begun if length <= 1 << 16 else None  # without what opening took
+        first = time.monotonic() - begun if length <= SMALL else None  # without what opening took
         return Answer(data, first=first)
 
     def _look(self) -> Version:
-        look = partial(self._filesystem.get_file_info, self._path)
-        info = look() if self._local else within(look, self._patience.timeout)
+        info = self._files.info(self._path, self._retry_policy)
         if info.type == pafs.FileType.NotFound:
             raise FileNotFoundError(f"{self.name}: no such file")
-        if self._local and info.type != pafs.FileType.File:  # pyarrow would wait for a pipe
-            raise OSError(f"{self.name}: not a regular file")
         dated = info.mtime_ns is not None
         return Version(info.size or 0, f"{info.size}:{info.mtime_ns}", False, dated)
 
     def attributes(self) -> dict[str, str]:
-        """What the store says of the object beside its bytes, as far as pyarrow tells that, and could write it."""
+        """What the store keeps of the object beside its bytes, as far as pyarrow tells that, and could write it."""
 
         def asked() -> dict[str, str]:
-            with self._filesystem.open_input_stream(self._path) as stream:
+            with self._files.filesystem.open_input_stream(self._path) as stream:
                 found = stream.metadata() or {}
             return {name: found[name].decode() for name in WRITABLE if found.get(name)}
 
-        if self._local:
-            return {}
-        (found,) = issue(self._endpoint, [self._asked(asked, "its attributes")])
-        return found
-
-    def _fault(self, error: Exception) -> Fault:
-        return fault_of(error)
+        return self.ask(asked, "its attributes")
 
     def close(self) -> None:
         """Close the file, if it was read."""
@@ -169,45 +180,19 @@ class ArrowStore(RemoteStore):
             self._file.close()
 
 
-class _Place(RemoteStore):
-    """A path that is asked for what is there."""
-
-    def __init__(self, filesystem: pafs.FileSystem, path: str, retry_policy: RetryPolicy) -> None:
-        super().__init__(shown_path(path), path, endpoint_of(filesystem, path), retry_policy)
-        self._filesystem = filesystem
-
-    def ask(self, what: Any, seconds: float, said: str) -> Any:
-        attempt = partial(within, partial(self._filesystem.get_file_info, what), seconds)
-        (found,) = issue(self._endpoint, [self._asked(attempt, said)])
-        return found
-
-    def _fault(self, error: Exception) -> Fault:
-        return fault_of(error)
-
-
-def info(filesystem: pafs.FileSystem, path: str, retry_policy: RetryPolicy) -> pafs.FileInfo:
-    """What is at a path: a file, a folder or nothing. Errors are those of any request to a store."""
-    if is_local(filesystem):
-        return filesystem.get_file_info(path)
-    place = _Place(filesystem, path, retry_policy)
-    return place.ask(path, retry_policy.timeout, "what it is")
-
-
-def infos(filesystem: pafs.FileSystem, path: str, retry_policy: RetryPolicy) -> list[pafs.FileInfo]:
-    """All that is below a folder, nothing where there is none. Errors are those of any request to a store."""
-    wanted = pafs.FileSelector(path, allow_not_found=True, recursive=True)
-    if is_local(filesystem):
-        found = filesystem.get_file_info(wanted)
-    else:
-        found = _Place(filesystem, path, retry_policy).ask(
-            wanted, retry_policy.listing, "what is in it"
-        )
-    return list(found)
+def of_filesystem(filesystem: pafs.FileSystem, path: str) -> tuple[ArrowFiles | None, str]:
+    """What opens the files of a filesystem that somebody gave, and the path there; None is this machine's disk."""
+    inner, below = filesystem, path
+    while isinstance(inner, pafs.SubTreeFileSystem):
+        inner, below = inner.base_fs, os.path.join(inner.base_path, below.lstrip("/"))
+    return (
+        (None, below) if isinstance(inner, pafs.LocalFileSystem) else (ArrowFiles(filesystem), path)
+    )
 
 
 def of_url(
     url: str, scheme: str, options: Mapping[str, Any], retry_policy: RetryPolicy
-) -> tuple[pafs.FileSystem, str] | None:
+) -> tuple[ArrowFiles, str] | None:
     """A filesystem of pyarrow, and the path there; None where it was built without. Some ask for a region, or connect:
     where that fails it is tried again, and said as of any request.
     """
@@ -231,11 +216,13 @@ def of_url(
     # S3FileSystem waits, as it is made, until no request of others is under way
     attempt = partial(within, make, retry_policy.total)
     stop = threading.Event()
-    found = with_retries(attempt, fault, shown(url), "to connect", retry_policy, Retries(), stop)
+    found = retry.with_retries(
+        attempt, fault, shown(url), "to connect", retry_policy, Retries(), stop
+    )
     if isinstance(found, Exception):
         said = cleaned(str(found).replace(url, f"{scheme}://"), secrets)
         raise ValueError(f"{scheme}://{urlsplit(url).hostname or ''}: {said}") from None
-    return found
+    return None if found is None else (ArrowFiles(found[0]), found[1])
 
 
 def _made(
@@ -283,16 +270,16 @@ def fault_of(error: Exception) -> Fault:
         return Fault("again", said or "the store fell silent")
     if any(word in low for word in _AWAY):
         return Fault("again", f"no connection ({said})")
-    if isinstance(error, FileNotFoundError) or says_missing(text):
+    if isinstance(error, FileNotFoundError) or retry.says_missing(text):
         return Fault("missing", "the filesystem does not find it")
-    if isinstance(error, PermissionError) or says_denied(text):
+    if isinstance(error, PermissionError) or retry.says_denied(text):
         return Fault("denied", "the filesystem is not let in", advice=ADVICE)
     if any(word in low for word in _CREDENTIALS):
         return Fault("denied", f"no credentials were found ({said})", advice=ADVICE)
-    status = status_in(text)
+    status = retry.status_in(text)
     if status is not None:
-        return of_status(status, f"the store answered {status}", advice=ADVICE)
-    if says_busy(text):
+        return retry.of_status(status, f"the store answered {status}", advice=ADVICE)
+    if retry.says_busy(text):
         return Fault("busy", said)
     if isinstance(error, (OSError, pa.ArrowException)):
         passing = ("curl", "timeout", "timed out", "network", "slow_down", "connection")

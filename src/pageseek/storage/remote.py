@@ -7,33 +7,25 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
 from pageseek.base.errors import FileChangedError
 from pageseek.base.records import dataclass
-from pageseek.storage.endpoint import Endpoint
+from pageseek.storage.files import Files, Place
+from pageseek.storage.listing import is_data
 from pageseek.storage.requests import Wave, begin, issue
-from pageseek.storage.retry import (
-    NO_RANGES,
-    Fault,
-    OddAnswerError,
-    Retries,
-    RetryPolicy,
-    with_retries,
-)
+from pageseek.storage.retry import NO_RANGES, Fault, OddAnswerError, Retries, RetryPolicy
 from pageseek.storage.store import Buffer, Known, Version
 
-T = TypeVar("T")
 STREAMED = (
     1 << 20
-)  # bytes of an answer after which somebody looks whether the others are still wanted
+)  # bytes of an answer after which its reader looks whether the rest is still needed
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The bytes of a range, with what the answer says of them: where they begin, and of which version they are.
+    """The bytes of a range, and what the answer says of them: where they begin, and the version that they are of.
 
     `first`: seconds until the answer began. None: it does not say.
     """
@@ -45,54 +37,47 @@ class Answer:
 
 
 def room_for(size: int) -> memoryview:
-    """Memory for so many bytes, which nobody has written to."""
+    """Memory for `size` bytes, which nothing has been written to."""
     return memoryview(np.empty(size, np.uint8))
 
 
-class RemoteStore:
-    """A file at the other end of a network. Who inherits has `_get`, `_look` and `_fault`, and calls `_opened`.
+class RemoteStore(Place):
+    """A file at the other end of a network. A subclass has `_get` and `_look`, and calls `_opened`.
 
     Attributes
     ----------
     tail : memoryview or None
-        The last bytes, where opening has brought them; who takes them sets None.
+        The last bytes, where opening has brought them. The reader that takes them sets None.
     renewed : bool
         The version is the one that was known before, and the tail is from then.
     requests : int
-        How many it took to open.
+        How many it took to open the file.
     retries : Retries
-        Of what was asked beside ranges: to open, and whether the file is still that one.
+        Those of opening, and of asking for the version. `read` counts its own.
     """
 
     size: int
     version: Version
 
-    def __init__(self, name: str, path: str, endpoint: Endpoint, retry_policy: RetryPolicy) -> None:
-        self.name = name
-        self._endpoint = endpoint
-        self._patience = retry_policy
+    def __init__(self, files: Files, path: str, retry_policy: RetryPolicy) -> None:
+        super().__init__(files, path, retry_policy)
         self._folder = posixpath.dirname(path)
         self.tail: memoryview | None = None
         self.renewed = False
         self.requests = 0
-        self.retries = Retries()
 
     # ---- of each kind of store
 
     def _get(self, offset: int, length: int, into: memoryview | None = None) -> Answer:
-        """One request for one range that is not empty. Where there is a place for its bytes they may be put there."""
+        """Send one request for one range that is not empty. The bytes may be put into the memory that is given for them."""
         raise NotImplementedError
 
     def _look(self) -> Version:
-        """The version that lies there now: one request, without a body."""
-        raise NotImplementedError
-
-    def _fault(self, error: Exception) -> Fault:
-        """What a failure of these two means."""
+        """Ask for the version that lies there now: one request, without a body."""
         raise NotImplementedError
 
     def attributes(self) -> dict[str, str]:
-        """What the store keeps of the object beside its bytes, such as Content-Type; nothing where that is not told."""
+        """What the store keeps of the object beside its bytes, such as Content-Type; nothing where it does not say."""
         return {}
 
     def close(self) -> None:
@@ -112,7 +97,7 @@ class RemoteStore:
 
     @property
     def free(self) -> int:
-        """Requests that it would begin with at once."""
+        """Requests that would be sent at once."""
         return self._endpoint.free
 
     @property
@@ -121,7 +106,7 @@ class RemoteStore:
         return self._endpoint.tail(self._folder)
 
     def learn_tail(self, size: int) -> None:
-        """Footer and page index took so many bytes at the end."""
+        """Remember that footer and page index took `size` bytes at the end."""
         self._endpoint.learn_tail(self._folder, size)
 
     def read(
@@ -131,13 +116,15 @@ class RemoteStore:
         retries: Retries | None = None,
         pieces: Sequence[int] | None = None,
     ) -> list[Buffer]:
-        """The bytes at each (offset, length), asked at the same time. `go_on` may end the wait by an exception;
-        `retries` is told of those that there are; `pieces`: as how many requests each range is asked, 1 as a rule.
+        """The bytes at each (offset, length), by requests that run side by side.
+
+        `go_on` is called while they are waited for, and may end that by an exception. `retries` counts those that it takes.
+        `pieces`: the number of requests for each range; None: 1.
         """
         told = Retries() if retries is None else retries
         out: list[Buffer] = [b""] * len(ranges)
         tasks: list[partial[Buffer]] = []
-        whole: list[int | None] = []  # of each task: the range that its bytes are all of
+        whole: list[int | None] = []  # for each task the range that it has all bytes of
         for i, (offset, length) in enumerate(ranges):
             n = 1 if pieces is None else min(pieces[i], length)
             if n > 1:
@@ -158,31 +145,29 @@ class RemoteStore:
 
     def check(self) -> None:
         """Ask for the version, unless every answer has proven it."""
-        if self.version.strong:
-            return
-        (now,) = issue(self._endpoint, [self._asked(self._look, "its version")])
-        if now != self.version:
-            raise self._changed(now)
+        if not self.version.strong:
+            self._compare(self.ask(self._look, "its version"))
 
     def begin_to_confirm(self, retries: Retries) -> Wave[None]:
-        """Ask for the version, which reads may overtake; FileChangedError where it is another one. `retries` is told of those
-        that there are.
+        """Begin to ask for the version, which reads may overtake. The wave raises FileChangedError where it is another one.
+
+        `retries` counts those that it takes.
         """
-        task = self._asked(self._confirm, "its version", retries)
+        task = self._task(self._confirm, "its version", retries)
         return begin(self._endpoint, [task], hurry=False)
 
+    def missing(self, error: FileNotFoundError) -> FileNotFoundError:
+        """The error of a path that was taken for a file by its name, and has none."""
+        if self._files.looks_like_file(self._path) or not is_data(self._path):
+            return error
+        return FileNotFoundError(f"{error}; if it is a folder, write it with a / at its end")
+
     def _confirm(self) -> None:
-        now = self._look()
+        self._compare(self._look())
+
+    def _compare(self, now: Version) -> None:
         if now != self.version:
             raise self._changed(now)
-
-    def _asked(
-        self, attempt: Callable[[], T], what: str, retries: Retries | None = None
-    ) -> Callable[[threading.Event], T]:
-        told = self.retries if retries is None else retries
-        return partial(
-            with_retries, attempt, self._fault_here, self.name, what, self._patience, told
-        )
 
     def _read(
         self,
@@ -194,16 +179,16 @@ class RemoteStore:
     ) -> Buffer:
         what = f"{length} bytes at {offset}"
         try:
-            return self._asked(partial(self._checked, offset, length, into), what, retries)(stop)
+            return self._task(partial(self._checked, offset, length, into), what, retries)(stop)
         except FileNotFoundError as error:
             raise FileChangedError(
                 f"{self.name}: the file was there when it was opened, and is not any more"
             ) from error
 
-    def _fault_here(self, error: Exception) -> Fault:
+    def _fault(self, error: Exception) -> Fault:
         if isinstance(error, OddAnswerError):
             return Fault("odd", str(error), advice=NO_RANGES)
-        fault = self._fault(error)
+        fault = super()._fault(error)
         if fault.kind == "changed":
             if not hasattr(self, "version"):  # nothing was tied to one yet
                 return Fault("final", fault.why)
@@ -214,14 +199,14 @@ class RemoteStore:
         begun = time.monotonic()
         answer = self._get(offset, length, into)
         seconds = time.monotonic() - begun
-        if answer.version is not None and answer.version != self.version:
-            raise self._changed(answer.version)
+        if answer.version is not None:
+            self._compare(answer.version)
         if answer.start is not None and answer.start != offset:
             raise OddAnswerError(f"bytes from {answer.start} on came")
         size = memoryview(answer.data).nbytes
         if size != length:
-            if not self.version.strong and (now := self._look()) != self.version:
-                raise self._changed(now)
+            if not self.version.strong:
+                self._compare(self._look())
             raise OddAnswerError(f"{size} bytes came")
         self._endpoint.measured(size, seconds, answer.first)
         if into is not None and answer.data is not into:
@@ -235,8 +220,13 @@ class RemoteStore:
             f"{self.name}: the file changed while it was being read ({self.version.tag} -> {new}); open it again"
         )
 
+    def _open(self, known: Known | None) -> None:
+        """Open the file by its version alone: one request."""
+        self.requests = 1
+        self._opened(self.ask(self._look, "its version"), known)
+
     def _opened(self, version: Version, known: Known | None, tail: Buffer | None = None) -> None:
-        """What opening has found. The tail that is known serves where the version is still that one."""
+        """Take what opening has found. The tail that is known serves where the version is still that one."""
         self.version, self.size = version, version.size
         self.tail = None if tail is None else memoryview(tail).cast("B")
         if known is not None and known.version == version and version.dated:

@@ -17,6 +17,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0  # seconds
 BUSY_FACTOR, LONGEST_BUSY = 4, 30.0
 LONGEST_ASKED = 60.0  # that a Retry-After may ask for
 SLOWEST = 64 << 10  # bytes a second of a body that is waited for
+CONNECT = 5.0  # seconds at most until a connection stands
 LISTING = 60  # times the timeout of one request
 NO_RANGES = "; the server, or a proxy before it, does not answer ranges as asked: download the file"
 ODD = 2  # tries after an answer to another question, which a server may repeat for ever

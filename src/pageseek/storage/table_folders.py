@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 
-import pyarrow.fs as pafs
-
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.storage.files import Files
@@ -42,7 +40,7 @@ class TableFolder:
     kind: str
     path: str
     name: str
-    filesystem: pafs.FileSystem | Files | None = None
+    filesystem: Files | None = None
     files: tuple[str, ...] = ()
 
 
@@ -163,7 +161,7 @@ class Tables:
         self,
         seen: Seen,
         shown: Callable[[str], str] = str,
-        filesystem: pafs.FileSystem | Files | None = None,
+        filesystem: Files | None = None,
     ) -> None:
         """What a listing came upon. `shown`: a path, without secrets.
 

@@ -12,8 +12,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow.fs as pafs
-
 from pageseek.base.errors import UnsupportedError
 from pageseek.storage import fsspec_files, obstore_files
 from pageseek.storage.files import Files
@@ -30,8 +28,8 @@ def installed(name: str) -> bool:
 
 def from_url(
     url: str, scheme: str, options: Mapping[str, Any], retry_policy: RetryPolicy
-) -> tuple[Files | pafs.FileSystem, str]:
-    """What opens the files of a URL, and the path there. `retry_policy`: for what is connected to."""
+) -> tuple[Files, str]:
+    """What opens the files of a URL, and the path there. `retry_policy`: for libraries that connect to that end."""
     if "://" not in url:  # a URL with one slash too few may hold a password
         raise FileNotFoundError(f"{scheme}:/...: no such file, and no URL, which has '//' there")
     if scheme in obstore_files.SCHEMES and installed("obstore"):
@@ -59,14 +57,14 @@ def from_url(
     )
 
 
-def of_pair(given: object, path: str) -> tuple[Files, str] | str | None:
-    """What the first of a pair (filesystem, path) stands for, of obstore or fsspec; a local path where it is this
-    machine's disk, None where it is no filesystem.
+def of_pair(given: object, path: str) -> tuple[Files | None, str] | None:
+    """What opens the files of a pair (filesystem, path) of obstore or fsspec (None: this machine), and the path there; None
+    where it is no filesystem.
     """
     if obstore_files.is_store(given):
         if type(given).__name__ == "LocalStore":
             store: Any = given
-            return os.path.join(store.prefix or "/", path.lstrip("/"))
+            return None, os.path.join(store.prefix or "/", path.lstrip("/"))
         return obstore_files.of_store(given), path
     if not fsspec_files.is_filesystem(given):
         return None
@@ -76,5 +74,5 @@ def of_pair(given: object, path: str) -> tuple[Files, str] | str | None:
         inner, local = inner.fs, inner._join(local)
     if "file" in inner.protocol:
         found = str(inner._strip_protocol(local))
-        return f"{found.rstrip('/')}/" if path.endswith("/") else found
+        return None, f"{found.rstrip('/')}/" if path.endswith("/") else found
     return fsspec_files.FsspecFiles(filesystem), path
