@@ -6,40 +6,29 @@ x < 5 is FALSE, which the kernels answer directly, NaN included.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from pageseek._core import rows
-from pageseek.base.errors import PredicateError
-from pageseek.format.types import LeafType
+from pageseek.base.errors import NoColumnError, PredicateError
+from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, LeafType
 from pageseek.predicate import expression as ex
 from pageseek.predicate.arrow_conditions import arrow_test
 from pageseek.predicate.bound import Bound, BoundAny, BoundConst, BoundLeaf, BoundNot
-from pageseek.predicate.comparison_faults import pointed
 from pageseek.predicate.constant_column import ConstantColumn, decide
 from pageseek.predicate.dataset_conditions import for_file
-from pageseek.predicate.leaf_tests import (
-    compare_test,
-    list_test,
-    nan_test,
-    null_test,
-    prefix_test,
-)
+from pageseek.predicate.in_arrays import fit_list
+from pageseek.predicate.in_literals import NO_LITERALS, pack_literals
+from pageseek.predicate.literal import exact, fit
+from pageseek.predicate.operators import KERNELS
 from pageseek.predicate.residuals import columns_test, input_leaf, like_test, undecided
 from pageseek.predicate.schema_names import DatasetNames, Find, Found, Names, UnknownColumnError
 from pageseek.predicate.simplify import join
+from pageseek.predicate.text import point, show
 
 NAN_RULES = {"ieee": rows.NAN_IEEE, "spark": rows.NAN_SPARK}
 
 _NEVER = (rows.OP_NEVER, rows.OP_ALWAYS)  # tests that are never TRUE: plain, and negated
-# conditions on the values of one leaf, and what binds them
-_OF_ONE_LEAF: dict[type[ex.Expression], Callable[[Any, Found, int, bool], Bound]] = {
-    ex.Compare: compare_test,
-    ex.IsIn: list_test,
-    ex.IsNan: nan_test,
-    ex.StartsWith: prefix_test,
-    ex.Like: like_test,
-}
 
 
 def bind(
@@ -76,7 +65,7 @@ class _Binder:
         except UnknownColumnError:
             return undecided(e, negate)
         except PredicateError as error:
-            found = pointed(error, e, self._value)
+            found = _pointed(error, e, self._value)
             if found is error:
                 raise
             raise found from error
@@ -92,9 +81,12 @@ class _Binder:
         make = _OF_ONE_LEAF.get(type(e))
         if make is not None:
             column: ex.Column = e.column  # type: ignore[attr-defined]
-            return make(e, self._value(column), self._nan, negate)
+            found = self._find(column.path)
+            if found[0].group:
+                raise _nested(column)
+            return make(e, found, self._nan, negate)
         if isinstance(e, ex.IsNull):
-            return null_test(e, self._find(e.column.path), self._nan, negate)
+            return _null_test(e, self._find(e.column.path), self._nan, negate)
         if isinstance(e, ex.Constant):
             return BoundConst(e.value is not None and e.value != negate)
         if isinstance(e, ex.CompareColumns):
@@ -112,10 +104,7 @@ class _Binder:
         """A leaf whose values are compared."""
         found = self._find(column.path)
         if found[0].group:
-            raise PredicateError(
-                f"{column!r} is nested: it can be tested for null; to compare, name one of its leaves, "
-                "and of a list write .any() for some of its elements"
-            )
+            raise _nested(column)
         return found
 
     def _decided(
@@ -144,4 +133,122 @@ def _not(bound: Bound) -> Bound:
     return bound.arg if isinstance(bound, BoundNot) else BoundNot(bound)
 
 
-__all__ = ["bind"]
+# -- tests that the kernels answer from the values of one leaf -------------------------------------
+
+
+def _compare_test(e: ex.Compare, found: Found, nan: int, negate: bool) -> Bound:
+    """A leaf compared with one value."""
+    leaf, leaf_type = found
+    value = exact(e.value, leaf_type, e.column)
+    if value is None:
+        return BoundConst(False)  # NULL for every row, and so is its negation
+    op, fitted = fit(e.op, value, leaf_type, nan)
+    literals = pack_literals([fitted], leaf_type)
+    return BoundLeaf(leaf, leaf_type, KERNELS[op], literals, negate, nan, e)
+
+
+def _list_test(e: ex.IsIn, found: Found, nan: int, negate: bool) -> Bound:
+    """IN."""
+    leaf, leaf_type = found
+    if not len(e.values):
+        return BoundConst(negate)  # no list holds anything, not even null
+    fitted = fit_list(e, leaf_type)
+    if negate and fitted.has_null:
+        return BoundConst(False)  # NOT IN (..., NULL) is never TRUE
+    if not fitted.literals[0]:
+        return BoundLeaf(leaf, leaf_type, rows.OP_NEVER, NO_LITERALS, negate, nan, e)
+    return BoundLeaf(leaf, leaf_type, rows.OP_IN, fitted.literals, negate, nan, e)
+
+
+def _null_test(e: ex.IsNull, found: Found, nan: int, negate: bool) -> Bound:
+    """IS NULL, of a leaf or a group of leaves."""
+    leaf, leaf_type = found
+    if leaf.group and leaf.nesting_level < 0:
+        return BoundConst(negate)  # nothing on the way to this group can be null
+    return BoundLeaf(leaf, leaf_type, rows.OP_IS_NULL, NO_LITERALS, negate, nan, e)
+
+
+def _nan_test(e: ex.IsNan, found: Found, nan: int, negate: bool) -> Bound:
+    """IS NAN, which no value is but those of floats."""
+    leaf, leaf_type = found
+    op = rows.OP_IS_NAN if leaf_type.kind in FLOAT_KINDS else rows.OP_NEVER
+    return BoundLeaf(leaf, leaf_type, op, NO_LITERALS, negate, nan, e)
+
+
+def _prefix_test(e: ex.StartsWith, found: Found, nan: int, negate: bool) -> Bound:
+    """The beginning of texts or binary values."""
+    leaf, leaf_type = found
+    if leaf_type.kind not in BYTES_KINDS:
+        raise PredicateError(f"{e!r}: column of type {leaf_type.type} has no prefix")
+    literals = pack_literals([exact(e.prefix, leaf_type, e.column)], leaf_type)
+    return BoundLeaf(leaf, leaf_type, rows.OP_PREFIX, literals, negate, nan, e)
+
+
+# conditions on the values of one leaf, and what binds them
+_OF_ONE_LEAF: dict[type[ex.Expression], Callable[[Any, Found, int, bool], Bound]] = {
+    ex.Compare: _compare_test,
+    ex.IsIn: _list_test,
+    ex.IsNan: _nan_test,
+    ex.StartsWith: _prefix_test,
+    ex.Like: like_test,
+}
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+def _nested(column: ex.Column) -> PredicateError:
+    return PredicateError(
+        f"{column!r} is nested: it can be tested for null; to compare, name one of its leaves, "
+        "and of a list write .any() for some of its elements"
+    )
+
+
+def _pointed(
+    error: PredicateError, e: ex.Expression, value_leaf: Callable[[ex.Column], Found]
+) -> PredicateError:
+    """The error of a condition with a caret below its place in the filter's text; as it is where there is no text."""
+    place = None if error.at is not None else _place(e, value_leaf)
+    if place is None:
+        return error
+    words = str(error)
+    if isinstance(e, ex.CompareColumns) and isinstance(error, NoColumnError):
+        words += f"; a text is written in single quotes, {show('.'.join(e.other.path))}"
+    return point(words, place.text, place.at)
+
+
+def _place(e: ex.Expression, value_leaf: Callable[[ex.Column], Found]) -> ex.Place | None:
+    """Where the text has what cannot be bound: the column, or a value."""
+    if isinstance(e, ex.AnyElement):
+        return e.element.place
+    column: ex.Column | None = getattr(e, "column", None)
+    if column is None or column.place is None:
+        return None
+    place = column.place
+    try:
+        _, leaf_type = value_leaf(column)
+    except PredicateError:
+        return place
+    if isinstance(e, ex.CompareColumns):
+        return e.other.place
+    if isinstance(e, (ex.Like, ex.StartsWith)):
+        beside: Iterable[int] = place.values if leaf_type.kind in BYTES_KINDS else ()
+    elif isinstance(e, ex.IsIn):
+        beside = (
+            at
+            for value, at in zip(e.values, place.values, strict=True)
+            if not _fits(value, leaf_type)
+        )
+    elif isinstance(e, ex.Compare):
+        beside = place.values[-1:] if e.op == "<=" else place.values  # BETWEEN has two
+    else:
+        beside = ()
+    return place._replace(at=next(iter(beside), place.at))
+
+
+def _fits(value: Any, leaf_type: LeafType) -> bool:
+    try:
+        exact(value, leaf_type, None)
+    except PredicateError:
+        return False
+    return True

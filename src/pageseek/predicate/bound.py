@@ -207,6 +207,8 @@ def _tests(part: Unjoined) -> list[BoundLeaf]:
 
 def null_tests(bound: Bound) -> dict[tuple[int, int], BoundLeaf]:
     """The leaves that the filter only tests for null, by their keys, each with such a test."""
+    if isinstance(bound, BoundLeaf) and bound.op != rows.OP_IS_NULL:
+        return {}
     found = {
         test.leaf.key: test
         for test in tests_of(bound)

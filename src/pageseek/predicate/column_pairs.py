@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek.base.arrays import booleans
+from pageseek.base.errors import PredicateError
 from pageseek.format.types import (
     BYTES_KINDS,
     K_BOOL,
@@ -23,6 +24,7 @@ from pageseek.format.types import (
     K_FIXED,
     LeafType,
 )
+from pageseek.predicate import expression as ex
 from pageseek.predicate.operators import COMPARISONS
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -33,6 +35,13 @@ _DECIMALS = (K_D128, K_D256)
 def comparable(a: LeafType, b: LeafType) -> bool:
     """Whether a comparison of the two has a meaning."""
     return family(a) == family(b)
+
+
+def uncomparable(e: ex.CompareColumns, a: LeafType, b: LeafType) -> PredicateError:
+    """The error of two columns whose types have no common order."""
+    zones = {"timestamp with time zone", "date or timestamp"}
+    why = ": one has a time zone, the other has none" if {family(a), family(b)} == zones else ""
+    return PredicateError(f"{e!r}: {a.type} and {b.type} cannot be compared{why}")
 
 
 def family(leaf_type: LeafType) -> str:

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from pageseek.format.types import LeafType
 from pageseek.predicate import expression as ex
-from pageseek.predicate.column_pairs import comparable
-from pageseek.predicate.comparison_faults import uncomparable
+from pageseek.predicate.column_pairs import comparable, uncomparable
 from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.predicate.literal import Number
 from pageseek.predicate.operators import MIRRORED

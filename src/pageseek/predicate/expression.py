@@ -117,7 +117,9 @@ class Column:
             return value._compare(MIRRORED[op], self)
         if isinstance(value, Column):
             return CompareColumns(self, op, value)
-        return self._made(Compare(self, op, _value(value)))
+        if isinstance(value, (Expression, memoryview)):
+            value = _value(value)
+        return Compare(self, op, value)
 
     def _made(self, test: Expression) -> Expression:
         return test
@@ -494,8 +496,9 @@ def col(*path: str) -> Column:
 
     A single name is an exact top-level name first, and else a path split at its dots.
     """
-    if not path or not all(isinstance(part, str) for part in path):
-        raise PredicateError(f"col{path!r}: names are strings")
+    for part in path or (None,):
+        if not isinstance(part, str):
+            raise PredicateError(f"col{path!r}: names are strings")
     return Column(path)
 
 
@@ -516,12 +519,11 @@ def rebuilt(expression: Expression, test: Callable[[Expression], Expression]) ->
     return test(expression)
 
 
-def flatten(expression: Expression) -> Expression:
-    """A condition with chains of one kind as one node. PredicateError: it nests deeper than MAX_DEPTH all the same."""
-    return _flattened(expression, 0)
+def flatten(e: Expression, depth: int = 0) -> Expression:
+    """The condition with each chain of one kind as one node.
 
-
-def _flattened(e: Expression, depth: int) -> Expression:
+    `depth`: how many nodes it stands in. PredicateError: the result still nests deeper than MAX_DEPTH.
+    """
     nots = 0
     while isinstance(e, Not):
         e, nots = e.arg, nots + 1
@@ -540,7 +542,7 @@ def _flattened(e: Expression, depth: int) -> Expression:
                 rest.extend(reversed(part.args))
                 changed = True
             elif isinstance(part, (And, Or, Not, IsTrue)):
-                made = _flattened(part, depth + 1)
+                made = flatten(part, depth + 1)
                 changed |= made is not part
                 parts.append(made)
             else:
@@ -548,6 +550,6 @@ def _flattened(e: Expression, depth: int) -> Expression:
         if changed:
             e = kind(tuple(parts))
     elif isinstance(e, IsTrue):
-        inner = _flattened(e.arg, depth + 1)
+        inner = flatten(e.arg, depth + 1)
         e = e if inner is e.arg else IsTrue(inner)
     return Not(e) if nots % 2 else e

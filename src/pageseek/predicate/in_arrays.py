@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
+from collections.abc import Iterable
 from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pageseek._core import rows
 from pageseek.format.types import (
     BYTES_KINDS,
     FLOAT_KINDS,
@@ -29,7 +31,9 @@ from pageseek.format.types import (
     K_U64,
     LeafType,
 )
-from pageseek.predicate.in_literals import DTYPES, Listed, distinct
+from pageseek.predicate import expression as ex
+from pageseek.predicate.in_literals import DTYPES, Listed, distinct, merged, pack_literals
+from pageseek.predicate.literal import exact, fit
 
 FEW = 64  # literals that are converted one by one
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -42,7 +46,42 @@ class Many(NamedTuple):
     has_null: bool
 
 
-def many(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType) -> Many | None:
+def fit_list(e: ex.IsIn, leaf_type: LeafType) -> Many:
+    """The values of IN. Long lists are packed once for all files whose columns have the same leaf type."""
+    if len(e.values) < FEW:
+        return _one_by_one(e.values, leaf_type, e.column)
+    if leaf_type not in e.packed:
+        e.packed[leaf_type] = _by_arrays(e.values, leaf_type, e.column)
+    packed: Many = e.packed[leaf_type]
+    return packed
+
+
+def _by_arrays(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType, column: ex.Column) -> Many:
+    """By whole arrays, of one type each; values that arrays cannot hold exactly are converted one by one."""
+    found = _many(values, leaf_type)
+    if found is not None:
+        return found
+    groups = _by_type(values) if isinstance(values, tuple) else [values]
+    parts = [
+        (_many(group, leaf_type) if len(groups) > 1 else None)
+        or _one_by_one(group, leaf_type, column)
+        for group in groups
+    ]
+    literals = parts[0].literals
+    if len(parts) > 1:
+        literals = merged([part.literals for part in parts if part.literals[0]], leaf_type)
+    return Many(literals, any(part.has_null for part in parts))
+
+
+def _one_by_one(values: Iterable[Any], leaf_type: LeafType, column: ex.Column) -> Many:
+    values = [exact(v, leaf_type, column) for v in values]
+    present = [v for v in values if v is not None]
+    fitted = (fit("=", v, leaf_type, rows.NAN_IEEE) for v in present)  # a NaN equals no integer
+    literals = merged([pack_literals([v for op, v in fitted if op == "="], leaf_type)], leaf_type)
+    return Many(literals, len(present) < len(values))
+
+
+def _many(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType) -> Many | None:
     """The values as literals of the leaf type; None where they have to be converted one by one."""
     array = values if isinstance(values, pa.Array) else _array(values, leaf_type)
     if array is None or leaf_type.kind == K_BOOL:
@@ -64,7 +103,7 @@ def many(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType) -> Many | None
     return Many(distinct(found), has_null)
 
 
-def by_type(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+def _by_type(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     """The values grouped by their Python types."""
     kinds = list(map(type, values))
     return [
@@ -212,6 +251,3 @@ def _ticks(array: pa.Array, made: pa.DataType) -> npt.NDArray[np.int64] | None:
     counts = counts.astype(np.int64)
     low, high = -((1 << 63) // ratio), ((1 << 63) - 1) // ratio
     return np.asarray(counts[(counts >= low) & (counts <= high)] * ratio)
-
-
-__all__ = ["Many", "many"]

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from pageseek._core import bloom, rows
 from pageseek.base.errors import CoreError, PredicateError
-from pageseek.format.types import BYTES_KINDS, K_BOOL, K_BYTES, K_F64, K_FIXED, K_I8, LeafType
-from pageseek.predicate.literal import pack
+from pageseek.format.types import (
+    BYTES_KINDS,
+    K_BOOL,
+    K_BYTES,
+    K_D128,
+    K_F64,
+    K_FIXED,
+    K_I8,
+    LeafType,
+)
 
 # of the numbers among the kinds, in the order of ps_kind (pageseek.h)
 _NUMBERS = (
@@ -59,22 +67,21 @@ class Listed(Literals):
 
 def pack_literals(values: list[Any], leaf_type: LeafType) -> Literals:
     """Values of the leaf type's kind as the kernels take them."""
-    others = leaf_type.kind == K_FIXED and any(len(v) != leaf_type.width for v in values)
-    if leaf_type.kind in BYTES_KINDS or others:
+    n, kind = len(values), leaf_type.kind
+    if kind in DTYPES:
+        return n, np.array(values, DTYPES[kind]).tobytes(), None
+    if kind == K_BOOL:
+        return n, np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(), None
+    if kind in BYTES_KINDS or (kind == K_FIXED and any(len(v) != leaf_type.width for v in values)):
         ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
-        width = np.int32 if leaf_type.kind in (K_BYTES, K_FIXED) else np.int64
+        width = np.int32 if kind in (K_BYTES, K_FIXED) else np.int64
         if ends[-1] > np.iinfo(width).max:
             raise PredicateError("the literals of one condition hold more than 2 GiB")
-        return len(values), b"".join(values), ends.astype(width).tobytes()
-    if leaf_type.kind == K_FIXED:
-        return len(values), b"".join(values), None
-    if leaf_type.kind == K_BOOL:
-        return (
-            len(values),
-            np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(),
-            None,
-        )
-    return len(values), b"".join(map(pack, values, repeat(leaf_type))), None
+        return n, b"".join(values), ends.astype(width).tobytes()
+    if kind == K_FIXED:
+        return n, b"".join(values), None
+    size = 16 if kind == K_D128 else 32
+    return n, b"".join(v.to_bytes(size, "little", signed=True) for v in values), None
 
 
 def merged(parts: Sequence[Literals], leaf_type: LeafType) -> Listed:

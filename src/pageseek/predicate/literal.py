@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import struct
 import uuid
 from decimal import Decimal
 from fractions import Fraction
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pageseek._core import rows
 from pageseek.base.errors import PredicateError
 from pageseek.format.types import (
     BYTES_KINDS,
@@ -41,6 +41,14 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 
 MAX_EXPONENT = 10_000  # of decimal literals
+_INTEGERS = frozenset(  # Arrow types whose values are integers without a unit
+    kind.id
+    for kind in (
+        pa.int8(), pa.int16(), pa.int32(), pa.int64(),
+        pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
+    )
+)  # fmt: skip
+_NULLABLE_TIMES = (np.datetime64, np.timedelta64, dt.datetime)  # NaT of numpy and pandas is one
 
 Exact = Fraction | int | float | bytes | bool
 
@@ -56,9 +64,11 @@ class Number(Decimal):
 
 def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
     """The literal in the column's own unit: an integer or Fraction, an infinity or NaN, bytes, or a bool; None for null."""
+    if type(value) is int and leaf_type.storage.id in _INTEGERS:
+        return value
     if isinstance(value, pa.Scalar):
         value = _plain(value)
-    if value is None or _not_a_time(value):
+    if value is None or (isinstance(value, _NULLABLE_TIMES) and bool(value != value)):
         return None
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.item()
@@ -79,11 +89,6 @@ def _timed(text: str, leaf_type: LeafType) -> Any:
         return iso.time(text) if t.is_time(made) else text
     except ValueError:
         return text
-
-
-def _not_a_time(value: Any) -> bool:
-    """Whether a value is NaT of numpy or pandas, a null: it is the only time that does not equal itself."""
-    return isinstance(value, (np.datetime64, np.timedelta64, dt.datetime)) and bool(value != value)
 
 
 def _plain(scalar: pa.Scalar) -> Any:
@@ -288,36 +293,52 @@ def integer_range(kind: int) -> tuple[int, int]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
 
-def fit_integer(
-    op: str, value: Fraction | float, leaf_type: LeafType, nan_largest: bool
-) -> tuple[str, int]:
-    """`x op value` over integers as (op, integer), or ("always" | "never", 0) where every x answers alike."""
+def fit(op: str, value: Any, leaf_type: LeafType, nan: int) -> tuple[str, Any]:
+    """`x op value` as a comparison that values of the leaf type can answer, or "always" or "never".
+
+    Integers are compared with an integer of their range, floats with a float of their width. A byte string of
+    another width than the column's keeps its length, since a schema may claim any width.
+    """
+    kind = leaf_type.kind
+    if kind in BYTES_KINDS or kind == K_BOOL:
+        return op, value
+    if kind == K_FIXED:
+        if len(value) != leaf_type.width and op in ("=", "!="):
+            return ("never" if op == "=" else "always"), b""
+        return op, value
+    if kind in FLOAT_KINDS:
+        return (op, value) if isinstance(value, float) else _fit_float(op, value, kind)
     if isinstance(value, float):
-        if math.isnan(value) and not nan_largest:
+        if math.isnan(value) and nan != rows.NAN_SPARK:
             return ("always" if op == "!=" else "never"), 0
         above = math.isnan(value) or value > 0
-        return (
-            "always" if op == "!=" or ((op in ("<", "<=")) == above and op != "=") else "never"
-        ), 0
-    low, high = integer_range(leaf_type.kind)
+        return _beyond(op, above), 0
+    low, high = integer_range(kind)
     floor, ceil = math.floor(value), math.ceil(value)
     if op in ("=", "!="):
         if floor == ceil and low <= floor <= high:
             return op, floor
         return ("never" if op == "=" else "always"), 0
-    edge = {"<": ceil, "<=": floor, ">": floor, ">=": ceil}[op]
-    if (op in ("<", ">=") and edge <= low) or (op in ("<=", ">") and edge < low):
-        return ("never" if op in ("<", "<=") else "always"), 0
-    if (op in ("<", ">=") and edge > high) or (op in ("<=", ">") and edge >= high):
-        return ("always" if op in ("<", "<=") else "never"), 0
+    edge = ceil if op in ("<", ">=") else floor
+    if edge < low or (edge == low and op in ("<", ">=")):
+        return _beyond(op, False), 0
+    if edge > high or (edge == high and op in ("<=", ">")):
+        return _beyond(op, True), 0
     return op, edge
 
 
-def fit_float(op: str, value: Fraction | float, leaf_type: LeafType) -> tuple[str, float]:
+def _beyond(op: str, above: bool) -> str:
+    """How every value answers a comparison with a literal above all of them, or below."""
+    return (
+        "always"
+        if op == "!=" or (op in ("<", "<=") and above) or (op in (">", ">=") and not above)
+        else "never"
+    )
+
+
+def _fit_float(op: str, value: Fraction | int, kind: int) -> tuple[str, float]:
     """`x op value` over floats of the column's width; a value between two floats moves to a neighbour."""
-    if isinstance(value, float):
-        return op, value
-    nearest = _round_float(value, leaf_type.kind)
+    nearest = _round_float(value, kind)
     if math.isinf(nearest):
         below = nearest < 0
     elif Fraction(nearest) == value:
@@ -327,39 +348,19 @@ def fit_float(op: str, value: Fraction | float, leaf_type: LeafType) -> tuple[st
     if op in ("=", "!="):
         return ("never" if op == "=" else "always"), 0.0
     if below:  # nearest < value, and no float lies between
-        return {"<": "<=", "<=": "<=", ">": ">", ">=": ">"}[op], nearest
-    return {"<": "<", "<=": "<", ">": ">=", ">=": ">="}[op], nearest
+        return "<=" if op in ("<", "<=") else ">", nearest
+    return "<" if op in ("<", "<=") else ">=", nearest
 
 
-def _round_float(value: Fraction, kind: int) -> float:
+def _round_float(value: Fraction | int, kind: int) -> float:
     try:
         made = value.numerator / value.denominator
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-    if kind == K_F32:
+    if kind in _NARROW_FLOATS:
         with np.errstate(over="ignore"):
-            return float(np.float32(made))
-    if kind == K_F16:
-        with np.errstate(over="ignore"):
-            return float(np.float16(made))
+            return float(_NARROW_FLOATS[kind](made))
     return made
 
 
-def fit_fixed(op: str, value: bytes, width: int) -> tuple[str, bytes]:
-    """`x op value` over byte strings of one width. The literal keeps its own length: a schema may claim any width."""
-    if len(value) != width and op in ("=", "!="):
-        return ("never" if op == "=" else "always"), b""
-    return op, value
-
-
-_FLOAT_FORMAT = {K_F16: "<e", K_F32: "<f"}
-
-
-def pack(value: int | float, leaf_type: LeafType) -> bytes:
-    """A number as the bytes of one value of the kind."""
-    if leaf_type.kind in FLOAT_KINDS:
-        return struct.pack(_FLOAT_FORMAT.get(leaf_type.kind, "<d"), value)
-    if leaf_type.kind == K_BOOL:
-        return b"\1" if value else b"\0"
-    low, high = integer_range(leaf_type.kind)
-    return int(value).to_bytes(((high - low).bit_length() + 7) // 8, "little", signed=low < 0)
+_NARROW_FLOATS: dict[int, Any] = {K_F16: np.float16, K_F32: np.float32}

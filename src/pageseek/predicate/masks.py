@@ -30,7 +30,7 @@ def compared(test: BoundLeaf, leaf_type: LeafType, array: pa.Array) -> tuple[Bit
         buffers[1] if len(buffers) == 3 else None,
         test.op,
         test.negate,
-        test.against(len(array)),
+        test.against(len(array)) if test.op == rows.OP_IN else test.literals,
         test.nan,
     )
     return np.frombuffer(mask, np.uint8), count, len(array)

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pageseek._core import rows
-
-if TYPE_CHECKING:
-    from pageseek.predicate.expression import Expression
 
 
 class Comparison(NamedTuple):
@@ -71,7 +68,7 @@ class Function(NamedTuple):
     NULL where that is.
     """
 
-    make: Callable[..., Expression]
+    make: Callable[..., Any]
     takes_value: bool
     of_text: bool = False
 
@@ -84,7 +81,7 @@ FUNCTIONS = {
 }
 
 # what lists of tuples write between a column and a value
-TUPLE_OPERATORS: dict[str, Callable[[Any, Any], Expression]] = {
+TUPLE_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     **{text: one.of_values for one in COMPARISONS.values() for text in one.tuples},
     "in": lambda column, values: column.isin(values),
     "not in": lambda column, values: ~column.isin(values),

@@ -17,10 +17,9 @@ from pageseek.predicate.bound import (
     BoundLeaf,
     BoundResidual,
 )
-from pageseek.predicate.column_pairs import comparable, comparison, family
-from pageseek.predicate.comparison_faults import uncomparable
-from pageseek.predicate.given_values import fit
+from pageseek.predicate.column_pairs import comparable, comparison, family, uncomparable
 from pageseek.predicate.in_literals import NO_LITERALS, pack_literals
+from pageseek.predicate.literal import fit
 from pageseek.predicate.operators import KERNELS
 from pageseek.predicate.schema_names import Found
 

@@ -11,9 +11,8 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.errors import UnsupportedError
 from pageseek.format.types import BYTES_KINDS, K_BOOL, K_BYTES, LeafType
-from pageseek.predicate.given_values import fit
 from pageseek.predicate.in_literals import pack_literals
-from pageseek.predicate.literal import exact
+from pageseek.predicate.literal import exact, fit
 
 __all__ = ["lower_bound", "upper_bound"]
 

@@ -394,20 +394,22 @@ class Parser:
         self._need("(", f"after {token.text}")
         column = self._column_of(self._operand(), token.at, token.text)
         function = FUNCTIONS[token.word]
-        if not function.takes_value:
-            self._need(")", f"to close {token.text}")
-            return function.make(column)
-        self._need(",", f"and the value for {token.text}")
-        at = self._token.at
-        operand = self._operand()
-        if not isinstance(operand, _Literal):
-            raise self._error(at, f"{token.text} takes a column and a value")
+        values: list[Any] = []
+        if function.takes_value:
+            self._need(",", f"and the value for {token.text}")
+            at = self._token.at
+            operand = self._operand()
+            if not isinstance(operand, _Literal):
+                raise self._error(at, f"{token.text} takes a column and a value")
+            column = _beside(column, operand)
+            values.append(operand.value)
         self._need(")", f"to close {token.text}")
-        if function.of_text and operand.value is None:
+        if function.of_text and values[0] is None:
             return ex.Constant(None)
-        if function.of_text and not isinstance(operand.value, (str, bytes)):
+        if function.of_text and not isinstance(values[0], (str, bytes)):
             raise self._error(token.at, f"{token.text} takes a text such as 'a'")
-        return function.make(_beside(column, operand), operand.value)
+        made: ex.Expression = function.make(column, *values)
+        return made
 
     # -- operands ---------------------------------------------------------------------------------
 
