@@ -7,10 +7,11 @@
 | `sql`, `iso8601` | filters as SQL, and the times in them |
 | `pyarrow_filter` | filters as expressions of pyarrow |
 | `operators` | the operators: how each form of a filter writes them, and which kernel evaluates them |
-| `bind` | an expression bound to the leaves of a file; its tests that a kernel answers |
+| `bind` | an expression bound to the leaves of a file |
 | `schema_names` | the protocol by which a binder looks names up |
-| `residuals`, `arrow_conditions` | conditions that need the values, those of pyarrow among them |
-| `like`, `column_pairs` | how such conditions are evaluated |
+| `leaf_conditions` | conditions on leaves: tests that a kernel answers, and residuals |
+| `like`, `column_pairs` | how residuals are evaluated |
+| `arrow_conditions` | conditions of pyarrow |
 | `dataset_conditions`, `constant_column` | conditions on columns that one file of a dataset lacks, or has with one value |
 | `bound` | the tree that binding makes, which pruners and evaluation read |
 | `simplify` | several bound conditions as fewer |

@@ -12,7 +12,7 @@ from pageseek.format.types import LeafType
 from pageseek.predicate import expression as ex
 from pageseek.predicate import pyarrow_filter as arrow
 from pageseek.predicate.bound import Bound, BoundConst, BoundResidual
-from pageseek.predicate.residuals import input_leaf, undecided
+from pageseek.predicate.leaf_conditions import input_leaf, undecided
 from pageseek.predicate.schema_names import DatasetNames, Names, UnknownColumnError
 from pageseek.predicate.simplify import join
 

@@ -11,17 +11,20 @@ from typing import Any, cast
 
 from pageseek._core import rows
 from pageseek.base.errors import NoColumnError, PredicateError
-from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, LeafType
+from pageseek.format.types import BYTES_KINDS, LeafType
 from pageseek.predicate import expression as ex
 from pageseek.predicate.arrow_conditions import arrow_test
 from pageseek.predicate.bound import Bound, BoundAny, BoundConst, BoundLeaf, BoundNot
 from pageseek.predicate.constant_column import ConstantColumn, decide
 from pageseek.predicate.dataset_conditions import for_file
-from pageseek.predicate.in_arrays import fit_list
-from pageseek.predicate.in_literals import NO_LITERALS, pack_literals
-from pageseek.predicate.literal import exact, fit
-from pageseek.predicate.operators import KERNELS
-from pageseek.predicate.residuals import columns_test, input_leaf, like_test, undecided
+from pageseek.predicate.leaf_conditions import (
+    OF_ONE_LEAF,
+    columns_test,
+    input_leaf,
+    null_test,
+    undecided,
+)
+from pageseek.predicate.literal import exact
 from pageseek.predicate.schema_names import DatasetNames, Find, Found, Names, UnknownColumnError
 from pageseek.predicate.simplify import join
 from pageseek.predicate.text import point, show
@@ -78,7 +81,7 @@ class _Binder:
             e, constant = for_file(e, self._dataset)
             if constant is not None:
                 return self._decided(e, negate, *constant)
-        make = _OF_ONE_LEAF.get(type(e))
+        make = OF_ONE_LEAF.get(type(e))
         if make is not None:
             column: ex.Column = e.column  # type: ignore[attr-defined]
             found = self._find(column.path)
@@ -86,7 +89,7 @@ class _Binder:
                 raise _nested(column)
             return make(e, found, self._nan, negate)
         if isinstance(e, ex.IsNull):
-            return _null_test(e, self._find(e.column.path), self._nan, negate)
+            return null_test(e, self._find(e.column.path), self._nan, negate)
         if isinstance(e, ex.Constant):
             return BoundConst(e.value is not None and e.value != negate)
         if isinstance(e, ex.CompareColumns):
@@ -131,67 +134,6 @@ def _not(bound: Bound) -> Bound:
     if isinstance(bound, BoundConst):
         return BoundConst(not bound.value)
     return bound.arg if isinstance(bound, BoundNot) else BoundNot(bound)
-
-
-# -- tests that the kernels answer from the values of one leaf -------------------------------------
-
-
-def _compare_test(e: ex.Compare, found: Found, nan: int, negate: bool) -> Bound:
-    """A leaf compared with one value."""
-    leaf, leaf_type = found
-    value = exact(e.value, leaf_type, e.column)
-    if value is None:
-        return BoundConst(False)  # NULL for every row, and so is its negation
-    op, fitted = fit(e.op, value, leaf_type, nan)
-    literals = pack_literals([fitted], leaf_type)
-    return BoundLeaf(leaf, leaf_type, KERNELS[op], literals, negate, nan, e)
-
-
-def _list_test(e: ex.IsIn, found: Found, nan: int, negate: bool) -> Bound:
-    """IN."""
-    leaf, leaf_type = found
-    if not len(e.values):
-        return BoundConst(negate)  # no list holds anything, not even null
-    fitted = fit_list(e, leaf_type)
-    if negate and fitted.has_null:
-        return BoundConst(False)  # NOT IN (..., NULL) is never TRUE
-    if not fitted.literals[0]:
-        return BoundLeaf(leaf, leaf_type, rows.OP_NEVER, NO_LITERALS, negate, nan, e)
-    return BoundLeaf(leaf, leaf_type, rows.OP_IN, fitted.literals, negate, nan, e)
-
-
-def _null_test(e: ex.IsNull, found: Found, nan: int, negate: bool) -> Bound:
-    """IS NULL, of a leaf or a group of leaves."""
-    leaf, leaf_type = found
-    if leaf.group and leaf.nesting_level < 0:
-        return BoundConst(negate)  # nothing on the way to this group can be null
-    return BoundLeaf(leaf, leaf_type, rows.OP_IS_NULL, NO_LITERALS, negate, nan, e)
-
-
-def _nan_test(e: ex.IsNan, found: Found, nan: int, negate: bool) -> Bound:
-    """IS NAN, which no value is but those of floats."""
-    leaf, leaf_type = found
-    op = rows.OP_IS_NAN if leaf_type.kind in FLOAT_KINDS else rows.OP_NEVER
-    return BoundLeaf(leaf, leaf_type, op, NO_LITERALS, negate, nan, e)
-
-
-def _prefix_test(e: ex.StartsWith, found: Found, nan: int, negate: bool) -> Bound:
-    """The beginning of texts or binary values."""
-    leaf, leaf_type = found
-    if leaf_type.kind not in BYTES_KINDS:
-        raise PredicateError(f"{e!r}: column of type {leaf_type.type} has no prefix")
-    literals = pack_literals([exact(e.prefix, leaf_type, e.column)], leaf_type)
-    return BoundLeaf(leaf, leaf_type, rows.OP_PREFIX, literals, negate, nan, e)
-
-
-# conditions on the values of one leaf, and what binds them
-_OF_ONE_LEAF: dict[type[ex.Expression], Callable[[Any, Found, int, bool], Bound]] = {
-    ex.Compare: _compare_test,
-    ex.IsIn: _list_test,
-    ex.IsNan: _nan_test,
-    ex.StartsWith: _prefix_test,
-    ex.Like: like_test,
-}
 
 
 # -- errors ----------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def _condition(value: object) -> Expression:
     raise PredicateError(f"{value!r} is not a condition")
 
 
-def _flat(kind: type[And] | type[Or], *args: Expression) -> tuple[Expression, ...]:
+def _flat(kind: type[_Joined], *args: Expression) -> tuple[Expression, ...]:
     return tuple(
         part
         for arg in args
@@ -255,19 +255,9 @@ class _Ticks(NamedTuple):
     type: pa.DataType
 
 
-_TIMES = (
-    pa.TimestampScalar,
-    pa.DurationScalar,
-    pa.Time32Scalar,
-    pa.Time64Scalar,
-    pa.Date32Scalar,
-    pa.Date64Scalar,
-)
-
-
 def _pack(value: Any) -> Any:
     value = bare(value)
-    if isinstance(value, _TIMES) and value.is_valid:
+    if isinstance(value, pa.Scalar) and pa.types.is_temporal(value.type) and value.is_valid:
         return _Ticks(value.value, value.type)
     return value
 
@@ -431,45 +421,47 @@ class ArrowFilter(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class And(_Shown):
+class _Joined(_Shown):
     args: tuple[Expression, ...]
 
     @property
     def parts(self) -> tuple[Expression, ...]:
         return self.args
 
+    def _pieces_between(self, word: str, other: type) -> list[Expression | str]:
+        made: list[Expression | str] = []
+        for i, arg in enumerate(self.args[: _MAX_SHOWN + 1]):
+            if i:
+                made.append(word)
+            made.extend(("(", arg, ")") if isinstance(arg, other) else (arg,))
+        return made
+
+
+class And(_Joined):
+    __slots__ = ()
+
     def _pieces(self) -> list[Expression | str]:
-        return _joined(self.args, " and ", Or)
+        return self._pieces_between(" and ", Or)
+
+
+class Or(_Joined):
+    __slots__ = ()
+
+    def _pieces(self) -> list[Expression | str]:
+        return self._pieces_between(" or ", And)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Or(_Shown):
-    args: tuple[Expression, ...]
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return self.args
-
-    def _pieces(self) -> list[Expression | str]:
-        return _joined(self.args, " or ", And)
-
-
-def _joined(args: tuple[Expression, ...], word: str, other: type) -> list[Expression | str]:
-    made: list[Expression | str] = []
-    for i, arg in enumerate(args[: _MAX_SHOWN + 1]):
-        if i:
-            made.append(word)
-        made.extend(("(", arg, ")") if isinstance(arg, other) else (arg,))
-    return made
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Not(_Shown):
+class _OfOne(_Shown):
     arg: Expression
 
     @property
     def parts(self) -> tuple[Expression, ...]:
         return (self.arg,)
+
+
+class Not(_OfOne):
+    __slots__ = ()
 
     def _pieces(self) -> list[Expression | str]:
         if isinstance(self.arg, IsNull):
@@ -477,15 +469,10 @@ class Not(_Shown):
         return ["not (", self.arg, ")"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class IsTrue(_Shown):
+class IsTrue(_OfOne):
     """TRUE where its condition is TRUE, FALSE where that is FALSE or NULL."""
 
-    arg: Expression
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.arg,)
+    __slots__ = ()
 
     def _pieces(self) -> list[Expression | str]:
         return ["(", self.arg, ") is true"]
@@ -512,9 +499,9 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def rebuilt(expression: Expression, test: Callable[[Expression], Expression]) -> Expression:
     """A condition in which a function has replaced the tests; AND, OR, NOT and IS TRUE stay."""
-    if isinstance(expression, (And, Or)):
+    if isinstance(expression, _Joined):
         return type(expression)(tuple([rebuilt(part, test) for part in expression.args]))
-    if isinstance(expression, (Not, IsTrue)):
+    if isinstance(expression, _OfOne):
         return type(expression)(rebuilt(expression.arg, test))
     return test(expression)
 
@@ -527,12 +514,12 @@ def flatten(e: Expression, depth: int = 0) -> Expression:
     nots = 0
     while isinstance(e, Not):
         e, nots = e.arg, nots + 1
-    if isinstance(e, (And, Or, IsTrue)) and depth >= MAX_DEPTH:
+    if isinstance(e, (_Joined, IsTrue)) and depth >= MAX_DEPTH:
         raise PredicateError(
             f"the filter nests AND, OR and NOT deeper than the limit of {MAX_DEPTH}; write it flatter, or "
             "filter in several steps"
         )
-    if isinstance(e, (And, Or)):
+    if isinstance(e, _Joined):
         kind, changed = type(e), False
         parts: list[Expression] = []
         rest = list(reversed(e.args))
@@ -541,7 +528,7 @@ def flatten(e: Expression, depth: int = 0) -> Expression:
             if isinstance(part, kind):
                 rest.extend(reversed(part.args))
                 changed = True
-            elif isinstance(part, (And, Or, Not, IsTrue)):
+            elif isinstance(part, (_Joined, _OfOne)):
                 made = flatten(part, depth + 1)
                 changed |= made is not part
                 parts.append(made)

@@ -74,10 +74,10 @@ def pack_literals(values: list[Any], leaf_type: LeafType) -> Literals:
         return n, np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(), None
     if kind in BYTES_KINDS or (kind == K_FIXED and any(len(v) != leaf_type.width for v in values)):
         ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
-        width = np.int32 if kind in (K_BYTES, K_FIXED) else np.int64
-        if ends[-1] > np.iinfo(width).max:
+        offsets = _offset_type(kind)
+        if ends[-1] > np.iinfo(offsets).max:
             raise PredicateError("the literals of one condition hold more than 2 GiB")
-        return n, b"".join(values), ends.astype(width).tobytes()
+        return n, b"".join(values), ends.astype(offsets).tobytes()
     if kind == K_FIXED:
         return n, b"".join(values), None
     size = 16 if kind == K_D128 else 32
@@ -103,12 +103,19 @@ def merged(parts: Sequence[Literals], leaf_type: LeafType) -> Listed:
         order = np.frombuffer(rows.sort_literals(kind, leaf_type.width, n, data), np.int64)
         table = np.frombuffer(data, np.uint8).reshape(n, -1)
         return Listed((len(order), table[order].tobytes(), None))
-    width = np.int32 if kind == K_BYTES else np.int64
-    texts: set[bytes] = set()
-    for _, data, offsets in parts:
-        ends = np.frombuffer(offsets or b"", width).tolist()
-        texts.update(data[a:b] for a, b in pairwise(ends))
+    texts = {text for part in parts for text in texts_of(part, kind)}
     return Listed(pack_literals(sorted(texts), leaf_type))
+
+
+def texts_of(literals: Literals, kind: int) -> list[bytes]:
+    """Literals that have offsets, one by one."""
+    _, data, offsets = literals
+    ends = np.frombuffer(offsets or b"", _offset_type(kind)).tolist()
+    return [data[start:end] for start, end in pairwise(ends)]
+
+
+def _offset_type(kind: int) -> Any:
+    return np.int32 if kind in (K_BYTES, K_FIXED) else np.int64
 
 
 def distinct(values: np.ndarray) -> Listed:
@@ -120,6 +127,3 @@ def distinct(values: np.ndarray) -> Listed:
         new[1:] &= ~np.isnan(found[:-1])
     found = found[new]
     return Listed((len(found), found.tobytes(), None))
-
-
-__all__ = ["DTYPES", "NO_LITERALS", "Listed", "Literals", "distinct", "merged", "pack_literals"]

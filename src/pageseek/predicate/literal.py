@@ -100,12 +100,8 @@ def _plain(scalar: pa.Scalar) -> Any:
         return scalar
     if not scalar.is_valid:
         return None
-    if isinstance(
-        scalar, (pa.TimestampScalar, pa.DurationScalar, pa.Time32Scalar, pa.Time64Scalar)
-    ):
-        return scalar  # their Python values lose nanoseconds
-    if isinstance(scalar, (pa.Date32Scalar, pa.Date64Scalar)):
-        return scalar  # they reach beyond the years that Python knows
+    if pa.types.is_temporal(scalar.type) and not pa.types.is_interval(scalar.type):
+        return scalar  # Python's values have no nanoseconds and not all years
     return scalar.as_py()
 
 
