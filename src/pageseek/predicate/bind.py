@@ -1,4 +1,4 @@
-"""From an expression to what the core can run: leaves, kinds, packed literals.
+"""An expression bound to the leaves of a file, with packed literals, for the kernels.
 
 NOT is pushed down to the leaves, where it is a flag: in three-valued logic NOT (x < 5) is TRUE exactly where
 x < 5 is FALSE, which the kernels answer directly, NaN included.
@@ -39,9 +39,9 @@ def bind(
     find: Find,
     nan: str = "ieee",
 ) -> Bound:
-    """Bind names and literals to the leaves of a file; `find` gives the leaf at a path.
+    """Bind names and literals to the leaves of a file; `find` returns the leaf at a path.
 
-    A function will do for `find` where no condition is on lists or of pyarrow.
+    `find` may be a plain function if no condition is on lists or of pyarrow.
     """
     if nan not in NAN_RULES:
         raise PredicateError(f"nan={nan!r}: one of {', '.join(map(repr, NAN_RULES))}")
@@ -113,7 +113,7 @@ class _Binder:
     def _decided(
         self, e: ex.Expression, negate: bool, column: ConstantColumn, leaf_type: LeafType
     ) -> Bound:
-        """A condition on a column with one value, which is put to it here."""
+        """A condition on a column that has one value in this file, evaluated for that value."""
         alone = _Binder(lambda _path: (column, leaf_type), self._nan)._test(e, negate)
         return BoundConst(decide(alone, column.values))
 
@@ -149,7 +149,7 @@ def _nested(column: ex.Column) -> PredicateError:
 def _pointed(
     error: PredicateError, e: ex.Expression, value_leaf: Callable[[ex.Column], Found]
 ) -> PredicateError:
-    """The error of a condition with a caret below its place in the filter's text; as it is where there is no text."""
+    """The error with a caret below its place in the text of the filter; the error itself if there is no text."""
     place = None if error.at is not None else _place(e, value_leaf)
     if place is None:
         return error
@@ -160,7 +160,7 @@ def _pointed(
 
 
 def _place(e: ex.Expression, value_leaf: Callable[[ex.Column], Found]) -> ex.Place | None:
-    """Where the text has what cannot be bound: the column, or a value."""
+    """The place of what cannot be bound: the column, or a value."""
     if isinstance(e, ex.AnyElement):
         return e.element.place
     column: ex.Column | None = getattr(e, "column", None)

@@ -17,10 +17,9 @@ from pageseek.base.records import dataclass
 from pageseek.predicate.operators import MIRRORED
 from pageseek.predicate.text import bare, show, show_column
 
-MAX_DEPTH = (
-    100  # alternations of AND, OR and NOT within one another; chains of one kind have no limit
-)
-_MAX_COPIED = 64  # arguments that `&` and `|` copy; longer chains are flattened once, at the end
+# alternations of AND, OR and NOT within one another; chains of one kind have no limit
+MAX_DEPTH = 100
+_MAX_COPIED = 64  # arguments that `&` and `|` copy; `flatten` flattens longer chains
 _MAX_SHOWN = 1000  # pieces of a repr
 
 
@@ -83,8 +82,8 @@ class Place(NamedTuple):
 class Column:
     """A column by name; comparisons with values, or with another column, make conditions.
 
-    `path`: one name, taken exactly if there is such a top-level column and else split at its dots, or the
-    parts of a path. `place`: where a text named it, for errors; it does not travel.
+    `path`: the parts of a path, or one name: that of a top-level column if there is one, else a path with dots.
+    `place`: where the text of a filter names it, for errors; it is not pickled.
     """
 
     path: tuple[str, ...]
@@ -127,7 +126,7 @@ class Column:
     def isin(self, values: Iterable[Any]) -> Expression:
         """Equal to one of the values. As in SQL, a null among them makes the result NULL where no other value is equal.
 
-        A million values take least time as a pyarrow or numpy array, or as a list of one type.
+        Many values are converted fastest from a pyarrow or numpy array, or from a list of one type.
         """
         if isinstance(values, (str, bytes)):
             raise PredicateError(f"isin({values!r}): give a list of values")
@@ -162,7 +161,7 @@ class Column:
     def like(self, pattern: str | bytes, escape: str = "\\") -> Expression:
         """SQL's LIKE: `%` stands for any text, `_` for one character (in binary values: one byte).
 
-        After `escape` any character stands for itself; an empty `escape` switches that off.
+        After `escape` any character stands for itself; with an empty `escape` there is no such character.
         """
         if not isinstance(pattern, (str, bytes)):
             raise PredicateError(f"like({pattern!r}): a str, or bytes for binary columns")
@@ -220,7 +219,9 @@ class Element(Column):
 def _value(value: object) -> object:
     if isinstance(value, Expression):
         raise PredicateError(f"{value!r} is a condition; a column is compared with a value")
-    return bytes(value) if isinstance(value, memoryview) else value  # which cannot be pickled
+    return (
+        bytes(value) if isinstance(value, memoryview) else value
+    )  # a memoryview cannot be pickled
 
 
 _TIMES_OF_NUMPY = frozenset((unit, 1) for unit in ("D", "s", "ms", "us", "ns"))
@@ -246,13 +247,13 @@ def _listed(values: Any) -> tuple[Any, ...] | pa.Array:
 
 
 class _Ticks(NamedTuple):
-    """A date or time of pyarrow on its way to another process.
-
-    pyarrow pickles its scalars as Python values, which have no nanoseconds and not all years.
-    """
+    """A pickled date or time of pyarrow, whose own scalars are pickled as Python values: without nanoseconds."""
 
     value: int
     type: pa.DataType
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pa.scalar, (self.value, self.type)
 
 
 def _pack(value: Any) -> Any:
@@ -262,20 +263,8 @@ def _pack(value: Any) -> Any:
     return value
 
 
-def _unpack(value: Any) -> Any:
-    return pa.scalar(value.value, value.type) if isinstance(value, _Ticks) else value
-
-
-def _compare(column: Column, op: str, value: Any) -> Compare:
-    return Compare(column, op, _unpack(value))
-
-
-def _is_in(column: Column, values: Any) -> IsIn:
-    return IsIn(column, tuple(map(_unpack, values)) if isinstance(values, tuple) else values)
-
-
 class _Shown(Expression):
-    """A condition whose repr is made without recursion, so that its depth has no limit."""
+    """A condition whose repr is made without recursion: its depth has no limit."""
 
     __slots__ = ()
 
@@ -306,7 +295,7 @@ class Compare(Expression):
     value: Any
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _compare, (self.column, self.op, _pack(self.value))
+        return Compare, (self.column, self.op, _pack(self.value))
 
     def __repr__(self) -> str:
         return f"{self.column.shown} {self.op} {show(self.value)}"
@@ -326,7 +315,7 @@ class CompareColumns(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsIn(Expression):
-    """`values`: a tuple, or an array of one type. `packed`: the values as the core takes them, by leaf type."""
+    """`values`: a tuple, or an array of one type. `packed`: the values as the kernels take them, by leaf type."""
 
     column: Column
     values: tuple[Any, ...] | pa.Array
@@ -335,7 +324,7 @@ class IsIn(Expression):
     def __reduce__(self) -> tuple[Any, ...]:
         values = self.values
         packed = tuple(map(_pack, values)) if isinstance(values, tuple) else values
-        return _is_in, (self.column, packed)
+        return IsIn, (self.column, packed)
 
     def __repr__(self) -> str:
         shown = ", ".join(show(v) for v in self.values[:6])
@@ -402,7 +391,7 @@ class AnyElement(Expression):
 
     def __repr__(self) -> str:
         test = self.test
-        if isinstance(test, And):  # two conditions on a list may hold for two elements
+        if isinstance(test, And):  # BETWEEN: as two conditions it could hold for two elements
             low, high = (show(part.value) for part in test.args if isinstance(part, Compare))
             return f"{self.element.shown} between {low} and {high}"
         if isinstance(test, Not):  # SQL has no word for it: its NOT negates the whole condition
@@ -490,7 +479,7 @@ def col(*path: str) -> Column:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """A condition and all its parts, each before its own parts."""
+    """A condition and all that it is made of, each before its own parts."""
     rest = [expression]
     while rest:
         yield (one := rest.pop())
@@ -498,7 +487,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def rebuilt(expression: Expression, test: Callable[[Expression], Expression]) -> Expression:
-    """A condition in which a function has replaced the tests; AND, OR, NOT and IS TRUE stay."""
+    """The condition with each test replaced by a function; AND, OR, NOT and IS TRUE stay."""
     if isinstance(expression, _Joined):
         return type(expression)(tuple([rebuilt(part, test) for part in expression.args]))
     if isinstance(expression, _OfOne):

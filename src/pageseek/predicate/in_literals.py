@@ -1,4 +1,4 @@
-"""Literals as the kernels take them; the tables and hashes of those of IN are made once for all files and batches."""
+"""Literals as the kernels take them. Tables and hashes of the literals of IN are made once for all files and batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _NUMBERS = (
 )  # fmt: skip
 DTYPES: dict[int, Any] = dict(zip(range(K_I8, K_F64 + 1), _NUMBERS, strict=True))
 
-_SEARCHED = 16  # literals among which the search for a row costs as much as entering one of them into a table
+_SEARCHED = (
+    16  # a table of n literals costs as much to build as n / 16 rows cost to search for without it
+)
 
 
 Literals = tuple[int, bytes, bytes | None]  # how many, their values, their offsets
@@ -40,10 +42,10 @@ class Listed(Literals):
     """Distinct literals in ascending order."""
 
     _tested = 0  # rows so far
-    _ready: tuple[bool, rows.Lookup] | None = None  # has it a table?
+    _ready: tuple[bool, rows.Lookup] | None = None  # whether it has a table, and the look-up
 
     def lookup(self, kind: int, width: int, n: int) -> rows.Lookup:
-        """The look-up by which `n` more rows are tested; it has a table as soon as the rows so far pay for that."""
+        """The look-up for `n` more rows. It has a table as soon as the rows so far are worth one."""
         self._tested += n
         table = self._tested > self[0] // _SEARCHED
         ready = self._ready
@@ -52,7 +54,7 @@ class Listed(Literals):
         return ready[1]
 
     def hashes(self, leaf_type: Core) -> bytes | None:
-        """The hashes that Bloom filters are searched for; None where there are none."""
+        """The hashes to look for in Bloom filters; None if a literal has no hash."""
         known: dict[Core, bytes | None] = self.__dict__.setdefault("_hashes", {})
         if leaf_type not in known:
             try:
@@ -120,7 +122,7 @@ def _offset_type(kind: int) -> Any:
 
 def distinct(values: np.ndarray) -> Listed:
     """Numbers of one kind, each once: one of the two zeros, and one NaN at the end."""
-    found = np.sort(values)
+    found = np.sort(values)  # several times quicker than numpy.unique
     new = np.ones(len(found), bool)
     np.not_equal(found[1:], found[:-1], out=new[1:])
     if found.dtype.kind == "f":

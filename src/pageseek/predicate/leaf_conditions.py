@@ -45,7 +45,7 @@ def _compare_test(e: ex.Compare, found: Found, nan: int, negate: bool) -> Bound:
 
 
 def _list_test(e: ex.IsIn, found: Found, nan: int, negate: bool) -> Bound:
-    """IN."""
+    """A leaf compared with the values of IN."""
     leaf, leaf_type = found
     if not len(e.values):
         return BoundConst(negate)  # no list holds anything, not even null
@@ -66,7 +66,7 @@ def null_test(e: ex.IsNull, found: Found, nan: int, negate: bool) -> Bound:
 
 
 def _nan_test(e: ex.IsNan, found: Found, nan: int, negate: bool) -> Bound:
-    """IS NAN, which no value is but those of floats."""
+    """IS NAN, which is FALSE for every value that is no float."""
     leaf, leaf_type = found
     op = rows.OP_IS_NAN if leaf_type.kind in FLOAT_KINDS else rows.OP_NEVER
     return BoundLeaf(leaf, leaf_type, op, NO_LITERALS, negate, nan, e)
@@ -90,12 +90,12 @@ def input_leaf(found: Found, source: ex.Expression) -> BoundLeaf:
 
 
 def undecided(e: ex.Expression, negate: bool) -> BoundResidual:
-    """A condition on a column in which files may differ: what one of them proves does not hold for the others."""
+    """A condition on a column whose type may differ between files: nothing is decided for them all."""
     return BoundResidual((), lambda _: pa.nulls(0, pa.bool_()), negate, e)
 
 
 def _like_test(e: ex.Like, found: Found, nan: int, negate: bool) -> Bound:
-    """LIKE: a comparison or a prefix where the pattern is no more than that, else a match of the values."""
+    """LIKE: a test of the kernels if the pattern is an exact text or a prefix, else a residual."""
     leaf, leaf_type = found
     kind = family(leaf_type)
     if kind not in ("text", "binary") or isinstance(leaf_type.type, pa.UuidType):

@@ -1,8 +1,8 @@
 """Literals as exact values of a column's own domain.
 
-A column of integers, dates, times, timestamps or decimals holds integers of some width; a literal becomes an
-exact rational in that unit, and a comparison with a value between two integers, or beyond the least or
-greatest, becomes one that the column can answer. Nothing wraps, nothing is rounded.
+A column of integers, dates, times, timestamps or decimals holds integers of some width. A literal becomes an exact
+rational in the column's unit. A comparison with a value between two integers, or beyond the least or greatest,
+becomes one that the column can answer. Nothing wraps, nothing is rounded.
 """
 
 from __future__ import annotations
@@ -37,8 +37,11 @@ from pageseek.format.types import (
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.text import show
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EPOCH = dt.date(1970, 1, 1).toordinal()
+_DAY = 86400  # seconds
+_MICROSECOND = dt.timedelta(microseconds=1)
+_MOST_MONTHS = 10**15  # beyond every timestamp, and few enough that numpy counts their days
 
 MAX_EXPONENT = 10_000  # of decimal literals
 _INTEGERS = frozenset(  # Arrow types whose values are integers without a unit
@@ -48,7 +51,11 @@ _INTEGERS = frozenset(  # Arrow types whose values are integers without a unit
         pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
     )
 )  # fmt: skip
-_NULLABLE_TIMES = (np.datetime64, np.timedelta64, dt.datetime)  # NaT of numpy and pandas is one
+_NULLABLE_TIMES = (
+    np.datetime64,
+    np.timedelta64,
+    dt.datetime,
+)  # among them NaT, which differs from itself
 
 Exact = Fraction | int | float | bytes | bool
 
@@ -81,7 +88,7 @@ def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
 
 
 def _timed(text: str, leaf_type: LeafType) -> Any:
-    """The time that a text of ISO 8601 stands for, where the column is one of times. Other texts stay texts."""
+    """The time of a text of ISO 8601, if the column has times; else the text."""
     t, made = pa.types, leaf_type.storage
     try:
         if t.is_date(made) or t.is_timestamp(made):
@@ -92,11 +99,9 @@ def _timed(text: str, leaf_type: LeafType) -> Any:
 
 
 def _plain(scalar: pa.Scalar) -> Any:
-    if isinstance(scalar, pa.ExtensionScalar):
+    while isinstance(scalar, (pa.ExtensionScalar, pa.DictionaryScalar)):
         scalar = scalar.value
-    if scalar is not None and isinstance(scalar, pa.DictionaryScalar):
-        scalar = scalar.value
-    if scalar is None or not isinstance(scalar, pa.Scalar):
+    if not isinstance(scalar, pa.Scalar):
         return scalar
     if not scalar.is_valid:
         return None
@@ -118,42 +123,14 @@ def _convert(value: Any, leaf_type: LeafType) -> Exact | None:
         return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
     if kind == K_FIXED:
         return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
-    if isinstance(value, (pa.Date32Scalar, pa.Date64Scalar)):
-        days = Fraction(value.value, 1 if isinstance(value, pa.Date32Scalar) else 86_400_000)
-        if t.is_date32(made):
-            return days
-        naive = t.is_timestamp(made) and made.tz is None
-        return days * 86400 * _PER_SECOND[made.unit] if naive else None
-    if t.is_date32(made):
-        if isinstance(value, dt.datetime):
-            seconds = _naive_seconds(value) if value.tzinfo is None else None
-            return None if seconds is None else seconds / 86400
-        if isinstance(value, np.datetime64):
-            return _numpy_time(value, 86400)
-        if isinstance(value, pa.TimestampScalar) and value.type.tz is None:
-            return Fraction(value.value, 86400 * _PER_SECOND[value.type.unit])
-        return Fraction(value.toordinal() - _EPOCH) if isinstance(value, dt.date) else None
-    if t.is_timestamp(made):
-        return _timestamp(value, made)
-    if t.is_time(made):
-        if isinstance(value, (pa.Time32Scalar, pa.Time64Scalar)):
-            return Fraction(value.value * _PER_SECOND[made.unit], _PER_SECOND[value.type.unit])
-        if isinstance(value, dt.time) and value.tzinfo is None:
-            micros = (
-                (value.hour * 60 + value.minute) * 60 + value.second
-            ) * 10**6 + value.microsecond
-            return Fraction(micros * _PER_SECOND[made.unit], 10**6)
-        return None
-    if t.is_duration(made):
-        if isinstance(value, pa.DurationScalar):
-            return Fraction(value.value * _PER_SECOND[made.unit], _PER_SECOND[value.type.unit])
-        if isinstance(value, dt.timedelta):
-            micros = (value.days * 86400 + value.seconds) * 10**6 + value.microseconds
-            return Fraction(micros * _PER_SECOND[made.unit], 10**6)
-        if isinstance(value, np.timedelta64):
-            since = _seconds(value)
-            return None if since is None else since * _PER_SECOND[made.unit]
-        return None
+    if t.is_date32(made) or t.is_timestamp(made):
+        found = _since_epoch(value)
+        if found is None or found[1] != (t.is_timestamp(made) and made.tz is not None):
+            return None
+        return found[0] / _DAY if t.is_date32(made) else found[0] * PER_SECOND[made.unit]
+    if t.is_time(made) or t.is_duration(made):
+        seconds = _since_midnight(value) if t.is_time(made) else _length(value)
+        return None if seconds is None else seconds * PER_SECOND[made.unit]
     if isinstance(value, Number) and kind in FLOAT_KINDS and math.isfinite(float(value)):
         value = float(value)
     return _number(value, made.scale if t.is_decimal(made) else 0)
@@ -175,11 +152,54 @@ def _number(value: Any, scale: int) -> Fraction | int | float | None:
     return None
 
 
-def _naive_seconds(value: dt.datetime) -> Fraction:
-    seconds = (
-        (value.toordinal() - _EPOCH) * 86400 + value.hour * 3600 + value.minute * 60 + value.second
-    )
-    return seconds + Fraction(value.microsecond, 10**6)
+# -- times in seconds, exactly --------------------------------------------------------------------
+
+
+def _since_epoch(value: Any) -> tuple[Fraction, bool] | None:
+    """The seconds from 1970 to a date or timestamp, and whether it has a time zone; None for other values."""
+    if isinstance(value, pa.Date32Scalar):
+        return Fraction(value.value * _DAY), False
+    if isinstance(value, pa.Date64Scalar):
+        return Fraction(value.value, 1000), False
+    if isinstance(value, pa.TimestampScalar):
+        return _ticks(value), value.type.tz is not None
+    if isinstance(value, dt.datetime):
+        seconds = _days(value) * _DAY + _of_clock(value)
+        away = value.utcoffset()  # by hand: a time in UTC may lie beyond the years of Python
+        if away is not None:
+            seconds -= Fraction(away // _MICROSECOND, 10**6)
+        return seconds, value.tzinfo is not None
+    if isinstance(value, dt.date):
+        return Fraction(_days(value) * _DAY), False
+    found = _of_numpy(value) if isinstance(value, np.datetime64) else None
+    return None if found is None else (found, False)
+
+
+def _since_midnight(value: Any) -> Fraction | None:
+    if isinstance(value, (pa.Time32Scalar, pa.Time64Scalar)):
+        return _ticks(value)
+    return _of_clock(value) if isinstance(value, dt.time) and value.tzinfo is None else None
+
+
+def _length(value: Any) -> Fraction | None:
+    if isinstance(value, pa.DurationScalar):
+        return _ticks(value)
+    if isinstance(value, dt.timedelta):
+        return Fraction(value // _MICROSECOND, 10**6)
+    return _of_numpy(value) if isinstance(value, np.timedelta64) else None
+
+
+def _ticks(value: Any) -> Fraction:
+    return Fraction(value.value, PER_SECOND[value.type.unit])
+
+
+def _days(value: dt.date) -> int:
+    return value.toordinal() - _EPOCH
+
+
+def _of_clock(value: dt.datetime | dt.time) -> Fraction:
+    nanoseconds = value.microsecond * 1000 + int(getattr(value, "nanosecond", 0))  # of pandas
+    return (value.hour * 60 + value.minute) * 60 + value.second + Fraction(nanoseconds, 10**9)
 
 
 _UNITS = {  # of numpy, in seconds; months and years have none
@@ -194,56 +214,24 @@ _UNITS = {  # of numpy, in seconds; months and years have none
 }
 
 
-def _seconds(value: np.datetime64 | np.timedelta64) -> Fraction | None:
-    """The exact seconds: numpy's own conversions wrap around, and drop what is finer than their unit."""
+def _of_numpy(value: np.datetime64 | np.timedelta64) -> Fraction | None:
+    """The seconds of a time of numpy, whose own conversions wrap around and drop what is finer than their unit."""
     unit, step = np.datetime_data(value.dtype)
-    if np.isnat(value) or unit not in _UNITS:
+    if np.isnat(value):
         return None
-    return int(value.astype(np.int64)) * step * _UNITS[unit]
-
-
-def _days_of_month(months: int) -> int:
-    """Days from 1970-01-01 to the first of a month, which is counted from January 1970; Gregorian throughout."""
-    year, month = 1970 + months // 12, months % 12  # 0 is January
-    year, month = (year - 1, month + 10) if month < 2 else (year, month - 2)  # 0 is March
-    leap_days = year // 4 - year // 100 + year // 400
-    return year * 365 + leap_days + (153 * month + 2) // 5 - 719468
-
-
-def _numpy_time(value: np.datetime64, seconds: int) -> Fraction | None:
-    unit, step = np.datetime_data(value.dtype)
-    if unit in ("Y", "M") and not np.isnat(value):
-        months = int(value.astype(np.int64)) * step * (12 if unit == "Y" else 1)
-        return Fraction(_days_of_month(months) * 86400, seconds)
-    since = _seconds(value)
-    return None if since is None else since / seconds
-
-
-def _timestamp(value: Any, made: pa.DataType) -> Fraction | None:
-    ticks = _PER_SECOND[made.unit]
-    if isinstance(value, pa.TimestampScalar):
-        if (value.type.tz is None) != (made.tz is None):
-            return None
-        return Fraction(value.value * ticks, _PER_SECOND[value.type.unit])
-    if isinstance(value, dt.datetime):
-        if (value.tzinfo is None) != (made.tz is None):
-            return None
-        nanosecond = Fraction(int(getattr(value, "nanosecond", 0)), 10**9)
-        seconds = _naive_seconds(value) + nanosecond
-        away = value.utcoffset()  # by hand: a time in UTC may lie beyond the years of Python
-        if away is not None:
-            seconds -= Fraction(away // dt.timedelta(microseconds=1), 10**6)
-        return seconds * ticks
-    if made.tz is None and isinstance(value, np.datetime64):
-        since = _numpy_time(value, 1)
-        return None if since is None else since * ticks
-    if made.tz is None and isinstance(value, dt.date):
-        return Fraction((value.toordinal() - _EPOCH) * 86400 * ticks)
-    return None
+    ticks = int(value.astype(np.int64)) * step
+    if unit in _UNITS:
+        return ticks * _UNITS[unit]
+    if unit not in ("Y", "M") or isinstance(value, np.timedelta64):
+        return None
+    months = ticks * 12 if unit == "Y" else ticks
+    months = min(max(months, -_MOST_MONTHS), _MOST_MONTHS)
+    days = np.datetime64(months, "M").astype("datetime64[D]").astype(np.int64)
+    return Fraction(int(days) * _DAY)
 
 
 def _remedy(value: Any, leaf_type: LeafType, sql: bool) -> str:
-    """What to write instead: in the text of a filter, or in Python."""
+    """The end of an error: what to write instead, in SQL or in Python."""
     made = leaf_type.storage
     if isinstance(value, str) and not isinstance(_timed(value, leaf_type), str):
         value = _timed(value, leaf_type)

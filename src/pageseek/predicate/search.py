@@ -1,4 +1,4 @@
-"""Binary search in ascending Arrow arrays, by the kernels and with the meaning of filters."""
+"""Binary search in ascending Arrow arrays, by the kernels. Comparisons mean what they mean in filters."""
 
 from __future__ import annotations
 

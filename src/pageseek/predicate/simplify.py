@@ -1,9 +1,9 @@
 """Bound conditions joined by AND and OR, as fewer tests of the same meaning.
 
-`a = 1 or a = 2` becomes `a in (1, 2)`; of the conditions on one leaf that must all be TRUE, `a > 5 and a < 5` is never
-TRUE and `a >= 5 and a <= 5` is `a = 5`. The bounds of a page cannot show such a contradiction, and would leave a page
-to be fetched. The kernel that evaluates the values also decides whether a literal passes a test, so NaN, both zeros
-and every kind mean the same here and there. A test whose simpler form is doubtful stays as it is.
+`a = 1 or a = 2` becomes `a in (1, 2)`, if there are enough such tests. `a > 5 and a < 5` is never TRUE, and
+`a >= 5 and a <= 5` is `a = 5`: the bounds of a page do not show such a contradiction, and the page would be fetched.
+The kernel that evaluates the values also decides whether a literal passes a test, so that NaN and both zeros mean the
+same in both. A test whose simpler form may have another meaning stays as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, Bou
 from pageseek.predicate.in_literals import Listed, Literals, merged, pack_literals, texts_of
 from pageseek.predicate.operators import INVERSE_KERNELS, LOWER_BOUNDS, POINTS, UPPER_BOUNDS
 
-_FEW_ALIKE = 4  # tests of one leaf from which one test with a list of values is quicker
+_FEW_ALIKE = (
+    4  # from this number of tests of one leaf on, one test with a list of values is quicker
+)
 _BOUNDS = (*LOWER_BOUNDS, *UPPER_BOUNDS)
 _UNSIGNED = frozenset((rows.KIND_U8, rows.KIND_U16, rows.KIND_U32, rows.KIND_U64))
 
@@ -79,7 +81,7 @@ def _is_test(test: BoundLeaf, _: bool) -> bool:
 
 
 def _is_point(test: BoundLeaf, negated: bool) -> bool:
-    """Whether it is `= v` or `in`; `negated`: where that is FALSE."""
+    """Whether the test is `= v` or `in`; with `negated`, whether it is the negation of one."""
     if test.leaf_type.kind == K_BOOL or test.leaf_type.is_null:
         return False
     if test.op in POINTS:
@@ -134,7 +136,7 @@ def _of_one_leaf(tests: Sequence[BoundLeaf], _: bool) -> list[BoundLeaf] | None:
 
 
 def _straight(test: BoundLeaf, ordered: bool = False) -> BoundLeaf:
-    """Without the negation where the comparison has an inverse; `ordered`: no value is a NaN."""
+    """The test without its negation, if the comparison has an inverse. `ordered`: no value is a NaN."""
     if not test.negate or test.op not in INVERSE_KERNELS:
         return test
     exact = test.leaf_type.kind not in FLOAT_KINDS or test.nan == rows.NAN_SPARK
@@ -144,7 +146,7 @@ def _straight(test: BoundLeaf, ordered: bool = False) -> BoundLeaf:
 
 
 def _is_nan(test: BoundLeaf) -> bool:
-    """Whether the literal equals nothing, itself included."""
+    """Whether the literal is a NaN that equals nothing, not even itself."""
     return not any(_passes(_as(test, rows.OP_EQ), test.literals))
 
 
@@ -205,7 +207,7 @@ def _pick(test: BoundLeaf, places: np.ndarray) -> Literals:
 
 
 def _narrow(tests: list[BoundLeaf]) -> list[BoundLeaf] | None:
-    """The least upper and the greatest lower bound alone, = where they meet; None where they cross."""
+    """The tests with the least upper and the greatest lower bound only, or = if the two meet; None if they cross."""
     lower = [test for test in tests if test.op in LOWER_BOUNDS and not test.negate]
     upper = [test for test in tests if test.op in UPPER_BOUNDS and not test.negate]
     if any(map(_is_nan, (*lower, *upper))):
