@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 from pageseek._core.decode import LeafDecoder
 from pageseek._core.rows import RowRanges
 from pageseek.api import (
+    CacheInfo,
+    ParquetFile,
+    Scan,
     cache_info,
     clear_cache,
     load_cache,
@@ -29,12 +32,9 @@ from pageseek.base.errors import (
 from pageseek.base.progress import Progress
 from pageseek.base.report import Report
 from pageseek.base.version import __version__
-from pageseek.dataset.file_cache import CacheInfo
-from pageseek.format.parquet_file import ParquetFile
 from pageseek.predicate.expression import Column, Expression, col
 from pageseek.predicate.search import lower_bound, upper_bound
 from pageseek.prune import register_pruner, unregister_pruner
-from pageseek.scan.scan import Scan
 from pageseek.scan.scan_plan import ScanPlan
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ __all__ = [
     "upper_bound",
 ]
 
-_LATE = ("index", "spark")  # those who only read do without them
+_LATE = ("index", "spark")  # reading needs neither
 
 
 def __getattr__(name: str) -> Any:
@@ -90,5 +90,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names; the folders below are reached by their own imports."""
+    """The public names. Folders such as `pageseek.scan` are left out: they have to be imported."""
     return sorted(__all__)

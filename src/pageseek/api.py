@@ -12,12 +12,13 @@ import pyarrow as pa
 from pageseek.base.arguments import whole
 from pageseek.base.limits import DEFAULT
 from pageseek.base.progress import Progress
-from pageseek.dataset.file_cache import CacheInfo, cache
+from pageseek.dataset.file_cache import CacheInfo as CacheInfo
+from pageseek.dataset.file_cache import cache
 from pageseek.dataset.sources import files_of, open_metadata, with_schema
-from pageseek.format.parquet_file import ParquetFile
+from pageseek.format.parquet_file import ParquetFile as ParquetFile
 from pageseek.index import kinds as _kinds  # noqa: F401 (registers what stands there)
 from pageseek.scan.request import AHEAD, BATCH_SIZE, Request
-from pageseek.scan.scan import Scan
+from pageseek.scan.scan import Scan as Scan
 from pageseek.storage import RetryPolicy, Sources, Types
 
 PATIENCE = RetryPolicy()

@@ -112,10 +112,10 @@ def test_figures_of_narrow_decimals(kind: pa.DataType) -> None:
 def test_values_are_packed_once_for_many_files(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    given_values: Any = sys.modules["pageseek.predicate.given_values"]
+    in_arrays: Any = sys.modules["pageseek.predicate.in_arrays"]
     calls = []
-    many = given_values.many
-    monkeypatch.setattr(given_values, "many", lambda *given: calls.append(1) or many(*given))
+    many = in_arrays._many
+    monkeypatch.setattr(in_arrays, "_many", lambda *given: calls.append(1) or many(*given))
     for i in range(5):
         pq.write_table(
             pa.table({"a": np.arange(i * 100, i * 100 + 100)}), tmp_path / f"{i}.parquet"

@@ -13,7 +13,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.spark import read
-from pageseek.spark.filters import spark_filter
+from pageseek.spark.meaning import spark_filter
 from pageseek.spark.names import Columns
 from pageseek.spark.settings import Settings
 

@@ -1,4 +1,4 @@
-"""`pageseek scan SOURCE`: prints rows."""
+"""`pageseek scan SOURCE` prints rows; `pageseek explain SOURCE` says what a scan reads, and what rules out the rest."""
 
 from __future__ import annotations
 
@@ -21,20 +21,26 @@ SHOWN = 20  # rows that fix the widths of the columns, and rows without --limit
 
 
 def add_parser(commands: Any) -> None:
-    """Add the subcommand."""
+    """Add the subcommands `explain` and `scan`."""
+    made = commands.add_parser(
+        "explain", help="what a scan reads and why not more", description=__doc__
+    )
+    _add_source(made)
+    made.add_argument("--analyze", action="store_true", help="run the scan and count what happened")
+    made.add_argument("--json", action="store_true", help="the report as JSON")
+    made.set_defaults(run=_explain)
     made = commands.add_parser(
         "scan", help="print the rows that pass a filter", description=__doc__
     )
-    add_source(made)
+    _add_source(made)
     made.add_argument(
         "--limit", type=count, metavar="N", help=f"at most N rows (default: {SHOWN}; --json: all)"
     )
     made.add_argument("--json", action="store_true", help="one JSON object a row, one row a line")
-    made.set_defaults(run=run)
+    made.set_defaults(run=_run)
 
 
-def add_source(made: argparse.ArgumentParser) -> None:
-    """Add what `scan` and `explain` both take."""
+def _add_source(made: argparse.ArgumentParser) -> None:
     made.add_argument("source", help="file, directory, glob or URL")
     made.add_argument(
         "--columns", type=names, metavar="A,B", help="columns of the result (default: all)"
@@ -73,8 +79,8 @@ def count(value: str) -> int:
     return n
 
 
-def lazy(options: argparse.Namespace, watched: bool = False) -> Scan:
-    """The scan that the arguments ask for; `watched`: with a bar, where somebody sees it."""
+def _lazy(options: argparse.Namespace, watched: bool) -> Scan:
+    """The scan of the arguments; `watched`: with a bar, if a person looks at the terminal."""
     return make_scan(
         options.source,
         columns=options.columns,
@@ -90,9 +96,14 @@ def condition(texts: Sequence[str]) -> Expression | None:
     return And(tuple(made)) if made else None
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the rows."""
-    scan = lazy(options, watched=not sys.stdout.isatty())
+def _explain(options: argparse.Namespace) -> int:
+    report = _lazy(options, watched=True).explain(analyze=options.analyze)
+    print(text.to_json(report.to_dict()) if options.json else report)
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    scan = _lazy(options, watched=not sys.stdout.isatty())
     if options.json:
         scan = scan if options.limit is None else scan.limit(options.limit)
         for batch in scan.to_batches():

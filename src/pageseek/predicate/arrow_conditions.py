@@ -1,4 +1,4 @@
-"""Conditions of pyarrow bound to the leaves of a file: pyarrow evaluates them, and the parts that are understood prune."""
+"""Conditions of pyarrow bound to the leaves of a file: pyarrow evaluates them, and the parts that are known here prune."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pageseek.format.types import LeafType
 from pageseek.predicate import expression as ex
 from pageseek.predicate import pyarrow_filter as arrow
 from pageseek.predicate.bound import Bound, BoundConst, BoundResidual
-from pageseek.predicate.residuals import input_leaf, undecided
+from pageseek.predicate.leaf_conditions import input_leaf, undecided
 from pageseek.predicate.schema_names import DatasetNames, Names, UnknownColumnError
 from pageseek.predicate.simplify import join
 
@@ -24,7 +24,10 @@ def arrow_test(
     bind: Callable[[ex.Expression], Bound],
     negate: bool,
 ) -> Bound:
-    """The condition: by `bind` alone if all of it is understood, else by pyarrow too. `dataset`: `names`, of many files."""
+    """The condition, bound by `bind` alone if all of it is known here, else evaluated by pyarrow too.
+
+    `dataset`: `names`, if they are those of many files.
+    """
     node = arrow.read(e.expression)
     known, all_known = ([], False) if node is None or negate else _known(node, names, dataset, bind)
     if all_known:
@@ -56,10 +59,10 @@ def _known(
     dataset: DatasetNames | None,
     bind: Callable[[ex.Expression], Bound],
 ) -> tuple[list[Bound], bool]:
-    """The conjuncts that have the same meaning as conditions of ours, and whether these are all."""
+    """The conjuncts that mean the same as conditions of this package, and whether these are all."""
 
     def leaf_type_of(path: tuple[str, ...]) -> LeafType | None:
-        """The leaf type of a path that pyarrow takes for the same column: its names have no dots."""
+        """The leaf type of a path. None if pyarrow may mean another column: a name has a dot."""
         if any("." in name for name in path):
             return None
         if dataset is not None:
@@ -77,8 +80,5 @@ def _known(
             else:
                 known.append(bind(ex.flatten(made)))
         except (PredicateError, LookupError, ValueError, AttributeError):
-            all_known = False  # pyarrow decides what becomes of it
+            all_known = False  # pyarrow decides
     return known, all_known
-
-
-__all__ = ["arrow_test"]

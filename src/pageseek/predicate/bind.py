@@ -1,4 +1,4 @@
-"""From an expression to what the core can run: leaves, kinds, packed literals.
+"""An expression bound to the leaves of a file, with packed literals, for the kernels.
 
 NOT is pushed down to the leaves, where it is a flag: in three-valued logic NOT (x < 5) is TRUE exactly where
 x < 5 is FALSE, which the kernels answer directly, NaN included.
@@ -6,40 +6,32 @@ x < 5 is FALSE, which the kernels answer directly, NaN included.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from pageseek._core import rows
-from pageseek.base.errors import PredicateError
-from pageseek.format.types import LeafType
+from pageseek.base.errors import NoColumnError, PredicateError
+from pageseek.format.types import BYTES_KINDS, LeafType
 from pageseek.predicate import expression as ex
 from pageseek.predicate.arrow_conditions import arrow_test
 from pageseek.predicate.bound import Bound, BoundAny, BoundConst, BoundLeaf, BoundNot
-from pageseek.predicate.comparison_faults import pointed
 from pageseek.predicate.constant_column import ConstantColumn, decide
 from pageseek.predicate.dataset_conditions import for_file
-from pageseek.predicate.leaf_tests import (
-    compare_test,
-    list_test,
-    nan_test,
+from pageseek.predicate.leaf_conditions import (
+    OF_ONE_LEAF,
+    columns_test,
+    input_leaf,
     null_test,
-    prefix_test,
+    undecided,
 )
-from pageseek.predicate.residuals import columns_test, input_leaf, like_test, undecided
+from pageseek.predicate.literal import exact
 from pageseek.predicate.schema_names import DatasetNames, Find, Found, Names, UnknownColumnError
 from pageseek.predicate.simplify import join
+from pageseek.predicate.text import point, show
 
 NAN_RULES = {"ieee": rows.NAN_IEEE, "spark": rows.NAN_SPARK}
 
 _NEVER = (rows.OP_NEVER, rows.OP_ALWAYS)  # tests that are never TRUE: plain, and negated
-# conditions on the values of one leaf, and what binds them
-_OF_ONE_LEAF: dict[type[ex.Expression], Callable[[Any, Found, int, bool], Bound]] = {
-    ex.Compare: compare_test,
-    ex.IsIn: list_test,
-    ex.IsNan: nan_test,
-    ex.StartsWith: prefix_test,
-    ex.Like: like_test,
-}
 
 
 def bind(
@@ -47,9 +39,9 @@ def bind(
     find: Find,
     nan: str = "ieee",
 ) -> Bound:
-    """Bind names and literals to the leaves of a file; `find` gives the leaf at a path.
+    """Bind names and literals to the leaves of a file; `find` returns the leaf at a path.
 
-    A function will do for `find` where no condition is on lists or of pyarrow.
+    `find` may be a plain function if no condition is on lists or of pyarrow.
     """
     if nan not in NAN_RULES:
         raise PredicateError(f"nan={nan!r}: one of {', '.join(map(repr, NAN_RULES))}")
@@ -76,7 +68,7 @@ class _Binder:
         except UnknownColumnError:
             return undecided(e, negate)
         except PredicateError as error:
-            found = pointed(error, e, self._value)
+            found = _pointed(error, e, self._value)
             if found is error:
                 raise
             raise found from error
@@ -89,10 +81,13 @@ class _Binder:
             e, constant = for_file(e, self._dataset)
             if constant is not None:
                 return self._decided(e, negate, *constant)
-        make = _OF_ONE_LEAF.get(type(e))
+        make = OF_ONE_LEAF.get(type(e))
         if make is not None:
             column: ex.Column = e.column  # type: ignore[attr-defined]
-            return make(e, self._value(column), self._nan, negate)
+            found = self._find(column.path)
+            if found[0].group:
+                raise _nested(column)
+            return make(e, found, self._nan, negate)
         if isinstance(e, ex.IsNull):
             return null_test(e, self._find(e.column.path), self._nan, negate)
         if isinstance(e, ex.Constant):
@@ -112,16 +107,13 @@ class _Binder:
         """A leaf whose values are compared."""
         found = self._find(column.path)
         if found[0].group:
-            raise PredicateError(
-                f"{column!r} is nested: it can be tested for null; to compare, name one of its leaves, "
-                "and of a list write .any() for some of its elements"
-            )
+            raise _nested(column)
         return found
 
     def _decided(
         self, e: ex.Expression, negate: bool, column: ConstantColumn, leaf_type: LeafType
     ) -> Bound:
-        """A condition on a column with one value, which is put to it here."""
+        """A condition on a column that has one value in this file, evaluated for that value."""
         alone = _Binder(lambda _path: (column, leaf_type), self._nan)._test(e, negate)
         return BoundConst(decide(alone, column.values))
 
@@ -144,4 +136,61 @@ def _not(bound: Bound) -> Bound:
     return bound.arg if isinstance(bound, BoundNot) else BoundNot(bound)
 
 
-__all__ = ["bind"]
+# -- errors ----------------------------------------------------------------------------------------
+
+
+def _nested(column: ex.Column) -> PredicateError:
+    return PredicateError(
+        f"{column!r} is nested: it can be tested for null; to compare, name one of its leaves, "
+        "and of a list write .any() for some of its elements"
+    )
+
+
+def _pointed(
+    error: PredicateError, e: ex.Expression, value_leaf: Callable[[ex.Column], Found]
+) -> PredicateError:
+    """The error with a caret below its place in the text of the filter; the error itself if there is no text."""
+    place = None if error.at is not None else _place(e, value_leaf)
+    if place is None:
+        return error
+    words = str(error)
+    if isinstance(e, ex.CompareColumns) and isinstance(error, NoColumnError):
+        words += f"; a text is written in single quotes, {show('.'.join(e.other.path))}"
+    return point(words, place.text, place.at)
+
+
+def _place(e: ex.Expression, value_leaf: Callable[[ex.Column], Found]) -> ex.Place | None:
+    """The place of what cannot be bound: the column, or a value."""
+    if isinstance(e, ex.AnyElement):
+        return e.element.place
+    column: ex.Column | None = getattr(e, "column", None)
+    if column is None or column.place is None:
+        return None
+    place = column.place
+    try:
+        _, leaf_type = value_leaf(column)
+    except PredicateError:
+        return place
+    if isinstance(e, ex.CompareColumns):
+        return e.other.place
+    if isinstance(e, (ex.Like, ex.StartsWith)):
+        beside: Iterable[int] = place.values if leaf_type.kind in BYTES_KINDS else ()
+    elif isinstance(e, ex.IsIn):
+        beside = (
+            at
+            for value, at in zip(e.values, place.values, strict=True)
+            if not _fits(value, leaf_type)
+        )
+    elif isinstance(e, ex.Compare):
+        beside = place.values[-1:] if e.op == "<=" else place.values  # BETWEEN has two
+    else:
+        beside = ()
+    return place._replace(at=next(iter(beside), place.at))
+
+
+def _fits(value: Any, leaf_type: LeafType) -> bool:
+    try:
+        exact(value, leaf_type, None)
+    except PredicateError:
+        return False
+    return True

@@ -23,7 +23,7 @@ INPUT = -1  # the `op` of a leaf that a residual needs, which is no test
 
 @dataclass(frozen=True, slots=True)
 class BoundLeaf:
-    """One test of one leaf. With `negate` it asks where the test is FALSE."""
+    """One test of one leaf. With `negate` it is TRUE where the test is FALSE."""
 
     leaf: Leaf
     leaf_type: LeafType
@@ -34,7 +34,7 @@ class BoundLeaf:
     source: ex.Expression
 
     def against(self, n: int) -> Literals | rows.Lookup:
-        """The literals for the kernels, to compare `n` more values with; a list of IN is prepared once for all of them."""
+        """The literals for a kernel that compares `n` more values. A long list of IN is prepared once for all values."""
         if self.op == rows.OP_IN and isinstance(self.literals, Listed):
             return self.literals.lookup(self.leaf_type.kind, self.leaf_type.width, n)
         return self.literals
@@ -44,8 +44,8 @@ class BoundLeaf:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundAnd:
-    """TRUE where all of its arguments are. `found`: its leaves and tests, once they were looked for."""
+class _Joined:
+    """`found`: the leaves and the tests below, once they were looked for."""
 
     args: tuple[Bound, ...]
     found: dict[str, list[BoundLeaf]] = field(
@@ -53,14 +53,16 @@ class BoundAnd:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class BoundOr:
-    """TRUE where one of its arguments is. `found`: as of BoundAnd."""
+class BoundAnd(_Joined):
+    """TRUE where all of its arguments are."""
 
-    args: tuple[Bound, ...]
-    found: dict[str, list[BoundLeaf]] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
+    __slots__ = ()
+
+
+class BoundOr(_Joined):
+    """TRUE where one of its arguments is."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +74,17 @@ class BoundConst:
 
 @dataclass(frozen=True, slots=True)
 class BoundNot:
-    """TRUE where its argument is not TRUE, be that FALSE or NULL."""
+    """TRUE where its argument is FALSE or NULL."""
 
     arg: Bound
 
 
 @dataclass(frozen=True, slots=True)
 class BoundAny:
-    """Some element of the list at `input` passes the test; with `every`, all elements of a list that is not null do.
+    """TRUE where some element of the list at `input` passes the test; with `every`, where all elements do.
 
-    The test is bound to the leaf of the elements: rows without elements never pass it, and the bounds of zones of that
-    leaf rule out rows.
+    A list that is null never passes. The test is bound to the leaf of the elements, so that the bounds of a zone of
+    that leaf rule out rows.
     """
 
     input: BoundLeaf
@@ -92,10 +94,10 @@ class BoundAny:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundResidual:
-    """A condition that only values can answer. With `negate` it asks where the condition is FALSE.
+    """A condition that needs the values. With `negate` it is TRUE where the condition is FALSE.
 
-    `evaluate` takes the values of the inputs, or of the whole columns where there are some, and gives
-    booleans, null where the condition is.
+    `evaluate` takes the values of the inputs, or of `columns` if there are some, and returns booleans, null where the
+    condition is NULL.
     """
 
     inputs: tuple[BoundLeaf, ...]
@@ -110,7 +112,7 @@ class BoundResidual:
     def mask(
         self, values: list[pa.ChunkedArray], codes: pa.ChunkedArray | None = None
     ) -> tuple[np.ndarray, int]:
-        """A bitmap of the rows that pass, and how many there are. With codes, the values are a dictionary."""
+        """A bitmap of the rows that pass, and their number. With `codes`, `values` are a dictionary."""
         found = self.evaluate(values)
         if codes is not None:
             found = pa.chunked_array([found]) if isinstance(found, pa.Array) else found
@@ -135,22 +137,22 @@ def fold(
     invert: Callable[[T], T],
     some: Callable[[T], T] | None = None,
 ) -> T:
-    """What a function of the parts makes of the whole; every walk over a bound filter is one of these.
+    """Combine what functions make of the parts, from the leaves up. Every walk over a bound filter uses this.
 
     Parameters
     ----------
     leaf : callable
-        Takes a part that is not made of others.
+        Takes a part that has no parts.
     join : callable
-        Takes whether the parts are joined by AND, else by OR, and what was made of each. A part is looked at when its
-        turn comes, so that the function can stop early.
+        Takes whether the parts are joined by AND (else by OR), and an iterator of what was made of each. A part is
+        evaluated when the iterator reaches it, so that the function can stop early.
     invert : callable
         Takes what was made of the argument of a NOT.
     some : callable, optional
-        Takes what was made of the condition that some element of a list has to satisfy. Without it, and where all
-        elements have to, `leaf` takes the whole.
+        Takes what was made of the test that some element of a list must pass. Without `some`, and where all elements
+        must pass, `leaf` takes the whole.
     """
-    if isinstance(bound, (BoundAnd, BoundOr)):
+    if isinstance(bound, _Joined):
         parts = (
             leaf(part) if isinstance(part, BoundLeaf) else fold(part, leaf, join, invert, some)
             for part in bound.args
@@ -173,13 +175,12 @@ def _chained(_: bool, parts: Iterator[list[BoundLeaf]]) -> list[BoundLeaf]:
 
 def leaves_of(bound: Bound) -> Sequence[BoundLeaf]:
     """The tests of a bound filter in the order of writing, and the inputs of its residuals."""
-    if isinstance(bound, BoundLeaf):  # as most filters are
+    if isinstance(bound, BoundLeaf):
         return [bound]
-    if not isinstance(bound, (BoundAnd, BoundOr)):
-        return fold(bound, _leaves, _chained, _same)
-    if "leaves" not in bound.found:
-        bound.found["leaves"] = fold(bound, _leaves, _chained, _same)
-    return bound.found["leaves"]
+    found = bound.found if isinstance(bound, _Joined) else {}
+    if "leaves" not in found:
+        found["leaves"] = fold(bound, _leaves, _chained, _same)
+    return found["leaves"]
 
 
 def _leaves(part: Unjoined) -> list[BoundLeaf]:
@@ -191,14 +192,13 @@ def _leaves(part: Unjoined) -> list[BoundLeaf]:
 
 
 def tests_of(bound: Bound) -> Sequence[BoundLeaf]:
-    """The tests that an index may decide, so that the whole filter is decided for some rows."""
+    """The tests that an index may decide."""
     if isinstance(bound, BoundLeaf):
         return [bound]
-    if not isinstance(bound, (BoundAnd, BoundOr)):
-        return fold(bound, _tests, _chained, _same, _same)
-    if "tests" not in bound.found:
-        bound.found["tests"] = fold(bound, _tests, _chained, _same, _same)
-    return bound.found["tests"]
+    found = bound.found if isinstance(bound, _Joined) else {}
+    if "tests" not in found:
+        found["tests"] = fold(bound, _tests, _chained, _same, _same)
+    return found["tests"]
 
 
 def _tests(part: Unjoined) -> list[BoundLeaf]:
@@ -206,7 +206,9 @@ def _tests(part: Unjoined) -> list[BoundLeaf]:
 
 
 def null_tests(bound: Bound) -> dict[tuple[int, int], BoundLeaf]:
-    """The leaves that the filter only tests for null, by their keys, each with such a test."""
+    """The leaves that the filter tests for null and nothing else, by their keys, each with one such test."""
+    if isinstance(bound, BoundLeaf) and bound.op != rows.OP_IS_NULL:
+        return {}
     found = {
         test.leaf.key: test
         for test in tests_of(bound)
@@ -220,7 +222,7 @@ def null_tests(bound: Bound) -> dict[tuple[int, int], BoundLeaf]:
 
 
 def all_null(bound: Bound) -> set[tuple[int, int]]:
-    """Keys of leaves that are null in every row for which a filter is TRUE."""
+    """Keys of the leaves that are null in every row for which the filter is TRUE."""
     return {
         part.leaf.key
         for part in conjuncts(bound)
@@ -242,7 +244,7 @@ def _is_residual(part: Unjoined) -> bool:
 
 
 def has_not(bound: Bound) -> bool:
-    """Whether some part is TRUE where another is not: rows that all match the other are then ruled out."""
+    """Whether the filter has a BoundNot, which rules out rows that all match its argument."""
     return not isinstance(bound, BoundLeaf) and fold(bound, lambda _: False, _any, lambda _: True)
 
 

@@ -1,4 +1,4 @@
-"""Two columns of the same row, compared exactly: across widths, units, scales, and integers with floats.
+"""Two columns of a row, compared exactly: across widths, units and scales, and integers with floats.
 
 Numbers become a pair of arrays, "less" and "equal", from which every operator follows; text, binary and
 booleans are compared by Arrow.
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pageseek.base.arrays import booleans
+from pageseek.base.errors import PredicateError
 from pageseek.format.types import (
     BYTES_KINDS,
     K_BOOL,
@@ -23,16 +24,24 @@ from pageseek.format.types import (
     K_FIXED,
     LeafType,
 )
+from pageseek.predicate import expression as ex
+from pageseek.predicate.literal import PER_SECOND
 from pageseek.predicate.operators import COMPARISONS
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
-_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DECIMALS = (K_D128, K_D256)
 
 
 def comparable(a: LeafType, b: LeafType) -> bool:
     """Whether a comparison of the two has a meaning."""
     return family(a) == family(b)
+
+
+def uncomparable(e: ex.CompareColumns, a: LeafType, b: LeafType) -> PredicateError:
+    """The error of two columns whose types have no common order."""
+    zones = {"timestamp with time zone", "date or timestamp"}
+    why = ": one has a time zone, the other has none" if {family(a), family(b)} == zones else ""
+    return PredicateError(f"{e!r}: {a.type} and {b.type} cannot be compared{why}")
 
 
 def family(leaf_type: LeafType) -> str:
@@ -58,7 +67,7 @@ def family(leaf_type: LeafType) -> str:
 def comparison(
     a: LeafType, op: str, b: LeafType, spark: bool
 ) -> Callable[[list[pa.ChunkedArray]], Any]:
-    """A function from the values of two comparable columns to booleans, null where either is."""
+    """A function from the values of two comparable columns to booleans, null where one of the values is null."""
 
     def compare(values: list[pa.ChunkedArray]) -> Any:
         left, right = values
@@ -117,7 +126,7 @@ def _unit(leaf_type: LeafType) -> int:
     t, made = pa.types, leaf_type.storage
     if t.is_date32(made):
         return -86400
-    return _TICKS[made.unit] if hasattr(made, "unit") and t.is_temporal(made) else 1
+    return PER_SECOND[made.unit] if hasattr(made, "unit") and t.is_temporal(made) else 1
 
 
 def _integers(x: npt.NDArray[Any], y: npt.NDArray[Any], a: int, b: int) -> tuple[Flags, Flags]:
@@ -170,7 +179,7 @@ def _floats(x: npt.NDArray[Any], y: npt.NDArray[Any], spark: bool) -> tuple[Flag
 
 
 def _with_integers(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> tuple[Flags, Flags]:
-    """Less and equal of doubles and integers, exactly: by the whole part of a double, where the kind has that integer."""
+    """Less and equal of doubles and integers, exactly: the whole part of a double is compared as an integer."""
     wide = np.uint64 if y.dtype == np.uint64 else np.int64
     low, high = (0.0, 2.0**64) if wide is np.uint64 else (-(2.0**63), 2.0**63)
     y = y.astype(wide)
@@ -186,7 +195,7 @@ def _with_integers(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> tuple[Flags, Fla
 def _decimals(
     left: pa.ChunkedArray, right: pa.ChunkedArray, valid: Flags, spark: bool
 ) -> tuple[Flags, Flags, Flags]:
-    """Less, equal and unordered where at least one side has decimals. Arrow compares at a common scale, if one has room."""
+    """Less, equal and unordered where at least one side has decimals. Arrow compares them if a common scale holds both."""
     n = len(left)
     none = np.zeros(n, bool)
     kinds = left.type, right.type
@@ -216,7 +225,7 @@ def _decimals(
 
 
 def _doubles(values: pa.ChunkedArray) -> npt.NDArray[Any]:
-    """The numbers as doubles, exact to some units in the last place."""
+    """The numbers as doubles, rounded by a few units in the last place at most."""
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
     return _numbers(values).astype(np.float64)

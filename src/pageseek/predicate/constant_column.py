@@ -1,6 +1,6 @@
 """Columns with one value in all rows of a file: the value of its folder, or null because the file lacks the column.
 
-A condition on them is decided once, by the kernel that would evaluate the rows, and becomes TRUE or not for the file.
+A condition on such a column is decided once for the file, by the kernel that would evaluate the rows.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _KINDS: dict[pa.DataType, tuple[int, int]] = {
 
 
 def constant_leaf_type(kind: pa.DataType) -> LeafType | None:
-    """How values of an Arrow type are compared; None where no kernel does."""
+    """How values of an Arrow type are compared; None if no kernel compares them."""
     t, storage, width = pa.types, kind, 0
     while t.is_dictionary(storage) or isinstance(storage, pa.BaseExtensionType):
         storage = storage.value_type if t.is_dictionary(storage) else storage.storage_type
@@ -101,7 +101,7 @@ NULL_LEAF_TYPE = LeafType((INT32, 0, K_I32, 0, 0, 0, 0), pa.int32(), pa.null())
 
 
 def decide(bound: Bound, values: pa.Array) -> bool:
-    """Whether a bound condition on one column is TRUE for the one value that it has."""
+    """Whether a bound condition on one column is TRUE for its only value."""
 
     def of_part(part: Unjoined) -> bool:
         if isinstance(part, BoundConst):

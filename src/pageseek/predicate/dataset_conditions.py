@@ -1,4 +1,4 @@
-"""Conditions on the columns of a dataset, written for one of its files.
+"""Conditions on the columns of a dataset, rewritten for one of its files.
 
 A file may lack a column, have it with one value in all rows, or have integers where other files have floats.
 """
@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from pageseek.format.types import LeafType
 from pageseek.predicate import expression as ex
-from pageseek.predicate.column_pairs import comparable
-from pageseek.predicate.comparison_faults import uncomparable
+from pageseek.predicate.column_pairs import comparable, uncomparable
 from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.predicate.literal import Number
 from pageseek.predicate.operators import MIRRORED
@@ -20,7 +19,7 @@ from pageseek.predicate.schema_names import DatasetNames
 def for_file(
     e: ex.Expression, names: DatasetNames
 ) -> tuple[ex.Expression, tuple[ConstantColumn, LeafType] | None]:
-    """A condition as this file needs it, and the column of the condition if that has one value in all rows."""
+    """The condition for this file, and the column of the condition if it has one value in all rows."""
     if isinstance(e, ex.CompareColumns):
         e = _with_values(e, names)
     column: ex.Column | None = getattr(e, "column", None)
@@ -40,7 +39,7 @@ def for_file(
 
 
 def _with_values(e: ex.CompareColumns, names: DatasetNames) -> ex.Expression:
-    """Two columns compared, with the value in the place of a column that has only one."""
+    """Two columns compared; a column with one value is replaced by that value."""
     (one, a), (other, b) = names(e.column.path), names(e.other.path)
     constants = [leaf for leaf in (one, other) if isinstance(leaf, ConstantColumn)]
     if not constants:
@@ -55,7 +54,7 @@ def _with_values(e: ex.CompareColumns, names: DatasetNames) -> ex.Expression:
 
 
 def _rounded(e: ex.Expression, names: DatasetNames) -> ex.Expression:
-    """Numbers of SQL as the nearest doubles, where the other files have floats in a column."""
+    """Numbers of SQL become the nearest doubles if the other files have floats in the column."""
     if isinstance(e, ex.Compare):
         if isinstance(e.value, Number) and names.as_float(e.column.path):
             return replace(e, value=float(e.value))
@@ -63,6 +62,3 @@ def _rounded(e: ex.Expression, names: DatasetNames) -> ex.Expression:
         rounded = (float(v) if isinstance(v, Number) else v for v in e.values)
         return ex.IsIn(e.column, tuple(rounded))
     return e
-
-
-__all__ = ["for_file"]

@@ -17,10 +17,9 @@ from pageseek.base.records import dataclass
 from pageseek.predicate.operators import MIRRORED
 from pageseek.predicate.text import bare, show, show_column
 
-MAX_DEPTH = (
-    100  # alternations of AND, OR and NOT within one another; chains of one kind have no limit
-)
-_MAX_COPIED = 64  # arguments that `&` and `|` copy; longer chains are flattened once, at the end
+# alternations of AND, OR and NOT within one another; chains of one kind have no limit
+MAX_DEPTH = 100
+_MAX_COPIED = 64  # arguments that `&` and `|` copy; `flatten` flattens longer chains
 _MAX_SHOWN = 1000  # pieces of a repr
 
 
@@ -63,7 +62,7 @@ def _condition(value: object) -> Expression:
     raise PredicateError(f"{value!r} is not a condition")
 
 
-def _flat(kind: type[And] | type[Or], *args: Expression) -> tuple[Expression, ...]:
+def _flat(kind: type[_Joined], *args: Expression) -> tuple[Expression, ...]:
     return tuple(
         part
         for arg in args
@@ -83,8 +82,8 @@ class Place(NamedTuple):
 class Column:
     """A column by name; comparisons with values, or with another column, make conditions.
 
-    `path`: one name, taken exactly if there is such a top-level column and else split at its dots, or the
-    parts of a path. `place`: where a text named it, for errors; it does not travel.
+    `path`: the parts of a path, or one name: that of a top-level column if there is one, else a path with dots.
+    `place`: where the text of a filter names it, for errors; it is not pickled.
     """
 
     path: tuple[str, ...]
@@ -117,7 +116,9 @@ class Column:
             return value._compare(MIRRORED[op], self)
         if isinstance(value, Column):
             return CompareColumns(self, op, value)
-        return self._made(Compare(self, op, _value(value)))
+        if isinstance(value, (Expression, memoryview)):
+            value = _value(value)
+        return Compare(self, op, value)
 
     def _made(self, test: Expression) -> Expression:
         return test
@@ -125,7 +126,7 @@ class Column:
     def isin(self, values: Iterable[Any]) -> Expression:
         """Equal to one of the values. As in SQL, a null among them makes the result NULL where no other value is equal.
 
-        A million values take least time as a pyarrow or numpy array, or as a list of one type.
+        Many values are converted fastest from a pyarrow or numpy array, or from a list of one type.
         """
         if isinstance(values, (str, bytes)):
             raise PredicateError(f"isin({values!r}): give a list of values")
@@ -160,7 +161,7 @@ class Column:
     def like(self, pattern: str | bytes, escape: str = "\\") -> Expression:
         """SQL's LIKE: `%` stands for any text, `_` for one character (in binary values: one byte).
 
-        After `escape` any character stands for itself; an empty `escape` switches that off.
+        After `escape` any character stands for itself; with an empty `escape` there is no such character.
         """
         if not isinstance(pattern, (str, bytes)):
             raise PredicateError(f"like({pattern!r}): a str, or bytes for binary columns")
@@ -218,7 +219,9 @@ class Element(Column):
 def _value(value: object) -> object:
     if isinstance(value, Expression):
         raise PredicateError(f"{value!r} is a condition; a column is compared with a value")
-    return bytes(value) if isinstance(value, memoryview) else value  # which cannot be pickled
+    return (
+        bytes(value) if isinstance(value, memoryview) else value
+    )  # a memoryview cannot be pickled
 
 
 _TIMES_OF_NUMPY = frozenset((unit, 1) for unit in ("D", "s", "ms", "us", "ns"))
@@ -244,46 +247,24 @@ def _listed(values: Any) -> tuple[Any, ...] | pa.Array:
 
 
 class _Ticks(NamedTuple):
-    """A date or time of pyarrow on its way to another process.
-
-    pyarrow pickles its scalars as Python values, which have no nanoseconds and not all years.
-    """
+    """A pickled date or time of pyarrow, whose own scalars are pickled as Python values: without nanoseconds."""
 
     value: int
     type: pa.DataType
 
-
-_TIMES = (
-    pa.TimestampScalar,
-    pa.DurationScalar,
-    pa.Time32Scalar,
-    pa.Time64Scalar,
-    pa.Date32Scalar,
-    pa.Date64Scalar,
-)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pa.scalar, (self.value, self.type)
 
 
 def _pack(value: Any) -> Any:
     value = bare(value)
-    if isinstance(value, _TIMES) and value.is_valid:
+    if isinstance(value, pa.Scalar) and pa.types.is_temporal(value.type) and value.is_valid:
         return _Ticks(value.value, value.type)
     return value
 
 
-def _unpack(value: Any) -> Any:
-    return pa.scalar(value.value, value.type) if isinstance(value, _Ticks) else value
-
-
-def _compare(column: Column, op: str, value: Any) -> Compare:
-    return Compare(column, op, _unpack(value))
-
-
-def _is_in(column: Column, values: Any) -> IsIn:
-    return IsIn(column, tuple(map(_unpack, values)) if isinstance(values, tuple) else values)
-
-
 class _Shown(Expression):
-    """A condition whose repr is made without recursion, so that its depth has no limit."""
+    """A condition whose repr is made without recursion: its depth has no limit."""
 
     __slots__ = ()
 
@@ -314,7 +295,7 @@ class Compare(Expression):
     value: Any
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _compare, (self.column, self.op, _pack(self.value))
+        return Compare, (self.column, self.op, _pack(self.value))
 
     def __repr__(self) -> str:
         return f"{self.column.shown} {self.op} {show(self.value)}"
@@ -334,7 +315,7 @@ class CompareColumns(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsIn(Expression):
-    """`values`: a tuple, or an array of one type. `packed`: the values as the core takes them, by leaf type."""
+    """`values`: a tuple, or an array of one type. `packed`: the values as the kernels take them, by leaf type."""
 
     column: Column
     values: tuple[Any, ...] | pa.Array
@@ -343,7 +324,7 @@ class IsIn(Expression):
     def __reduce__(self) -> tuple[Any, ...]:
         values = self.values
         packed = tuple(map(_pack, values)) if isinstance(values, tuple) else values
-        return _is_in, (self.column, packed)
+        return IsIn, (self.column, packed)
 
     def __repr__(self) -> str:
         shown = ", ".join(show(v) for v in self.values[:6])
@@ -410,7 +391,7 @@ class AnyElement(Expression):
 
     def __repr__(self) -> str:
         test = self.test
-        if isinstance(test, And):  # two conditions on a list may hold for two elements
+        if isinstance(test, And):  # BETWEEN: as two conditions it could hold for two elements
             low, high = (show(part.value) for part in test.args if isinstance(part, Compare))
             return f"{self.element.shown} between {low} and {high}"
         if isinstance(test, Not):  # SQL has no word for it: its NOT negates the whole condition
@@ -429,45 +410,47 @@ class ArrowFilter(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class And(_Shown):
+class _Joined(_Shown):
     args: tuple[Expression, ...]
 
     @property
     def parts(self) -> tuple[Expression, ...]:
         return self.args
 
+    def _pieces_between(self, word: str, other: type) -> list[Expression | str]:
+        made: list[Expression | str] = []
+        for i, arg in enumerate(self.args[: _MAX_SHOWN + 1]):
+            if i:
+                made.append(word)
+            made.extend(("(", arg, ")") if isinstance(arg, other) else (arg,))
+        return made
+
+
+class And(_Joined):
+    __slots__ = ()
+
     def _pieces(self) -> list[Expression | str]:
-        return _joined(self.args, " and ", Or)
+        return self._pieces_between(" and ", Or)
+
+
+class Or(_Joined):
+    __slots__ = ()
+
+    def _pieces(self) -> list[Expression | str]:
+        return self._pieces_between(" or ", And)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Or(_Shown):
-    args: tuple[Expression, ...]
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return self.args
-
-    def _pieces(self) -> list[Expression | str]:
-        return _joined(self.args, " or ", And)
-
-
-def _joined(args: tuple[Expression, ...], word: str, other: type) -> list[Expression | str]:
-    made: list[Expression | str] = []
-    for i, arg in enumerate(args[: _MAX_SHOWN + 1]):
-        if i:
-            made.append(word)
-        made.extend(("(", arg, ")") if isinstance(arg, other) else (arg,))
-    return made
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Not(_Shown):
+class _OfOne(_Shown):
     arg: Expression
 
     @property
     def parts(self) -> tuple[Expression, ...]:
         return (self.arg,)
+
+
+class Not(_OfOne):
+    __slots__ = ()
 
     def _pieces(self) -> list[Expression | str]:
         if isinstance(self.arg, IsNull):
@@ -475,15 +458,10 @@ class Not(_Shown):
         return ["not (", self.arg, ")"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class IsTrue(_Shown):
+class IsTrue(_OfOne):
     """TRUE where its condition is TRUE, FALSE where that is FALSE or NULL."""
 
-    arg: Expression
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.arg,)
+    __slots__ = ()
 
     def _pieces(self) -> list[Expression | str]:
         return ["(", self.arg, ") is true"]
@@ -494,13 +472,14 @@ def col(*path: str) -> Column:
 
     A single name is an exact top-level name first, and else a path split at its dots.
     """
-    if not path or not all(isinstance(part, str) for part in path):
-        raise PredicateError(f"col{path!r}: names are strings")
+    for part in path or (None,):
+        if not isinstance(part, str):
+            raise PredicateError(f"col{path!r}: names are strings")
     return Column(path)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """A condition and all its parts, each before its own parts."""
+    """A condition and all that it is made of, each before its own parts."""
     rest = [expression]
     while rest:
         yield (one := rest.pop())
@@ -508,29 +487,28 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def rebuilt(expression: Expression, test: Callable[[Expression], Expression]) -> Expression:
-    """A condition in which a function has replaced the tests; AND, OR, NOT and IS TRUE stay."""
-    if isinstance(expression, (And, Or)):
+    """The condition with each test replaced by a function; AND, OR, NOT and IS TRUE stay."""
+    if isinstance(expression, _Joined):
         return type(expression)(tuple([rebuilt(part, test) for part in expression.args]))
-    if isinstance(expression, (Not, IsTrue)):
+    if isinstance(expression, _OfOne):
         return type(expression)(rebuilt(expression.arg, test))
     return test(expression)
 
 
-def flatten(expression: Expression) -> Expression:
-    """A condition with chains of one kind as one node. PredicateError: it nests deeper than MAX_DEPTH all the same."""
-    return _flattened(expression, 0)
+def flatten(e: Expression, depth: int = 0) -> Expression:
+    """The condition with each chain of one kind as one node.
 
-
-def _flattened(e: Expression, depth: int) -> Expression:
+    `depth`: how many nodes it stands in. PredicateError: the result still nests deeper than MAX_DEPTH.
+    """
     nots = 0
     while isinstance(e, Not):
         e, nots = e.arg, nots + 1
-    if isinstance(e, (And, Or, IsTrue)) and depth >= MAX_DEPTH:
+    if isinstance(e, (_Joined, IsTrue)) and depth >= MAX_DEPTH:
         raise PredicateError(
             f"the filter nests AND, OR and NOT deeper than the limit of {MAX_DEPTH}; write it flatter, or "
             "filter in several steps"
         )
-    if isinstance(e, (And, Or)):
+    if isinstance(e, _Joined):
         kind, changed = type(e), False
         parts: list[Expression] = []
         rest = list(reversed(e.args))
@@ -539,8 +517,8 @@ def _flattened(e: Expression, depth: int) -> Expression:
             if isinstance(part, kind):
                 rest.extend(reversed(part.args))
                 changed = True
-            elif isinstance(part, (And, Or, Not, IsTrue)):
-                made = _flattened(part, depth + 1)
+            elif isinstance(part, (_Joined, _OfOne)):
+                made = flatten(part, depth + 1)
                 changed |= made is not part
                 parts.append(made)
             else:
@@ -548,6 +526,6 @@ def _flattened(e: Expression, depth: int) -> Expression:
         if changed:
             e = kind(tuple(parts))
     elif isinstance(e, IsTrue):
-        inner = _flattened(e.arg, depth + 1)
+        inner = flatten(e.arg, depth + 1)
         e = e if inner is e.arg else IsTrue(inner)
     return Not(e) if nots % 2 else e

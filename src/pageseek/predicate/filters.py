@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow.compute as pc
 
 from pageseek.base.errors import PredicateError
-from pageseek.predicate.dnf import from_dnf
-from pageseek.predicate.expression import ArrowFilter, Column, Expression, flatten
+from pageseek.predicate.expression import And, ArrowFilter, Column, Expression, Or, flatten
+from pageseek.predicate.operators import TUPLE_OPERATORS
 from pageseek.predicate.sql import parse
 
 
@@ -23,7 +24,7 @@ def to_expression(value: Any) -> Expression | None:
     if isinstance(value, str):
         return flatten(parse(value))
     if isinstance(value, (list, tuple)):
-        found = from_dnf(value)
+        found = _from_dnf(value)
         return None if found is None else flatten(found)
     if isinstance(value, pc.Expression):
         return ArrowFilter(value)
@@ -31,3 +32,46 @@ def to_expression(value: Any) -> Expression | None:
         f"a filter of type {type(value).__name__} is not supported; give an expression such as "
         "pageseek.col('a') > 35, SQL such as \"a > 35\", or lists such as [('a', '>', 35)]"
     )
+
+
+# -- lists of tuples, the form that pyarrow and pandas take (disjunctive normal form) ----------------
+
+
+def _from_dnf(filters: Sequence[Any]) -> Expression | None:
+    """`[(column, op, value), ...]` joins by and; a list of such lists by or. No filter at all is None."""
+    if not filters:
+        return None
+    if all(isinstance(f, tuple) for f in filters) and not (
+        isinstance(filters, tuple)
+        and all(isinstance(part, tuple) and not _is_term(part) for part in filters)
+    ):
+        return _conjunction(filters)
+    parts = [_conjunction(group) for group in filters]
+    return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+
+def _is_term(value: Any) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == 3
+        and isinstance(value[0], str)
+        and isinstance(value[1], str)
+    )
+
+
+def _conjunction(terms: Any) -> Expression:
+    if not isinstance(terms, (list, tuple)) or not terms:
+        raise PredicateError(f"filter {terms!r}: a list of (column, operator, value) is expected")
+    parts = [_term(term) for term in terms]
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _term(term: Any) -> Expression:
+    if not _is_term(term):
+        raise PredicateError(f"filter term {term!r}: (column, operator, value) is expected")
+    name, op, value = term
+    make = TUPLE_OPERATORS.get(op.strip().lower())
+    if make is None:
+        raise PredicateError(f"filter operator {op!r}: one of {', '.join(TUPLE_OPERATORS)}")
+    made: Expression = make(Column((name,)), value)
+    return made

@@ -1,12 +1,13 @@
-"""The literals of IN by the thousand: lists of one type, and arrays, as the kernels take them, without a loop.
+"""The literals of IN as the kernels take them: long lists of one type, and arrays, without a loop over the values.
 
-Where a conversion may not be exact, the result is None: the values are then converted one by one.
+A function returns None where a conversion may not be exact. The values are then converted one by one.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import operator
+from collections.abc import Iterable
 from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pageseek._core import rows
 from pageseek.format.types import (
     BYTES_KINDS,
     FLOAT_KINDS,
@@ -29,10 +31,11 @@ from pageseek.format.types import (
     K_U64,
     LeafType,
 )
-from pageseek.predicate.in_literals import DTYPES, Listed, distinct
+from pageseek.predicate import expression as ex
+from pageseek.predicate.in_literals import DTYPES, Listed, distinct, merged, pack_literals
+from pageseek.predicate.literal import PER_SECOND, exact, fit
 
-FEW = 64  # literals that are converted one by one
-_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+FEW = 64  # shorter lists are converted one by one
 
 
 class Many(NamedTuple):
@@ -42,7 +45,42 @@ class Many(NamedTuple):
     has_null: bool
 
 
-def many(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType) -> Many | None:
+def fit_list(e: ex.IsIn, leaf_type: LeafType) -> Many:
+    """The values of IN. Long lists are packed once for all files whose columns have the same leaf type."""
+    if len(e.values) < FEW:
+        return _one_by_one(e.values, leaf_type, e.column)
+    if leaf_type not in e.packed:
+        e.packed[leaf_type] = _by_arrays(e.values, leaf_type, e.column)
+    packed: Many = e.packed[leaf_type]
+    return packed
+
+
+def _by_arrays(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType, column: ex.Column) -> Many:
+    """By whole arrays, of one type each; values that arrays cannot hold exactly are converted one by one."""
+    found = _many(values, leaf_type)
+    if found is not None:
+        return found
+    groups = _by_type(values) if isinstance(values, tuple) else [values]
+    parts = [
+        (_many(group, leaf_type) if len(groups) > 1 else None)
+        or _one_by_one(group, leaf_type, column)
+        for group in groups
+    ]
+    literals = parts[0].literals
+    if len(parts) > 1:
+        literals = merged([part.literals for part in parts if part.literals[0]], leaf_type)
+    return Many(literals, any(part.has_null for part in parts))
+
+
+def _one_by_one(values: Iterable[Any], leaf_type: LeafType, column: ex.Column) -> Many:
+    values = [exact(v, leaf_type, column) for v in values]
+    present = [v for v in values if v is not None]
+    fitted = (fit("=", v, leaf_type, rows.NAN_IEEE) for v in present)  # a NaN equals no integer
+    literals = merged([pack_literals([v for op, v in fitted if op == "="], leaf_type)], leaf_type)
+    return Many(literals, len(present) < len(values))
+
+
+def _many(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType) -> Many | None:
     """The values as literals of the leaf type; None where they have to be converted one by one."""
     array = values if isinstance(values, pa.Array) else _array(values, leaf_type)
     if array is None or leaf_type.kind == K_BOOL:
@@ -64,7 +102,7 @@ def many(values: tuple[Any, ...] | pa.Array, leaf_type: LeafType) -> Many | None
     return Many(distinct(found), has_null)
 
 
-def by_type(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+def _by_type(values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     """The values grouped by their Python types."""
     kinds = list(map(type, values))
     return [
@@ -123,10 +161,8 @@ def _bytes(array: pa.Array, leaf_type: LeafType, has_null: bool) -> Many | None:
         array = array.cast(wanted)
     except pa.ArrowException:  # more than 2 GiB
         return None
-    if array.offset:
-        array = array.take(pa.array(np.arange(len(array))))
     array = array.take(pc.array_sort_indices(array))
-    if len(array) > 1:
+    if len(array) > 1:  # several times quicker than Array.unique
         new = pc.not_equal(array[1:], array[:-1])
         array = array.filter(pa.concat_arrays([pa.array([True]), new]))
     _, offsets, data = array.buffers()
@@ -199,10 +235,10 @@ def _ticks(array: pa.Array, made: pa.DataType) -> npt.NDArray[np.int64] | None:
             return np.asarray(array.view(pa.int32())).astype(np.int64)
         if not (t.is_date32(kind) and t.is_timestamp(made) and made.tz is None):
             return None
-        ratio, counts = 86400 * _TICKS[made.unit], np.asarray(array.view(pa.int32()))
+        ratio, counts = 86400 * PER_SECOND[made.unit], np.asarray(array.view(pa.int32()))
     elif t.is_timestamp(kind) and t.is_timestamp(made) and (kind.tz is None) == (made.tz is None):
         counts = np.asarray(array.view(pa.int64()))
-        have, want = _TICKS[kind.unit], _TICKS[made.unit]
+        have, want = PER_SECOND[kind.unit], PER_SECOND[made.unit]
         if have > want:
             whole, rest = np.divmod(counts, have // want)
             return np.asarray(whole[rest == 0])
@@ -212,6 +248,3 @@ def _ticks(array: pa.Array, made: pa.DataType) -> npt.NDArray[np.int64] | None:
     counts = counts.astype(np.int64)
     low, high = -((1 << 63) // ratio), ((1 << 63) - 1) // ratio
     return np.asarray(counts[(counts >= low) & (counts <= high)] * ratio)
-
-
-__all__ = ["Many", "many"]

@@ -1,17 +1,25 @@
-"""Literals as the kernels take them; the tables and hashes of those of IN are made once for all files and batches."""
+"""Literals as the kernels take them. Tables and hashes of the literals of IN are made once for all files and batches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from pageseek._core import bloom, rows
 from pageseek.base.errors import CoreError, PredicateError
-from pageseek.format.types import BYTES_KINDS, K_BOOL, K_BYTES, K_F64, K_FIXED, K_I8, LeafType
-from pageseek.predicate.literal import pack
+from pageseek.format.types import (
+    BYTES_KINDS,
+    K_BOOL,
+    K_BYTES,
+    K_D128,
+    K_F64,
+    K_FIXED,
+    K_I8,
+    LeafType,
+)
 
 # of the numbers among the kinds, in the order of ps_kind (pageseek.h)
 _NUMBERS = (
@@ -20,7 +28,9 @@ _NUMBERS = (
 )  # fmt: skip
 DTYPES: dict[int, Any] = dict(zip(range(K_I8, K_F64 + 1), _NUMBERS, strict=True))
 
-_SEARCHED = 16  # literals among which the search for a row costs as much as entering one of them into a table
+_SEARCHED = (
+    16  # a table of n literals costs as much to build as n / 16 rows cost to search for without it
+)
 
 
 Literals = tuple[int, bytes, bytes | None]  # how many, their values, their offsets
@@ -32,10 +42,10 @@ class Listed(Literals):
     """Distinct literals in ascending order."""
 
     _tested = 0  # rows so far
-    _ready: tuple[bool, rows.Lookup] | None = None  # has it a table?
+    _ready: tuple[bool, rows.Lookup] | None = None  # whether it has a table, and the look-up
 
     def lookup(self, kind: int, width: int, n: int) -> rows.Lookup:
-        """The look-up by which `n` more rows are tested; it has a table as soon as the rows so far pay for that."""
+        """The look-up for `n` more rows. It has a table as soon as the rows so far are worth one."""
         self._tested += n
         table = self._tested > self[0] // _SEARCHED
         ready = self._ready
@@ -44,7 +54,7 @@ class Listed(Literals):
         return ready[1]
 
     def hashes(self, leaf_type: Core) -> bytes | None:
-        """The hashes that Bloom filters are searched for; None where there are none."""
+        """The hashes to look for in Bloom filters; None if a literal has no hash."""
         known: dict[Core, bytes | None] = self.__dict__.setdefault("_hashes", {})
         if leaf_type not in known:
             try:
@@ -59,22 +69,21 @@ class Listed(Literals):
 
 def pack_literals(values: list[Any], leaf_type: LeafType) -> Literals:
     """Values of the leaf type's kind as the kernels take them."""
-    others = leaf_type.kind == K_FIXED and any(len(v) != leaf_type.width for v in values)
-    if leaf_type.kind in BYTES_KINDS or others:
+    n, kind = len(values), leaf_type.kind
+    if kind in DTYPES:
+        return n, np.array(values, DTYPES[kind]).tobytes(), None
+    if kind == K_BOOL:
+        return n, np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(), None
+    if kind in BYTES_KINDS or (kind == K_FIXED and any(len(v) != leaf_type.width for v in values)):
         ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
-        width = np.int32 if leaf_type.kind in (K_BYTES, K_FIXED) else np.int64
-        if ends[-1] > np.iinfo(width).max:
+        offsets = _offset_type(kind)
+        if ends[-1] > np.iinfo(offsets).max:
             raise PredicateError("the literals of one condition hold more than 2 GiB")
-        return len(values), b"".join(values), ends.astype(width).tobytes()
-    if leaf_type.kind == K_FIXED:
-        return len(values), b"".join(values), None
-    if leaf_type.kind == K_BOOL:
-        return (
-            len(values),
-            np.packbits(np.array(values, np.uint8), bitorder="little").tobytes(),
-            None,
-        )
-    return len(values), b"".join(map(pack, values, repeat(leaf_type))), None
+        return n, b"".join(values), ends.astype(offsets).tobytes()
+    if kind == K_FIXED:
+        return n, b"".join(values), None
+    size = 16 if kind == K_D128 else 32
+    return n, b"".join(v.to_bytes(size, "little", signed=True) for v in values), None
 
 
 def merged(parts: Sequence[Literals], leaf_type: LeafType) -> Listed:
@@ -96,23 +105,27 @@ def merged(parts: Sequence[Literals], leaf_type: LeafType) -> Listed:
         order = np.frombuffer(rows.sort_literals(kind, leaf_type.width, n, data), np.int64)
         table = np.frombuffer(data, np.uint8).reshape(n, -1)
         return Listed((len(order), table[order].tobytes(), None))
-    width = np.int32 if kind == K_BYTES else np.int64
-    texts: set[bytes] = set()
-    for _, data, offsets in parts:
-        ends = np.frombuffer(offsets or b"", width).tolist()
-        texts.update(data[a:b] for a, b in pairwise(ends))
+    texts = {text for part in parts for text in texts_of(part, kind)}
     return Listed(pack_literals(sorted(texts), leaf_type))
+
+
+def texts_of(literals: Literals, kind: int) -> list[bytes]:
+    """Literals that have offsets, one by one."""
+    _, data, offsets = literals
+    ends = np.frombuffer(offsets or b"", _offset_type(kind)).tolist()
+    return [data[start:end] for start, end in pairwise(ends)]
+
+
+def _offset_type(kind: int) -> Any:
+    return np.int32 if kind in (K_BYTES, K_FIXED) else np.int64
 
 
 def distinct(values: np.ndarray) -> Listed:
     """Numbers of one kind, each once: one of the two zeros, and one NaN at the end."""
-    found = np.sort(values)
+    found = np.sort(values)  # several times quicker than numpy.unique
     new = np.ones(len(found), bool)
     np.not_equal(found[1:], found[:-1], out=new[1:])
     if found.dtype.kind == "f":
         new[1:] &= ~np.isnan(found[:-1])
     found = found[new]
     return Listed((len(found), found.tobytes(), None))
-
-
-__all__ = ["DTYPES", "NO_LITERALS", "Listed", "Literals", "distinct", "merged", "pack_literals"]

@@ -1,4 +1,4 @@
-"""LIKE: the parts of a pattern, and its evaluation where it is no plain comparison."""
+"""LIKE: the parts of a pattern, and its evaluation by Arrow."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def compile_pattern(pattern: str | bytes, escape: str) -> Pattern:
 
 
 def matcher(pattern: Pattern, text: bool) -> Callable[[list[pa.ChunkedArray]], Any]:
-    """A function from a column's values to booleans, null where the value is. `text`: else values are bytes."""
+    """A function from a column's values to booleans, null where the value is null. `text`: whether values are text, not bytes."""
     parts = pattern.parts
     if parts.count(ANY) == len([p for p in parts if isinstance(p, str)]):
         if len(parts) == 2 and parts[0] == ANY:

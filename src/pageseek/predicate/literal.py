@@ -1,15 +1,14 @@
 """Literals as exact values of a column's own domain.
 
-A column of integers, dates, times, timestamps or decimals holds integers of some width; a literal becomes an
-exact rational in that unit, and a comparison with a value between two integers, or beyond the least or
-greatest, becomes one that the column can answer. Nothing wraps, nothing is rounded.
+A column of integers, dates, times, timestamps or decimals holds integers of some width. A literal becomes an exact
+rational in the column's unit. A comparison with a value between two integers, or beyond the least or greatest,
+becomes one that the column can answer. Nothing wraps, nothing is rounded.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-import struct
 import uuid
 from decimal import Decimal
 from fractions import Fraction
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pageseek._core import rows
 from pageseek.base.errors import PredicateError
 from pageseek.format.types import (
     BYTES_KINDS,
@@ -37,10 +37,25 @@ from pageseek.format.types import (
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.text import show
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EPOCH = dt.date(1970, 1, 1).toordinal()
+_DAY = 86400  # seconds
+_MICROSECOND = dt.timedelta(microseconds=1)
+_MOST_MONTHS = 10**15  # beyond every timestamp, and few enough that numpy counts their days
 
 MAX_EXPONENT = 10_000  # of decimal literals
+_INTEGERS = frozenset(  # Arrow types whose values are integers without a unit
+    kind.id
+    for kind in (
+        pa.int8(), pa.int16(), pa.int32(), pa.int64(),
+        pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
+    )
+)  # fmt: skip
+_NULLABLE_TIMES = (
+    np.datetime64,
+    np.timedelta64,
+    dt.datetime,
+)  # among them NaT, which differs from itself
 
 Exact = Fraction | int | float | bytes | bool
 
@@ -56,9 +71,11 @@ class Number(Decimal):
 
 def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
     """The literal in the column's own unit: an integer or Fraction, an infinity or NaN, bytes, or a bool; None for null."""
+    if type(value) is int and leaf_type.storage.id in _INTEGERS:
+        return value
     if isinstance(value, pa.Scalar):
         value = _plain(value)
-    if value is None or _not_a_time(value):
+    if value is None or (isinstance(value, _NULLABLE_TIMES) and bool(value != value)):
         return None
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.item()
@@ -71,7 +88,7 @@ def exact(value: Any, leaf_type: LeafType, column: object) -> Exact | None:
 
 
 def _timed(text: str, leaf_type: LeafType) -> Any:
-    """The time that a text of ISO 8601 stands for, where the column is one of times. Other texts stay texts."""
+    """The time of a text of ISO 8601, if the column has times; else the text."""
     t, made = pa.types, leaf_type.storage
     try:
         if t.is_date(made) or t.is_timestamp(made):
@@ -81,26 +98,15 @@ def _timed(text: str, leaf_type: LeafType) -> Any:
         return text
 
 
-def _not_a_time(value: Any) -> bool:
-    """Whether a value is NaT of numpy or pandas, a null: it is the only time that does not equal itself."""
-    return isinstance(value, (np.datetime64, np.timedelta64, dt.datetime)) and bool(value != value)
-
-
 def _plain(scalar: pa.Scalar) -> Any:
-    if isinstance(scalar, pa.ExtensionScalar):
+    while isinstance(scalar, (pa.ExtensionScalar, pa.DictionaryScalar)):
         scalar = scalar.value
-    if scalar is not None and isinstance(scalar, pa.DictionaryScalar):
-        scalar = scalar.value
-    if scalar is None or not isinstance(scalar, pa.Scalar):
+    if not isinstance(scalar, pa.Scalar):
         return scalar
     if not scalar.is_valid:
         return None
-    if isinstance(
-        scalar, (pa.TimestampScalar, pa.DurationScalar, pa.Time32Scalar, pa.Time64Scalar)
-    ):
-        return scalar  # their Python values lose nanoseconds
-    if isinstance(scalar, (pa.Date32Scalar, pa.Date64Scalar)):
-        return scalar  # they reach beyond the years that Python knows
+    if pa.types.is_temporal(scalar.type) and not pa.types.is_interval(scalar.type):
+        return scalar  # Python's values have no nanoseconds and not all years
     return scalar.as_py()
 
 
@@ -117,42 +123,14 @@ def _convert(value: Any, leaf_type: LeafType) -> Exact | None:
         return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
     if kind == K_FIXED:
         return bytes(value) if isinstance(value, (bytes, bytearray, memoryview)) else None
-    if isinstance(value, (pa.Date32Scalar, pa.Date64Scalar)):
-        days = Fraction(value.value, 1 if isinstance(value, pa.Date32Scalar) else 86_400_000)
-        if t.is_date32(made):
-            return days
-        naive = t.is_timestamp(made) and made.tz is None
-        return days * 86400 * _PER_SECOND[made.unit] if naive else None
-    if t.is_date32(made):
-        if isinstance(value, dt.datetime):
-            seconds = _naive_seconds(value) if value.tzinfo is None else None
-            return None if seconds is None else seconds / 86400
-        if isinstance(value, np.datetime64):
-            return _numpy_time(value, 86400)
-        if isinstance(value, pa.TimestampScalar) and value.type.tz is None:
-            return Fraction(value.value, 86400 * _PER_SECOND[value.type.unit])
-        return Fraction(value.toordinal() - _EPOCH) if isinstance(value, dt.date) else None
-    if t.is_timestamp(made):
-        return _timestamp(value, made)
-    if t.is_time(made):
-        if isinstance(value, (pa.Time32Scalar, pa.Time64Scalar)):
-            return Fraction(value.value * _PER_SECOND[made.unit], _PER_SECOND[value.type.unit])
-        if isinstance(value, dt.time) and value.tzinfo is None:
-            micros = (
-                (value.hour * 60 + value.minute) * 60 + value.second
-            ) * 10**6 + value.microsecond
-            return Fraction(micros * _PER_SECOND[made.unit], 10**6)
-        return None
-    if t.is_duration(made):
-        if isinstance(value, pa.DurationScalar):
-            return Fraction(value.value * _PER_SECOND[made.unit], _PER_SECOND[value.type.unit])
-        if isinstance(value, dt.timedelta):
-            micros = (value.days * 86400 + value.seconds) * 10**6 + value.microseconds
-            return Fraction(micros * _PER_SECOND[made.unit], 10**6)
-        if isinstance(value, np.timedelta64):
-            since = _seconds(value)
-            return None if since is None else since * _PER_SECOND[made.unit]
-        return None
+    if t.is_date32(made) or t.is_timestamp(made):
+        found = _since_epoch(value)
+        if found is None or found[1] != (t.is_timestamp(made) and made.tz is not None):
+            return None
+        return found[0] / _DAY if t.is_date32(made) else found[0] * PER_SECOND[made.unit]
+    if t.is_time(made) or t.is_duration(made):
+        seconds = _since_midnight(value) if t.is_time(made) else _length(value)
+        return None if seconds is None else seconds * PER_SECOND[made.unit]
     if isinstance(value, Number) and kind in FLOAT_KINDS and math.isfinite(float(value)):
         value = float(value)
     return _number(value, made.scale if t.is_decimal(made) else 0)
@@ -174,11 +152,54 @@ def _number(value: Any, scale: int) -> Fraction | int | float | None:
     return None
 
 
-def _naive_seconds(value: dt.datetime) -> Fraction:
-    seconds = (
-        (value.toordinal() - _EPOCH) * 86400 + value.hour * 3600 + value.minute * 60 + value.second
-    )
-    return seconds + Fraction(value.microsecond, 10**6)
+# -- times in seconds, exactly --------------------------------------------------------------------
+
+
+def _since_epoch(value: Any) -> tuple[Fraction, bool] | None:
+    """The seconds from 1970 to a date or timestamp, and whether it has a time zone; None for other values."""
+    if isinstance(value, pa.Date32Scalar):
+        return Fraction(value.value * _DAY), False
+    if isinstance(value, pa.Date64Scalar):
+        return Fraction(value.value, 1000), False
+    if isinstance(value, pa.TimestampScalar):
+        return _ticks(value), value.type.tz is not None
+    if isinstance(value, dt.datetime):
+        seconds = _days(value) * _DAY + _of_clock(value)
+        away = value.utcoffset()  # by hand: a time in UTC may lie beyond the years of Python
+        if away is not None:
+            seconds -= Fraction(away // _MICROSECOND, 10**6)
+        return seconds, value.tzinfo is not None
+    if isinstance(value, dt.date):
+        return Fraction(_days(value) * _DAY), False
+    found = _of_numpy(value) if isinstance(value, np.datetime64) else None
+    return None if found is None else (found, False)
+
+
+def _since_midnight(value: Any) -> Fraction | None:
+    if isinstance(value, (pa.Time32Scalar, pa.Time64Scalar)):
+        return _ticks(value)
+    return _of_clock(value) if isinstance(value, dt.time) and value.tzinfo is None else None
+
+
+def _length(value: Any) -> Fraction | None:
+    if isinstance(value, pa.DurationScalar):
+        return _ticks(value)
+    if isinstance(value, dt.timedelta):
+        return Fraction(value // _MICROSECOND, 10**6)
+    return _of_numpy(value) if isinstance(value, np.timedelta64) else None
+
+
+def _ticks(value: Any) -> Fraction:
+    return Fraction(value.value, PER_SECOND[value.type.unit])
+
+
+def _days(value: dt.date) -> int:
+    return value.toordinal() - _EPOCH
+
+
+def _of_clock(value: dt.datetime | dt.time) -> Fraction:
+    nanoseconds = value.microsecond * 1000 + int(getattr(value, "nanosecond", 0))  # of pandas
+    return (value.hour * 60 + value.minute) * 60 + value.second + Fraction(nanoseconds, 10**9)
 
 
 _UNITS = {  # of numpy, in seconds; months and years have none
@@ -193,56 +214,24 @@ _UNITS = {  # of numpy, in seconds; months and years have none
 }
 
 
-def _seconds(value: np.datetime64 | np.timedelta64) -> Fraction | None:
-    """The exact seconds: numpy's own conversions wrap around, and drop what is finer than their unit."""
+def _of_numpy(value: np.datetime64 | np.timedelta64) -> Fraction | None:
+    """The seconds of a time of numpy, whose own conversions wrap around and drop what is finer than their unit."""
     unit, step = np.datetime_data(value.dtype)
-    if np.isnat(value) or unit not in _UNITS:
+    if np.isnat(value):
         return None
-    return int(value.astype(np.int64)) * step * _UNITS[unit]
-
-
-def _days_of_month(months: int) -> int:
-    """Days from 1970-01-01 to the first of a month, which is counted from January 1970; Gregorian throughout."""
-    year, month = 1970 + months // 12, months % 12  # 0 is January
-    year, month = (year - 1, month + 10) if month < 2 else (year, month - 2)  # 0 is March
-    leap_days = year // 4 - year // 100 + year // 400
-    return year * 365 + leap_days + (153 * month + 2) // 5 - 719468
-
-
-def _numpy_time(value: np.datetime64, seconds: int) -> Fraction | None:
-    unit, step = np.datetime_data(value.dtype)
-    if unit in ("Y", "M") and not np.isnat(value):
-        months = int(value.astype(np.int64)) * step * (12 if unit == "Y" else 1)
-        return Fraction(_days_of_month(months) * 86400, seconds)
-    since = _seconds(value)
-    return None if since is None else since / seconds
-
-
-def _timestamp(value: Any, made: pa.DataType) -> Fraction | None:
-    ticks = _PER_SECOND[made.unit]
-    if isinstance(value, pa.TimestampScalar):
-        if (value.type.tz is None) != (made.tz is None):
-            return None
-        return Fraction(value.value * ticks, _PER_SECOND[value.type.unit])
-    if isinstance(value, dt.datetime):
-        if (value.tzinfo is None) != (made.tz is None):
-            return None
-        nanosecond = Fraction(int(getattr(value, "nanosecond", 0)), 10**9)
-        seconds = _naive_seconds(value) + nanosecond
-        away = value.utcoffset()  # by hand: a time in UTC may lie beyond the years of Python
-        if away is not None:
-            seconds -= Fraction(away // dt.timedelta(microseconds=1), 10**6)
-        return seconds * ticks
-    if made.tz is None and isinstance(value, np.datetime64):
-        since = _numpy_time(value, 1)
-        return None if since is None else since * ticks
-    if made.tz is None and isinstance(value, dt.date):
-        return Fraction((value.toordinal() - _EPOCH) * 86400 * ticks)
-    return None
+    ticks = int(value.astype(np.int64)) * step
+    if unit in _UNITS:
+        return ticks * _UNITS[unit]
+    if unit not in ("Y", "M") or isinstance(value, np.timedelta64):
+        return None
+    months = ticks * 12 if unit == "Y" else ticks
+    months = min(max(months, -_MOST_MONTHS), _MOST_MONTHS)
+    days = np.datetime64(months, "M").astype("datetime64[D]").astype(np.int64)
+    return Fraction(int(days) * _DAY)
 
 
 def _remedy(value: Any, leaf_type: LeafType, sql: bool) -> str:
-    """What to write instead: in the text of a filter, or in Python."""
+    """The end of an error: what to write instead, in SQL or in Python."""
     made = leaf_type.storage
     if isinstance(value, str) and not isinstance(_timed(value, leaf_type), str):
         value = _timed(value, leaf_type)
@@ -288,36 +277,52 @@ def integer_range(kind: int) -> tuple[int, int]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
 
-def fit_integer(
-    op: str, value: Fraction | float, leaf_type: LeafType, nan_largest: bool
-) -> tuple[str, int]:
-    """`x op value` over integers as (op, integer), or ("always" | "never", 0) where every x answers alike."""
+def fit(op: str, value: Any, leaf_type: LeafType, nan: int) -> tuple[str, Any]:
+    """`x op value` as a comparison that values of the leaf type can answer, or "always" or "never".
+
+    Integers are compared with an integer of their range, floats with a float of their width. A byte string of
+    another width than the column's keeps its length, since a schema may claim any width.
+    """
+    kind = leaf_type.kind
+    if kind in BYTES_KINDS or kind == K_BOOL:
+        return op, value
+    if kind == K_FIXED:
+        if len(value) != leaf_type.width and op in ("=", "!="):
+            return ("never" if op == "=" else "always"), b""
+        return op, value
+    if kind in FLOAT_KINDS:
+        return (op, value) if isinstance(value, float) else _fit_float(op, value, kind)
     if isinstance(value, float):
-        if math.isnan(value) and not nan_largest:
+        if math.isnan(value) and nan != rows.NAN_SPARK:
             return ("always" if op == "!=" else "never"), 0
         above = math.isnan(value) or value > 0
-        return (
-            "always" if op == "!=" or ((op in ("<", "<=")) == above and op != "=") else "never"
-        ), 0
-    low, high = integer_range(leaf_type.kind)
+        return _beyond(op, above), 0
+    low, high = integer_range(kind)
     floor, ceil = math.floor(value), math.ceil(value)
     if op in ("=", "!="):
         if floor == ceil and low <= floor <= high:
             return op, floor
         return ("never" if op == "=" else "always"), 0
-    edge = {"<": ceil, "<=": floor, ">": floor, ">=": ceil}[op]
-    if (op in ("<", ">=") and edge <= low) or (op in ("<=", ">") and edge < low):
-        return ("never" if op in ("<", "<=") else "always"), 0
-    if (op in ("<", ">=") and edge > high) or (op in ("<=", ">") and edge >= high):
-        return ("always" if op in ("<", "<=") else "never"), 0
+    edge = ceil if op in ("<", ">=") else floor
+    if edge < low or (edge == low and op in ("<", ">=")):
+        return _beyond(op, False), 0
+    if edge > high or (edge == high and op in ("<=", ">")):
+        return _beyond(op, True), 0
     return op, edge
 
 
-def fit_float(op: str, value: Fraction | float, leaf_type: LeafType) -> tuple[str, float]:
+def _beyond(op: str, above: bool) -> str:
+    """How every value answers a comparison with a literal above all of them, or below."""
+    return (
+        "always"
+        if op == "!=" or (op in ("<", "<=") and above) or (op in (">", ">=") and not above)
+        else "never"
+    )
+
+
+def _fit_float(op: str, value: Fraction | int, kind: int) -> tuple[str, float]:
     """`x op value` over floats of the column's width; a value between two floats moves to a neighbour."""
-    if isinstance(value, float):
-        return op, value
-    nearest = _round_float(value, leaf_type.kind)
+    nearest = _round_float(value, kind)
     if math.isinf(nearest):
         below = nearest < 0
     elif Fraction(nearest) == value:
@@ -327,39 +332,19 @@ def fit_float(op: str, value: Fraction | float, leaf_type: LeafType) -> tuple[st
     if op in ("=", "!="):
         return ("never" if op == "=" else "always"), 0.0
     if below:  # nearest < value, and no float lies between
-        return {"<": "<=", "<=": "<=", ">": ">", ">=": ">"}[op], nearest
-    return {"<": "<", "<=": "<", ">": ">=", ">=": ">="}[op], nearest
+        return "<=" if op in ("<", "<=") else ">", nearest
+    return "<" if op in ("<", "<=") else ">=", nearest
 
 
-def _round_float(value: Fraction, kind: int) -> float:
+def _round_float(value: Fraction | int, kind: int) -> float:
     try:
         made = value.numerator / value.denominator
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-    if kind == K_F32:
+    if kind in _NARROW_FLOATS:
         with np.errstate(over="ignore"):
-            return float(np.float32(made))
-    if kind == K_F16:
-        with np.errstate(over="ignore"):
-            return float(np.float16(made))
+            return float(_NARROW_FLOATS[kind](made))
     return made
 
 
-def fit_fixed(op: str, value: bytes, width: int) -> tuple[str, bytes]:
-    """`x op value` over byte strings of one width. The literal keeps its own length: a schema may claim any width."""
-    if len(value) != width and op in ("=", "!="):
-        return ("never" if op == "=" else "always"), b""
-    return op, value
-
-
-_FLOAT_FORMAT = {K_F16: "<e", K_F32: "<f"}
-
-
-def pack(value: int | float, leaf_type: LeafType) -> bytes:
-    """A number as the bytes of one value of the kind."""
-    if leaf_type.kind in FLOAT_KINDS:
-        return struct.pack(_FLOAT_FORMAT.get(leaf_type.kind, "<d"), value)
-    if leaf_type.kind == K_BOOL:
-        return b"\1" if value else b"\0"
-    low, high = integer_range(leaf_type.kind)
-    return int(value).to_bytes(((high - low).bit_length() + 7) // 8, "little", signed=low < 0)
+_NARROW_FLOATS: dict[int, Any] = {K_F16: np.float16, K_F32: np.float32}

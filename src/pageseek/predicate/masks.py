@@ -19,7 +19,7 @@ Bitmap: TypeAlias = npt.NDArray[np.uint8]  # least significant bit first, tail b
 
 
 def compared(test: BoundLeaf, leaf_type: LeafType, array: pa.Array) -> tuple[Bitmap, int, int]:
-    """The bitmap of the values that pass a test, their number, and the length of the array, which begins at offset 0."""
+    """The bitmap of the values that pass a test, their number, and the length of the array. The array has offset 0."""
     buffers = array.buffers()
     mask, count = rows.compare(
         leaf_type.kind,
@@ -30,14 +30,14 @@ def compared(test: BoundLeaf, leaf_type: LeafType, array: pa.Array) -> tuple[Bit
         buffers[1] if len(buffers) == 3 else None,
         test.op,
         test.negate,
-        test.against(len(array)),
+        test.against(len(array)) if test.op == rows.OP_IN else test.literals,
         test.nan,
     )
     return np.frombuffer(mask, np.uint8), count, len(array)
 
 
 def joined(masks: list[tuple[Bitmap, int, int]]) -> tuple[Bitmap, int]:
-    """The masks of arrays that follow each other, as one."""
+    """The masks of consecutive arrays as one."""
     if len(masks) == 1:
         return masks[0][0], masks[0][1]
     bits = np.concatenate([np.unpackbits(m, count=size, bitorder="little") for m, _, size in masks])
@@ -52,7 +52,7 @@ def constant(value: bool, n: int) -> tuple[Bitmap, int]:
 def picked(
     leaf_type: LeafType, arrays: list[pa.Array], mask: Bitmap, n: int, count: int
 ) -> list[pa.Array]:
-    """The `count` rows of a bitmap; the results begin at offset 0, as the kernels need it."""
+    """The `count` rows of a bitmap, as arrays with offset 0, which the kernels need."""
     if leaf_type.is_null:
         return [pa.nulls(count)]
     out, at = [], 0
@@ -83,7 +83,7 @@ def repeats(decoded: Decoded) -> bool:
 
 
 def picked_nesting(decoded: Decoded, mask: Bitmap, count: int) -> Decoded:
-    """The `count` rows of a bitmap; without a list every nesting level has one slot for each row."""
+    """The `count` rows of a bitmap. No level is repeated: each has one slot for each row."""
     nesting_levels: list[tuple[Any, ...]] = []
     for slots, nulls, bits in decoded.nesting_levels:
         if nulls:
@@ -99,7 +99,7 @@ def head_of_nesting(decoded: Decoded, n: int) -> Decoded:
 
 
 def presence(decoded: Decoded, leaf: Leaf) -> pa.Array:
-    """An array for a leaf that stands for a group: TRUE, or null where the group is."""
+    """An array for a leaf that stands for a group: TRUE, or null where the group is null."""
     n, nulls, bits = decoded.nesting_levels[leaf.nesting_level]
     ones = pa.py_buffer(b"\xff" * ((n + 7) // 8))
     return pa.Array.from_buffers(pa.bool_(), n, [bits if nulls else None, ones], nulls)
@@ -114,7 +114,7 @@ def first_bits(n: int, total: int) -> Bitmap:
 
 
 def head_of(leaf_type: LeafType, arrays: list[pa.Array], n: int) -> list[pa.Array]:
-    """The first n rows, in memory of their own size: a few rows do not keep many alive."""
+    """The first n rows, in memory of their own: a few rows do not keep many alive."""
     rows_in = sum(map(len, arrays))
     if n >= rows_in:
         return arrays

@@ -1,19 +1,15 @@
 """The operators of filters, each once: how every form of a filter writes it, and how it is evaluated.
 
-SQL, lists of tuples, pyarrow's filters, binding and simplifying read these tables; none has a list of its own. The
-file imports nothing of the package but the core, so that all of them can.
+SQL, lists of tuples, pyarrow's filters, binding and simplifying all read these tables.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pageseek._core import rows
-
-if TYPE_CHECKING:
-    from pageseek.predicate.expression import Expression
 
 
 class Comparison(NamedTuple):
@@ -54,7 +50,7 @@ OF_ARROW = {one.arrow: name for name, one in COMPARISONS.items()}
 MIRRORED = {name: one.mirrored for name, one in COMPARISONS.items()}
 OPERATORS = {name: one.of_values for name, one in COMPARISONS.items()}
 
-# what the core knows: a literal that no value can be compared with makes a test always TRUE or never (of nulls: NULL)
+# "always" and "never": a literal beyond all values makes a test TRUE or FALSE for every value that is not null
 KERNELS = {name: one.kernel for name, one in COMPARISONS.items()} | {
     "always": rows.OP_ALWAYS,
     "never": rows.OP_NEVER,
@@ -71,7 +67,7 @@ class Function(NamedTuple):
     NULL where that is.
     """
 
-    make: Callable[..., Expression]
+    make: Callable[..., Any]
     takes_value: bool
     of_text: bool = False
 
@@ -83,8 +79,8 @@ FUNCTIONS = {
     "array_contains": Function(lambda column, value: column.any() == value, True),
 }
 
-# what lists of tuples write between a column and a value
-TUPLE_OPERATORS: dict[str, Callable[[Any, Any], Expression]] = {
+# the operators of lists of tuples
+TUPLE_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     **{text: one.of_values for one in COMPARISONS.values() for text in one.tuples},
     "in": lambda column, values: column.isin(values),
     "not in": lambda column, values: ~column.isin(values),

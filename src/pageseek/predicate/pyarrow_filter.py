@@ -1,8 +1,8 @@
-"""`pyarrow.compute.Expression` as a filter: evaluated by pyarrow, and read where its serialized form is understood.
+"""`pyarrow.compute.Expression` as a filter: pyarrow evaluates it; its serialized form is read if that is known here.
 
 An expression serializes to an Arrow IPC file of one row: the metadata of its schema spell the calls, in the
-order of writing, and refer to columns that hold literals and options. None of this is documented: where anything
-differs from the form known here, pyarrow alone evaluates the expression.
+order of writing, and refer to columns that hold literals and options. None of this is documented. If anything
+differs from the known form, pyarrow alone evaluates the expression.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pageseek.format.types import (
     LeafType,
 )
 from pageseek.predicate import expression as ex
+from pageseek.predicate.column_pairs import family
 from pageseek.predicate.operators import MIRRORED, OF_ARROW
 
 KNOWN_VERSIONS = range(19, 28)  # of pyarrow: those whose serialized form is known here
@@ -178,29 +179,29 @@ def conjuncts(node: Node) -> Iterator[Node]:
 # -- translation ----------------------------------------------------------------------------------
 
 
-def translate(node: Node, constant_leaf_type: LeafTypeOf) -> ex.Expression | None:
-    """The condition as an expression of ours, by the rules of IEEE 754; None where the two may differ."""
+def translate(node: Node, leaf_type_of: LeafTypeOf) -> ex.Expression | None:
+    """The condition as an expression of this package, by the rules of IEEE 754; None if the two may differ."""
     if isinstance(node, Literal):
         if pa.types.is_boolean(node.value.type) or pa.types.is_null(node.value.type):
             return ex.Constant(node.value.as_py())
         return None
     if isinstance(node, Field):
-        leaf_type = constant_leaf_type(node.path)
+        leaf_type = leaf_type_of(node.path)
         return None if leaf_type is None or leaf_type.kind != K_BOOL else _column(node) == True  # noqa: E712
     if node.name in ("and_kleene", "or_kleene"):
-        args = [translate(arg, constant_leaf_type) for arg in node.args]
+        args = [translate(arg, leaf_type_of) for arg in node.args]
         known = tuple(arg for arg in args if arg is not None)
         if len(known) < len(args):
             return None
         return ex.And(known) if node.name == "and_kleene" else ex.Or(known)
     if node.name == "invert":
-        inner = translate(node.args[0], constant_leaf_type)
+        inner = translate(node.args[0], leaf_type_of)
         return None if inner is None else ex.Not(inner)
     if node.name in OF_ARROW:
-        return _comparison(node, constant_leaf_type)
+        return _comparison(node, leaf_type_of)
     if not isinstance(node.args[0], Field):
         return None
-    leaf_type = constant_leaf_type(node.args[0].path)
+    leaf_type = leaf_type_of(node.args[0].path)
     if leaf_type is None or leaf_type.is_null:
         return None
     make = _TESTS.get(node.name)
@@ -211,14 +212,14 @@ def _column(field: Field) -> ex.Column:
     return ex.Column(field.path)
 
 
-def _comparison(node: Call, constant_leaf_type: LeafTypeOf) -> ex.Expression | None:
+def _comparison(node: Call, leaf_type_of: LeafTypeOf) -> ex.Expression | None:
     left, right = node.args
     op = OF_ARROW[node.name]
     if isinstance(left, Literal):
         left, op, right = right, MIRRORED[op], left
     if not isinstance(left, Field) or not isinstance(right, Literal):
         return None
-    leaf_type = constant_leaf_type(left.path)
+    leaf_type = leaf_type_of(left.path)
     if leaf_type is None or leaf_type.is_null or not _same(right.value, leaf_type):
         return None
     return ex.Compare(_column(left), op, right.value)
@@ -244,10 +245,9 @@ def _same(value: pa.Scalar, leaf_type: LeafType) -> bool:
             narrow: Any = wide(number)
             return bool(number != number or float(narrow) == number)
     if leaf_type.kind in BYTES_KINDS:
-        text = t.is_string(made) or t.is_large_string(made)
         of_text = t.is_string(kind) or t.is_large_string(kind)
         of_bytes = t.is_binary(kind) or t.is_large_binary(kind)
-        return bool(of_text if text else of_bytes)
+        return bool(of_text if family(leaf_type) == "text" else of_bytes)
     if t.is_timestamp(made) and t.is_timestamp(kind):
         return (made.tz is None) == (kind.tz is None) and made.unit == kind.unit
     if t.is_decimal(made):
@@ -268,8 +268,6 @@ def _is_in(field: Field, leaf_type: LeafType, options: dict[str, Any]) -> ex.Exp
         return None
     column = _column(field)
     has_null, present = values.null_count > 0, values.drop_null()
-    if leaf_type.kind == K_U64 and values.type != leaf_type.storage:
-        return None
     found: ex.Expression = ex.IsIn(column, present)
     if matching < 2:  # MATCH, SKIP: never NULL
         found = ex.IsTrue(found)
@@ -295,14 +293,16 @@ def _starts_with(
     pattern = options["pattern"].as_py()
     if options["ignore_case"].as_py() or leaf_type.kind not in BYTES_KINDS:
         return None
-    text = pa.types.is_string(leaf_type.storage) or pa.types.is_large_string(leaf_type.storage)
-    return ex.StartsWith(_column(field), pattern if text else pattern.encode())
+    return ex.StartsWith(
+        _column(field), pattern if family(leaf_type) == "text" else pattern.encode()
+    )
 
 
 def _match_like(field: Field, leaf_type: LeafType, options: dict[str, Any]) -> ex.Expression | None:
     pattern = options["pattern"].as_py()
-    text = pa.types.is_string(leaf_type.storage) or pa.types.is_large_string(leaf_type.storage)
-    if options["ignore_case"].as_py() or not text or "\\" in pattern or "\0" in pattern:
+    if options["ignore_case"].as_py() or "\\" in pattern or "\0" in pattern:
+        return None
+    if family(leaf_type) != "text":
         return None
     return ex.Like(_column(field), pattern)
 
@@ -323,7 +323,7 @@ _TESTS: dict[str, Callable[[Field, LeafType, dict[str, Any]], ex.Expression | No
 
 
 def evaluator(expression: Any, schema: pa.Schema) -> Callable[[list[pa.ChunkedArray]], Any]:
-    """A function by which pyarrow makes booleans of the columns of a schema; it is first checked on no rows."""
+    """A function by which pyarrow evaluates the expression for the columns of a schema. It is first tried on no rows."""
     from pyarrow import acero
 
     def evaluate(values: list[pa.ChunkedArray]) -> Any:

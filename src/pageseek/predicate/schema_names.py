@@ -1,4 +1,4 @@
-"""What a binder asks of a schema: the leaf at a path, and for conditions of pyarrow whole columns."""
+"""The protocol by which a binder looks names up: the leaf at a path, or whole columns for conditions of pyarrow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Found: TypeAlias = tuple[Leaf, LeafType]
 
 
 class Names(Protocol):
-    """What a file calls its columns."""
+    """The names of a file's columns."""
 
     def __call__(self, path: tuple[str, ...], /) -> Found:
         """The leaf at a path, through structs."""
@@ -29,7 +29,7 @@ class Names(Protocol):
 
 
 class DatasetNames(Names, Protocol):
-    """What a file of many calls its columns: it may lack some, and have others with one value or of a narrower type."""
+    """The names of a dataset's columns in one file, which may lack columns, have one value in them, or narrower types."""
 
     def complete(
         self, paths: list[tuple[str, ...]] | None, /
@@ -39,17 +39,17 @@ class DatasetNames(Names, Protocol):
         pa.Schema,
         Callable[[list[pa.ChunkedArray], int], list[pa.ChunkedArray]],
     ]:
-        """As `whole`, with the schema of all files, and what makes columns of it from the values of this one."""
+        """As `whole`, with the schema of all files, and a function that fills its columns from the values of this file."""
 
     def target(self, path: tuple[str, ...], /) -> LeafType | None:
-        """How values of a column are compared once they have the type of all files."""
+        """The leaf type of a column after its values have been cast to the type of all files."""
 
     def as_float(self, path: tuple[str, ...], /) -> bool:
-        """Whether the integers of this file are floats among the others."""
+        """Whether this file has integers in a column that has floats in other files."""
 
 
 class UnknownColumnError(LookupError):
-    """Raised by names that stand for more than one file: these may differ in the column."""
+    """Raised by names that stand for several files, which may differ in the column."""
 
 
 Find: TypeAlias = Names | Callable[[tuple[str, ...]], Found]

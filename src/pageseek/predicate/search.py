@@ -1,4 +1,4 @@
-"""Binary search in ascending Arrow arrays, by the kernels and with the meaning of filters."""
+"""Binary search in ascending Arrow arrays, by the kernels. Comparisons mean what they mean in filters."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pyarrow as pa
 from pageseek._core import rows
 from pageseek.base.errors import UnsupportedError
 from pageseek.format.types import BYTES_KINDS, K_BOOL, K_BYTES, LeafType
-from pageseek.predicate.given_values import fit
+from pageseek.predicate.constant_column import constant_leaf_type
 from pageseek.predicate.in_literals import pack_literals
-from pageseek.predicate.literal import exact
+from pageseek.predicate.literal import exact, fit
 
 __all__ = ["lower_bound", "upper_bound"]
 
@@ -87,7 +87,9 @@ def _search(values: Sorted, value: Any, op: str) -> int:
         raise ValueError(
             f"{values.null_count} nulls among the values: they have no place in an order"
         )
-    leaf_type = _leaf_type_of(values.type)
+    leaf_type = constant_leaf_type(values.type)
+    if leaf_type is None or leaf_type.storage != values.type:
+        raise UnsupportedError(f"values of type {values.type} cannot be searched")
     wanted = exact(value, leaf_type, "values")
     if wanted is None:
         raise ValueError("null has no place in an order")
@@ -122,41 +124,3 @@ def _buffers(values: pa.Array, leaf_type: LeafType) -> tuple[Any, Any]:
         return buffers[2] or b"", offsets
     width = values.type.bit_width // 8
     return (buffers[1] or b"")[start * width :] if start else buffers[1] or b"", None
-
-
-_KINDS = {
-    pa.bool_(): rows.KIND_BOOL,
-    pa.int8(): rows.KIND_I8,
-    pa.int16(): rows.KIND_I16,
-    pa.int32(): rows.KIND_I32,
-    pa.int64(): rows.KIND_I64,
-    pa.uint8(): rows.KIND_U8,
-    pa.uint16(): rows.KIND_U16,
-    pa.uint32(): rows.KIND_U32,
-    pa.uint64(): rows.KIND_U64,
-    pa.float16(): rows.KIND_F16,
-    pa.float32(): rows.KIND_F32,
-    pa.float64(): rows.KIND_F64,
-    pa.date32(): rows.KIND_I32,
-    pa.string(): rows.KIND_BYTES,
-    pa.binary(): rows.KIND_BYTES,
-    pa.large_string(): rows.KIND_LARGE_BYTES,
-    pa.large_binary(): rows.KIND_LARGE_BYTES,
-}
-
-
-def _leaf_type_of(made: pa.DataType) -> LeafType:
-    t = pa.types
-    width = 0
-    kind = _KINDS.get(made)
-    if t.is_decimal128(made) or t.is_decimal256(made):
-        kind = rows.KIND_D128 if t.is_decimal128(made) else rows.KIND_D256
-    elif t.is_time32(made):
-        kind = rows.KIND_I32
-    elif t.is_time64(made) or t.is_timestamp(made) or t.is_duration(made):
-        kind = rows.KIND_I64
-    elif t.is_fixed_size_binary(made):
-        kind, width = rows.KIND_FIXED, made.byte_width
-    if kind is None:
-        raise UnsupportedError(f"values of type {made} cannot be searched")
-    return LeafType((0, 0, kind, width, 0, 0, 0), made, made)

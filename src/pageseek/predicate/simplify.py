@@ -1,27 +1,28 @@
 """Bound conditions joined by AND and OR, as fewer tests of the same meaning.
 
-`a = 1 or a = 2` becomes `a in (1, 2)`; of the conditions on one leaf that must all be TRUE, `a > 5 and a < 5` is never
-TRUE and `a >= 5 and a <= 5` is `a = 5`. The bounds of a page cannot show such a contradiction, and would leave a page
-to be fetched. The kernel that evaluates the values also decides whether a literal passes a test, so NaN, both zeros
-and every kind mean the same here and there. A test whose simpler form is doubtful stays as it is.
+`a = 1 or a = 2` becomes `a in (1, 2)`, if there are enough such tests. `a > 5 and a < 5` is never TRUE, and
+`a >= 5 and a <= 5` is `a = 5`: the bounds of a page do not show such a contradiction, and the page would be fetched.
+The kernel that evaluates the values also decides whether a literal passes a test, so that NaN and both zeros mean the
+same in both. A test whose simpler form may have another meaning stays as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
 from pageseek._core import rows
-from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_BYTES, K_FIXED
+from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_BOOL, K_FIXED
 from pageseek.predicate import expression as ex
 from pageseek.predicate.bound import Bound, BoundAnd, BoundConst, BoundLeaf, BoundOr
-from pageseek.predicate.in_literals import Listed, Literals, merged, pack_literals
+from pageseek.predicate.in_literals import Listed, Literals, merged, pack_literals, texts_of
 from pageseek.predicate.operators import INVERSE_KERNELS, LOWER_BOUNDS, POINTS, UPPER_BOUNDS
 
-_FEW_ALIKE = 4  # tests of one leaf from which one test with a list of values is quicker
+_FEW_ALIKE = (
+    4  # from this number of tests of one leaf on, one test with a list of values is quicker
+)
 _BOUNDS = (*LOWER_BOUNDS, *UPPER_BOUNDS)
 _UNSIGNED = frozenset((rows.KIND_U8, rows.KIND_U16, rows.KIND_U32, rows.KIND_U64))
 
@@ -35,10 +36,10 @@ def join(args: list[Bound], is_and: bool) -> Bound:
     flat = [part for part in flat if not isinstance(part, BoundConst)]
     if len(flat) > 1:
         # `a = 1 or a = 2` as `a in (1, 2)`, and `a != 1 and a != 2` as `a not in (1, 2)`; prefixes likewise
-        flat = _gathered(flat, _is_point, _one_in, is_and)
-        flat = _gathered(flat, _is_prefix, _one_prefix, is_and)
+        for belongs, one in ((_is_point, _one_in), (_is_prefix, _one_prefix)):
+            flat = _by_leaf(flat, belongs, is_and, _FEW_ALIKE, one) or flat
     if is_and and len(flat) > 1:
-        folded = _fewer(flat)
+        folded = _by_leaf(flat, _is_test, is_and, 2, _of_one_leaf)
         if folded is None:
             return BoundConst(False)
         flat = folded
@@ -47,35 +48,40 @@ def join(args: list[Bound], is_and: bool) -> Bound:
     return flat[0] if len(flat) == 1 else kind(tuple(flat))
 
 
-def _gathered(
+def _by_leaf(
     parts: list[Bound],
     belongs: Callable[[BoundLeaf, bool], bool],
-    join: Callable[[Sequence[BoundLeaf], bool], BoundLeaf],
     is_and: bool,
-) -> list[Bound]:
-    """Tests of one leaf that one test can stand for, where they are many: in the place of the first."""
+    least: int,
+    merge: Callable[[Sequence[BoundLeaf], bool], list[BoundLeaf] | None],
+) -> list[Bound] | None:
+    """The parts, with the tests of each leaf merged, where they are `least` or more, in the place of the first.
+
+    `merge` gives None where the tests are never all TRUE, and so is the result.
+    """
     by_leaf: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
     for part in parts:
         if isinstance(part, BoundLeaf) and belongs(part, is_and):
             by_leaf.setdefault((part.leaf.key, part.nan), []).append(part)
-    if all(len(same) < _FEW_ALIKE for same in by_leaf.values()):
-        return parts
+    merged_at: dict[int, list[BoundLeaf]] = {}  # by the identity of each merged test
+    for same in by_leaf.values():
+        if len(same) >= least:
+            found = merge(same, is_and)
+            if found is None:
+                return None
+            merged_at |= {id(test): [] for test in same} | {id(same[0]): found}
     out: list[Bound] = []
     for part in parts:
-        same = (
-            by_leaf.get((part.leaf.key, part.nan), [])
-            if isinstance(part, BoundLeaf) and belongs(part, is_and)
-            else []
-        )
-        if len(same) < _FEW_ALIKE:
-            out.append(part)
-        elif part is same[0]:
-            out.append(join(same, is_and))
+        out += merged_at.get(id(part), [part])
     return out
 
 
+def _is_test(test: BoundLeaf, _: bool) -> bool:
+    return not test.leaf_type.is_null
+
+
 def _is_point(test: BoundLeaf, negated: bool) -> bool:
-    """Whether it is `= v` or `in`; `negated`: where that is FALSE."""
+    """Whether the test is `= v` or `in`; with `negated`, whether it is the negation of one."""
     if test.leaf_type.kind == K_BOOL or test.leaf_type.is_null:
         return False
     if test.op in POINTS:
@@ -83,58 +89,33 @@ def _is_point(test: BoundLeaf, negated: bool) -> bool:
     return bool(test.op == rows.OP_NE and test.negate != negated)
 
 
-def _one_in(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
+def _one_in(tests: Sequence[BoundLeaf], negate: bool) -> list[BoundLeaf]:
     """The points of several tests in one."""
     first = tests[0]
     literals = merged([test.literals for test in tests], first.leaf_type)
     source = ex.Or(tuple(test.source for test in tests))
-    return BoundLeaf(first.leaf, first.leaf_type, rows.OP_IN, literals, negate, first.nan, source)
+    return [replace(first, op=rows.OP_IN, literals=literals, negate=negate, source=source)]
 
 
 def _is_prefix(test: BoundLeaf, negated: bool) -> bool:
     return test.op == rows.OP_PREFIX and test.negate == negated
 
 
-def _one_prefix(tests: Sequence[BoundLeaf], negate: bool) -> BoundLeaf:
+def _one_prefix(tests: Sequence[BoundLeaf], negate: bool) -> list[BoundLeaf]:
     """The prefixes of several tests in one, without those that start with another."""
     first = tests[0]
-    width = np.int32 if first.leaf_type.kind == K_BYTES else np.int64
-    prefixes: list[bytes] = []
-    for _, data, offsets in (test.literals for test in tests):
-        ends = np.frombuffer(offsets or b"", width).tolist()
-        prefixes += (data[a:b] for a, b in pairwise(ends))
+    kind = first.leaf_type.kind
+    prefixes = [prefix for test in tests for prefix in texts_of(test.literals, kind)]
     kept: list[bytes] = []
     for prefix in sorted(prefixes):  # what starts with a prefix follows it without a gap
         if not kept or not prefix.startswith(kept[-1]):
             kept.append(prefix)
     source = ex.Or(tuple(test.source for test in tests))
-    return replace(
-        first, literals=pack_literals(kept, first.leaf_type), negate=negate, source=source
-    )
+    literals = pack_literals(kept, first.leaf_type)
+    return [replace(first, literals=literals, negate=negate, source=source)]
 
 
-def _fewer(parts: list[Bound]) -> list[Bound] | None:
-    """Conjuncts with the tests of each leaf folded, in the order in which the leaves first come; None: never TRUE."""
-    tests: dict[tuple[tuple[int, int], int], list[BoundLeaf]] = {}
-    for part in parts:
-        if isinstance(part, BoundLeaf) and not part.leaf_type.is_null:
-            tests.setdefault((part.leaf.key, part.nan), []).append(part)
-    if all(len(same) == 1 for same in tests.values()):
-        return parts
-    out: list[Bound] = []
-    for part in parts:
-        same = tests.get((part.leaf.key, part.nan), []) if isinstance(part, BoundLeaf) else []
-        if len(same) < 2:
-            out.append(part)
-        elif part is same[0]:
-            folded = _of_one_leaf(same)
-            if folded is None:
-                return None
-            out.extend(folded)
-    return out
-
-
-def _of_one_leaf(tests: Sequence[BoundLeaf]) -> list[BoundLeaf] | None:
+def _of_one_leaf(tests: Sequence[BoundLeaf], _: bool) -> list[BoundLeaf] | None:
     """The tests of one leaf, all of which must be TRUE, as fewer of the same meaning; None: never all TRUE."""
     tests = [_straight(test) for test in tests]
     null_tests = [test for test in tests if test.op == rows.OP_IS_NULL]
@@ -155,7 +136,7 @@ def _of_one_leaf(tests: Sequence[BoundLeaf]) -> list[BoundLeaf] | None:
 
 
 def _straight(test: BoundLeaf, ordered: bool = False) -> BoundLeaf:
-    """Without the negation where the comparison has an inverse; `ordered`: no value is a NaN."""
+    """The test without its negation, if the comparison has an inverse. `ordered`: no value is a NaN."""
     if not test.negate or test.op not in INVERSE_KERNELS:
         return test
     exact = test.leaf_type.kind not in FLOAT_KINDS or test.nan == rows.NAN_SPARK
@@ -165,7 +146,7 @@ def _straight(test: BoundLeaf, ordered: bool = False) -> BoundLeaf:
 
 
 def _is_nan(test: BoundLeaf) -> bool:
-    """Whether the literal equals nothing, itself included."""
+    """Whether the literal is a NaN that equals nothing, not even itself."""
     return not any(_passes(_as(test, rows.OP_EQ), test.literals))
 
 
@@ -216,11 +197,8 @@ def _pick(test: BoundLeaf, places: np.ndarray) -> Literals:
     """Some of the literals of a test."""
     n, values, offsets = test.literals
     if offsets is not None:
-        width = np.int32 if test.leaf_type.kind in (K_BYTES, K_FIXED) else np.int64
-        ends = np.frombuffer(offsets, width)
-        parts = [values[ends[i] : ends[i + 1]] for i in places.tolist()]
-        made = np.cumsum([0, *map(len, parts)], dtype=np.int64).astype(width)
-        return len(parts), b"".join(parts), made.tobytes()
+        texts = texts_of(test.literals, test.leaf_type.kind)
+        return pack_literals([texts[i] for i in places.tolist()], test.leaf_type)
     if test.leaf_type.kind == K_BOOL:
         bits = np.unpackbits(np.frombuffer(values, np.uint8), count=n, bitorder="little")
         return len(places), np.packbits(bits[places], bitorder="little").tobytes(), None
@@ -229,7 +207,7 @@ def _pick(test: BoundLeaf, places: np.ndarray) -> Literals:
 
 
 def _narrow(tests: list[BoundLeaf]) -> list[BoundLeaf] | None:
-    """The least upper and the greatest lower bound alone, = where they meet; None where they cross."""
+    """The tests with the least upper and the greatest lower bound only, or = if the two meet; None if they cross."""
     lower = [test for test in tests if test.op in LOWER_BOUNDS and not test.negate]
     upper = [test for test in tests if test.op in UPPER_BOUNDS and not test.negate]
     if any(map(_is_nan, (*lower, *upper))):

@@ -19,19 +19,26 @@ from pageseek.predicate.literal import MAX_EXPONENT, Number
 from pageseek.predicate.operators import FUNCTIONS, MIRRORED, OF_SQL, OPERATORS, SYMBOLS
 from pageseek.predicate.text import RESERVED, point
 
-__all__ = ["Parser", "parse"]
-
 MAX_NESTED = 100  # parentheses and NOTs within one another
-_TOKEN = re.compile(
-    rf"""(?P<space>(?:\s+|--[^\n]*)+)
-    | (?P<blob>[xX]'(?:[^']|'')*')
-    | (?P<text>'(?:[^']|'')*')
-    | (?P<quoted>"(?:[^"]|"")*" | `(?:[^`]|``)*`)
-    | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-    | (?P<word>[^\W\d]\w*)
-    | (?P<symbol>{SYMBOLS} | [(),.+-])""",
-    re.VERBOSE,
-)
+
+
+def token_pattern(text: str, quoted: str) -> re.Pattern[str]:
+    """The pattern of a token, with those of a text and of a quoted name; its groups are the kinds of tokens."""
+    return re.compile(
+        rf"""(?P<space>(?:\s+|--[^\n]*)+)
+        | (?P<blob>[xX]'(?:[^']|'')*')
+        | (?P<text>{text})
+        | (?P<quoted>{quoted})
+        | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+        | (?P<word>[^\W\d]\w*)
+        | (?P<symbol>{SYMBOLS} | [(),.+-])""",
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+BACKTICKS = r"`(?:[^`]|``)*`"
+DOUBLE_QUOTES = r'"(?:[^"]|"")*"'
+_TOKEN = token_pattern(r"'(?:[^']|'')*'", f"{DOUBLE_QUOTES} | {BACKTICKS}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TYPED: dict[str, Callable[[str], Any]] = {
     "date": iso.date,
@@ -46,7 +53,7 @@ MAX_PARTS = 1_000  # of a dotted name
 
 
 class _Token(NamedTuple):
-    kind: str  # of _TOKEN's groups, or "end"
+    kind: str  # a group of token_pattern, or "end"
     text: str
     at: int
     key: str  # a symbol, or a word that may be a keyword, in small letters
@@ -279,11 +286,7 @@ class Parser:
             raise self._expected("a comparison such as = or <")
         if isinstance(operand, ex.Element):
             raise self._expected("a comparison such as = or < after ANY(...)")
-        if (
-            token.kind not in ("end",)
-            and token.key != ")"
-            and token.word not in ("and", "or", "is")
-        ):
+        if token.kind != "end" and token.key not in (")", "and", "or", "is"):
             raise self._expected("a comparison such as =, <, IN, LIKE or IS NULL")
         return operand == True  # noqa: E712  # a column of booleans
 
@@ -394,20 +397,22 @@ class Parser:
         self._need("(", f"after {token.text}")
         column = self._column_of(self._operand(), token.at, token.text)
         function = FUNCTIONS[token.word]
-        if not function.takes_value:
-            self._need(")", f"to close {token.text}")
-            return function.make(column)
-        self._need(",", f"and the value for {token.text}")
-        at = self._token.at
-        operand = self._operand()
-        if not isinstance(operand, _Literal):
-            raise self._error(at, f"{token.text} takes a column and a value")
+        values: list[Any] = []
+        if function.takes_value:
+            self._need(",", f"and the value for {token.text}")
+            at = self._token.at
+            operand = self._operand()
+            if not isinstance(operand, _Literal):
+                raise self._error(at, f"{token.text} takes a column and a value")
+            column = _beside(column, operand)
+            values.append(operand.value)
         self._need(")", f"to close {token.text}")
-        if function.of_text and operand.value is None:
+        if function.of_text and values[0] is None:
             return ex.Constant(None)
-        if function.of_text and not isinstance(operand.value, (str, bytes)):
+        if function.of_text and not isinstance(values[0], (str, bytes)):
             raise self._error(token.at, f"{token.text} takes a text such as 'a'")
-        return function.make(_beside(column, operand), operand.value)
+        made: ex.Expression = function.make(column, *values)
+        return made
 
     # -- operands ---------------------------------------------------------------------------------
 
@@ -443,23 +448,24 @@ class Parser:
         quoted, place = False, ex.Place(self._text, self._token.at)
         while True:
             token = self._token
-            if token.kind == "quoted":
-                mark = token.text[0]
-                name = token.text[1:-1].replace(mark * 2, mark)
-                if not name:
-                    raise self._error(token.at, "a column with an empty name")
-                parts.append(name)
-                quoted = True
-            elif token.kind == "word" and (parts or token.word not in RESERVED):
-                parts.append(token.text)
-            else:
+            is_word = token.kind == "word" and (parts or token.word not in RESERVED)
+            if token.kind != "quoted" and not is_word:
                 raise self._expected("a column; names that are no plain words in double quotes")
+            quoted |= token.kind == "quoted"
+            parts.append(self._name(token))
+            if not parts[-1]:
+                raise self._error(token.at, "a column with an empty name")
             if len(parts) > MAX_PARTS:
                 raise self._error(token.at, f"a name of more than {MAX_PARTS:,} parts")
             self._take()
             if not self._took("."):
                 break
         return ex.Column(tuple(parts) if quoted else (".".join(parts),), place)
+
+    def _name(self, token: _Token) -> str:
+        """The name that a word or a quoted name stands for."""
+        mark = token.text[0]
+        return token.text if token.kind == "word" else token.text[1:-1].replace(mark * 2, mark)
 
     def _typed(self) -> Any:
         kind, token = self._take().word, self._take()
@@ -534,6 +540,5 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        return (
-            -(10**4300) if text.startswith("-") else 10**4300
-        )  # beyond the values of every column
+        beyond = 10**4300  # the values of every column
+        return -beyond if text.startswith("-") else beyond

@@ -1,4 +1,4 @@
-"""Literals as texts, for conditions that are shown and for errors; a place in the text of a filter."""
+"""Literals as text, for the repr of conditions and for errors; a place in the text of a filter."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _literal(value: Any) -> str:
 
 
 def _double(value: float) -> str:
-    """A double with an exponent. Without one, SQL reads a number as exactly that decimal, which most doubles are not."""
+    """A double. It gets an exponent unless it equals its decimal digits: SQL reads a number without one as a decimal."""
     text = repr(value)
     if value != value or value in (math.inf, -math.inf):
         return f"double '{text}'"

@@ -5,10 +5,9 @@
 | `reader` | `read`, on the driver |
 | `packing` | how many tasks a plan is worth, and how large Spark takes it to be |
 | `settings` | what of the session's settings matters |
-| `filters` | a filter as Spark means it |
 | `dialect` | Spark's SQL |
 | `names` | columns as the session finds them |
-| `meaning` | Spark's comparisons in ours |
+| `meaning` | a filter with the meaning that Spark gives it |
 | `zone` | local times of the session |
 | `calendar_marks` | values of an older calendar |
 | `types` | from Parquet to Spark's types |

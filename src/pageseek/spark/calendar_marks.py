@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +23,12 @@ from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import INT96
 from pageseek.predicate import expression as ex
-from pageseek.predicate.literal import exact
+from pageseek.predicate.literal import PER_SECOND, exact
 from pageseek.spark.names import Columns, Kind
 from pageseek.spark.settings import Settings
 
 FIRST_DAY = dt.date(1582, 10, 15).toordinal() - dt.date(1970, 1, 1).toordinal()
 FIRST_SECOND = -2_208_988_800  # 1900-01-01
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 LEGACY, CORRECTED, EXCEPTION = "LEGACY", "CORRECTED", "EXCEPTION"
 
 
@@ -121,7 +120,7 @@ def first_of(kind: pa.DataType) -> int:
     """The first value of a type that is the same in both calendars."""
     if pa.types.is_date(kind):
         return FIRST_DAY
-    return FIRST_SECOND * _PER_SECOND[kind.unit]
+    return FIRST_SECOND * PER_SECOND[kind.unit]
 
 
 # -- values that are compared ---------------------------------------------------------------------
@@ -160,18 +159,15 @@ def check_filter(condition: ex.Expression, columns: Columns, settings: Settings)
             least = _least(file, leaf)
             if least is None and mode == EXCEPTION:
                 continue  # nothing says that there are any
-            if least is None or least < first_of(_raw(file, leaf)):
+            stored = file.schema_tree.parquet_leaf_type(leaf).storage
+            if least is None or least < first_of(stored):
                 raise _refused(file, leaf.name, kind.is_int96, mode)
 
 
 def _paths(condition: ex.Expression, columns: Columns) -> Iterator[tuple[tuple[str, ...], bool]]:
     """The columns that are compared with something that may be of the old calendar, and whether through lists."""
     for e in ex.walk(condition):
-        if isinstance(e, ex.CompareColumns):
-            for column in (e.column, e.other):
-                if _is_calendar(columns.kind(column.path)):
-                    yield column.path, False
-        elif isinstance(e, ex.ArrowFilter):
+        if isinstance(e, (ex.CompareColumns, ex.ArrowFilter)):
             for path in tested_paths(e) or ():
                 if _is_calendar(columns.kind(path)):
                     yield path, False
@@ -182,24 +178,25 @@ def _paths(condition: ex.Expression, columns: Columns) -> Iterator[tuple[tuple[s
                 yield e.column.path, element
 
 
+def _values(e: ex.Compare | ex.IsIn) -> Any:
+    return [e.value] if isinstance(e, ex.Compare) else e.values
+
+
 def _has_times(e: ex.Compare | ex.IsIn) -> bool:
-    if isinstance(e, ex.IsIn) and isinstance(e.values, pa.Array):
-        return bool(pa.types.is_temporal(e.values.type))
-    values = [e.value] if isinstance(e, ex.Compare) else e.values
+    values = _values(e)
+    if isinstance(values, pa.Array):
+        return bool(pa.types.is_temporal(values.type))
     return any(isinstance(v, (dt.date, pa.Scalar, np.datetime64)) for v in values)
 
 
-def _is_calendar(kind: Kind | None) -> bool:
+def _is_calendar(kind: Kind | None) -> TypeGuard[Kind]:
     return kind is not None and (kind.is_instant or bool(pa.types.is_date(kind.leaf_type.storage)))
 
 
-def _is_early(e: ex.Expression, kind: Kind | None) -> bool:
+def _is_early(e: ex.Compare | ex.IsIn, kind: Kind) -> bool:
     """Whether a literal lies before the switch-over."""
-    assert kind is not None
-    if not isinstance(e, (ex.Compare, ex.IsIn)):
-        return False
     first = first_of(kind.leaf_type.storage)
-    for value in [e.value] if isinstance(e, ex.Compare) else e.values:
+    for value in _values(e):
         try:
             made = exact(value, kind.leaf_type, None)
         except PredicateError:  # the plan will say it
@@ -209,10 +206,6 @@ def _is_early(e: ex.Expression, kind: Kind | None) -> bool:
     return False
 
 
-def _raw(file: FileMetadata, leaf: Leaf) -> pa.DataType:
-    return file.schema_tree.parquet_leaf_type(leaf).storage
-
-
 def _least(file: FileMetadata, leaf: Leaf) -> int | None:
     """The least value that a leaf may have, in its own unit; None where statistics do not tell."""
     lower = file.statistics(leaf)[0]
@@ -220,6 +213,3 @@ def _least(file: FileMetadata, leaf: Leaf) -> int | None:
         return None
     width = pa.int32() if lower.type.bit_width == 32 else pa.int64()
     return int(pc.min(lower.view(width)).as_py())
-
-
-__all__ = ["Modes", "check_filter", "check_values", "first_of", "has_calendar", "holds_old"]

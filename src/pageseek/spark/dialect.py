@@ -17,21 +17,11 @@ from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate import sql
 from pageseek.predicate.literal import Number
-from pageseek.predicate.operators import SYMBOLS
 from pageseek.spark.settings import Settings
 from pageseek.spark.zone import SessionTime
 
 MAX_DIGITS = 38  # of a decimal, and so of a number that is no double
 _SINGLE, _DOUBLE = r"'(?:[^'\\]|\\.|'')*'", r'"(?:[^"\\]|\\.|"")*"'
-_REST = r"""(?P<space>(?:\s+|--[^\n]*)+)
-    | (?P<blob>[xX]'(?:[^']|'')*')
-    | (?P<text>{text})
-    | (?P<quoted>{quoted})
-    | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-    | (?P<word>[^\W\d]\w*)
-    | (?P<symbol>{symbols} | [(),.+-])"""
-_BACKTICKS = r"`(?:[^`]|``)*`"
-_FLAGS = re.VERBOSE | re.DOTALL
 _ESCAPE = re.compile(
     r"(?P<twice>''|\"\")|\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL
 )
@@ -68,33 +58,25 @@ def to_micros(value: Any) -> Any:
 class _Parser(sql.Parser):
     def __init__(self, text: str, settings: Settings) -> None:
         self._settings = settings
-        names = (
+        if (
             '"' in text
             and settings.ansi
             and settings.is_true("spark.sql.ansi.doubleQuotedIdentifiers")
-        )
-        if names:
-            parts = {"text": _SINGLE, "quoted": rf'{_BACKTICKS}|"(?:[^"]|"")*"'}
+        ):
+            self.tokens = sql.token_pattern(_SINGLE, f"{sql.BACKTICKS}|{sql.DOUBLE_QUOTES}")
         else:
-            parts = {"text": f"{_SINGLE}|{_DOUBLE}", "quoted": _BACKTICKS}
-        self.tokens = re.compile(
-            _REST.replace("{text}", parts["text"])
-            .replace("{quoted}", parts["quoted"])
-            .replace("{symbols}", SYMBOLS),
-            _FLAGS,
-        )
+            self.tokens = sql.token_pattern(f"{_SINGLE}|{_DOUBLE}", sql.BACKTICKS)
         self.typed = {
             **sql.Parser.typed,
             "timestamp": self._timestamp,
-            "timestamp_ltz": lambda text: _stamp(text, True),
-            "timestamp_ntz": lambda text: _stamp(text, False),
+            "timestamp_ltz": _instant,
+            "timestamp_ntz": _local,
         }
         super().__init__(text)
 
     def _timestamp(self, text: str) -> Any:
         kind = self._settings.get("spark.sql.timestampType", "TIMESTAMP_LTZ")
-        made = to_micros(iso.timestamp(text))
-        return made if kind == "TIMESTAMP_NTZ" or made.tzinfo is not None else SessionTime(made)
+        return to_micros(iso.timestamp(text)) if kind == "TIMESTAMP_NTZ" else _instant(text)
 
     def _unquoted(self, token: Any) -> str:
         mark: str = token.text[0]
@@ -159,13 +141,7 @@ class _Parser(sql.Parser):
         first = self._next
         made = super()._column()
         tokens = self._tokens[first : self._next]
-        parts = []
-        for token in tokens:
-            if token.kind == "quoted":
-                mark = token.text[0]
-                parts.append(token.text[1:-1].replace(mark * 2, mark))
-            elif token.kind == "word":
-                parts.append(token.text)
+        parts = [self._name(token) for token in tokens if token.kind in ("quoted", "word")]
         return ex.Column(tuple(parts), made.place)
 
     def _like(self, operand: Any, at: int) -> ex.Expression:
@@ -198,10 +174,13 @@ class _Parser(sql.Parser):
         return ex.IsTrue(made) if isinstance(made, ex.IsNan) else made
 
 
-def _stamp(text: str, session: bool) -> Any:
+def _instant(text: str) -> Any:
     made = to_micros(iso.timestamp(text))
-    if session:
-        return made if made.tzinfo is not None else SessionTime(made)
+    return made if made.tzinfo is not None else SessionTime(made)
+
+
+def _local(text: str) -> Any:
+    made = to_micros(iso.timestamp(text))
     if made.tzinfo is not None:
         raise ValueError(f"{text!r}: a TIMESTAMP_NTZ has no zone")
     return made
@@ -215,6 +194,3 @@ def digits(value: int | Decimal) -> tuple[int, int]:
     assert isinstance(exponent, int)
     behind = max(-exponent, 0)
     return max(len(figures) + exponent, 0), behind
-
-
-__all__ = ["digits", "parse", "to_micros"]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from pageseek.format.types import BYTES_KINDS, FLOAT_KINDS, K_F64, L_ENUM, LeafT
 from pageseek.predicate import expression as ex
 from pageseek.predicate import iso8601 as iso
 from pageseek.predicate.column_pairs import family
+from pageseek.predicate.filters import to_expression
 from pageseek.predicate.operators import COMPARISONS
-from pageseek.spark.dialect import MAX_DIGITS, digits, to_micros
+from pageseek.spark.dialect import MAX_DIGITS, digits, parse, to_micros
 from pageseek.spark.names import Columns, Kind, Path
 from pageseek.spark.settings import Settings
 from pageseek.spark.zone import SessionTime, SessionZone
@@ -38,20 +40,26 @@ _TICK = dt.timedelta(microseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-class Meaning:
+def spark_filter(given: Any, columns: Columns, settings: Settings) -> ex.Expression | None:
+    """A filter in any form that `read` takes, as an expression; one of pyarrow keeps pyarrow's meaning."""
+    text = isinstance(given, str)
+    made = parse(given, settings) if text else to_expression(given)
+    if made is None or isinstance(made, ex.ArrowFilter):
+        return made
+    return ex.flatten(_Meaning(columns, settings, text).of(made))
+
+
+class _Meaning:
     """Rewrites the conditions of one filter. `text`: it came as SQL, whose words have Spark's meaning."""
 
     def __init__(self, columns: Columns, settings: Settings, text: bool) -> None:
         self._columns, self._settings, self._text = columns, settings, text
-        self._zone: SessionZone | None = None
         self._kinds: dict[tuple[Path, bool], Kind | None] = {}
 
-    @property
-    def zone(self) -> SessionZone:
-        """That of the session, which is asked for where times without a zone meet instants."""
-        if self._zone is None:
-            self._zone = SessionZone(self._settings)
-        return self._zone
+    @cached_property
+    def _zone(self) -> SessionZone:
+        """The session's zone. The session is asked for it only where times without a zone meet instants."""
+        return SessionZone(self._settings)
 
     def of(self, e: ex.Expression) -> ex.Expression:
         """A condition of ours that is TRUE where Spark's is."""
@@ -197,10 +205,10 @@ class Meaning:
         local: dt.datetime | None = None
         if isinstance(value, SessionTime):
             local = value.local
-            if local.time() != dt.time() and not self.zone.is_plain(local):
+            if local.time() != dt.time() and not self._zone.is_plain(local):
                 local = None
         elif self._text and isinstance(value, dt.datetime) and value.tzinfo is not None:
-            local = self.zone.plain_local(value)
+            local = self._zone.plain_local(value)
         else:
             return value
         if local is None:
@@ -221,7 +229,7 @@ class Meaning:
         elif isinstance(made, dt.datetime) and made.tzinfo is None and self._is_local(value):
             made = SessionTime(made)
         if isinstance(made, SessionTime):
-            made = self.zone.instant(made.local)
+            made = self._zone.instant(made.local)
         if not kind.is_int96:
             return made
         if isinstance(made, pa.TimestampScalar) and made.type.tz is not None:
@@ -242,9 +250,9 @@ class Meaning:
         """What a column of times without a zone is compared with."""
         local: dt.datetime | None
         if isinstance(value, SessionTime):
-            local = value.local if self.zone.is_plain(value.local) else None
+            local = value.local if self._zone.is_plain(value.local) else None
         elif self._text and isinstance(value, dt.datetime) and value.tzinfo is not None:
-            local = self.zone.plain_local(value)
+            local = self._zone.plain_local(value)
         else:
             return _moment(value) if isinstance(value, str) else value
         if local is None:
@@ -440,6 +448,3 @@ def _micros(value: dt.datetime) -> int:
     """Microseconds since 1970, in UTC where it has a zone; it may then lie beyond the years of Python."""
     since = (value.replace(tzinfo=None) - _EPOCH) // _TICK
     return since - (value.utcoffset() or dt.timedelta(0)) // _TICK
-
-
-__all__ = ["Meaning"]

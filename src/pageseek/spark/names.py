@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -48,8 +49,6 @@ class Columns:
         """`scan`: of all columns, and of all rows."""
         self._scan, self._settings = scan, settings
         self.request = scan._request
-        self._tops: list[str] | None = None
-        self._all: pa.Schema | None = None
         self._paths: dict[tuple[Path, bool], Path] = {}
 
     # -- types ------------------------------------------------------------------------------------
@@ -118,7 +117,7 @@ class Columns:
 
     def _found(self, path: Path, exact: bool, everywhere: bool) -> Path | None:
         """The only path that fits, among the first file's columns or those of all; None: there is none."""
-        tops = self._everything().names if everywhere else self._first()
+        tops = self._everything.names if everywhere else self._first
         ways = [path]
         if len(path) == 1 and not exact:
             parts = path[0].split(".")
@@ -162,21 +161,19 @@ class Columns:
             "spark.sql.caseSensitive=false; set it to true, and write the name as the file does"
         )
 
+    @cached_property
     def _first(self) -> list[str]:
-        """The names of the first file, and of folders, or those that were given."""
-        if self._tops is None:
-            dataset_schema, sources = self.request.dataset_schema, self._scan.sources
-            given = None if dataset_schema is None else dataset_schema.given
-            if given is not None:
-                tops = list(given.names)
-            elif sources:
-                tree = self.open(sources[0]).schema_tree
-                tops = [tree.field(i).name for i in range(tree.num_fields)]
-            else:
-                tops = []
-            folders = [] if dataset_schema is None else dataset_schema.folders.names
-            self._tops = list(dict.fromkeys([*tops, *folders]))
-        return self._tops
+        """The names of the first file and of folders, or of the schema that was given."""
+        dataset_schema, sources = self.request.dataset_schema, self._scan.sources
+        given = None if dataset_schema is None else dataset_schema.given
+        tops: list[str] = []
+        if given is not None:
+            tops = given.names
+        elif sources:
+            tree = self.open(sources[0]).schema_tree
+            tops = [tree.field(i).name for i in range(tree.num_fields)]
+        folders = [] if dataset_schema is None else dataset_schema.folders.names
+        return list(dict.fromkeys([*tops, *folders]))
 
     def _type(self, top: str, everywhere: bool) -> pa.DataType | None:
         """The type of a top-level column."""
@@ -185,18 +182,14 @@ class Columns:
         if given is not None and top in given.names:
             return given.field(top).type
         if everywhere:
-            return self._everything().field(top).type
+            return self._everything.field(top).type
         file = self.open(self._scan.sources[0])
         try:
             return file.node(file.schema_tree.field_index(top), self.request.options).field.type
         except PageseekError:  # of folders, or twice there
             return None
 
+    @cached_property
     def _everything(self) -> pa.Schema:
-        """The columns of all files."""
-        if self._all is None:
-            self._all = self._scan.schema
-        return self._all
-
-
-__all__ = ["Columns", "Kind", "Path"]
+        """The columns of all files, which are opened for it."""
+        return self._scan.schema

@@ -11,7 +11,7 @@ from pageseek.api import scan
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.version import __version__
 from pageseek.spark.calendar_marks import Modes, check_filter, has_calendar
-from pageseek.spark.filters import spark_filter
+from pageseek.spark.meaning import spark_filter
 from pageseek.spark.names import Columns
 from pageseek.spark.packing import ids_of, parallelism_of, task_count
 from pageseek.spark.plan_schema import empty_frame, plan_wire, renamed

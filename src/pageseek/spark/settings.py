@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,18 +21,14 @@ class Settings:
 
     def get(self, key: str, default: str) -> str:
         """The value in force; `default` where this Spark does not know the setting."""
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._asked(key, default)
-        return found
+        if key not in self._known:
+            from pyspark.errors import PySparkException
 
-    def _asked(self, key: str, default: str) -> str:
-        from pyspark.errors import PySparkException
-
-        try:
-            return str(self._spark.conf.get(key))
-        except PySparkException:
-            return default
+            try:
+                self._known[key] = str(self._spark.conf.get(key))
+            except PySparkException:
+                self._known[key] = default
+        return self._known[key]
 
     def is_true(self, key: str, default: str = "false") -> bool:
         """Whether a setting is on."""
@@ -52,17 +49,12 @@ class Settings:
         """The zone in which times without one are meant."""
         return self.get("spark.sql.session.timeZone", "")
 
-    @property
+    @cached_property
     def major(self) -> int:
         """The first number of Spark's version."""
-        if "version" not in self._known:
-            self._known["version"] = str(self._spark.version)
-        return int(self._known["version"].split(".")[0])
+        return int(self._spark.version.split(".")[0])
 
     def instant(self, text: str) -> dt.datetime:
         """The instant of a local time, by Spark itself: its Java knows every zone it takes, and their history."""
         row = self._spark.sql(f"select unix_micros(timestamp_ltz '{text}')").collect()[0]
         return _EPOCH + dt.timedelta(microseconds=row[0])
-
-
-__all__ = ["Settings"]
