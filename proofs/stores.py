@@ -32,12 +32,12 @@ from support.object_server.server import ObjectServer
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "stores.md"
-TITLE = "## What was tried"
+TITLE = "## Proofs"
 HEAD = f"""{TITLE}
 
-What `python proofs/stores.py` found. *Right*: the whole answer of one version of the file; *changed*: `FileChangedError`;
-*refused*: `StoreError`, after all tries; *cut short*: the file was, as it was opened, and is said to be. Anything else
-would have ended it with an error. The versions of a file have the same size, and their pages the same places.
+Results of `python proofs/stores.py`. *Right*: the whole answer of one version of the file; *changed*: `FileChangedError`;
+*refused*: `StoreError`, after all retries; *cut short*: the file was truncated when it was opened, and the error says so. The
+command fails on any other outcome. All versions of a file have the same size, and their pages the same places.
 
 | proof | date | what was run | found |
 |---|---|---|---|
@@ -99,7 +99,7 @@ def faults(times: int) -> tuple[str, str]:
             found = distress.distress(server, way, times, 23)
         text = (
             f"{name}: {found.ended['right']:,} right, {found.ended['refused']} refused, "
-            f"{found.spoilt} of {found.requests:,} answers spoilt, the slowest query {found.slowest:.1f} s"
+            f"{found.spoilt} of {found.requests:,} responses faulty, the slowest query {found.slowest:.1f} s"
         )
         strange = set(found.ended) - {"right", "refused"}
         if strange or found.ended["right"] < 0.995 * times or not found.spoilt:
