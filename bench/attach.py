@@ -88,14 +88,14 @@ def lines(path: Path, found: dict[str, list[dict[str, float]]]) -> list[str]:
         "# Attaching indexes",
         "",
         f"{metadata.num_rows:,} rows, {metadata.num_columns} columns, {metadata.num_row_groups} row groups, zstd, {path.stat().st_size / 1e6:,.0f} MB,",
-        "without a page index. pageseek attaches a page index of every column, Bloom filters of `key`, and the list of the values of `city`; DuckDB",
-        f"reads the file and writes it again. All cores, a process each, in turns, brought to disk; medians of {len(found['pageseek'])} rounds. Made by",
+        "without a page index. pageseek attaches a page index of every column, Bloom filters of `key`, and the list of distinct values of `city`. DuckDB",
+        f"reads the file and rewrites it. Both use all cores and sync to disk, each run in its own process; medians of {len(found['pageseek'])} interleaved rounds. Made by",
         "`python -m pageseek.bench.attach --table docs/attach.md`.",
         "",
         f"{dt.date.today()}, {where['system']}, {where['cpu']}, {where['cores']} cores, Python {where['python']}; "
         + ", ".join(f"{way} {version(way)}" for way in found) + ".",
         "",
-        "| way | seconds | against pageseek | most memory |",
+        "| engine | seconds | relative to pageseek | peak memory |",
         "|---|---:|---:|---:|",
     ]  # fmt: skip
     for way, runs in found.items():

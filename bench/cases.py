@@ -109,7 +109,7 @@ def _lookup(name: str, kind: str, cold: bool, question: str) -> Callable[[Files]
 _LOOKUPS = {
     name: _lookup(name, kind, cold, question)
     for name, kind, cold, question in (
-        ("lookup-warm", "lookup", False, "one row by the sorted key, metadata at hand"),
+        ("lookup-warm", "lookup", False, "one row by the sorted key, metadata cached"),
         ("lookup-cold", "lookup", True, "one row by the sorted key, file opened for it"),
         ("default-warm", "default", False, "the same, the file with pyarrow's own pages"),
         ("default-cold", "default", True, "the same of that file, opened for it"),

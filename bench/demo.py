@@ -80,7 +80,7 @@ def _demo(options: argparse.Namespace) -> int:
     print(f"\n{ps.scan(path, filter=condition).explain(analyze=True)}\n")
     whole, full = _timed(lambda: pq.read_table(path, use_threads=False))
     print(f"lookup, file opened for it   {first * 1000:10.1f} ms")
-    print(f"lookup, metadata at hand     {again * 1000:10.1f} ms")
+    print(f"lookup, metadata cached      {again * 1000:10.1f} ms")
     print(f"pyarrow, whole file          {full * 1000:10.1f} ms, {full / again:,.0f} times as long")
     print("each on one thread")
     rows = whole.num_rows

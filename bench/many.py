@@ -211,7 +211,7 @@ def bytes_read(folder: Path, value: str) -> dict[str, int]:
 def lines(seconds: dict[str, dict[str, list[Timed]]], read: dict[str, dict[str, int]]) -> list[str]:
     table = [
         "",
-        "| case | engine | cold | against pageseek | warm | against pageseek |",
+        "| case | engine | cold | relative to pageseek | warm | relative to pageseek |",
         "|---|---|---:|---:|---:|---:|",
     ]
     for case, found in seconds.items():
@@ -291,12 +291,12 @@ def timed(engines: Sequence[str], folder: Path, case: str, rounds: int) -> dict[
 def head(engines: Sequence[str], rounds: int) -> list[str]:
     where = machine()
     return [
-        "# A value in few of a thousand files",
+        "# A value that few of a thousand files have",
         "",
-        f"{FILES:,} files, zstd, with a page index; {IN_EACH} of {CATEGORIES} categories in each, which statistics do not tell apart. To each",
-        "file the list of its categories was attached (`ps.index.attach(path, distinct=[\"category\"])`). All columns where",
-        "`category = ...`. Cold: the first answer of a process, nothing known of the files, which lie in the system's page cache. Warm: the median of",
-        "those that follow, with all that the engine keeps between two answers. All engines with all cores, in turns, medians of",
+        f"{FILES:,} files, zstd, with a page index. Each has {IN_EACH} of {CATEGORIES} categories, which statistics cannot tell apart, and an",
+        "attached list of its categories (`ps.index.attach(path, distinct=[\"category\"])`). The query selects all columns where",
+        "`category = ...`. Cold: the first query of a process, with the files in the system's page cache and nothing cached by the engine. Warm: the",
+        "median of the following queries, with all that the engine caches. All engines use all cores and run interleaved; medians of",
         f"{rounds} round{'s' * (rounds > 1)}. Made by `python -m pageseek.bench.many --table docs/many-files.md`.",
         "",
         f"{dt.date.today()}, {where['system']}, {where['cpu']}, {where['cores']} cores, Python {where['python']}; "

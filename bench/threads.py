@@ -41,7 +41,7 @@ def cases(folder: Path) -> list[Case]:
     lookup, lineitem = generate.lookup_file(folder), generate.lineitem_file(folder, 1)
     few = "price", 100.0, 101.0
     return [
-        Case("selective", "eight columns of few rows, anywhere, by one without order", lookup, *few),
+        Case("selective", "eight columns of few scattered rows, by an unsorted column", lookup, *few),
         Case("range", "eight columns of a tenth of the rows, by the sorted key", lookup, "key", 30_000_000, 40_000_000),
         Case("all", "eight columns, every row, as a table", lookup),
         Case("all-batches", "the same, batch by batch", lookup, batches=True),
@@ -115,7 +115,7 @@ def measure(folder: Path, case: Case, rounds: int) -> dict[str, list[float]]:
 
 def lines(found: dict[str, tuple[Case, dict[str, list[float]]]]) -> list[str]:
     table = [
-        "| case | what is read | one thread | two | two against one | the machine allows | pyarrow: one | two | two against one |",
+        "| case | what is read | one thread | two | ratio | limit of the machine | pyarrow: one | two | ratio |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
 
@@ -158,10 +158,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(lines({name: found[name]})[-1], flush=True)
     text = "\n".join(
         [
-            "# Two threads against one",
+            "# Two threads compared with one",
             "",
-            "Medians; ratios are medians of those of each round. What the machine allows is twice what one thread keeps of its",
-            "speed while another process does the same. Results are let go of before the next read. Made by",
+            "Times and ratios are medians over rounds. The limit of the machine is twice the share of its speed that one thread",
+            "keeps while another process does the same work. Results are freed before the next read. Made by",
             "`python -m pageseek.bench.threads --table docs/threads.md`.",
             "",
             ", ".join(str(value) for value in machine().values()) + ".",

@@ -42,12 +42,12 @@ SEEDS = (7, 8, 9)
 ANCHOR = 515 / 4000  # wrong answers for each flip that pyarrow 26 gives without checksums
 HEAD = """# Files of many writers
 
-What `python proofs/corpus.py` found. The corpus has {valid} valid files of 16 projects; generated files
-come from five writers. *right*: rows and values equal those of pyarrow's full read with the filter after it, with
-DuckDB as a second opinion. A refused file is one of `proofs/refusals.tsv`, which says why, and the error names the option
-that reads it. Of flipped bits, *wrong* are those that change values and that nothing in the file gives away;
-pyarrow 26 has 515 in 4,000 without checksums of pages. `attach` and `attach-flips` are those of
-`attach.py`, on every file of the corpus, the hostile ones too.
+Results of `python proofs/corpus.py`. The corpus has {valid} valid files of 16 projects; generated files
+come from five writers. *right*: rows and values equal those of a full read by pyarrow, filtered afterwards, with
+DuckDB as a second check. *refused*: a file of `proofs/refusals.tsv`, which gives the reason; the error names the option
+that reads it. *wrong*: a flipped bit that changes values, and that nothing in the file reveals;
+pyarrow 26 has 515 of these in 4,000 without page checksums. `attach` and `attach-flips` are the proofs of
+`attach.py`, on every file of the corpus, including the hostile ones.
 
 | proof | date | what was run | found |
 |---|---|---|---|

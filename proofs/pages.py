@@ -410,17 +410,17 @@ def markdown(
 
 What `python proofs/pages.py --markdown docs/proofs.md` found on {dt.date.today().isoformat()}, with
 pageseek {ps.__version__}, pyarrow {pa.__version__}, Python {platform.python_version()}, in {seconds:,.0f} s.
-Any other number of pages, in any column, by either count, would have ended it with an error.
+The command fails if either count finds another number of pages in any column.
 
-The file: {pq.ParquetFile(path).metadata.num_rows:,} rows sorted by `key`, every fifth a duplicate, 8 columns,
-{pq.ParquetFile(path).num_row_groups} row groups, zstd, {size:,.0f} MB. Its pages do not line up: {counts}.
+The file has {pq.ParquetFile(path).metadata.num_rows:,} rows sorted by `key`, every fifth a duplicate, 8 columns,
+{pq.ParquetFile(path).num_row_groups} row groups, zstd, {size:,.0f} MB. The pages of its columns begin at different rows. Pages: {counts}.
 
-Each query is counted by a wrapper around the store, which sees the bytes asked for, and by the report of
-`explain(analyze=True)`; both must agree on pages, requests and bytes, and the page bodies decompressed must be as
-many. Which pages hold a row is taken from pyarrow's data and from the offset index as a reader of its own decodes
-it (`tests/support/page_truth.py`). Metadata is warm but for the scans without a filter.
+Each query is counted twice: by a wrapper around the store, which sees the requested bytes, and by the report of
+`explain(analyze=True)`. Both must agree on pages, requests and bytes, and as many page bodies must be
+decompressed. pyarrow's data, and the offset index as an independent reader decodes it, tell which pages hold a row
+(`tests/support/page_truth.py`). Metadata is cached, except in scans without a filter.
 
-| asked | read | figures |
+| query | read | figures |
 |---|---|---|
 {table}
 """

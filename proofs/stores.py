@@ -25,19 +25,19 @@ import pyarrow as pa
 import pageseek as ps
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from support import changing, distress
-from support.distant import Way, of_fsspec, of_pyarrow, over_http, over_s3
+from support import changing_files, failing_stores
 from support.object_server.objects import MemoryObjects
 from support.object_server.server import ObjectServer
+from support.remote_files import Way, of_fsspec, of_pyarrow, over_http, over_s3
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "stores.md"
-TITLE = "## What was tried"
+TITLE = "## Proofs"
 HEAD = f"""{TITLE}
 
-What `python proofs/stores.py` found. *Right*: the whole answer of one version of the file; *changed*: `FileChangedError`;
-*refused*: `StoreError`, after all tries; *cut short*: the file was, as it was opened, and is said to be. Anything else
-would have ended it with an error. The versions of a file have the same size, and their pages the same places.
+Results of `python proofs/stores.py`. *Right*: the whole answer of one version of the file; *changed*: `FileChangedError`;
+*refused*: `StoreError`, after all retries; *cut short*: the file was truncated when it was opened, and the error says so. The
+command fails on any other outcome. All versions of a file have the same size, and their pages the same places.
 
 | proof | date | what was run | found |
 |---|---|---|---|
@@ -65,19 +65,19 @@ def _said(name: str, found: Counter[str], most_changed: float = 1.0) -> str:
 
 def overwritten(times: int) -> tuple[str, str]:
     """Files on local disk, between batches and at any moment."""
-    truth, texts = changing.Truth(), []
+    truth, texts = changing_files.Truth(), []
     with tempfile.TemporaryDirectory() as folder:
-        for change in changing.CHANGES:
-            found = changing.local(truth, Path(folder, "a.parquet"), change, times, 21)
+        for change in changing_files.CHANGES:
+            found = changing_files.local(truth, Path(folder, "a.parquet"), change, times, 21)
             # who holds a file that gave way to another reads it to its end
-            most = 0.0 if change is changing.replace else 1.0
+            most = 0.0 if change is changing_files.replace else 1.0
             texts.append(_said(change.__name__, found, most))
     return f"{times:,} queries of each kind, on local disk", "; ".join(texts)
 
 
 def replaced(times: int) -> tuple[str, str]:
     """Objects that are put anew between requests and during them."""
-    truth, texts = changing.Truth(), []
+    truth, texts = changing_files.Truth(), []
     for etags in (True, False):
         for name, way in WAYS:
             ps.clear_cache()
@@ -85,7 +85,7 @@ def replaced(times: int) -> tuple[str, str]:
                 server.etags = etags
                 assert isinstance(server.objects, MemoryObjects)
                 server.objects.clock = itertools.count(1_700_000_000).__next__
-                found = changing.remote(truth, server, way, times, 22)
+                found = changing_files.remote(truth, server, way, times, 22)
             texts.append(_said(f"{name}, {'ETag' if etags else 'Last-Modified'}", found))
     return f"{times:,} queries each", "; ".join(texts)
 
@@ -96,17 +96,17 @@ def faults(times: int) -> tuple[str, str]:
     for name, way in (("HTTP", over_http), ("S3", over_s3)):
         ps.clear_cache()
         with ObjectServer() as server:
-            found = distress.distress(server, way, times, 23)
+            found = failing_stores.run_queries(server, way, times, 23)
         text = (
             f"{name}: {found.ended['right']:,} right, {found.ended['refused']} refused, "
-            f"{found.spoilt} of {found.requests:,} answers spoilt, the slowest query {found.slowest:.1f} s"
+            f"{found.faulty} of {found.requests:,} responses faulty, the slowest query {found.slowest:.1f} s"
         )
         strange = set(found.ended) - {"right", "refused"}
-        if strange or found.ended["right"] < 0.995 * times or not found.spoilt:
+        if strange or found.ended["right"] < 0.995 * times or not found.faulty:
             raise FailedError(f"{text}; {found.ended}")
         texts.append(text)
     ran = (
-        f"{times:,} queries each, default retries; {distress.BUSY:.0%} of answers 503, {distress.CUT:.0%} of "
+        f"{times:,} queries each, default retries; {failing_stores.BUSY:.0%} of answers 503, {failing_stores.CUT:.0%} of "
         "connections cut in the body"
     )
     return ran, "; ".join(texts)
@@ -115,7 +115,7 @@ def faults(times: int) -> tuple[str, str]:
 def memory(_: int) -> tuple[str, str]:
     """A reader that is slower than its store."""
     groups, texts = 80, []
-    for budget, found in distress.peaks(groups, BUDGETS, 0.03).items():
+    for budget, found in failing_stores.peaks(groups, BUDGETS, 0.03).items():
         more = found["peak"] - found["before"]
         text = f"{budget >> 20} MiB: {more / 2**20:.1f} MiB"
         if more > budget + SLACK or found["rows"] != groups << 16:

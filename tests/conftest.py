@@ -15,8 +15,8 @@ import pytest
 import pageseek as ps
 from pageseek.storage import endpoint as endpoints
 from pageseek.storage.local import LocalStore
-from support.distant import PATH, content
 from support.object_server.server import ObjectServer
+from support.remote_files import PATH, content
 from support.store_log import Log
 
 ROOT = Path(__file__).resolve().parent.parent

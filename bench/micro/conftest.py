@@ -88,10 +88,10 @@ HEAD = """# Decoding speed
 What `pytest bench/micro/test_encodings.py --benchmark-timer=time.thread_time --table docs/decoding.md` found on
 {date}, with pageseek {ours}, pyarrow {theirs}, Python {python}, one thread.
 
-Chunks of a million rows in memory, uncompressed, in 50 pages of 20,000 rows; lists have 0 to 2 elements in a row. Of
-each chunk all rows are selected, or 10 % or 1 % of them at random, or 1 % in one run. A cell holds how many million rows
-of the chunk are done in a second, and how many times as long pyarrow takes for the same rows: its full decode, and its
-filter where there is something to filter. The two take turns, four times each, and the least time of each counts.
+Column chunks of a million rows in memory, uncompressed, in 50 pages of 20,000 rows; lists have 0 to 2 elements a row. All
+rows of a chunk are selected, or 10 % or 1 % of them at random, or 1 % in one run. A cell gives the million rows of the chunk
+that pageseek processes in a second, and the time of pyarrow for the same rows, divided by that of pageseek: its full decode, and its
+filter if not all rows are selected. Both run interleaved, four times each, and the least time of each counts.
 
 """
 

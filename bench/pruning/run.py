@@ -124,9 +124,9 @@ def _lines(
     yield "# What is read"
     yield ""
     yield (
-        "Thirty questions of one table of a million rows in eight layouts, put to each engine in a process of its own "
-        "that is traced from outside (`strace`): which bytes of the file it asks for, and so which pages. A page counts "
-        "where more than half of it was read. Every question opens the file anew. Made by"
+        "Thirty questions about one table of a million rows in eight layouts. Each engine answers them in a process of its own "
+        "under `strace`, which shows the bytes of the file that it reads, and so the pages. A page counts "
+        "if more than half of it was read. Every question opens the file again. Made by"
     )
     yield "`python -m pageseek.bench.pruning.run --table docs/pruning.md`; layouts and questions are in `bench/pruning`."
     yield ""
@@ -143,7 +143,12 @@ def _lines(
     yield ""
     yield from _summary(rows, engines)
     yield ""
-    yield f"## Each: row groups / pages / rows / bytes; the last column: where another engine reads fewer pages, or less than a {MOST:g}th of the bytes"
+    yield "## Every question"
+    yield ""
+    yield (
+        "Cells: row groups / pages / rows / bytes. The last column names the engines that read fewer pages than pageseek, "
+        f"or less than 1/{MOST:g} of its bytes."
+    )
     for layout in LAYOUTS:
         yield ""
         yield f"### {layout.name}"

@@ -239,10 +239,10 @@ def _lines(rows: Sequence[tuple[str, str, Measured]]) -> Iterator[str]:
     yield "# Is pruning ever slower?"
     yield ""
     yield (
-        "Medians of processor time, metadata at hand but where the layout is cold; in brackets how long pageseek takes with pruning, in units of "
-        "that: the median over rounds in which all took their turn. Where it lies between "
-        f"{NEAR[0]:g} and {NEAR[1]:g}, {CLOSER} times as many rounds were made, and more until chance would not move it across the limit, "
-        f"{MOST_ROUNDS} at most. The aim is at most {MOST:g} of either. Columns of text are read in full, without a filter: language, "
+        "Medians of processor time. Metadata is cached, except in the cold layout. In brackets: the time of pageseek with pruning, divided by "
+        "this time (median over interleaved rounds). A ratio between "
+        f"{NEAR[0]:g} and {NEAR[1]:g} was measured with {CLOSER} times as many rounds, and with more until chance could not move it across the limit, "
+        f"{MOST_ROUNDS} at most. The aim is at most {MOST:g} for both. Columns of text are read in full, without a filter: language, "
         "characters, encoding, per cent of nulls. Made by"
     )
     yield "`python -m pageseek.bench.pruning.speed --table docs/never-slower.md`."

@@ -191,9 +191,9 @@ def _lines(
     yield ""
     yield (
         f"Objects on an HTTP server that waits {options.latency * 1000:g} ms before each answer and gives each "
-        f"connection {options.bandwidth / 1e6:g} MB/s. Every answer is a cold one: nothing is known of the objects. "
-        "Medians over rounds in which the engines took turns, each in a process of its own; requests, bytes and the "
-        "longest chain of requests that waited for each other are from the log of the server. Made by"
+        f"connection {options.bandwidth / 1e6:g} MB/s. Every query is cold: the engine has cached nothing about the objects. "
+        "Medians over interleaved rounds, each engine in a process of its own. The server's log gives requests, bytes and "
+        "the longest chain of requests of which each waited for the one before. Made by"
     )
     yield "`python -m pageseek.bench.remote.run --table docs/remote.md`."
     yield ""
@@ -209,7 +209,7 @@ def _lines(
     for case in cases:
         yield f"| {case.name} | {case.what} |"
     yield ""
-    yield "| case | engine | time | in units of pageseek | requests | one after another | bytes |"
+    yield "| case | engine | time | relative to pageseek | requests | sequential requests | bytes |"
     yield "|---|---|---:|---:|---:|---:|---:|"
     for case in cases:
         ours = found.get(("pageseek", case.name), Found())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 
 import numpy as np
@@ -16,6 +15,7 @@ from pageseek._core.memory import Block
 
 import pageseek as ps
 from pageseek.base import memory as warm
+from support.concurrency import in_threads
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="buffers are passed on where threads have memory of their own"
@@ -106,11 +106,7 @@ def test_what_is_held_is_never_handed_out_again(path):
             if not table.equals(right.select(columns)):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, work)
     assert not wrong
     assert all(table.equals(right.select(table.column_names)) for table in held)
 

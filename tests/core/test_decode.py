@@ -18,6 +18,7 @@ from support.pages import (
     N,
     Page,
     arrow,
+    cases,
     decoder_of,
     entries_of,
     page_of,
@@ -25,15 +26,6 @@ from support.pages import (
     rows_of,
 )
 from support.writer import INT32, hybrid, plain
-
-CASES = [
-    pytest.param(kind, encoding, nulls, version, id=f"{kind.name}-{encoding}-{nulls}-v{version}")
-    for kind in KINDS
-    for encoding in kind.encodings
-    for nulls in ("required", "none", "some", "all")
-    for version in (1, 2)
-]
-cases = pytest.mark.parametrize(("kind", "encoding", "nulls", "version"), CASES)
 
 
 def ranges(*pairs: tuple[int, int]) -> np.ndarray[Any, Any]:

@@ -23,6 +23,7 @@ from support.pages import (
     Page,
     Selection,
     arrow,
+    cases,
     decoder_of,
     entries_of,
     masks,
@@ -32,14 +33,6 @@ from support.pages import (
 )
 from support.writer import hybrid, plain
 
-CASES = [
-    pytest.param(kind, encoding, nulls, version, id=f"{kind.name}-{encoding}-{nulls}-v{version}")
-    for kind in KINDS
-    for encoding in kind.encodings
-    for nulls in ("required", "none", "some", "all")
-    for version in (1, 2)
-]
-cases = pytest.mark.parametrize(("kind", "encoding", "nulls", "version"), CASES)
 FEW = 9  # rows of which every subset is tried
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ import pytest
 import pageseek as ps
 from pageseek.dataset.file_cache import cache
 from pageseek.dataset.saved_cache import DIGEST, MAGIC
-from support.distant import GROUPS, PATH, ROWS, SECRET, content, over_http, over_s3, table
+from support.concurrency import in_threads
 from support.object_server.server import ObjectServer
+from support.remote_files import GROUPS, PATH, ROWS, SECRET, content, over_http, over_s3, table
 
 POINT = ps.col("id") == 12_345
 FILES = 6
@@ -178,11 +178,7 @@ def test_threads_share_it(server: ObjectServer) -> None:
             if found != [i]:
                 wrong.append(found)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, work)
     assert not wrong
     assert ps.cache_info().bytes <= 300_000
 

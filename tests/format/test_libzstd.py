@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from pageseek._core.decode import TAKE_DONE, LeafDecoder
 import pageseek as ps
 from pageseek.base.errors import CoreError
 from pageseek.format import codecs
+from support.concurrency import in_threads
 from support.opened import open_metadata
 
 pytestmark = pytest.mark.skipif(codecs.LIBZSTD is None, reason="this system has no libzstd")
@@ -183,11 +183,7 @@ def test_threads_have_contexts_of_their_own(library: bool) -> None:
             if not ps.read_table(data, filter=ps.col("key") == row).equals(table.slice(row, 1)):
                 wrong.append(row)
 
-    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(6, read)
     assert not wrong
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pageseek.index.page_budget import IN_FLIGHT, SMALL, Room
-from support.distress import measured
+from support.failing_stores import measured
 from support.opened import open_metadata
 
 pytestmark = pytest.mark.skipif(

@@ -18,11 +18,11 @@ import pytest
 
 import pageseek as ps
 from pageseek.storage import RetryPolicy, Source, obstore_files, writing
-from support.distant import SECRET, content, s3_options
+from support.moto_s3 import Bucket, moto
 from support.object_server.faults import Fault, Rule, status
 from support.object_server.messages import Request
 from support.object_server.server import ObjectServer
-from support.others_s3 import Bucket, moto
+from support.remote_files import SECRET, content, s3_options
 
 obstore = pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
 KEY, NEW = "t/a.parquet", "t/new.parquet"

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from support.distant import SECRET
-from support.others_s3 import Bucket, moto
+from support.moto_s3 import Bucket, moto
+from support.remote_files import SECRET
 
 pytest.importorskip("pyiceberg", "0.10")
 pytest.importorskip("sqlalchemy")
@@ -369,14 +369,7 @@ def names(bucket: Bucket, prefix: str) -> set[str]:
 def test_a_table_on_a_store(bucket: Bucket, tmp_path: Path) -> None:
     """Opened with what the table knows of the store, or with what is given; beaten, the new object goes."""
     ps.clear_cache()
-    catalog = SqlCatalog(
-        "c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"s3://bucket/{tmp_path.name}",
-        **{
-            "s3.endpoint": bucket.endpoint, "s3.access-key-id": "any",
-            "s3.secret-access-key": SECRET, "s3.region": "us-east-1",
-        },
-    )  # fmt: skip
-    catalog.create_namespace("n")
+    catalog = bucket.iceberg_catalog(tmp_path, tmp_path.name)
     table = made_in(catalog)
     wanted, before = sorted_rows(table), said(table)
     first, second = [name for name in files(table) if "%" in name]

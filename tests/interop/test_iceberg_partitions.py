@@ -56,6 +56,18 @@ TYPES: dict[str, tuple[Any, Any, Any, str | None]] = {
 }  # fmt: skip
 
 
+def add_file(table: Any, path: Path, value: Any) -> None:
+    """Add a file of one row, in the partition of a value."""
+    made = DataFile.from_args(
+        content=DataFileContent.DATA, file_path=f"file://{path}", file_format=FileFormat.PARQUET,
+        partition=Record(value), record_count=1, file_size_in_bytes=path.stat().st_size,
+        column_sizes={}, value_counts={}, null_value_counts={}, nan_value_counts={},
+        lower_bounds={}, upper_bounds={}, key_metadata=None, split_offsets=[4], equality_ids=None, sort_order_id=0,
+    )  # fmt: skip
+    made.spec_id = table.spec().spec_id
+    appended(table, made)
+
+
 def table_of(catalog: Any, folder: Path, kind: Any, *values: Any) -> Any:
     """A table with a file of one row for each partition, which has all columns but that of the partition."""
     schema = Schema(ice.NestedField(1, "k", kind), ice.NestedField(2, "v", ice.LongType()))
@@ -65,14 +77,7 @@ def table_of(catalog: Any, folder: Path, kind: Any, *values: Any) -> Any:
         path = folder / f"{i}.parquet"
         field = pa.field("v", pa.int64(), metadata={"PARQUET:field_id": "2"})
         pq.write_table(pa.table([pa.array([i])], pa.schema([field])), path)
-        made = DataFile.from_args(
-            content=DataFileContent.DATA, file_path=f"file://{path}", file_format=FileFormat.PARQUET,
-            partition=Record(value), record_count=1, file_size_in_bytes=path.stat().st_size,
-            column_sizes={}, value_counts={}, null_value_counts={}, nan_value_counts={},
-            lower_bounds={}, upper_bounds={}, key_metadata=None, split_offsets=[4], equality_ids=None, sort_order_id=0,
-        )  # fmt: skip
-        made.spec_id = table.spec().spec_id
-        appended(table, made)
+        add_file(table, path, value)
     return table
 
 
@@ -174,14 +179,7 @@ def test_a_partition_inside_a_struct_is_refused_where_the_file_lacks_it(
         rows = [{"u": 7, "w": i} if u in fields else {"w": i}]
         own = pa.schema([numbered("s", pa.struct(fields), 1), numbered("v", pa.int64(), 2)])
         pq.write_table(pa.table([pa.array(rows, own.field("s").type), pa.array([i])], own), path)
-        made = DataFile.from_args(
-            content=DataFileContent.DATA, file_path=f"file://{path}", file_format=FileFormat.PARQUET,
-            partition=Record(value), record_count=1, file_size_in_bytes=path.stat().st_size,
-            column_sizes={}, value_counts={}, null_value_counts={}, nan_value_counts={},
-            lower_bounds={}, upper_bounds={}, key_metadata=None, split_offsets=[4], equality_ids=None, sort_order_id=0,
-        )  # fmt: skip
-        made.spec_id = table.spec().spec_id
-        appended(table, made)
+        add_file(table, path, value)
         if i == 1:  # in the file, or null in the partition too: it is read
             found = ps.read_table(table).sort_by("v")["s"].to_pylist()
             assert found == [{"u": 7, "w": 0}, {"u": None, "w": 1}]

@@ -15,7 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from support.distant import (
+from support.object_server.faults import status
+from support.object_server.messages import Request
+from support.object_server.server import ObjectServer
+from support.remote_files import (
     GROUPS,
     PATH,
     ROWS,
@@ -26,9 +29,6 @@ from support.distant import (
     over_s3,
     table,
 )
-from support.object_server.faults import status
-from support.object_server.messages import Request
-from support.object_server.server import ObjectServer
 
 pytest.importorskip("obstore")
 N = GROUPS * ROWS

@@ -20,7 +20,7 @@ from pageseek.format.embedded import Directory, Pointer, fingerprint, types_of
 from pageseek.index.appended import new_footer
 from pageseek.prune import pruner_stage
 from pageseek.prune.datafusion_list import KEY as PUBLISHED
-from support.distress import measured
+from support.failing_stores import measured
 from support.opened import open_metadata
 
 VALUES = ["foo", "bar", "baz"]
@@ -407,6 +407,6 @@ def test_lines_are_those_of_the_text(
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
 def test_a_long_list_takes_little_memory(tmp_path: Path) -> None:
     """Not one object for each of its lines, and no more values of a chunk than fit."""
-    found = measured("support.published_peak", str(tmp_path / "x.parquet"))
+    found = measured("support.datafusion_index_peak", str(tmp_path / "x.parquet"))
     assert found["lines"] == 4_000_000
     assert found["peak"] - found["before"] < 3 * found["bytes"] + (100 << 20), found

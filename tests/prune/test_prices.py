@@ -16,7 +16,7 @@ from pageseek.format import footer
 from pageseek.prune import Price, PruneContext
 from pageseek.prune.bloom_filter import BloomPruner
 from pageseek.storage.local import LocalStore
-from support import both_ways
+from support import batch_comparison
 
 CATEGORY = ps.col("category")
 WORDS = ["alpha", "omega", *(f"w{i:02}" for i in range(40))]
@@ -164,11 +164,11 @@ def test_many_files_together_say_what_each_says(tmp_path: Path, condition: int, 
     prune: Any = ["statistics", "distinct_index"] if only else True
     scan = ps.scan(tmp_path, filter=CONDITIONS[condition](), prune=prune)
     together = scan.plan()
-    with both_ways.one_by_one():
+    with batch_comparison.one_by_one():
         alone = scan.plan()
     for count in ("files", "row_groups", "rows"):
         assert getattr(together.report, count) == getattr(alone.report, count), count
-    assert both_ways.kept_of(together) == both_ways.kept_of(alone)
+    assert batch_comparison.kept_of(together) == batch_comparison.kept_of(alone)
     assert set(together.report.notes) == set(alone.report.notes)
     assert scan.to_table().equals(
         ps.read_table(tmp_path, filter=CONDITIONS[condition](), prune=False)

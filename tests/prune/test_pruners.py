@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from pageseek._core.rows import RowRanges
 import pageseek as ps
 from pageseek.prune import Proof, mechanisms, passing
 from pageseek.prune.checked_pruner import CheckedPruner
+from support.concurrency import in_threads
 from support.pruners import judged
 
 N = 60_000
@@ -200,11 +200,7 @@ def test_a_name_is_taken_once_and_the_same_object_is_no_clash(register: Any) -> 
 
 def test_threads_may_register_at_once() -> None:
     made = [type("P", (Simple,), {"name": f"p{i}"})() for i in range(50)]
-    threads = [threading.Thread(target=ps.register_pruner, args=(one,)) for one in made]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(len(made), lambda i: ps.register_pruner(made[i]))
     assert {one.name for one in made} <= mechanisms(True)
     for one in made:
         ps.unregister_pruner(one.name)

@@ -36,7 +36,7 @@ from pageseek.format.value_list import KIND, VERSION
 from pageseek.io import tails as ends
 from pageseek.scan import distinct_lists
 from pageseek.storage import resolve
-from support.both_ways import kept_of, one_by_one, opened, outcome
+from support.batch_comparison import kept_of, one_by_one, opened, outcome
 
 N = 30
 NAN = float("nan")

@@ -7,8 +7,6 @@ from __future__ import annotations
 import functools
 import random
 import struct
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from pageseek._core import codecs as core
 from pageseek._core.decode import TAKE_DICTIONARY, LeafDecoder, read_pages
 from pageseek._core.memory import trim
 
 import pageseek as ps
 from pageseek.base.errors import CoreError
 from pageseek.format import codecs
+from support.concurrency import in_threads
 from support.opened import open_metadata
 from support.page_truth import Reader
 
 ROWS = 50_000
 BLOCK = 1 << 17  # greatest size of a block of zstd
-
-
-@pytest.fixture(params=[True, False], ids=["libzstd", "zstandard"])
-def library(request: pytest.FixtureRequest) -> Iterator[bool]:
-    if request.param and codecs.LIBZSTD is None:
-        pytest.skip("this system has no libzstd")
-    core.use_zstd(codecs.LIBZSTD if request.param else None)
-    yield request.param
-    core.use_zstd(codecs.LIBZSTD)
 
 
 needs_libzstd = pytest.mark.skipif(codecs.LIBZSTD is None, reason="this system has no libzstd")
@@ -467,9 +456,5 @@ def test_many_threads_on_one_file(library: bool, codec: str, tmp_path: Path) -> 
             except Exception as error:
                 faults.append(repr(error))
 
-    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, read)
     assert not faults

@@ -16,10 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core import codecs as core
 
 import pageseek as ps
-from pageseek.format import codecs
 from pageseek.scan import group_reader as execute
 
 ROWS = 40_000
@@ -112,15 +110,6 @@ def written(codec: str, layout: str) -> tuple[pa.Table, bytes]:
     pq.write_table(table_of(len(layout)), sink, compression=codec, **LAYOUTS[layout])
     data = sink.getvalue()
     return pq.read_table(pa.BufferReader(data)), bytes(data.to_pybytes())
-
-
-@pytest.fixture(params=[True, False], ids=["libzstd", "zstandard"])
-def library(request: pytest.FixtureRequest) -> Iterator[bool]:
-    if request.param and codecs.LIBZSTD is None:
-        pytest.skip("this system has no libzstd")
-    core.use_zstd(codecs.LIBZSTD if request.param else None)
-    yield request.param
-    core.use_zstd(codecs.LIBZSTD)
 
 
 def check(data: bytes, condition: ps.Expression, wanted: pa.Table, threads: int = 1) -> None:

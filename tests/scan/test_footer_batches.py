@@ -20,8 +20,8 @@ import pageseek as ps
 from pageseek.io import tails as ends_of_files
 from pageseek.scan import footer_batches as footer_batches
 from pageseek.scan import footer_table
+from support.batch_comparison import check, kept_of, one_by_one, opened, outcome, planned
 from support.bloom import bitset, bloomed, header
-from support.both_ways import check, kept_of, one_by_one, opened, outcome, planned
 from support.bounds import NAN, exact, i32, stats
 from support.opened import open_metadata
 from support.writer import BYTE_ARRAY, DOUBLE, I32, I64, INT32, Column, Struct, write

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +15,7 @@ from pageseek.base.report import Report
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.scan.open_ahead import FILES_AHEAD, FILES_AHEAD_OF_LIMIT, FileOpener
 from pageseek.storage import Source, Sources
-from pageseek.storage.local import LocalStore
+from support.concurrency import InFlight, slow_local_reads
 
 FILES, WAIT = 40, 0.05
 
@@ -31,21 +29,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
 
 
 @pytest.fixture
-def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Local files, as if they were far away; counts [now, most] reads under way."""
-    counts, lock, read = [0, 0], threading.Lock(), LocalStore.read
-
-    def slowly(self: LocalStore, ranges: Sequence[tuple[int, int]]) -> Any:
-        with lock:
-            counts[0] += 1
-            counts[1] = max(counts)
-        time.sleep(WAIT)
-        with lock:
-            counts[0] -= 1
-        return read(self, ranges)
-
-    monkeypatch.setattr(LocalStore, "read", slowly)
-    monkeypatch.setattr(LocalStore, "latency", WAIT)
+def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[InFlight]:
+    """Local files, as if they were remote; counts the reads."""
+    counts = slow_local_reads(monkeypatch, WAIT)
     monkeypatch.setattr(Source, "far", True)
     monkeypatch.setattr(Sources, "far", True)
     ps.clear_cache()
@@ -83,25 +69,25 @@ def test_near_files_are_opened_as_they_are_asked_for(sources: list[Source]) -> N
     assert names(files) == DUE[2:]
 
 
-def test_distant_files_wait_together(sources: list[Source], far: list[int]) -> None:
+def test_distant_files_wait_together(sources: list[Source], far: InFlight) -> None:
     report, start = Report(), time.monotonic()
     assert names(opened(sources, report)) == DUE
     assert time.monotonic() - start < FILES * WAIT / 2
-    assert 4 < far[1] <= FILES_AHEAD
+    assert 4 < far.most <= FILES_AHEAD
     assert report.requests == FILES
     assert report.waves == 1
     assert report.bytes["metadata"] == sum(Path(source.path).stat().st_size for source in sources)
 
 
-def test_few_are_opened_in_vain(sources: list[Source], far: list[int]) -> None:
+def test_few_are_opened_in_vain(sources: list[Source], far: InFlight) -> None:
     report = Report()
     files = opened(sources, report, 1)
     next(files)
     files.close()  # type: ignore[attr-defined]
-    assert far[1] <= FILES_AHEAD_OF_LIMIT
+    assert far.most <= FILES_AHEAD_OF_LIMIT
 
 
-def test_an_error_comes_in_its_turn(sources: list[Source], far: list[int], tmp_path: Path) -> None:
+def test_an_error_comes_in_its_turn(sources: list[Source], far: InFlight, tmp_path: Path) -> None:
     bad = tmp_path / "bad.parquet"
     bad.write_bytes(b"PAR1 is no footer PAR2")
     files = opened([*sources[:3], Source(str(bad)), *sources[3:]], Report())
@@ -110,7 +96,7 @@ def test_an_error_comes_in_its_turn(sources: list[Source], far: list[int], tmp_p
         next(files)
 
 
-def test_a_scan_of_many_files_is_planned_so(sources: list[Source], far: list[int]) -> None:
+def test_a_scan_of_many_files_is_planned_so(sources: list[Source], far: InFlight) -> None:
     found = ps.read_table(list(sources), filter=ps.col("i") == 17)
     assert found.to_pydict() == {"i": [17]}
-    assert far[1] > 4
+    assert far.most > 4

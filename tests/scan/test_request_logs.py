@@ -20,11 +20,21 @@ import pytest
 import pageseek as ps
 from pageseek.format.checksums import PIECE
 from pageseek.storage import endpoint as endpoints
-from support.asked import Asked, Place
 from support.attaching import with_directory
-from support.distant import GROUPS, PATH, ROWS, Way, content, of_pyarrow, over_http, over_s3, table
+from support.object_requests import ObjectRequests, Place
 from support.object_server.server import ObjectServer
 from support.page_truth import Pages, Reader, read_pages
+from support.remote_files import (
+    GROUPS,
+    PATH,
+    ROWS,
+    Way,
+    content,
+    of_pyarrow,
+    over_http,
+    over_s3,
+    table,
+)
 
 WAIT = 0.08  # seconds that the server lets each request wait: what is asked together overlaps
 NEAR, FAR = (
@@ -78,10 +88,12 @@ def merged(places: list[Place]) -> list[Place]:
     return made
 
 
-def read(server: ObjectServer, way: Way, path: str = PATH, **how: Any) -> tuple[pa.Table, Asked]:
+def read(
+    server: ObjectServer, way: Way, path: str = PATH, **how: Any
+) -> tuple[pa.Table, ObjectRequests]:
     server.log.reset()
     found = ps.read_table(**way(server), **how)
-    return found, Asked(server, path)
+    return found, ObjectRequests(server, path)
 
 
 WAYS = [over_http, over_s3]
@@ -127,7 +139,7 @@ def test_a_lookup_where_a_wait_is_dear(
         assert asked.covers(due)
         assert asked.places[0][0] == min(due)[0]
         assert sum(asked.places[-1]) == sum(max(due))
-        assert asked.beside(due) <= FAR[0] * FAR[1]
+        assert asked.outside(due) <= FAR[0] * FAR[1]
         assert len(asked.places) <= len(due)
 
 
@@ -214,7 +226,7 @@ def test_bloom_filters_are_one_wave_of_heads_and_blocks(
     report = ps.scan(**way(server), filter=asking).explain(analyze=True).to_dict()
     assert report["rows"]["out"] == 1
     assert report["row_groups"]["pruned_by"] == {"bloom_filter": 7}
-    asked = Asked(server, PATH)
+    asked = ObjectRequests(server, PATH)
     probes = [at for at in asked.places if filters[0][0] <= at[0] and sum(at) <= sum(filters[-1])]
     # of each filter its head and one block, which may lie so that it comes with the head of the next
     assert len(filters) <= len(probes) <= 2 * len(filters)
@@ -249,7 +261,7 @@ def test_attached_bloom_filters_are_one_wave_with_their_checksums(
         report = ps.scan(**way(server), filter=asking).explain(analyze=True).to_dict()
         assert report["rows"]["out"] == 1 and not report["notes"]
         assert report["row_groups"]["pruned_by"] == {"bloom_filter": 7}
-        asked = Asked(server, PATH)
+        asked = ObjectRequests(server, PATH)
         probes = [at for at in asked.places if filters[0][0] <= at[0] and sum(at) <= end]
         assert len(filters) <= len(probes) <= parts * len(filters)
         between = len(probes) * (NEAR[0] * NEAR[1]) / 8
@@ -289,7 +301,7 @@ def test_each_dictionary_that_is_asked_is_one_request_of_one_wave(
     report = scan.explain(analyze=True).to_dict()
     assert report["rows"]["out"] == int((kinds == wanted).sum())
     assert report["row_groups"]["pruned_by"] == {"dictionary": 5}
-    asked = Asked(server, PATH)
+    asked = ObjectRequests(server, PATH)
     due: list[Place] = []
     for i in range(groups):
         chunk = groups_of.row_group(i).column(0)
@@ -333,7 +345,7 @@ def test_one_row_of_a_hundred_files(server: ObjectServer, way: Way, known: Model
         found = ps.read_table(**given, filter=ps.col("id") == wanted)
         assert found.to_pylist() == [{"id": wanted, "v": wanted * 7 % 1_001}]
         for i, name in enumerate(names):
-            asked = Asked(server, name)
+            asked = ObjectRequests(server, name)
             assert len(asked.tails) == cold, name
             assert len(asked.others) == (2 if i == 42 else 0), name
             assert len(asked.confirmations) == (not cold and i != 42), name
@@ -434,7 +446,7 @@ def test_what_lies_between_the_chunks_of_some_columns_is_read_over_where_a_reque
     assert {at for at, _ in asked.places} <= {at for at, _ in chunks}
     assert {sum(at) for at in asked.places} <= {sum(at) for at in chunks}
     # of a single file the bytes of a wait for each request, at most
-    assert asked.beside(chunks) <= min(4 * wait, 40 * wait / 16)
+    assert asked.outside(chunks) <= min(4 * wait, 40 * wait / 16)
 
     found, asked = read(server, way, columns=columns, max_ahead_bytes=4 * size // 10)
     assert found == wanted
@@ -493,7 +505,7 @@ def test_a_plan_that_is_executed_elsewhere_shares_requests_as_well(
             ps.clear_cache()
             server.log.reset()
             tables.append(pa.Table.from_batches(part.execute()))
-            asked = Asked(server, PATH)
+            asked = ObjectRequests(server, PATH)
             assert len(asked.tails) == 1 and asked.depth == 2
             if parts == 1:
                 assert asked.places == there

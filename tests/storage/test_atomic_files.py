@@ -18,7 +18,7 @@ import pytest
 import pageseek as ps
 from pageseek.storage import atomic_files as drafts
 from pageseek.storage.atomic_files import ACL, Draft
-from support.distress import TESTS
+from support.failing_stores import TESTS
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="files without a name are Linux's")
 
@@ -30,7 +30,7 @@ def killed(folder: Path, way: str, what: str) -> dict[str, Any]:
     if what == "detach":
         ps.index.attach(path, bloom=["id"], distinct=["text"], in_place=True)
     run = subprocess.run(
-        [sys.executable, "-m", "support.killed", str(folder), way, what],
+        [sys.executable, "-m", "support.killed_processes", str(folder), way, what],
         env=os.environ | {"PYTHONPATH": f"{TESTS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -21,7 +21,7 @@ import pageseek as ps
 from pageseek.index.local_target import LocalTarget
 from pageseek.storage import hadoop_sums
 from pageseek.storage.hadoop_sums import sums_of
-from support.distress import TESTS
+from support.failing_stores import TESTS
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="files without a name are Linux's")
 
@@ -205,7 +205,7 @@ def test_killed_at_any_moment(path: Path, what: str, way: str) -> None:
     if what == "output":
         beside(out).write_bytes(sums(b"an older file"))
     run = subprocess.run(
-        [sys.executable, "-m", "support.killed", str(path.parent), way, what],
+        [sys.executable, "-m", "support.killed_processes", str(path.parent), way, what],
         env=os.environ | {"PYTHONPATH": f"{TESTS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip

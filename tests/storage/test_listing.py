@@ -16,8 +16,9 @@ import pytest
 
 import pageseek as ps
 from pageseek.storage import resolve, urls
-from support.distant import SECRET, s3_options
 from support.object_server.server import ObjectServer
+from support.refused_folder import refuse_listing
+from support.remote_files import SECRET, s3_options
 from support.writer import INT32, Column, write
 
 DATA = write([Column("a", INT32, [1])])
@@ -195,14 +196,7 @@ def test_a_linked_folder_that_cannot_be_listed_is_not_left_out(
 ) -> None:
     fill(tmp_path, "ds/a/f.parquet", "real/f.parquet")
     (tmp_path / "ds" / "b").symlink_to("../real")
-    scandir = os.scandir
-
-    def refuse(path: Any) -> Any:
-        if os.path.basename(path) == "b":
-            raise PermissionError(13, "Permission denied", path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
+    refuse_listing(monkeypatch, "b")
     for source in ("ds", "ds/*/*.parquet", "ds/**/f*"):
         with pytest.raises(PermissionError, match="b"):
             resolve(f"{tmp_path}/{source}")

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import pageseek as ps
-from support.distant import GROUPS, ROWS, content, table
+from support.moto_s3 import Bucket, moto
 from support.opened import open_metadata
-from support.others_s3 import Bucket, moto
+from support.remote_files import GROUPS, ROWS, content, table
 
 pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
 KEY = "t/a.parquet"

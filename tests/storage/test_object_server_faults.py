@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.concurrency import in_threads
 from support.http_client import Client
 from support.object_server.faults import Fault, Rule, status
 from support.object_server.process import ServerProcess
@@ -45,17 +45,13 @@ def until(happened: Callable[[], bool]) -> None:
 def _at_once(count: int, action: Callable[[], None]) -> list[BaseException]:
     failed: list[BaseException] = []
 
-    def run() -> None:
+    def run(_: int) -> None:
         try:
             action()
         except Exception as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=run) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(count, run)
     return failed
 
 

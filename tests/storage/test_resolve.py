@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import pageseek as ps
 from pageseek.storage import RetryPolicy, obstore_files, resolve, urls
 from pageseek.storage import pyarrow_files as arrow
+from support.refused_folder import refuse_listing
 from support.writer import INT32, Column, write
 
 HIDDEN = (
@@ -123,14 +123,7 @@ def test_a_folder_that_cannot_be_listed_is_not_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path, ("a.parquet", "b/a.parquet"))
-    scandir = os.scandir
-
-    def refuse(path: Any) -> Any:
-        if os.path.basename(path) == "b":
-            raise PermissionError(13, "Permission denied", path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
+    refuse_listing(monkeypatch, "b")
     with pytest.raises(PermissionError, match="b"):
         ps.scan(tmp_path)
 

@@ -21,7 +21,10 @@ from pageseek.storage.redact import cleaned, secrets_of
 from pageseek.storage.requests import issue
 from pageseek.storage.retry import Fault as Failure
 from pageseek.storage.retry import Retries, RetryPolicy, with_retries
-from support.distant import (
+from support.concurrency import InFlight
+from support.object_server.faults import Fault, Rule, status
+from support.object_server.server import ObjectServer
+from support.remote_files import (
     PATH,
     SECRET,
     STRONG,
@@ -34,8 +37,6 @@ from support.distant import (
     s3_options,
     table,
 )
-from support.object_server.faults import Fault, Rule, status
-from support.object_server.server import ObjectServer
 
 POINT = ps.col("id") == 12_345
 BRIEF: dict[str, Any] = {"timeout": 1.0, "retries": 4}
@@ -341,21 +342,10 @@ def test_texts_of_others_are_cleaned() -> None:
 
 def test_requests_of_one_wave_are_in_flight_together_and_no_more_than_may_be() -> None:
     place = Endpoint("together", 5)
-    lock, now, most = threading.Lock(), 0, 0
-
-    def task(stop: threading.Event) -> int:
-        nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        stop.wait(0.02)
-        with lock:
-            now -= 1
-        return 1
-
+    calls = InFlight(0.02)
     begun = time.monotonic()
-    assert issue(place, [task] * 20) == [1] * 20
-    assert most == 5 and time.monotonic() - begun < 0.3
+    assert issue(place, [calls.task] * 20) == [1] * 20
+    assert calls.most == 5 and time.monotonic() - begun < 0.3
 
 
 def test_one_failure_ends_a_wave() -> None:

@@ -16,7 +16,9 @@ import pageseek as ps
 from pageseek.cli import main
 from pageseek.storage import endpoint as endpoints
 from pageseek.storage import obstore_files
-from support.distant import (
+from support.object_server.server import ObjectServer
+from support.opened import open_metadata
+from support.remote_files import (
     GROUPS,
     PATH,
     ROWS,
@@ -29,8 +31,6 @@ from support.distant import (
     of_obstore,
     table,
 )
-from support.object_server.server import ObjectServer
-from support.opened import open_metadata
 
 POINT = ps.col("id") == 12_345
 RANGE = ps.col("id").between(7_000, 7_900)

@@ -117,3 +117,16 @@ def pages_read(data: Any, condition: ps.Expression, column: str = "x") -> int:
 def notes(data: Any, condition: ps.Expression) -> str:
     """What a filtered read remarks about the file."""
     return " | ".join(ps.scan(data, filter=condition).explain(analyze=True).notes)
+
+
+def rows(data: bytes, condition: Any, **options: Any) -> list[int]:
+    """The values of the column `row` in the rows that pass."""
+    found: list[int] = ps.read_table(data, ["row"], condition, **options)["row"].to_pylist()
+    return found
+
+
+def groups_read(data: Any, condition: Any) -> int:
+    """How many row groups a plan keeps."""
+    read = ps.scan(data, filter=condition).explain().to_dict()["row_groups"]["read"]
+    assert isinstance(read, int)
+    return read

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pytest
 from pageseek._core.decode import TAKE_DONE, TAKE_FULL, TAKE_PAGE
 
 import pageseek as ps
@@ -99,7 +100,15 @@ KINDS = [
     Kind("wide decimal", (FIXED, 70, 13, 0, 0, 0, 70), [(i * 31 - 300).to_bytes(70, "big", signed=True) for i in range(N)], FIXEDS),
     Kind("int96", (INT96, 0, 4, 0, 3, 0, 0), [struct.pack("<qI", i % 4, 2_440_588) for i in range(N)], (PLAIN, RLE_DICTIONARY)),
 ]  # fmt: skip
-# a stream of deltas as writers make it, and as none does
+CASES = [
+    pytest.param(kind, encoding, nulls, version, id=f"{kind.name}-{encoding}-{nulls}-v{version}")
+    for kind in KINDS
+    for encoding in kind.encodings
+    for nulls in ("required", "none", "some", "all")
+    for version in (1, 2)
+]
+cases = pytest.mark.parametrize(("kind", "encoding", "nulls", "version"), CASES)
+# a stream of deltas as writers write it, and as none does
 USUAL, ODD = Delta(), Delta(minis=3, per_mini=8, extra=1, pad=True, unneeded=255, cut=True)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import pageseek as ps
 from support.opened import open_metadata
-from support.oracle import Predicate, agree, build, pages_read, truth
+from support.oracle import Predicate, agree, build, groups_read, pages_read, rows, truth
 from support.writer import BYTE_ARRAY, DOUBLE, INT32, STRING, Column, Struct, write
 
 X, Y = ps.col("x"), ps.col("y")
@@ -29,17 +29,6 @@ def one(values: list[Any], cuts: list[int] | None = None, **knobs: Any) -> bytes
             Column("row", INT32, list(range(len(values)))),
         ]
     )
-
-
-def rows(data: bytes, condition: Any, **options: Any) -> list[int]:
-    found: list[int] = ps.read_table(data, ["row"], condition, **options)["row"].to_pylist()
-    return found
-
-
-def groups_read(data: bytes, condition: Any) -> int:
-    read = ps.scan(data, filter=condition).explain().to_dict()["row_groups"]["read"]
-    assert isinstance(read, int)
-    return read
 
 
 def by_arrow(made: dict[str, Any], **how: Any) -> bytes:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from support.oracle import agree, pages_read
+from support.oracle import agree, groups_read, pages_read, rows
 from support.writer import (
     BYTE_ARRAY,
     DOUBLE,
@@ -38,17 +38,6 @@ def by_arrow(made: dict[str, Any], **how: Any) -> bytes:
     how = {"row_group_size": 2, "write_page_index": True, **how}
     pq.write_table(pa.table(made), sink, **how)
     return sink.getvalue()
-
-
-def rows(data: bytes, condition: Any, **options: Any) -> list[int]:
-    found: list[int] = ps.read_table(data, ["row"], condition, **options)["row"].to_pylist()
-    return found
-
-
-def groups_read(data: Any, condition: Any) -> int:
-    read = ps.scan(data, filter=condition).explain().to_dict()["row_groups"]["read"]
-    assert isinstance(read, int)
-    return read
 
 
 def texts(values: list[str | None], cuts: list[int], **knobs: Any) -> bytes:

@@ -15,10 +15,10 @@ from pageseek.io.coalesce import LEAST, WAITS, pieces
 from pageseek.storage import endpoint as endpoints
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.resolve import resolve
-from support.distant import PATH, Way, of_fsspec, of_pyarrow, over_http, over_s3
 from support.object_server.faults import Fault, Rule
 from support.object_server.messages import Request
 from support.object_server.server import ObjectServer
+from support.remote_files import PATH, Way, of_fsspec, of_pyarrow, over_http, over_s3
 
 ROWS = 2_500_000  # of 8 bytes, in one chunk
 TABLE = pa.table({"v": np.random.default_rng(0).integers(0, 1 << 60, ROWS)})

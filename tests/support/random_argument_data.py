@@ -1,4 +1,4 @@
-"""What support.wild hands over: numbers, buffers and objects of any kind, and real pages and metadata."""
+"""What support.random_arguments hands over: numbers, buffers and objects of any kind, and real pages and metadata."""
 
 from __future__ import annotations
 
@@ -118,13 +118,13 @@ class Odd:
     def buffers(self) -> Any:
         if R.random() < 0.3:
             raise RuntimeError("no buffers")
-        return wild()
+        return any_value()
 
     def __index__(self) -> Any:
         return number()
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([wild() for _ in range(R.randrange(4))])
+        return iter([any_value() for _ in range(R.randrange(4))])
 
     def __len__(self) -> int:
         return 3
@@ -133,7 +133,7 @@ class Odd:
 POOL: list[Any] = []
 
 
-def wild(depth: int = 0) -> Any:
+def any_value(depth: int = 0) -> Any:
     kind = R.randrange(14 if depth < 2 else 10)
     if kind <= 2:
         return number()
@@ -144,23 +144,23 @@ def wild(depth: int = 0) -> Any:
     if kind == 6:
         return R.choice([
             "", "snappy", "zstd", "none", "\0", "\udc80", 0.5, float("nan"), float("inf"), -1e308, True, b"", object(),
-            Odd(), int, len, lambda *_: b"", lambda *_: wild(), Ellipsis, 1j,
+            Odd(), int, len, lambda *_: b"", lambda *_: any_value(), Ellipsis, 1j,
         ])  # fmt: skip
     if kind == 7:
         return raw_instance()
     if kind <= 9 and POOL:
         return R.choice(POOL)
     if kind <= 11:
-        return tuple(wild(depth + 1) for _ in range(R.randrange(8)))
+        return tuple(any_value(depth + 1) for _ in range(R.randrange(8)))
     if kind == 12:
-        return [wild(depth + 1) for _ in range(R.randrange(4))]
-    return {i: wild(depth + 1) for i in range(2)}
+        return [any_value(depth + 1) for _ in range(R.randrange(4))]
+    return {i: any_value(depth + 1) for i in range(2)}
 
 
 def raw_instance() -> Any:
     """Of a class of the core, without __init__, and most often without arguments."""
     cls = R.choice(CLASSES)
-    arguments = () if R.random() < 0.7 else tuple(wild(2) for _ in range(R.randrange(5)))
+    arguments = () if R.random() < 0.7 else tuple(any_value(2) for _ in range(R.randrange(5)))
     note(f"{cls.__module__}.{cls.__name__}.__new__", arguments, {})
     try:
         return cls.__new__(cls, *arguments)

@@ -19,7 +19,9 @@ from pageseek.storage import pyarrow_files as arrow
 from pageseek.storage.files import Place
 from pageseek.storage.retry import Fault as Failure
 from pageseek.storage.retry import Retries, with_retries
-from support.distant import (
+from support.object_server.faults import Fault, Rule, status
+from support.object_server.server import ObjectServer
+from support.remote_files import (
     PATH,
     SECRET,
     WEAK,
@@ -29,8 +31,6 @@ from support.distant import (
     of_pyarrow,
     table,
 )
-from support.object_server.faults import Fault, Rule, status
-from support.object_server.server import ObjectServer
 
 fsspec = pytest.importorskip("fsspec")
 POINT = ps.col("id") == 12_345

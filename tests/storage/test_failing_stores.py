@@ -10,9 +10,9 @@ import pytest
 
 import pageseek as ps
 from pageseek.scan.open_ahead import LEAST_TAIL_BYTES
-from support.distant import Way, of_fsspec, over_http, over_s3
-from support.distress import distress, ends_peak, peaks
+from support.failing_stores import peaks, run_queries, tails_peak
 from support.object_server.server import ObjectServer
+from support.remote_files import Way, of_fsspec, over_http, over_s3
 
 SLACK = 16 << 20  # bytes beyond the budget: the batch in hand, threads, connections
 
@@ -23,8 +23,8 @@ def test_queries_of_a_store_in_distress(
 ) -> None:
     monkeypatch.setattr("pageseek.storage.retry.FIRST_WAIT", 0.01)
     ps.clear_cache()
-    found = distress(object_server, way, 100, 5)
-    assert found.spoilt > 10
+    found = run_queries(object_server, way, 100, 5)
+    assert found.faulty > 10
     assert set(found.ended) <= {"right", "refused"}
     assert found.ended["right"] >= 99
 
@@ -41,7 +41,7 @@ def test_a_slow_reader_holds_no_more_than_it_may() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says how much memory there was")
 def test_ends_of_files_that_are_opened_ahead_are_bounded_by_their_bytes() -> None:
     files, size, kept = 48, 3 << 20, 4 << 20
-    found = ends_peak(files, size, 0, kept)
+    found = tails_peak(files, size, 0, kept)
     assert found["rows"] == 0
     most = (
         LEAST_TAIL_BYTES + kept + (64 << 20)

@@ -22,12 +22,13 @@ from pageseek.storage.endpoint import IN_FLIGHT, Endpoint
 from pageseek.storage.remote import RemoteStore
 from pageseek.storage.requests import begin, issue
 from pageseek.storage.resolve import resolve
-from support.distant import GROUPS, PATH, ROWS, content, over_http
+from support.concurrency import InFlight
 from support.object_server.faults import Chooser, Fault, Rule
 from support.object_server.log import Record
 from support.object_server.messages import Request
 from support.object_server.server import ObjectServer
 from support.opened import open_metadata
+from support.remote_files import GROUPS, PATH, ROWS, content, over_http
 
 LARGE, OTHER = "bucket/large.parquet", "bucket/other.parquet"
 LARGE_GROUPS, LARGE_ROWS = 32, 30_000
@@ -302,21 +303,10 @@ def test_there_are_no_more_threads_than_requests_to_all(monkeypatch: pytest.Monk
     made = requests._Threads()
     monkeypatch.setattr(requests, "_threads", made)
     monkeypatch.setattr(requests, "THREADS", 6)
-    lock, now, most = threading.Lock(), 0, 0
-
-    def task(stop: threading.Event) -> int:
-        nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        time.sleep(0.01)
-        with lock:
-            now -= 1
-        return 1
-
-    waves = [begin(Endpoint(f"server {i}", 4), [task] * 10) for i in range(5)]
+    calls = InFlight(0.01)
+    waves = [begin(Endpoint(f"server {i}", 4), [calls.task] * 10) for i in range(5)]
     assert [wave.wait() for wave in waves] == [[1] * 10] * 5
-    assert 3 < most <= 6
+    assert 3 < calls.most <= 6
     assert made._all <= 6
 
 

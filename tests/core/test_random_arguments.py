@@ -175,7 +175,7 @@ def test_the_process_lives(name: str) -> None:
 
 def run_wild(seed: int, seconds: float, log: Path) -> None:
     """Calls at random; the one that killed the process is named."""
-    command = [sys.executable, "-m", "support.wild", log, seed, seconds, 2 << 30]
+    command = [sys.executable, "-m", "support.random_arguments", log, seed, seconds, 2 << 30]
     path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, check=False,

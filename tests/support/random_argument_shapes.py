@@ -11,7 +11,7 @@ import numpy as np
 from pageseek._core import build, decode, files, metadata, search
 
 import pageseek as ps
-from support.wild_data import (
+from support.random_argument_data import (
     AGAIN,
     CHUNKS,
     COLUMN_INDEXES,
@@ -20,6 +20,7 @@ from support.wild_data import (
     PACKED,
     POOL,
     R,
+    any_value,
     buffer,
     data,
     held_by,
@@ -27,7 +28,6 @@ from support.wild_data import (
     number,
     offsets,
     small,
-    wild,
 )
 
 
@@ -232,7 +232,7 @@ def of_read_pages() -> tuple[Any, ...]:
         if decoders:
             wanted.append((R.choice(decoders), of_read_page(), R.random() < 0.3))
     if R.random() < 0.1:
-        wanted.append(wild())
+        wanted.append(any_value())
     return wanted, R.choice((1, 2, 4, number()))
 
 
@@ -254,9 +254,11 @@ def of_decoder() -> tuple[tuple[Any, ...], dict[str, Any]]:
             how |= option()
     if how["codec"] not in ("uncompressed", "snappy", "lz4", "lz4_raw", "zstd") or R.random() < 0.1:
         how["decompress"] = R.choice(
-            (lambda _, n: bytes(n), lambda *_: wild(), None, lambda *_: calls())
+            (lambda _, n: bytes(n), lambda *_: any_value(), None, lambda *_: calls())
         )
-        how["prefix"] = R.choice((None, lambda *_: None, lambda *_: wild(), lambda *_: calls()))
+        how["prefix"] = R.choice(
+            (None, lambda *_: None, lambda *_: any_value(), lambda *_: calls())
+        )
     if R.random() < 0.2:
         core = form()
     if R.random() < 0.1:
@@ -277,7 +279,9 @@ def of_footers() -> tuple[tuple[Any, ...], dict[str, Any]]:
     n = R.randrange(3)
     at = array.array("Q", [0, len(content)] * n).tobytes()
     like = content[:200], made[4], made[9], R.choice((None, b"parquet-cpp", buffer()))
-    keys = R.choice(((), (b"ARROW:schema",), (b"a", b"b"), [buffer()] * 3, (b"x",) * 9, wild()))
+    keys = R.choice(
+        ((), (b"ARROW:schema",), (b"a", b"b"), [buffer()] * 3, (b"x",) * 9, any_value())
+    )
     most = R.choice((0, 1, 5, number()))
     return (damaged(content), damaged(at), like, int64s(R.randrange(3)), most), {"keys": keys}
 
@@ -326,7 +330,9 @@ def of_convert() -> tuple[Any, ...]:
 
 def of_names() -> tuple[Any, ...]:
     path = Path(__file__)
-    return ([str(path)] * R.choice((0, 1, 3, 20)) if R.random() < 0.8 else [wild(), str(path)],)
+    return (
+        [str(path)] * R.choice((0, 1, 3, 20)) if R.random() < 0.8 else [any_value(), str(path)],
+    )
 
 
 def of_seen() -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""`python -m support.wild LOG SEED SECONDS MEMORY`: calls all that the extension modules of pageseek._core have with wild
+"""`python -m support.random_arguments LOG SEED SECONDS MEMORY`: calls all that the extension modules of pageseek._core have with wild
 arguments: of the wrong type, at the ends of what a type holds, of the right shape and absurd, in any order.
 
 Every call is written to LOG before it is made; the last line of a process that died names it. Any Exception will do for
@@ -20,7 +20,7 @@ from typing import Any
 
 from pageseek._core import decode, memory
 
-from support.wild_data import (
+from support.random_argument_data import (
     AGAIN,
     CHUNKS,
     CLASSES,
@@ -28,11 +28,11 @@ from support.wild_data import (
     LOG,
     POOL,
     R,
+    any_value,
     note,
     prepare,
-    wild,
 )
-from support.wild_shapes import (
+from support.random_argument_shapes import (
     SHAPES,
     damaged,
     of_decoder,
@@ -89,10 +89,10 @@ def step() -> None:
             and isinstance(arguments[1], dict)
         ):
             arguments, named = arguments
-        arguments = tuple(wild() if R.random() < 0.04 else one for one in arguments)
-        named = {key: wild() if R.random() < 0.04 else one for key, one in named.items()}
+        arguments = tuple(any_value() if R.random() < 0.04 else one for one in arguments)
+        named = {key: any_value() if R.random() < 0.04 else one for key, one in named.items()}
     elif R.random() < 0.6:
-        arguments = tuple(wild() for _ in range(R.choice((0, 1, 1, 2, 3, 7))))
+        arguments = tuple(any_value() for _ in range(R.choice((0, 1, 1, 2, 3, 7))))
     if name in ("rows.RowRanges.rows", "rows.RowRanges.split"):
         found = getattr(called, "__self__", None)
         if found is not None and found.num_rows > 1 << 20:

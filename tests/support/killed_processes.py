@@ -1,4 +1,4 @@
-"""`python -m support.killed FOLDER WAY WORK`: a folder's file is worked on by processes that are killed, each at another moment,
+"""`python -m support.killed_processes FOLDER WAY WORK`: a folder's file is worked on by processes that are killed, each at another moment,
 and what is left is printed.
 
 Each is a fork of this one, which has imported all that is needed. It is killed by SIGKILL: by itself before, or after, the

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pageseek as ps
-from support.distant import GROUPS, PATH, ROWS, Way
 from support.object_server.server import ObjectServer
+from support.remote_files import GROUPS, PATH, ROWS, Way
 
 VERSIONS = 3
 CUT = re.compile("too few for a Parquet file|not a Parquet file, or cut short")

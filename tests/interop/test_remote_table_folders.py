@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pageseek as ps
-from support.distant import SECRET, s3_options
+from support.moto_s3 import Bucket, moto
 from support.object_server.server import ObjectServer
-from support.others_s3 import Bucket, moto
+from support.remote_files import SECRET, s3_options
 
 deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
 pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
@@ -58,17 +58,9 @@ def delta(bucket: Bucket) -> str:
 @pytest.fixture(scope="module")
 def iceberg(bucket: Bucket, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pytest.importorskip("pyiceberg")
-    from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.transforms import IdentityTransform
 
-    catalog = SqlCatalog(
-        "c", uri=f"sqlite:///{tmp_path_factory.mktemp('c')}/c.db", warehouse="s3://bucket/house",
-        **{
-            "s3.endpoint": bucket.endpoint, "s3.access-key-id": "any", "s3.secret-access-key": SECRET,
-            "s3.region": "us-east-1",
-        },
-    )  # fmt: skip
-    catalog.create_namespace("n")
+    catalog = bucket.iceberg_catalog(tmp_path_factory.mktemp("c"), "house")
     table = catalog.create_table("n.t", schema=OLD.schema)
     with table.update_spec() as spec:
         spec.add_field("k", IdentityTransform(), "k")

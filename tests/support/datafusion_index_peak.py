@@ -1,4 +1,4 @@
-"""`python -m support.published_peak FILE`: makes a file with a long list in the published form, verifies it, and prints what memory
+"""`python -m support.datafusion_index_peak FILE`: makes a file with a long list in the published form, verifies it, and prints what memory
 that took at its peak. Linux only, as `support.peak`.
 """
 

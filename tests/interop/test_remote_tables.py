@@ -14,8 +14,8 @@ import pageseek as ps
 from pageseek.dataset.lake_places import Places, delta_options, iceberg_options
 from pageseek.storage.obstore_files import ObstoreFiles
 from pageseek.storage.retry import RetryPolicy
-from support.distant import SECRET
-from support.others_s3 import Bucket, moto
+from support.moto_s3 import Bucket, moto
+from support.remote_files import SECRET
 
 pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
 ROWS = pa.table(
@@ -102,18 +102,10 @@ def test_delta_a_file_that_was_vacuumed(delta: Any, bucket: Bucket) -> None:
 @pytest.fixture
 def iceberg(bucket: Bucket, tmp_path: Path) -> Iterator[Any]:
     pytest.importorskip("pyiceberg")
-    from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.transforms import IdentityTransform
 
     ps.clear_cache()
-    catalog = SqlCatalog(
-        "c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"s3://bucket/{tmp_path.name}",
-        **{
-            "s3.endpoint": bucket.endpoint, "s3.access-key-id": "any",
-            "s3.secret-access-key": SECRET, "s3.region": "us-east-1",
-        },
-    )  # fmt: skip
-    catalog.create_namespace("n")
+    catalog = bucket.iceberg_catalog(tmp_path, tmp_path.name)
     table = catalog.create_table("n.t", schema=ROWS.schema)
     with table.update_spec() as change:
         change.add_field("k", IdentityTransform(), "k")

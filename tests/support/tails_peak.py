@@ -1,4 +1,4 @@
-"""`python -m support.ends_peak MAX_AHEAD_BYTES CACHE_BYTES URL...`: plans a scan of many files that keeps none of them, and
+"""`python -m support.tails_peak MAX_AHEAD_BYTES CACHE_BYTES URL...`: plans a scan of many files that keeps none of them, and
 prints what memory that took at its peak, beyond what the process had before. Linux only.
 """
 

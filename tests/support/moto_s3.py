@@ -7,12 +7,13 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow.fs as pafs
 import pytest
 
-from support.distant import SECRET
+from support.remote_files import SECRET
 
 
 @dataclass
@@ -28,6 +29,20 @@ class Bucket:
             "endpoint": self.endpoint, "region": "us-east-1", "access_key_id": "any",
             "secret_access_key": SECRET,
         }  # fmt: skip
+
+    def iceberg_catalog(self, folder: Path, warehouse: str) -> Any:
+        """A catalog of pyiceberg with the namespace `n`, whose tables lie in the bucket below `warehouse`."""
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        catalog = SqlCatalog(
+            "c", uri=f"sqlite:///{folder}/c.db", warehouse=f"s3://bucket/{warehouse}",
+            **{
+                "s3.endpoint": self.endpoint, "s3.access-key-id": "any",
+                "s3.secret-access-key": SECRET, "s3.region": "us-east-1",
+            },
+        )  # fmt: skip
+        catalog.create_namespace("n")
+        return catalog
 
     def put(self, data: bytes, key: str) -> None:
         self.client.put_object(Bucket="bucket", Key=key, Body=data)

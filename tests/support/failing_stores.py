@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pageseek as ps
-from support.distant import GROUPS, PATH, ROWS, Way, content
 from support.object_server.faults import Fault, Rule, status
 from support.object_server.process import ServerProcess
 from support.object_server.server import ObjectServer
+from support.remote_files import GROUPS, PATH, ROWS, Way, content
 
 BUSY, CUT = 0.05, 0.02  # of all answers: 503, and bodies that end in the middle
 HANGS = 60.0  # seconds after which a query counts as one that hangs
@@ -37,10 +37,10 @@ class Outcome:
     ended: Counter[str] = field(default_factory=Counter)
     slowest: float = 0.0
     requests: int = 0
-    spoilt: int = 0
+    faulty: int = 0
 
 
-def distress(server: ObjectServer, way: Way, times: int, seed: int) -> Outcome:
+def run_queries(server: ObjectServer, way: Way, times: int, seed: int) -> Outcome:
     """Cold queries by key, range and whole columns, each in a thread of its own that may not take forever."""
     server.put(PATH, data := content())
     dice, made = random.Random(seed), Outcome()
@@ -60,7 +60,7 @@ def distress(server: ObjectServer, way: Way, times: int, seed: int) -> Outcome:
         made.slowest = max(made.slowest, time.monotonic() - begun)
     server.faults = None
     asked = server.log.records()
-    made.requests, made.spoilt = len(asked), sum(one.fault is not None for one in asked)
+    made.requests, made.faulty = len(asked), sum(one.fault is not None for one in asked)
     return made
 
 
@@ -149,11 +149,11 @@ def long_footer(size: int) -> bytes:
     return file.getvalue()
 
 
-def ends_peak(files: int, size: int, max_ahead_bytes: int, cache_bytes: int) -> dict[str, int]:
+def tails_peak(files: int, size: int, max_ahead_bytes: int, cache_bytes: int) -> dict[str, int]:
     """Of a process that plans a scan of files with footers of so many bytes: resident memory before and at the peak."""
     data, names = long_footer(size), [f"bucket/{i}.parquet" for i in range(files + 1)]
     with ServerProcess(latency=0.01) as server:
         for name in names:
             server.put(name, data)
         limits = str(max_ahead_bytes), str(cache_bytes)
-        return measured("support.ends_peak", *limits, *map(server.url, names))
+        return measured("support.tails_peak", *limits, *map(server.url, names))

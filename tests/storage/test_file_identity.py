@@ -22,9 +22,9 @@ import pageseek as ps
 from pageseek.dataset.file_cache import cache
 from pageseek.storage import Source, resolve
 from pageseek.storage.redact import shown
-from support.distant import PATH, content, over_http
 from support.object_server.server import ObjectServer
 from support.opened import open_metadata
+from support.remote_files import PATH, content, over_http
 
 ROWS = 40_000
 SECRET = "not-to-be-seen"

@@ -11,7 +11,7 @@ import pytest
 
 import pageseek as ps
 from pageseek.storage import endpoint as endpoints
-from support.asked import Asked
+from support.object_requests import ObjectRequests
 from support.object_server.faults import status
 from support.object_server.messages import Request
 from support.object_server.server import ObjectServer
@@ -86,8 +86,8 @@ def test_pages_are_asked_for_before_the_last_file_is_open(server: ObjectServer) 
         ps.clear_cache()
         server.log.reset()
         assert ps.read_table(urls(server), filter=key == at * ROWS + 11).num_rows == 1
-        read = [one.start for one in Asked(server, name(at)).others]
-        tails = [one.start for i in range(FILES) for one in Asked(server, name(i)).tails]
+        read = [one.start for one in ObjectRequests(server, name(at)).others]
+        tails = [one.start for i in range(FILES) for one in ObjectRequests(server, name(i)).tails]
         assert len(tails) == FILES and len(read) == 1
         assert read[0] < max(tails)
         assert server.log.in_flight() <= endpoints.IN_FLIGHT
@@ -166,7 +166,7 @@ def test_footers_longer_than_the_tail_do_not_wait_for_each_other(
     assert found["id"].to_pylist() == [20 * ROWS + 5]
     assert server.log.waves() < files / 2
     assert server.log.in_flight() <= endpoints.IN_FLIGHT
-    assert len(Asked(server, name(0)).records) == 2
+    assert len(ObjectRequests(server, name(0)).records) == 2
     ps.clear_cache()
     report = ps.scan(given, columns=["id"], filter=key == 20 * ROWS + 5).explain(analyze=True)
     assert report.requests >= 2 * files

@@ -20,7 +20,7 @@ def place_of(record: Record, size: int) -> Place:
     return int(first), min(stop, size) - int(first)
 
 
-class Asked:
+class ObjectRequests:
     """The requests of one object since the log was last reset: the tail that opening reads, the ranges
     after it, and what was asked only to see that the version is the one that is known.
     """
@@ -45,7 +45,7 @@ class Asked:
             for page, n in pages
         )
 
-    def beside(self, pages: Sequence[Place]) -> int:
+    def outside(self, pages: Sequence[Place]) -> int:
         """Bytes that were asked for outside of the pages."""
         inside = 0
         for at, length in self.places:

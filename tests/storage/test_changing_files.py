@@ -17,7 +17,7 @@ import pytest
 import pageseek as ps
 from pageseek.storage import local as local_files
 from pageseek.storage.local import LocalStore
-from support.changing import (
+from support.changing_files import (
     CHANGES,
     FIGURES,
     QUERIES,
@@ -28,10 +28,10 @@ from support.changing import (
     remote,
     truncate,
 )
-from support.distant import GROUPS, PATH, ROWS, STRONG, WEAK, Way, content
 from support.object_server.messages import Request
 from support.object_server.objects import MemoryObjects
 from support.object_server.server import ObjectServer
+from support.remote_files import GROUPS, PATH, ROWS, STRONG, WEAK, Way, content
 
 DICE = random.Random(1)
 

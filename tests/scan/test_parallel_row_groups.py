@@ -22,6 +22,7 @@ import pageseek as ps
 from pageseek.predicate.expression import And
 from pageseek.scan import lane, tables
 from pageseek.storage.local import LocalStore
+from support.concurrency import InFlight, slow_local_reads
 
 GROUPS, ROWS = 12, 5_000
 CONDITIONS = [
@@ -67,22 +68,9 @@ def settled(check: Callable[[], bool], seconds: float = 10) -> bool:
     return check()
 
 
-def slow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> list[int]:
-    """Reads take so long, and the store says so; counts those that are under way, and the most that were."""
-    read, lock, counts = LocalStore.read, threading.Lock(), [0, 0, 0]
-
-    def slowly(self: LocalStore, ranges: Any) -> Any:
-        with lock:
-            counts[0] += 1
-            counts[1] = max(counts[1], counts[0])
-            counts[2] += 1
-        time.sleep(seconds)
-        with lock:
-            counts[0] -= 1
-        return read(self, ranges)
-
-    monkeypatch.setattr(LocalStore, "read", slowly)
-    monkeypatch.setattr(LocalStore, "latency", seconds)
+def slow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> InFlight:
+    """Local reads that take `seconds`, on a store of a known bandwidth; counts the reads."""
+    counts = slow_local_reads(monkeypatch, seconds)
     monkeypatch.setattr(LocalStore, "bandwidth", 1e6)
     ps.clear_cache()
     return counts
@@ -133,10 +121,10 @@ def test_an_answer_that_nobody_waits_for_is_not_read(
     batches = ps.scan([path] * 20, threads=2).to_batches()
     next(batches)
     batches.close()  # type: ignore[attr-defined]
-    assert settled(lambda: counts[0] == 0)
-    done = counts[2]
+    assert settled(lambda: counts.now == 0)
+    done = counts.calls
     time.sleep(0.1)
-    assert counts[2] == done
+    assert counts.calls == done
     assert settled(lambda: threading.active_count() <= before)
 
 
@@ -145,10 +133,10 @@ def test_waits_go_on_side_by_side_as_far_as_memory_allows(
 ) -> None:
     counts = slow(monkeypatch, 0.02)
     ps.read_table(path, threads=1)
-    assert counts[1] > 3
-    counts[1] = 0
+    assert counts.most > 3
+    counts.most = 0
     ps.read_table(path, threads=1, max_ahead_bytes=0)
-    assert counts[1] == 1
+    assert counts.most == 1
 
 
 def test_an_error_comes_after_the_rows_before_it(path: str, tmp_path: Path) -> None:
