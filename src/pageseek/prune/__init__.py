@@ -1,24 +1,22 @@
 """Proofs that rows cannot match, or that all of them do.
 
 Pruners do no IO. One that needs bytes is a generator: it yields the (offset, length) ranges that it wants,
-receives their bytes in order, and returns what it proved.
+receives their bytes in that order, and returns its proofs.
 
 | file | job |
 |---|---|
 | `row_groups` | the statistics of all row groups, from the footer alone |
-| `column_index` | the page index: fetched, and held against a test |
+| `column_index` | the page index, fetched |
 | `bloom_filter`, `dictionary` | Bloom filters and dictionaries of column chunks |
 | `bloom_blocks` | where a Bloom filter lies, and which of its blocks are read |
 | `value_lists`, `datafusion_list` | what lists of distinct values say of tests, for one file or many |
 | `kind` | what a kind of index is: build, prune, verify |
-| `embedded_pruner`, `checked_pruner` | what embedded kinds have in common; errors of users' pruners |
+| `embedded_pruner`, `checked_pruner` | pruners of kinds: found in files; errors of users' pruners, late imports |
 | `chunk_pruner` | what the pruners of column chunks share |
 | `protocol` | the protocol of a pruner |
-| `late_pruner` | kinds of this package, imported for the first file that has one |
 | `registry` | the mechanisms and kinds of index by name, those of users too |
-| `accumulator` | what is proved of one row group so far, for the whole filter |
+| `accumulator` | one file that mechanisms prune, and what is proved of each row group, for the whole filter |
 | `driver` | puts the row groups of a file to all mechanisms, the cheapest first |
-| `run` | one file that mechanisms prune, and what remains of a row group |
 | `page_stages` | the mechanisms that go by pages: column index and page headers |
 | `pruner_stage` | one pruner put to the row groups where it is worth its price |
 | `sampling` | few row groups that stand for many |
@@ -26,6 +24,7 @@ receives their bytes in order, and returns what it proved.
 """
 
 from pageseek.io.range_requests import Wanted
+from pageseek.prune.accumulator import MechanismRun, RemainingRows
 from pageseek.prune.column_index import load_indexes
 from pageseek.prune.driver import run_mechanisms
 from pageseek.prune.footer_finality import Figures, final, may_be_final
@@ -43,7 +42,6 @@ from pageseek.prune.registry import (
     unregister_pruner,
 )
 from pageseek.prune.row_groups import GroupProof, prune_groups
-from pageseek.prune.run import MechanismRun, RemainingRows
 from pageseek.prune.value_lists import ValueLists
 
 __all__ = [

@@ -1,8 +1,8 @@
 """Row groups against the Bloom filters of their column chunks (BloomFilter.md).
 
-A filter proves which values a chunk does not hold, so `=` and IN are ruled out where every literal is absent. It
-proves nothing of nulls, ranges, or inequality. Writers hash the bytes of the file, so only values that have one form
-can be looked for: no numbers in BYTE_ARRAY and no NaN; a zero is looked for with both signs.
+A filter proves which values a chunk does not hold. It rules out a row group for `=` and IN if every literal is absent, and
+proves nothing for nulls, ranges, or inequality. Writers hash the bytes of the file, so only values of a single form
+can be looked up: no numbers in BYTE_ARRAY and no NaN. A zero is looked up with both signs.
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ from pageseek.prune.chunk_pruner import (
     NONE_PASSES,
     InvalidIndexError,
     bytes_at_stake,
-    chunk_of,
     ignored,
+    placed_chunk,
 )
 from pageseek.prune.protocol import Price, Proof, PruneContext
 
 FEW = 16  # fewer literals do not lower the bytes at stake
-USUAL_RATE = (
-    0.01  # the share of absent values that a filter finds, for which writers size it, or less
-)
+USUAL_RATE = 0.01  # most filters find at most this share of absent values: writers size them so
 _OFFSET = Chunk._fields.index("bloom_filter_offset")
 _NARROW = frozenset((K_I8, K_I16, K_U8, K_U16))
 
@@ -61,9 +59,12 @@ class BloomPruner:
         place, hashes = found
         if not hashes:
             return Price(0)
-        n, at_stake = len(hashes) // 8, bytes_at_stake(context, test.leaf)
-        if n >= FEW:  # a filter finds one of many by mistake, even if all are absent
-            at_stake = int(at_stake * (1 - _rate(context, test.leaf, place.length)) ** n)
+        placed = placed_chunk(context, test.leaf)
+        assert placed is not None
+        chunk, start, stop, offsets = placed
+        n, at_stake = len(hashes) // 8, bytes_at_stake(context.ranges, start, stop, offsets)
+        if n >= FEW:  # a filter is likely to be wrong about one of many, even if all are absent
+            at_stake = int(at_stake * (1 - _rate(chunk.num_values, place.length)) ** n)
         fetched = context.to_fetch(place.offset, place.cost(hashes))
         return Price(fetched, 0, fetched < at_stake, at_stake)
 
@@ -92,13 +93,16 @@ def _prune(
 
 
 def _question(context: PruneContext, test: BoundLeaf) -> tuple[Place, bytes] | None:
-    """Where the filter lies, and the hashes to look for in it; None where it can prove nothing of the test."""
+    """Where the filter lies, and the hashes to look up in it; None where it can prove nothing of the test."""
     leaf, leaf_type = test.leaf, test.leaf_type
     equal = (rows.OP_NE,) if test.negate else (rows.OP_EQ, rows.OP_IN)  # NOT (x != 5) is x = 5
     if test.op not in equal or leaf.group or leaf.max_rep:
         return None
-    chunk = None if leaf_type.is_null else chunk_of(context, leaf)
-    if chunk is None or chunk.bloom_filter_offset == ABSENT or not core.hashable(leaf_type.core):
+    placed = None if leaf_type.is_null else placed_chunk(context, leaf)
+    if placed is None or not core.hashable(leaf_type.core):
+        return None
+    chunk = placed[0]
+    if chunk.bloom_filter_offset == ABSENT:
         return None
     if context.file.writer.omits_from_filters and chunk.encodings & DICTIONARY_ENCODINGS:
         return None
@@ -115,16 +119,15 @@ def _question(context: PruneContext, test: BoundLeaf) -> tuple[Place, bytes] | N
     return place, hashes
 
 
-def _rate(context: PruneContext, leaf: Leaf, length: int | None) -> float:
+def _rate(num_values: int, length: int | None) -> float:
     """How often a filter is wrong about a value that is absent, by its size if all values of the chunk were different."""
     if length is None:
         return USUAL_RATE
-    values = max(context.file.chunk(context.row_group, leaf).num_values, 1)
-    return min(float((1 - math.exp(-values / length)) ** 8), USUAL_RATE)
+    return min(float((1 - math.exp(-max(num_values, 1) / length)) ** 8), USUAL_RATE)
 
 
 def _hashes(test: BoundLeaf) -> bytes | None:
-    """The hashes of the literals; those of a list are made once for all row groups."""
+    """The hashes of the literals. Those of a list are made once for all row groups."""
     if isinstance(test.literals, Listed):
         return test.literals.hashes(test.leaf_type.core)
     try:
@@ -134,9 +137,9 @@ def _hashes(test: BoundLeaf) -> bytes | None:
 
 
 def _in_range(context: PruneContext, leaf: Leaf) -> bool:
-    """Whether every value fits the column's type: a greater one is read as another value, and hashed as it is."""
+    """Whether every value fits the column's type. A larger one is read as another value, but hashed as it is stored."""
     try:
         values = context.file.chunk_values(context.row_group, leaf, context.options)
-    except PageseekError:  # in the metadata of another row group
+    except PageseekError:  # the metadata of another row group cannot be read
         return False
     return values.lower is not None

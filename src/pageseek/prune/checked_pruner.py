@@ -1,4 +1,6 @@
-"""Pruners that users register: an error that one of them raises or causes names it and the place."""
+"""Pruners of kinds of index: those that users register, whose errors name the pruner and the place, and those of this
+package, which are imported when they are needed.
+"""
 
 from __future__ import annotations
 
@@ -127,6 +129,37 @@ class CheckedPruner:
             f"{context.file.name}: row group {context.row_group}: pruner {self.name!r}: {what}; "
             "without it (prune=[...]) the file can be read"
         )
+
+
+class LatePruner:
+    """The pruner of a kind of this package, whose module is imported for the first file that has its key."""
+
+    cheap = whole = coarse = True
+
+    def __init__(self, name: str, key: bytes, kind: Callable[[], Any]) -> None:
+        """`kind`: imports the kind."""
+        self.name, self._key, self._kind = name, key, kind
+        self._made: Pruner | None = None
+
+    @property
+    def _pruner(self) -> Pruner:
+        if self._made is None:
+            self._made = pruner_of(self._kind())
+        return self._made
+
+    def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
+        """Whether the footer has the key, and an index of the column."""
+        return self._key in file.key_value_metadata and self._pruner.applies(file, leaf)
+
+    def price(self, context: PruneContext, test: BoundLeaf) -> int | Price | None:
+        """The price of the kind's pruner."""
+        return self._pruner.price(context, test)
+
+    def prune(
+        self, context: PruneContext, tests: Sequence[BoundLeaf]
+    ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
+        """The proofs of the kind's pruner."""
+        return self._pruner.prune(context, tests)
 
 
 def pruner_of(kind: Any) -> Pruner:

@@ -1,6 +1,6 @@
 """Row groups against the dictionaries of their column chunks.
 
-Where every data page is of codes, as the encoding_stats of the chunk say (parquet.thrift, PageEncodingStats), the
+If every data page is dictionary-encoded, as the encoding_stats of the chunk say (parquet.thrift, PageEncodingStats), the
 dictionary has every value but null, and perhaps some that no row has. If no entry passes a test, no row passes; if every
 entry passes, every row passes that is not null.
 """
@@ -17,6 +17,7 @@ from pageseek.base.errors import PageseekError
 from pageseek.format.chunks import Chunk, page_header
 from pageseek.format.codecs import decompressor
 from pageseek.format.file_metadata import FileMetadata
+from pageseek.format.page_index import OffsetIndex
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
 from pageseek.io.range_requests import Wanted, together
@@ -25,20 +26,22 @@ from pageseek.prune.chunk_pruner import (
     NONE_PASSES,
     InvalidIndexError,
     bytes_at_stake,
-    chunk_of,
     ignored,
+    placed_chunk,
 )
 from pageseek.prune.protocol import Price, Proof, PruneContext
 
-HEAD = 256  # bytes that a page header is likely to lie in
-LARGEST = 16 << 20  # bytes of a dictionary, decompressed, that is looked at
-MOST = LARGEST // 4  # entries
-FEW = 16  # literals of IN
-DOUBT = 8  # times a dictionary has to be smaller than the pages, where many values would pass
+HEAD = 256  # bytes that hold most page headers
+LARGEST = 16 << 20  # bytes of a dictionary, decompressed, that is read at most
+MOST = LARGEST // 4  # its entries at most
+FEW = 16  # literals of IN that leave few values to pass
+DOUBT = 8  # a dictionary has to be so much smaller than the pages where many values would pass
 _CODED = Chunk._fields.index("dictionary_data_pages")
-_OF_CODES = (
-    1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 8
-)  # encodings beside them: of dictionary, levels
+# encodings of dictionaries, codes and levels: PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY
+_OF_CODES = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 8
+
+# of a dictionary page: its first byte, its length if that is known, the end of the chunk, and the offset index
+_Place = tuple[int, int | None, int, OffsetIndex | None]
 
 
 class DictionaryPruner:
@@ -48,7 +51,7 @@ class DictionaryPruner:
     cheap, whole, coarse = False, False, True
 
     def applies(self, file: FileMetadata, leaf: Leaf) -> bool:
-        """Whether all data pages of some chunk of the column may be of codes."""
+        """Whether all data pages of some chunk of the column may be dictionary-encoded."""
         if leaf.group or leaf.max_rep:
             return False
         try:
@@ -57,79 +60,86 @@ class DictionaryPruner:
             return True
 
     def price(self, context: PruneContext, test: BoundLeaf) -> Price | None:
-        """The bytes of the dictionary page, which have to be fewer than those of the pages it may save, wherever it lies: it
-        is decoded.
-        None where it proves nothing.
+        """The bytes of the dictionary page, None where it proves nothing. It is decoded even where it is in memory, so it has
+        to be smaller than the pages that it may save.
         """
         place = _place(context, test)
         if place is None:
             return None
-        size = HEAD if place[1] is None else place[1]
-        doubt, at_stake = 1 if _asks_for_few(test) else DOUBT, bytes_at_stake(context, test.leaf)
-        return Price(context.to_fetch(place[0], size), size, size * doubt < at_stake, at_stake)
+        start, length, stop, offsets = place
+        size = HEAD if length is None else length
+        at_stake = bytes_at_stake(context.ranges, start, stop, offsets)
+        pays = size * (1 if _asks_for_few(test) else DOUBT) < at_stake
+        return Price(context.file.to_fetch(start, size), size, pays, at_stake)
 
     def prune(
         self, context: PruneContext, tests: Sequence[BoundLeaf]
     ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
         """Read the dictionary of each column that is tested, and put its entries to the tests."""
-        columns: dict[tuple[tuple[int, int], LeafType], list[int]] = {}
+        places: dict[tuple[tuple[int, int], LeafType], _Place] = {}
+        members: dict[tuple[tuple[int, int], LeafType], list[int]] = {}
         for i, test in enumerate(tests):
-            if _place(context, test) is not None:
-                columns.setdefault((test.leaf.key, test.leaf_type), []).append(i)
+            key = test.leaf.key, test.leaf_type
+            place = _place(context, test)
+            if place is not None:
+                places[key] = place
+                members.setdefault(key, []).append(i)
         proofs: list[Proof | None] = [None] * len(tests)
-        asking = [_prune(context, [tests[i] for i in members]) for members in columns.values()]
-        for members, found in zip(columns.values(), (yield from together(asking)), strict=True):
-            for i, proof in zip(members, found, strict=True):
+        asking = [
+            _prune(context, [tests[i] for i in members[key]], place)
+            for key, place in places.items()
+        ]
+        for numbers, found in zip(members.values(), (yield from together(asking)), strict=True):
+            for i, proof in zip(numbers, found, strict=True):
                 proofs[i] = proof
         return proofs
 
 
 def _asks_for_few(test: BoundLeaf) -> bool:
-    """Whether a dictionary of many entries may well have none that passes: few values pass at all."""
+    """Whether so few values pass a test that a dictionary of many entries is likely to have none of them."""
     if test.op == rows.OP_IN:
         return not test.negate and test.literals[0] <= FEW
     return test.op == (rows.OP_NE if test.negate else rows.OP_EQ)
 
 
-def _place(context: PruneContext, test: BoundLeaf) -> tuple[int, int | None] | None:
-    """Where the dictionary page lies, and its length as far as it is known; None where it can prove nothing."""
+def _place(context: PruneContext, test: BoundLeaf) -> _Place | None:
+    """Where the dictionary page lies; None where it can prove nothing of a test."""
     leaf = test.leaf
     if test.op == rows.OP_IS_NULL or leaf.group or leaf.max_rep or test.leaf_type.is_null:
         return None
-    chunk = chunk_of(context, leaf)
+    placed = placed_chunk(context, leaf)
+    if placed is None:
+        return None
+    chunk, start, stop, offsets = placed
     if (
-        chunk is None
-        or chunk.encoding_stats != 1
+        chunk.encoding_stats != 1
         or chunk.other_data_pages != 0
         or chunk.dictionary_data_pages <= 0
         or chunk.encodings & ~_OF_CODES
     ):
         return None
-    _, start, stop = context.file.placed_chunk(context.row_group, leaf)
-    offsets = context.file.offset_indexes.get((context.row_group, leaf.index))
     if offsets is None:
         length = chunk.data_page_offset - start
     elif offsets.num_pages != chunk.dictionary_data_pages:
         return None  # there are pages beyond those that the statistics of encodings count
     else:
         length = offsets.start - start
-    return start, length if 0 < length < stop - start else None
+    return start, length if 0 < length < stop - start else None, stop, offsets
 
 
 def _prune(
-    context: PruneContext, tests: Sequence[BoundLeaf]
+    context: PruneContext, tests: Sequence[BoundLeaf], place: _Place
 ) -> Generator[Wanted, list[memoryview], list[Proof | None]]:
     """Put the entries of a leaf's dictionary to its tests."""
     test = tests[0]
     try:
-        page = yield from _page(context, test)
+        page = yield from _page(context, place)
         if page is None:
             return [None] * len(tests)
         entries = _entries(context, test, page)
         proofs = [_proof(context, one, entries) for one in tests]
         if context.kept is not None and not all(proof is NONE_PASSES for proof in proofs):
-            start = context.file.placed_chunk(context.row_group, test.leaf)[1]
-            context.kept.put(start, page)
+            context.kept.put(place[0], page)
         return proofs
     except (PageseekError, InvalidIndexError) as error:
         context.report.note(
@@ -139,20 +149,17 @@ def _prune(
 
 
 def _page(
-    context: PruneContext, test: BoundLeaf
+    context: PruneContext, place: _Place
 ) -> Generator[Wanted, list[memoryview], memoryview | None]:
     """The bytes of the dictionary page; None where they turn out to be no fewer than those that it can save."""
-    place = _place(context, test)
-    assert place is not None
-    start, length = place
+    start, length, stop, offsets = place
     if length is None:
-        stop = context.file.placed_chunk(context.row_group, test.leaf)[2]
         (head,) = yield [(start, min(HEAD, stop - start))]
         found = page_header(head, 0, lambda: "dictionary", start)
         length = found.header_length + found.compressed_size
         if found.type != DICTIONARY_PAGE or length > stop - start:
             raise InvalidIndexError(f"no dictionary page at byte {start}")
-        if length >= bytes_at_stake(context, test.leaf):
+        if length >= bytes_at_stake(context.ranges, start, stop, offsets):
             return None
     (page,) = yield [(start, length)]
     if page.nbytes != length:
@@ -169,7 +176,7 @@ def _entries(context: PruneContext, test: BoundLeaf, page: memoryview) -> tuple[
         test.leaf_type.core, 0, 0, codec=codec, decompress=decompress, max_page=LARGEST
     )
     decoder.head(page)
-    if decoder.stop != page.nbytes:  # what is kept would hide it
+    if decoder.stop != page.nbytes:  # the scan, given the kept page, would not see the rest
         raise InvalidIndexError("more than it lies before the first page")
     n = decoder.num_values
     if n == 0:

@@ -1,21 +1,20 @@
 """All mechanisms on one file: the cheapest first, each on the rows that those before it left.
 
-The statistics of the footer evaluate all row groups at once. The remaining ones are then put to the mechanisms that may
-have to read something, in the order of the bytes they ask for; each is a generator, so that what it wants for all row
-groups is fetched in one wave. A column index that is at hand costs nothing and comes before any price is asked: the
-others are priced for the rows that it leaves.
+The statistics of the footer evaluate all row groups at once. The other mechanisms may have to read something. Each is a
+generator, so that what it wants for all row groups is fetched in one wave. They run in the order of the bytes that they
+read. A column index in memory costs nothing and runs first; the others are priced for the rows that it leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 
 from pageseek._core import rows
 from pageseek.io.range_requests import Wanted
 from pageseek.predicate.bound import BoundLeaf, tests_of
-from pageseek.prune.accumulator import ProofAccumulator
+from pageseek.prune.accumulator import MechanismRun, ProofAccumulator, RemainingRows
 from pageseek.prune.column_index import missing_bytes
 from pageseek.prune.page_stages import (
     column_index_stage,
@@ -25,12 +24,13 @@ from pageseek.prune.page_stages import (
 )
 from pageseek.prune.protocol import PruneContext, Pruner
 from pageseek.prune.pruner_stage import PrunerStage
-from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, pruners
-from pageseek.prune.run import MechanismRun, RemainingRows
+from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, REGISTRY
 from pageseek.prune.sampling import priced
 
-Stage = Generator[Wanted, list[memoryview], None]
-# the order of mechanisms that cost the same: first those that evaluate the whole file at once, last those that decode
+Asking = Generator[Wanted, list[memoryview], None]
+# what it costs, its place among stages that cost the same, the name of the mechanism, and what runs it on row groups
+Stage = tuple[float, int, str, Callable[[list[ProofAccumulator]], Asking]]
+# mechanisms that evaluate the whole file at once come first, those that decode last
 WHOLE, CHEAP, DECODED, WALKED = range(4)
 
 
@@ -38,99 +38,102 @@ def run_mechanisms(
     run: MechanismRun, row_groups: Mapping[int, rows.RowRanges]
 ) -> Generator[Wanted, list[memoryview], dict[int, RemainingRows]]:
     """Put row groups, and the rows of each that are wanted, to all mechanisms."""
-    found = [
-        ProofAccumulator(
-            PruneContext(
-                run.file, group, ranges, run.options, run.report, run.kept, run.distinct_index
-            ),
-            run.bound,
-            run.footer,
+    found = []
+    for group, ranges in row_groups.items():
+        context = PruneContext(
+            run.file, group, ranges, run.options, run.report, run.kept, run.distinct_index
         )
-        for group, ranges in row_groups.items()
-    ]
+        found.append(ProofAccumulator(context, run.bound, run.footer))
     tests = tests_of(run.bound)
-    by = dict.fromkeys(row_groups, "")
-    stages: list[tuple[float, int, str, Stage]] = []
-    has_pages = pages_may_prove(run, found, tests)
+    leaves = {}
+    for test in tests:
+        if not test.leaf.group:
+            leaves[test.leaf.index] = test.leaf
+    tested = list(leaves.values())
+    stages: list[Stage] = []
+    has_pages = pages_may_prove(run, list(row_groups), tests)
     if COLUMN_INDEX in run.use and has_pages:
-        leaves = list({t.leaf.index: t.leaf for t in tests if not t.leaf.group}.values())
-        stage = column_index_stage(run, found, tests, leaves)
+        column_index = partial(column_index_stage, run, tests, tested)
         cost = 0.0
         if len(run.use) > 2:  # there are others beside this one and the statistics
-            missing = partial(missing_bytes, run.file, leaves, run.options)
-            cost = priced(list(row_groups), missing) or 0.0
+            cost = missing_bytes(run.file, list(row_groups), tested, run.options)
         if cost:
-            stages.append((cost, WHOLE, COLUMN_INDEX, stage))
+            stages.append((cost, WHOLE, COLUMN_INDEX, column_index))
         else:
-            yield from _counted(run, COLUMN_INDEX, stage, found, by)
-    stages += _others(run, found, tests, has_pages, alone=not stages)
+            yield from _put(run, COLUMN_INDEX, column_index, found)
+    remaining = []
+    for accumulator in found:
+        if accumulator.context.ranges:
+            remaining.append(accumulator)  # noqa: PERF401 (of few, a comprehension would cost more)
+    if remaining:
+        if PAGE_HEADERS in run.use and has_pages:
+            walking = priced(remaining, partial(walking_cost, run, tested))
+            if walking is not None:
+                headers = partial(page_headers_stage, run, tests)
+                stages.append((walking, WALKED, PAGE_HEADERS, headers))
+        stages += _pruner_stages(run, remaining, tests, alone=not stages)
     for _, _, name, stage in sorted(stages, key=itemgetter(0, 1)):
-        yield from _counted(run, name, stage, found, by)
-    return {
-        one.context.row_group: RemainingRows(
-            one.context.ranges, one.fully_matched, by[one.context.row_group]
+        yield from _put(run, name, stage, found)
+    left = {}
+    for accumulator in found:
+        context = accumulator.context
+        left[context.row_group] = RemainingRows(
+            context.ranges, accumulator.fully_matched, accumulator.pruned_by
         )
-        for one in found
-    }
+    return left
 
 
-def _counted(
+def _put(
     run: MechanismRun,
     name: str,
-    stage: Stage,
+    stage: Callable[[list[ProofAccumulator]], Asking],
     found: Sequence[ProofAccumulator],
-    by: dict[int, str],
-) -> Stage:
-    """A stage, and the report of the rows that it ruled out. `by`: the mechanism that last did so in a row group."""
-    before = [accumulator.context.ranges.num_rows for accumulator in found]
-    yield from stage
-    for rows_in, accumulator in zip(before, found, strict=True):
-        remaining = accumulator.context.ranges.num_rows
-        if remaining < rows_in:
-            run.report.rows.prune(name, rows_in - remaining)
-            by[accumulator.context.row_group] = name
-            if not remaining:
+) -> Asking:
+    """Put the row groups that have rows left to a stage, and report the rows that it ruled out."""
+    remaining, before = [], []
+    for accumulator in found:
+        if accumulator.context.ranges:
+            remaining.append(accumulator)
+            before.append(accumulator.context.ranges.num_rows)
+    yield from stage(remaining)
+    for accumulator, rows_in in zip(remaining, before, strict=True):
+        rows_left = accumulator.context.ranges.num_rows
+        if rows_left < rows_in:
+            run.report.rows.prune(name, rows_in - rows_left)
+            accumulator.pruned_by = name
+            if not rows_left:
                 run.report.row_groups.prune(name, 1)
 
 
-def _others(
+def _pruner_stages(
     run: MechanismRun,
-    found: Sequence[ProofAccumulator],
+    remaining: Sequence[ProofAccumulator],
     tests: Sequence[BoundLeaf],
-    has_pages: bool,
     alone: bool,
-) -> list[tuple[float, int, str, Stage]]:
-    """The mechanisms beside the column index that can prove something, with their prices. `alone`: it is no stage that they
-    come before or behind.
-    """
-    remaining = [accumulator for accumulator in found if accumulator.context.ranges]
-    if not remaining:
-        return []
-    stages: list[tuple[float, int, str, Stage]] = []
-    if PAGE_HEADERS in run.use and has_pages:
-        leaves = list({test.leaf.index: test.leaf for test in tests}.values())
-        cost = priced(remaining, partial(walking_cost, run, leaves))
-        if cost is not None:
-            stages.append((cost, WALKED, PAGE_HEADERS, page_headers_stage(run, found, tests)))
+) -> list[Stage]:
+    """The pruners that may prove something, with their prices. `alone`: no other stage is left to run."""
+    stages: list[Stage] = []
     applicable = _applicable(run, tests)
-    alone = alone and not stages and len(applicable) == 1  # so that its place needs no price
+    alone = alone and len(applicable) == 1  # its place needs no price
     for pruner in applicable:
         one = PrunerStage(run, pruner, tests)
         some = remaining[:1] if pruner.whole else remaining
         cost = 0.0 if alone else priced(some, one.cost)
         if cost is not None:
             rank = WHOLE if pruner.whole else CHEAP if pruner.cheap else DECODED
-            stages.append((cost, rank, pruner.name, one.prune(found)))
+            stages.append((cost, rank, pruner.name, one.prune))
     return stages
 
 
 def _applicable(run: MechanismRun, tests: Sequence[BoundLeaf]) -> list[Pruner]:
-    """The pruners that find something of a tested column in the footer, looked for once for a file and its tested leaves."""
-    every, known = pruners(), run.file.indexes
-    leaves = {test.leaf.key: test.leaf for test in tests}
+    """The pruners for which the footer has anything of a tested column. They are kept with the file, by the tested leaves."""
+    every, known = REGISTRY.pruners, run.file.indexes
+    leaves = {}
+    for test in tests:
+        leaves[test.leaf.key] = test.leaf
     key = "applicable", run.use, *leaves
     cached: tuple[tuple[Pruner, ...], list[Pruner]] | None = known.get(key)
-    if cached is None or cached[0] is not every:  # since then some were registered
+    if cached is None or cached[0] is not every:  # others were registered since
         found = []
         for pruner in every:
             if pruner.name in run.use:

@@ -8,116 +8,137 @@ row group would cost more than the parsing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
+from functools import partial
+from operator import attrgetter
 
 from pageseek._core import rows
 from pageseek.format.page_headers import walk, walking_bytes
 from pageseek.format.schema import Leaf
 from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune.accumulator import ProofAccumulator
-from pageseek.prune.column_index import RequiredLeaves, load_indexes, page_proof
-from pageseek.prune.protocol import Proof, PruneContext
+from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
+from pageseek.prune.column_index import load_indexes
+from pageseek.prune.protocol import Proof
 from pageseek.prune.registry import COLUMN_INDEX, PAGE_HEADERS, STATISTICS
-from pageseek.prune.run import MechanismRun, share_of_rows
-from pageseek.prune.sampling import probed, summed
+from pageseek.prune.row_groups import ALL, PASSES
+from pageseek.prune.sampling import probed
 from pageseek.storage.store import wait_bytes
 
-MANY = 16  # tests from which the bounds of pages are asked for a few row groups first
+MANY = 16  # tests from which the bounds of pages are read for a few row groups first
+_row_group = attrgetter("context.row_group")
 
 
 def pages_may_prove(
-    run: MechanismRun, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf]
+    run: MechanismRun, row_groups: Sequence[int], tests: Sequence[BoundLeaf]
 ) -> bool:
     """Whether pages may prove more than the footer: not where every chunk has one page, whose bounds it has evaluated."""
-    groups = [accumulator.context.row_group for accumulator in found]
-    if not groups:
+    if not row_groups:
         return False
     for test in tests:
-        if test.leaf.group or not run.file.have_one_page(groups, test.leaf):
+        if test.leaf.group or not run.file.have_one_page(row_groups, test.leaf):
             return True
-    for leaf in run.required_leaves(groups[0]):  # as of any row group
-        if not run.file.have_one_page(groups, leaf):
+    for leaf in run.required_leaves(row_groups[0]):  # as of any row group
+        if not run.file.have_one_page(row_groups, leaf):
             return True
-    return not all(_is_evaluated(run, group, test) for test in tests for group in groups)
+    return not all(_is_evaluated(run, group, test) for test in tests for group in row_groups)
+
+
+# -- column index -------------------------------------------------------------------------------
 
 
 def column_index_stage(
     run: MechanismRun,
-    found: Sequence[ProofAccumulator],
     tests: Sequence[BoundLeaf],
-    leaves: Sequence[Leaf],
+    tested: Sequence[Leaf],
+    remaining: list[ProofAccumulator],
 ) -> Generator[Wanted, list[memoryview], None]:
-    """Put the row groups to their column indexes. `leaves`: those that are tested."""
-    remaining = [accumulator for accumulator in found if accumulator.context.ranges]
-    # offset indexes of leaves that are not tested are of no use where no row remains: where a read does not wait, they
+    """Put row groups to their column indexes. `tested`: the leaves of the tests."""
+    load = partial(
+        load_indexes,
+        run.file,
+        options=run.options,
+        report=run.report,
+        needless=partial(_is_needless, run, tests),
+    )
+    # offset indexes of leaves that are not tested are needed only where rows remain: where a read does not wait, they
     # are read in a wave of their own
     waits = wait_bytes(run.file.store) > 0
     later = len(remaining) > 1 and not waits
-    required_leaves: RequiredLeaves = (lambda _: leaves) if later else run.required_leaves
+    required_leaves = (lambda _: tested) if later else run.required_leaves
     if waits:
-        yield from _load(run, remaining, required_leaves, leaves, tests)
+        yield from load([*map(_row_group, remaining)], required_leaves, tested)
     done: list[ProofAccumulator] = []
     for some in [remaining] if waits and len(tests) <= MANY else probed(remaining):
         done += some
         if not waits:
-            yield from _load(run, some, required_leaves, leaves, tests)
+            yield from load([*map(_row_group, some)], required_leaves, tested)
         if not _add_proofs(run, some, tests):
             run.report.left_out(COLUMN_INDEX, len(remaining) - len(done))
             break  # the offset indexes of the rest are read where few rows are found to pass
     if later:
-        done = [accumulator for accumulator in done if accumulator.context.ranges]
-        yield from _load(run, done, run.required_leaves, (), tests)
+        groups = [_row_group(accumulator) for accumulator in done if accumulator.context.ranges]
+        yield from load(groups, run.required_leaves, ())
+
+
+def _is_needless(run: MechanismRun, tests: Sequence[BoundLeaf], row_group: int, leaf: Leaf) -> bool:
+    """Whether the page index of a chunk can prove no more of the tests than the footer has."""
+    if not run.file.has_one_page(row_group, leaf):
+        return False
+    return all(
+        _is_evaluated(run, row_group, test) for test in tests if test.leaf.index == leaf.index
+    )
+
+
+# -- page headers -------------------------------------------------------------------------------
+
+
+def walking_cost(
+    run: MechanismRun, tested: Sequence[Leaf], accumulator: ProofAccumulator
+) -> int | None:
+    """About the bytes that finding the pages of tested leaves takes; None where no leaf is worth it."""
+    file, group = run.file, accumulator.context.row_group
+    total = None
+    for leaf in tested:
+        if file.column_indexes.get((group, leaf.index, run.options)) is not None:
+            continue
+        size: int | None = 0
+        if file.header_index(group, leaf, run.options) is None:
+            size = walking_bytes(file, group, leaf, accumulator.share)
+        if size is not None:
+            total = size if total is None else total + size
+    return total
 
 
 def page_headers_stage(
-    run: MechanismRun, found: Sequence[ProofAccumulator], tests: Sequence[BoundLeaf]
+    run: MechanismRun, tests: Sequence[BoundLeaf], remaining: list[ProofAccumulator]
 ) -> Generator[Wanted, list[memoryview], None]:
-    """Find pages where no index tells of them: those of the tested leaves, then those of the rest that is read."""
-    tested = [test for test in tests if not test.leaf.group]
-    remaining = [accumulator for accumulator in found if accumulator.context.ranges]
+    """Find pages that no index lists: those of the tested leaves, then those of the others that are read."""
+    flat = [test for test in tests if not test.leaf.group]
     behind = len(remaining)
     for some in probed(remaining):
         behind -= len(some)
         walks = []
         for accumulator in some:
-            leaves = {test.leaf.index: test.leaf for test in accumulator.open(tested)}.values()
-            share = share_of_rows(accumulator.context)
-            walks += _walks(accumulator.context, [*leaves], share, tested=True)
+            leaves = {test.leaf.index: test.leaf for test in accumulator.open(flat)}
+            walks += _walks(accumulator, list(leaves.values()), accumulator.share, tested=True)
         yield from together(walks)
         if not _add_proofs(run, some, tests, headers=True):
             run.report.left_out(PAGE_HEADERS, behind)
             break
     walks = []
-    for accumulator in found:
-        context = accumulator.context
-        share = share_of_rows(context)
-        if context.ranges and share < 1:  # else all pages are wanted anyway
-            leaves_read = run.required_leaves(context.row_group)
-            walks += _walks(context, leaves_read, 1 - share, tested=False)
+    for accumulator in remaining:
+        share = accumulator.share
+        if 0 < share < 1:  # where no row was ruled out, all pages are wanted anyway
+            leaves_read = run.required_leaves(accumulator.context.row_group)
+            walks += _walks(accumulator, leaves_read, 1 - share, tested=False)
     yield from together(walks)
 
 
-def walking_cost(
-    run: MechanismRun, leaves: Sequence[Leaf], accumulator: ProofAccumulator
-) -> int | None:
-    """About the bytes that finding the pages of tested leaves takes; None where that is not worth it."""
-    context, file = accumulator.context, run.file
-    group, share = context.row_group, share_of_rows(context)
-    return summed(
-        [
-            walking_bytes(file, group, leaf, share)
-            if file.header_index(group, leaf, run.options) is None
-            else 0
-            for leaf in leaves
-        ]
-    )
-
-
 def _walks(
-    context: PruneContext, leaves: Sequence[Leaf], share: float, tested: bool
+    accumulator: ProofAccumulator, leaves: Sequence[Leaf], share: float, tested: bool
 ) -> list[Generator[Wanted, list[memoryview], None]]:
-    file, group = context.file, context.row_group
+    file, group = accumulator.context.file, accumulator.context.row_group
     return [
         walk(file, group, leaf, tested)
         for leaf in leaves
@@ -125,32 +146,7 @@ def _walks(
     ]
 
 
-def _load(
-    run: MechanismRun,
-    found: Sequence[ProofAccumulator],
-    required_leaves: RequiredLeaves,
-    leaves: Sequence[Leaf],
-    tests: Sequence[BoundLeaf],
-) -> Generator[Wanted, list[memoryview], None]:
-    groups = [accumulator.context.row_group for accumulator in found]
-    needless = _needless(run, tests)
-    return load_indexes(
-        run.file, groups, required_leaves, leaves, run.options, run.report, needless
-    )
-
-
-def _needless(run: MechanismRun, tests: Sequence[BoundLeaf]) -> Callable[[int, Leaf], bool]:
-    """For a chunk: whether its page index can prove no more of the tests than the footer has."""
-    of_leaf: dict[int, list[BoundLeaf]] = {}
-    for test in tests:
-        of_leaf.setdefault(test.leaf.index, []).append(test)
-
-    def needless(group: int, leaf: Leaf) -> bool:
-        return run.file.has_one_page(group, leaf) and all(
-            _is_evaluated(run, group, test) for test in of_leaf.get(leaf.index, ())
-        )
-
-    return needless
+# -- bounds of pages ----------------------------------------------------------------------------
 
 
 def _is_evaluated(run: MechanismRun, group: int, test: BoundLeaf) -> bool:
@@ -172,15 +168,30 @@ def _add_proofs(
     """Add what the bounds of pages prove; whether that is anything."""
     gained = False
     for accumulator in some:
-        group = accumulator.context.row_group
-        gained |= accumulator.add(tests, [_proof(run, group, test, headers) for test in tests])
+        group, proofs = accumulator.context.row_group, []
+        for test in tests:
+            proofs.append(_proof(run, group, test, headers))  # noqa: PERF401 (as a rule there is one)
+        gained |= accumulator.add(tests, proofs)
     return gained
 
 
 def _proof(run: MechanismRun, group: int, test: BoundLeaf, headers: bool) -> Proof | None:
-    offsets = run.file.offset_indexes.get((group, test.leaf.index))
-    if offsets is None or (
-        offsets.num_pages <= 1 and test.op != rows.OP_IS_NULL and _is_evaluated(run, group, test)
-    ):
+    """What a column index in memory proves of a test, or in its place the statistics in the `headers` of pages."""
+    file, leaf = run.file, test.leaf
+    offsets = file.offset_indexes.get((group, leaf.index))
+    if offsets is None or leaf.group:
+        return None
+    if offsets.num_pages <= 1 and test.op != rows.OP_IS_NULL and _is_evaluated(run, group, test):
         return None  # the bounds of the only page are those of the chunk
-    return page_proof(run.file, group, test, run.options, run.wants_matches, headers)
+    if headers:
+        index = file.header_index(group, leaf, run.options)
+    else:
+        index = file.column_indexes.get((group, leaf.index, run.options))
+    if index is None:
+        return None
+    verdict, passes = index.zones.probe(test.op, test.against(0), test.nan), PASSES[test.negate]
+    must = rows.RowRanges.empty()
+    if run.wants_matches:
+        file.chunk(group, leaf)  # raises where it cannot be read, whatever its index says
+        must = offsets.rows_of(verdict.translate(ALL[passes]), 1)
+    return Proof(offsets.rows_of(verdict, passes), must)

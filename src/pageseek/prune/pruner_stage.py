@@ -1,4 +1,4 @@
-"""One pruner put to the row groups of a file, where what it reads is little beside the bytes that it may save."""
+"""One pruner put to the row groups of a file, if it reads much less than it may save."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Generator, Sequence
 from pageseek._core import rows
 from pageseek.io.range_requests import Wanted, together
 from pageseek.predicate.bound import BoundLeaf
-from pageseek.prune.accumulator import ProofAccumulator
+from pageseek.prune.accumulator import MechanismRun, ProofAccumulator
 from pageseek.prune.protocol import Price, PruneContext, Pruner
-from pageseek.prune.run import MechanismRun, share_of_rows
 from pageseek.prune.sampling import probed, summed
 from pageseek.storage.store import request_bytes
 
-DOUBT = 8  # times what a pruner reads, what it may save has to be worth: it may prove nothing
-FILE_SECONDS = 20e-6  # at least, that a file takes which is read, beside its bytes
+DOUBT = (
+    8  # a pruner has to be able to save so many times the bytes that it reads: it may prove nothing
+)
+FILE_SECONDS = 20e-6  # the least time that reading a file takes beside its bytes
 
 
 class PrunerStage:
@@ -22,7 +23,7 @@ class PrunerStage:
 
     def __init__(self, run: MechanismRun, pruner: Pruner, tests: Sequence[BoundLeaf]) -> None:
         self._run, self.pruner, self._tests = run, pruner, tests
-        # by row group, for the rows that were in question when the prices were asked
+        # by row group, with the rows in question when the prices were asked
         self._prices: dict[int, tuple[rows.RowRanges, list[Price | None]]] = {}
 
     def cost(self, accumulator: ProofAccumulator) -> int | None:
@@ -33,9 +34,8 @@ class PrunerStage:
             prices = list({(t.leaf.key, t.op, t.negate): price for t, price in tests}.values())
         return summed([None if price is None else price.size * price.pays for price in prices])
 
-    def prune(self, found: Sequence[ProofAccumulator]) -> Generator[Wanted, list[memoryview], None]:
-        """Put the row groups to the pruner: a few first, unless it is cheap, and the rest if it proved something."""
-        remaining = [accumulator for accumulator in found if accumulator.context.ranges]
+    def prune(self, remaining: list[ProofAccumulator]) -> Generator[Wanted, list[memoryview], None]:
+        """Put row groups to the pruner: a few first, unless it is cheap, and the rest if it proved something."""
         behind = len(remaining)
         for some in [remaining] if self.pruner.cheap else probed(remaining):
             behind -= len(some)
@@ -49,10 +49,10 @@ class PrunerStage:
                     gained |= accumulator.add(wanted, proof)
             if not gained:
                 self._run.report.left_out(self.pruner.name, behind)
-                break  # nor will it rule out much of the rest
+                break  # it will not rule out much of the rest either
 
     def _prices_of(self, context: PruneContext) -> list[Price | None]:
-        """The price of each test, asked once as long as the same rows are in question."""
+        """The price of each test, asked again only if other rows are in question."""
         known = self._prices.get(context.row_group)
         if known is not None and known[0] is context.ranges:
             return known[1]
@@ -66,9 +66,10 @@ class PrunerStage:
     def _paying(
         self, some: Sequence[ProofAccumulator]
     ) -> list[tuple[ProofAccumulator, list[BoundLeaf]]]:
-        """The row groups that are worth being put to the pruner, and the tests of each that it may say something of."""
+        """The row groups for which the pruner is worth its price, each with the tests that it may decide."""
         paying: list[tuple[ProofAccumulator, list[BoundLeaf]]] = []
-        costs: list[tuple[int, bool]] = []  # bytes, and whether some have to be waited for
+        costs: list[tuple[int, bool]] = []  # bytes, and whether some are fetched
+        total = 0
         for accumulator in some:
             prices = self._prices_of(accumulator.context)
             del self._prices[accumulator.context.row_group]
@@ -84,32 +85,34 @@ class PrunerStage:
                 paying.append((accumulator, wanted))
                 of_each = [known[id(test)] for test in wanted]
                 fetched = any(price.fetched for price in of_each)
-                costs.append((sum([price.size for price in of_each]), fetched))
+                size = sum(price.size for price in of_each)
+                costs.append((size, fetched))
+                total += size
             elif dear:
                 for test in accumulator.open(dear, self.pruner.coarse)[:1]:
                     price = known[id(test)]
                     self._run.report.too_dear(self.pruner.name, price.size, price.at_stake)
-        if not any(size for size, _ in costs):  # all is in memory
+        if not total:  # all is in memory
             return paying
-        worth = self._worth([accumulator.context for accumulator, _ in paying], costs)
+        worth = self._worth([accumulator for accumulator, _ in paying], costs)
         return [one for one, pays in zip(paying, worth, strict=True) if pays]
 
     def _worth(
-        self, contexts: Sequence[PruneContext], costs: Sequence[tuple[int, bool]]
+        self, accumulators: Sequence[ProofAccumulator], costs: Sequence[tuple[int, bool]]
     ) -> list[bool]:
-        """For each row group whether what may be saved is worth what it costs. What is read once for the whole file is
+        """For each row group whether the bytes that may be saved are worth the cost. What is read once for the whole file is
         weighed against all row groups together.
         """
         store, report, name = self._run.file.store, self._run.report, self.pruner.name
         wait = request_bytes(store)
-        saved = [self._bytes_saved(context) for context in contexts]
+        saved = [self._bytes_saved(accumulator) for accumulator in accumulators]
         if self.pruner.whole:
             cost, fetched = max(costs)
             whole = sum(saved) + FILE_SECONDS * store.bandwidth
             pays = DOUBT * (cost + wait * fetched) < whole
             if not pays:
-                report.too_dear(name, cost, int(whole), store.latency * fetched, len(contexts))
-            return [pays] * len(contexts)
+                report.too_dear(name, cost, int(whole), store.latency * fetched, len(saved))
+            return [pays] * len(saved)
         worth = []
         for (cost, fetched), at_stake in zip(costs, saved, strict=True):
             pays = not cost or DOUBT * (cost + wait * fetched) < at_stake
@@ -118,9 +121,9 @@ class PrunerStage:
             worth.append(pays)
         return worth
 
-    def _bytes_saved(self, context: PruneContext) -> float:
-        """The bytes of a row group that need not be read where none of its rows remains."""
-        chunk, group = self._run.file.chunk, context.row_group
+    def _bytes_saved(self, accumulator: ProofAccumulator) -> float:
+        """The bytes of a row group that need not be read if none of its rows remains."""
+        chunk, group = self._run.file.chunk, accumulator.context.row_group
         leaves = self._run.required_leaves(group)
         size = sum([chunk(group, leaf).total_compressed_size for leaf in leaves])
-        return float(size * share_of_rows(context))
+        return float(size * accumulator.share)

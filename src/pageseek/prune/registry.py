@@ -16,9 +16,8 @@ from pageseek.base.report import MECHANISMS
 from pageseek.base.suggest import nearest
 from pageseek.format.embedded import BLOOM, FREE, PAGE_INDEX
 from pageseek.prune.bloom_filter import BloomPruner
-from pageseek.prune.checked_pruner import PRICE, PRUNE, method_of, pruner_of
+from pageseek.prune.checked_pruner import PRICE, PRUNE, LatePruner, method_of, pruner_of
 from pageseek.prune.dictionary import DictionaryPruner
-from pageseek.prune.late_pruner import LatePruner
 from pageseek.prune.protocol import Catalog, Pruner
 
 STATISTICS, COLUMN_INDEX, PAGE_HEADERS = "statistics", "column_index", "page_headers"
@@ -144,27 +143,27 @@ def register(kind: Any) -> None:
             raise TypeError(
                 f"register: {kind!r} has no build(), and so needs price() and prune(); it has no {min(missing)}()"
             )
-    _registry.add(kind, "register", "unregister")
+    REGISTRY.add(kind, "register", "unregister")
 
 
 def unregister(name: str) -> None:
     """Take a registered kind back; scans that exist already go without it. ValueError: there is none."""
-    _registry.remove(name, "unregister")
+    REGISTRY.remove(name, "unregister")
 
 
 def register_late(name: str, key: bytes, module: str) -> None:
     """Add a kind of this package, which is imported when a file has a key in its footer, or somebody asks for it."""
-    _registry.add_late(name, key, module)
+    REGISTRY.add_late(name, key, module)
 
 
 def kind_named(name: str) -> Any:
     """The kind that is registered under a name, or None."""
-    return _registry.find(name)
+    return REGISTRY.find(name)
 
 
 def kind_names() -> tuple[str, ...]:
     """The names of all kinds."""
-    return _registry.known
+    return REGISTRY.known
 
 
 def register_pruner(pruner: Any) -> None:
@@ -195,12 +194,12 @@ def register_pruner(pruner: Any) -> None:
         name = method_of(pruner, names)
         if not callable(getattr(pruner, name, None)):
             raise TypeError(f"register_pruner: {pruner!r} has no {names[0]}()")
-    _registry.add(pruner, "register_pruner", "unregister_pruner")
+    REGISTRY.add(pruner, "register_pruner", "unregister_pruner")
 
 
 def unregister_pruner(name: str) -> None:
     """Take a registered pruner back; scans that exist already go without it. ValueError: there is none."""
-    _registry.remove(name, "unregister_pruner")
+    REGISTRY.remove(name, "unregister_pruner")
 
 
 def _check_name(kind: Any, what: str) -> None:
@@ -212,24 +211,19 @@ def _check_name(kind: Any, what: str) -> None:
         raise ValueError(f"{what}: the name {kind.name!r} is no plain word such as 'my_index'")
 
 
-def pruners() -> tuple[Pruner, ...]:
-    """The pruners that are put to one row group at a time, in the order in which they are asked at equal prices."""
-    return _registry.pruners
-
-
 def catalogs() -> tuple[Catalog, ...]:
     """The catalogs that are asked before files are opened."""
-    return _registry.catalogs
+    return REGISTRY.catalogs
 
 
 def names() -> tuple[str, ...]:
     """All names that `prune=[...]` knows."""
-    return _registry.names
+    return REGISTRY.names
 
 
 def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
     """The names of the mechanisms that may prune: all, none, or those named."""
-    known = names()
+    known = REGISTRY.names
     if isinstance(chosen, bool):
         return frozenset(known if chosen else ())
     if not isinstance(chosen, Collection):
@@ -245,4 +239,4 @@ def mechanisms(chosen: bool | Collection[str]) -> frozenset[str]:
     return frozenset(wanted)
 
 
-_registry = _Registry()
+REGISTRY = _Registry()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -14,17 +15,19 @@ from pageseek.format.schema import Leaf
 from pageseek.format.types import Options
 from pageseek.predicate.bound import Bound, BoundConst, BoundLeaf, Unjoined, fold
 
-_ANY = rows.MAY_TRUE, rows.MAY_FALSE
-_MAY = {bit: bytes(int(v & bit != 0) for v in range(256)) for bit in _ANY}  # verdict -> 0 or 1
+# the outcome of the comparison for which a row passes a test, by whether the test is negated
+PASSES = rows.MAY_TRUE, rows.MAY_FALSE
+# by an outcome, tables from the verdict on a zone to 1 where some of its rows may have it, or all have it
+SOME = {outcome: bytes(int(v & outcome != 0) for v in range(256)) for outcome in PASSES}
+ALL = {outcome: bytes(int(v == outcome) for v in range(256)) for outcome in PASSES}
 _OTHER = bytes.maketrans(b"\0\1", b"\1\0")
-_MUST = {bit: bytes(int(v == bit) for v in range(256)) for bit in _ANY}
 
 
 @dataclass(frozen=True, slots=True)
 class GroupProof:
     """One byte a row group, 0 or 1. `may`: a row may pass. `must`: every row passes, nothing need be evaluated.
 
-    `tests`: such a pair for each test of the filter, by its id.
+    `tests`: such a pair for each part of the filter that is not joined of others, by its id.
     """
 
     may: bytes
@@ -43,16 +46,6 @@ class Groups(Protocol):
         ...
 
 
-def bit_of(test: BoundLeaf) -> int:
-    """The outcome of the comparison for which a row passes the test."""
-    return rows.MAY_FALSE if test.negate else rows.MAY_TRUE
-
-
-def fully_matched(verdict: bytes, bit: int) -> bytes:
-    """1 for each zone whose rows all have this outcome."""
-    return verdict.translate(_MUST[bit])
-
-
 def prune_groups(
     file: Groups,
     bound: Bound,
@@ -64,23 +57,42 @@ def prune_groups(
     else is proved of tests, by their ids.
     """
     tests: dict[int, tuple[bytes, bytes]] = {}
-
-    def of_part(part: Unjoined) -> tuple[bytes, bytes]:
-        found = _proved(file, part, options, statistics)
-        if known is not None and id(part) in known:
-            may, must = known[id(part)]
-            found = (
-                _joined(np.bitwise_and, (found[0], may)),
-                _joined(np.bitwise_or, (found[1], must)),
-            )
-        tests[id(part)] = found
-        return found
-
-    def some(found: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
-        return found[0], bytes(file.num_row_groups)
-
-    may, must = fold(bound, of_part, _join, _inverted, some)
+    of_part = partial(_prove, tests, file, options, statistics, known)
+    if isinstance(bound, BoundLeaf):  # as most filters are
+        may, must = of_part(bound)
+    else:
+        never = bytes(file.num_row_groups)  # that some element passes is not proved of any row
+        may, must = fold(bound, of_part, _join, _inverted, lambda found: (found[0], never))
     return GroupProof(may, must, tests)
+
+
+def _prove(
+    tests: dict[int, tuple[bytes, bytes]],
+    file: Groups,
+    options: Options,
+    statistics: bool,
+    known: Mapping[int, tuple[bytes, bytes]] | None,
+    part: Unjoined,
+) -> tuple[bytes, bytes]:
+    """What is proved of a part of the filter, which is noted in `tests`."""
+    zones = None
+    if statistics and isinstance(part, BoundLeaf) and not part.leaf.group:
+        zones = file.group_zones(part.leaf, options)
+    if zones is not None:
+        assert isinstance(part, BoundLeaf)
+        verdict = zones.probe(part.op, part.against(0), part.nan)
+        passes = PASSES[part.negate]
+        found = verdict.translate(SOME[passes]), verdict.translate(ALL[passes])
+    else:
+        n = file.num_row_groups
+        found = b"\1" * n, bytes(n)
+        if isinstance(part, BoundConst):
+            found = (found[0], found[0]) if part.value else (found[1], found[1])
+    if known is not None and id(part) in known:
+        may, must = known[id(part)]
+        found = _joined(np.bitwise_and, (found[0], may)), _joined(np.bitwise_or, (found[1], must))
+    tests[id(part)] = found
+    return found
 
 
 def _inverted(found: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
@@ -95,20 +107,3 @@ def _join(is_and: bool, parts: Iterator[tuple[bytes, bytes]]) -> tuple[bytes, by
 
 def _joined(join: np.ufunc, parts: tuple[bytes, ...]) -> bytes:
     return bytes(join.reduce([np.frombuffer(part, np.uint8) for part in parts]))
-
-
-def _proved(
-    file: Groups, test: Unjoined, options: Options, statistics: bool
-) -> tuple[bytes, bytes]:
-    n = file.num_row_groups
-    if isinstance(test, BoundConst):
-        every = bytes([test.value]) * n
-        return every, every
-    zones = None
-    if statistics and isinstance(test, BoundLeaf) and not test.leaf.group:
-        zones = file.group_zones(test.leaf, options)
-    if zones is None:
-        return b"\1" * n, bytes(n)
-    assert isinstance(test, BoundLeaf)
-    verdict, bit = zones.probe(test.op, test.against(0), test.nan), bit_of(test)
-    return verdict.translate(_MAY[bit]), verdict.translate(_MUST[bit])

@@ -1,4 +1,4 @@
-"""Few row groups that stand for many: to estimate a price, and to find out whether a mechanism is of any use."""
+"""Few row groups that stand for many: to estimate a price, and to find out whether a mechanism rules out anything."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 PRICED = 8  # row groups by which a mechanism is priced
-PROBE = 8  # row groups that show whether a mechanism is of any use
+PROBE = 8  # row groups that show whether a mechanism rules out anything
 
 
 def summed(costs: Iterable[int | None]) -> int | None:
@@ -31,14 +31,14 @@ def priced(items: Sequence[T], price: Callable[[T], int | None]) -> float | None
 
 
 def probed(items: list[T]) -> Iterable[list[T]]:
-    """Many items in batches, drawn from all over the file, each twice the one before, so that a caller whom a batch was
-    of no use to need not go on. Few items are one batch.
+    """Many items in batches, drawn from all over the file, each twice the one before. The caller stops at a batch of which
+    nothing was ruled out. Few items are one batch.
     """
     return [items] if len(items) < 2 * PROBE else _growing(items)
 
 
 def _growing(items: list[T]) -> Iterator[list[T]]:
-    import random  # which few scans need, and which takes a while
+    import random  # few scans need it, and its import takes a while
 
     drawn = random.Random(len(items)).sample(items, len(items))
     at, size = 0, PROBE
