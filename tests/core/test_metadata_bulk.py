@@ -406,13 +406,13 @@ def test_footers_that_several_threads_read_are_those_that_one_reads(
         *how, threads = given
         one, several = of(cls, *how, 1), of(cls, *how, threads)
         made.append((threads, len(one[0].members) if one else 0))
-        for name in ("members", "sizes", "n", "pairs", "rows", "table") if one else ():
+        for name in ("members", "sizes", "n", "pairs", "rows", "chunks") if one else ():
             mine, theirs = (
                 np.concatenate([getattr(each, name) for each in some]) for some in (several, one)
             )
             assert np.array_equal(mine, theirs)
         assert all(
-            len(each.rows) * each.table.shape[1] <= max(room, each.table.shape[1])
+            len(each.rows) * each.chunks.shape[1] <= max(room, each.chunks.shape[1])
             for each in several
         )
         return list(several)

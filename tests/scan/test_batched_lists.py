@@ -34,7 +34,7 @@ from pageseek.format.embedded import (
 from pageseek.format.embedded import opened as payload_of
 from pageseek.format.value_list import KIND, VERSION
 from pageseek.io import tails as ends
-from pageseek.scan import distinct_lists
+from pageseek.scan import batched_lists
 from pageseek.storage import resolve
 from support.batch_comparison import kept_of, one_by_one, opened, outcome
 
@@ -312,7 +312,7 @@ def test_lists_that_do_not_lie_in_the_ends(
         check(ps.scan(str(kept), filter=condition))
     report = ps.scan(str(kept), filter="s = 'nowhere'").plan().report
     assert report.bytes["index"] > 0 and opened() <= 1
-    monkeypatch.setattr(distinct_lists, "LISTS", most)
+    monkeypatch.setattr(batched_lists, "LISTS", most)
     for condition in CONDITIONS[:8]:
         check(ps.scan(str(kept), filter=condition))
 
@@ -322,7 +322,7 @@ def test_a_file_that_is_replaced_before_its_list_is_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     victim = folder / "005.parquet"
-    read = distinct_lists.read_part
+    read = batched_lists.read_part
     replacements = 0
 
     def replaced(path: str, *rest: object) -> bytes:
@@ -333,7 +333,7 @@ def test_a_file_that_is_replaced_before_its_list_is_read(
             os.utime(victim)
         return read(path, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(distinct_lists, "read_part", replaced)
+    monkeypatch.setattr(batched_lists, "read_part", replaced)
     found = ps.scan(str(folder), filter="s = 'zz'").to_table()
     monkeypatch.undo()
     assert replacements
@@ -505,9 +505,10 @@ def test_long_tests_are_not_kept_with_lists(kept: Path) -> None:
         scan.plan()
     (held,) = cache._batches.values()
     for several in held.made.values():
-        for records in several:
-            for listed in records.listed.values():
-                assert listed.values is None or not listed.values._answers
+        for table in several:
+            for listed in table.lists.values():
+                values = getattr(listed, "_values", None)
+                assert values is None or not values._answers
 
 
 def test_what_is_kept_of_folders_in_turn_is_counted(kept: Path, tmp_path: Path) -> None:

@@ -20,20 +20,13 @@ from pageseek.base.records import dataclass
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 PHYSICAL_NAMES = (
-    "BOOLEAN",
-    "INT32",
-    "INT64",
-    "INT96",
-    "FLOAT",
-    "DOUBLE",
-    "BYTE_ARRAY",
-    "FIXED_LEN_BYTE_ARRAY",
-)
-ABSENT = -(1 << 63)
+    "BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY",
+)  # fmt: skip
+ABSENT = -(1 << 63)  # what the core gives for an optional field that is not there
 
 
 def shown_record(record: Any) -> str:
-    """The repr of a record of the footer, with None for ABSENT: the number that stands for that is ours alone."""
+    """The repr of a record of the footer, with None for ABSENT."""
     fields = (
         f"{name}={None if value == ABSENT else value!r}"
         for name, value in zip(record._fields, record, strict=True)
@@ -60,7 +53,7 @@ _INT96_UNITS = {"ms": 1, "us": 2, "ns": 3}
 
 
 class SchemaElement(NamedTuple):
-    """A SchemaElement of parquet.thrift; what is not there is ABSENT."""
+    """A SchemaElement of parquet.thrift; a field that is not there is ABSENT."""
 
     type: int
     type_length: int
@@ -89,7 +82,7 @@ class _Options(NamedTuple):
 
 
 class Options(_Options):
-    """How columns come out. A tuple, because it is part of many keys and has to hash quickly."""
+    """The types in which columns come out. A tuple, because it is part of many keys and has to hash quickly."""
 
     __slots__ = ()
 
@@ -112,16 +105,29 @@ class Options(_Options):
 
 @dataclass(frozen=True, slots=True)
 class LeafType:
-    """How a leaf is decoded: the kernel's form, the Arrow type of its buffers, and the type handed out."""
+    """How a leaf is decoded.
 
-    # physical, type_length, kind, width, INT96 unit, check UTF-8, range (ps_leaf_spec of pageseek.h)
+    Attributes
+    ----------
+    core : tuple of int
+        Physical type, type_length, kind, width, INT96 unit, check UTF-8, range (ps_leaf_spec of pageseek.h).
+    storage : pyarrow.DataType
+        The type of the buffers that the core fills.
+    type : pyarrow.DataType
+        The type that is handed out.
+    kind, width : int
+        Those of `core`.
+    is_null : bool
+        Every value is null.
+    """
+
     core: tuple[int, int, int, int, int, int, int]
     storage: pa.DataType
     type: pa.DataType
 
-    kind: int = field(init=False, compare=False, repr=False)  # of `core`, and so is the next
+    kind: int = field(init=False, compare=False, repr=False)
     width: int = field(init=False, compare=False, repr=False)
-    is_null: bool = field(init=False, compare=False, repr=False)  # every value is null
+    is_null: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.core[2])
@@ -129,30 +135,31 @@ class LeafType:
         object.__setattr__(self, "is_null", self.type.id == _NULL)
 
     def finish(self, array: pa.Array) -> pa.Array:
-        """An array of `storage` as one of `type`. CoreError where its values do not fit that."""
+        """An array of `storage` as one of `type`. CoreError: its values do not fit."""
         if self.type == self.storage:
             return array
         try:
-            return _as_type(array, self.type)
+            return as_type(array, self.type)
         except pa.ArrowException as error:
             raise CoreError(CORRUPT, None, f"not of {self.type}: {error}") from error
 
 
-def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """An array as one of another type, which may be a dictionary or an extension type."""
     if array.type == wanted:
         return array
     if isinstance(wanted, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(wanted, _as_type(array, wanted.storage_type))
+        return pa.ExtensionArray.from_storage(wanted, as_type(array, wanted.storage_type))
     if pa.types.is_dictionary(wanted):
         return _encoded(array, wanted)
     return array.cast(wanted)
 
 
 def _encoded(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Values, or codes of 32 bits and their dictionary, as a dictionary of the type that is wanted."""
+    """Values, or codes of 32 bits and their dictionary, as a dictionary array of another type."""
     made = array
     if not pa.types.is_dictionary(array.type):
-        made = _as_type(array, wanted.value_type).dictionary_encode()
+        made = as_type(array, wanted.value_type).dictionary_encode()
     try:
         codes = made.indices.cast(wanted.index_type)
     except pa.ArrowInvalid as error:
@@ -165,25 +172,18 @@ def _encoded(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     return pa.DictionaryArray.from_arrays(codes, made.dictionary, ordered=wanted.ordered)
 
 
-def _signed_kind(bits: int) -> tuple[int, pa.DataType] | None:
-    return {
-        8: (K_I8, pa.int8()),
-        16: (K_I16, pa.int16()),
-        32: (K_I32, pa.int32()),
-        64: (K_I64, pa.int64()),
-    }.get(bits)
+_INTEGERS: dict[tuple[int, bool], tuple[int, pa.DataType]] = {  # by bits, and whether signed
+    (8, True): (K_I8, pa.int8()),
+    (16, True): (K_I16, pa.int16()),
+    (32, True): (K_I32, pa.int32()),
+    (64, True): (K_I64, pa.int64()),
+    (8, False): (K_U8, pa.uint8()),
+    (16, False): (K_U16, pa.uint16()),
+    (32, False): (K_U32, pa.uint32()),
+    (64, False): (K_U64, pa.uint64()),
+}
 
-
-def _unsigned_kind(bits: int) -> tuple[int, pa.DataType] | None:
-    return {
-        8: (K_U8, pa.uint8()),
-        16: (K_U16, pa.uint16()),
-        32: (K_U32, pa.uint32()),
-        64: (K_U64, pa.uint64()),
-    }.get(bits)
-
-
-# ConvertedType -> the same as a LogicalType and its parameters (LogicalTypes.md, compatibility sections)
+# ConvertedType -> the LogicalType that means the same, and its parameters (LogicalTypes.md, compatibility sections)
 _CONVERTED: dict[int, tuple[int, int, int]] = {
     0: (L_STRING, 0, 0),
     4: (L_ENUM, 0, 0),
@@ -207,7 +207,7 @@ _CONVERTED: dict[int, tuple[int, int, int]] = {
 
 
 def logical_of(element: SchemaElement) -> tuple[int, int, int]:
-    """(LogicalType member, its first two parameters) of a leaf; 0 where it has none, or one we do not know."""
+    """(LogicalType member, its first two parameters) of a leaf; 0 without one that is known."""
     if element.logical not in (ABSENT, 0):
         return element.logical, element.logical_a, element.logical_b
     if element.converted_type == 5:
@@ -222,7 +222,7 @@ _LOGICAL_NAMES = {
 
 
 def logical_name(element: SchemaElement) -> str:
-    """The logical type with its parameters, as docs/format.md writes it; "NONE" where there is none."""
+    """The logical type with its parameters, as docs/format.md writes it; "NONE" without one."""
     logical, a, b = logical_of(element)
     if logical == L_DECIMAL:
         return f"DECIMAL({b},{a})"
@@ -247,11 +247,9 @@ def _most_digits(element: SchemaElement) -> int:
 def _decimal(element: SchemaElement, scale: int, precision: int) -> tuple[int, pa.DataType] | None:
     if not (0 < precision <= _most_digits(element) and 0 <= scale <= precision):
         return None
-    return (
-        (K_D128, pa.decimal128(precision, scale))
-        if precision <= 38
-        else (K_D256, pa.decimal256(precision, scale))
-    )
+    if precision <= 38:
+        return K_D128, pa.decimal128(precision, scale)
+    return K_D256, pa.decimal256(precision, scale)
 
 
 _PLAIN = {
@@ -274,9 +272,8 @@ def _natural(
     if logical == L_DECIMAL and physical in (INT32, INT64, BYTE_ARRAY, FIXED):
         found = _decimal(element, a, b)
     elif logical == L_INTEGER and physical in (INT32, INT64):
-        found = _signed_kind(a) if b else _unsigned_kind(a)
-        if found and (a == 64) != (physical == INT64):
-            found = None
+        if (a == 64) == (physical == INT64):
+            found = _INTEGERS.get((a, bool(b)))
     elif logical == L_DATE and physical == INT32:
         found = K_I32, pa.date32()
     elif logical == L_TIME and physical == (INT32 if b == 1 else INT64) and b in _UNITS:
@@ -305,7 +302,7 @@ def _natural(
 def _with_stored(
     kind: int, storage: pa.DataType, natural: pa.DataType, stored: pa.DataType
 ) -> tuple[int, pa.DataType, pa.DataType]:
-    """What the type that the writer had in memory changes, as pyarrow honours it."""
+    """(kind, storage type, type) with regard to the type that the writer had in memory, as pyarrow honours it."""
     t = pa.types
     if natural == stored:
         return kind, storage, natural
@@ -322,30 +319,21 @@ def _with_stored(
         return kind, made, made
     if natural == pa.int64() and t.is_duration(stored):
         return kind, stored, stored
-    if (natural == pa.string() and t.is_large_string(stored)) or (
-        natural == pa.binary() and t.is_large_binary(stored)
-    ):
-        return K_LARGE_BYTES, stored, stored
-    if (natural == pa.string() and stored == pa.string_view()) or (
-        natural == pa.binary() and stored == pa.binary_view()
-    ):
-        return kind, storage, stored
-    if t.is_dictionary(stored) and natural in _DICTIONARY_VALUES:
-        return kind, storage, pa.dictionary(stored.index_type, natural, stored.ordered)
-    if t.is_decimal(stored) and t.is_decimal128(natural):
-        return _stored_decimal(kind, natural, stored)
+    if natural in _DICTIONARY_VALUES:
+        if stored == _LARGE[natural]:
+            return K_LARGE_BYTES, stored, stored
+        if stored == _VIEW[natural]:
+            return kind, storage, stored
+        if t.is_dictionary(stored):
+            return kind, storage, pa.dictionary(stored.index_type, natural, stored.ordered)
+    same_digits = (
+        t.is_decimal128(natural)
+        and t.is_decimal(stored)
+        and (natural.precision, natural.scale) == (stored.precision, stored.scale)
+    )
+    if same_digits:
+        return (K_D256, stored, stored) if t.is_decimal256(stored) else (kind, natural, stored)
     return kind, storage, natural
-
-
-def _stored_decimal(
-    kind: int, natural: pa.DataType, stored: pa.DataType
-) -> tuple[int, pa.DataType, pa.DataType]:
-    """The width that the writer had, where both schemas speak of the same digits."""
-    if (natural.precision, natural.scale) != (stored.precision, stored.scale):
-        return kind, natural, natural
-    if pa.types.is_decimal256(stored):
-        return K_D256, stored, stored
-    return kind, natural, stored
 
 
 _CANONICAL: dict[bytes, Callable[[pa.DataType, bytes], pa.DataType]] = {
@@ -354,9 +342,7 @@ _CANONICAL: dict[bytes, Callable[[pa.DataType, bytes], pa.DataType]] = {
     b"arrow.bool8": lambda storage, _: pa.bool8(),
     b"arrow.opaque": lambda storage, text: _opaque(storage, json.loads(text)),
 }
-_EXTENSION = (
-    b"PSEEK:extension:"  # what `ARROW:extension:` becomes, so that Arrow does not act on it
-)
+_EXTENSION = b"PSEEK:extension:"  # `ARROW:extension:`, renamed so that Arrow does not act on it
 
 
 def _opaque(storage: pa.DataType, named: dict[str, str]) -> pa.DataType:
@@ -377,7 +363,7 @@ def stored_type(field: pa.Field) -> pa.DataType:
 
 
 def stored_metadata(field: pa.Field) -> dict[bytes, bytes]:
-    """The metadata of a field of the writer's schema; that of an extension type only where nobody acts on it."""
+    """The metadata of a field of the writer's schema, without that of an extension type which `stored_type` gives."""
     made, kept = {}, field.metadata or {}
     canonical = kept.get(_EXTENSION + b"name") in _CANONICAL
     for key, value in kept.items():
@@ -397,7 +383,7 @@ _DIGITS = {INT32: 10, INT64: 19}  # of the greatest value of the physical type
 
 
 def _range(element: SchemaElement, kind: int, storage: pa.DataType) -> int:
-    """What the values of an Arrow type must keep to: the digits of a decimal, the end of a day; 0: nothing."""
+    """The limit of the values of an Arrow type: the digits of a decimal, the end of a day; 0: none."""
     if kind in (K_D128, K_D256):
         digits = int(storage.precision)
         return digits if digits < _DIGITS.get(element.type, 77) else 0
@@ -433,9 +419,9 @@ def leaf_type_of(
 ) -> LeafType:
     """How to decode a leaf of this element, and as what.
 
-    `stored` is its type in the file's Arrow schema, if it has one. `dictionary`: it is to come out as one.
+    `stored`: its type in the file's Arrow schema, if it has one. `dictionary`: it comes out as one, if it can.
     """
-    # what tells the type, and is the same for every column of it: neither its name, nulls nor children
+    # the type does not depend on name, repetition and number of children
     typed = element[:2] + _NO_PLACE + element[6:9] + element[10:]
     natural, leaf_type = _natural_leaf_type(typed, options)
     if dictionary and natural in _DICTIONARY_VALUES:
@@ -451,7 +437,7 @@ _NO_PLACE = (0, 0, 0, 0)  # repetition, name and number of children
 
 @functools.lru_cache(maxsize=256)
 def _natural_leaf_type(typed: tuple[int, ...], options: Options) -> tuple[pa.DataType, LeafType]:
-    """The type without regard to a stored Arrow schema, and how to decode it: made once for each type."""
+    """The type without regard to a stored Arrow schema, and how to decode it. Made once for each type."""
     element = SchemaElement._make((*typed[:9], ABSENT, *typed[9:]))
     kind, storage, made, text = _natural(element, options)
     return made, _leaf_type(element, options, kind, storage, made, text)
@@ -484,7 +470,7 @@ def _leaf_type(
 def to_arrow(
     leaf_type: LeafType, n: int, null_count: int, validity: Any, offsets: Any, values: Any
 ) -> pa.Array:
-    """An Arrow array of the form's storage type over buffers of the core."""
+    """An Arrow array of the storage type over buffers of the core."""
     if leaf_type.is_null:
         return pa.nulls(n)
     buffers = [pa.py_buffer(validity) if validity is not None else None]
@@ -506,7 +492,7 @@ def null_bytes(kind: pa.DataType) -> int:
 
 
 def nulls(n: int, kind: pa.DataType, where: str) -> pa.Array:
-    """Nothing but nulls. LimitError, which begins with `where`, where they would take more than a decoder may give."""
+    """An array of nulls. LimitError, which begins with `where`: they take more than max_output_bytes."""
     if n * null_bytes(kind) > DEFAULT.max_output_bytes:
         raise LimitError(
             f"{where}: {n} nulls of type {kind} take more than {DEFAULT.max_output_bytes} bytes; "

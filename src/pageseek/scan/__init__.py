@@ -16,8 +16,8 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `plan`, `scan_plan` | what is left to read: records, and the `ScanPlan` that executes them |
 | `planner`, `dataset_columns` | the files of a scan, brought to the state before their rows are read; their columns as one |
 | `footer_selection`, `accounting` | row groups that the footer leaves; what the report counts of a plan |
-| `footer_batches`, `batch_tails`, `batched_file`, `footer_table`, `schema_group`, `homogeneous_files` | the footers of many similar files, read and pruned together |
-| `batched_lists`, `distinct_lists` | the lists of values in these files, read together |
+| `footer_batches`, `batched_file`, `footer_table`, `schema_group`, `homogeneous_files` | the footers of many similar files, read and pruned together |
+| `batched_lists`, `distinct_lists`, `datafusion_lists` | the lists of values in these files, read and held against tests together; their two forms |
 | `prepare` | plans for others, and plans that are executed at once |
 | `tables`, `planned_files`, `opened_file` | the rows of a plan, a table for each row group, in order; its files, opened in order; one of them |
 | `request_sharing`, `limit_steps` | row groups that share a request; how many are pruned at a time where there is a limit |
@@ -30,5 +30,5 @@ A file goes through the states of a `FileScan`. They are generators that yield s
 | `page_batch` | leaves of which one page each is needed, decoded in one call |
 | `dictionary_codes` | dictionary codes, kept as codes |
 | `decoded_columns`, `list_elements` | decoded leaves, tested and cut down to the rows that passed |
-| `aggregate` and its `_metadata`, `_statistics`, `_bounds`, `_columns`, `_values` | counts, least and greatest values |
+| `aggregate` and its `_metadata`, `_bounds`, `_columns`, `_values` | counts, least and greatest values |
 """

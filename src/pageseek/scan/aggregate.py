@@ -1,16 +1,16 @@
-"""Counts, least and greatest values: from the metadata where that proves them, else from as few pages as can matter.
+"""Counts, least and greatest values: from the metadata if they prove them, else from as few pages as possible.
 
-A row group whose rows all pass the filter, by its statistics, answers by them where they are exact. Of the others
-those are read that may hold something smaller, or greater, than what is known by then; and of their pages, too,
-those whose bounds say so. A report counts the first as "answered", and what need not be read as "bounds".
+If all rows of a row group pass the filter, its exact statistics answer for it. Other row groups, and their pages, are
+read only if their bounds allow a value less, or greater, than those known by then. A report counts the first as
+"answered", and what need not be read as "bounds".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,7 @@ from pageseek.base.arrays import of_numpy
 from pageseek.base.errors import CorruptFileError, UnsupportedError
 from pageseek.base.report import Report
 from pageseek.io.version_checks import UnconfirmedVersions, optimistically
-from pageseek.scan.aggregate_columns import (
-    Wanted,
-    parse,
-    place_of,
-    type_at,
-    values_at,
-)
+from pageseek.scan.aggregate_columns import Wanted, parse, place_of, type_at, values_at
 from pageseek.scan.aggregate_metadata import BOUNDS, MetadataAnswers
 from pageseek.scan.aggregate_values import ColumnValues
 from pageseek.scan.planner import Planned, Planner
@@ -34,42 +28,48 @@ from pageseek.scan.scheduler import Scheduler
 from pageseek.scan.tables import TableReader
 from pageseek.storage import Sources
 
+T = TypeVar("T")
 MOST_OPEN = 16  # files that are kept open from planning to reading
 MOST_ROWS = (1 << 63) - 1
 
 
 def aggregate(sources: Sources, request: Request, asked: Iterable[Any]) -> pa.Table:
-    """One row with the values that are asked for, named `count` or `column_function`."""
-    wanted = parse(asked)
-
-    def answer(unconfirmed: UnconfirmedVersions | None) -> pa.Table:
-        work = Aggregation(sources, request, wanted, account=False, unconfirmed=unconfirmed)
-        work.run()
-        return work.table()
-
-    return optimistically(sources, answer)
+    """One row with the figures, named `count` or `column_function`."""
+    return _run(sources, request, asked, False, Aggregation.table)
 
 
 def explain(sources: Sources, request: Request, asked: Iterable[Any], analyze: bool) -> Report:
-    """What the values take: what the metadata answer, what may have to be read; with `analyze`, what was."""
-    wanted = parse(asked)
-
-    def analyzed(unconfirmed: UnconfirmedVersions | None) -> Report:
-        work = Aggregation(sources, request, wanted, account=True, unconfirmed=unconfirmed)
-        work.run()
-        work.report.rows_out = 1
-        return work.report
-
+    """The report of an aggregation: what the metadata answer, what may have to be read; with `analyze`, what was."""
     if analyze:
-        return optimistically(sources, analyzed).finish()
-    work = Aggregation(sources, request, wanted, account=True, analyze=False)
+        report = _run(sources, request, asked, True, lambda work: work.report)
+        report.rows_out = 1
+        return report.finish()
+    work = Aggregation(sources, request, parse(asked), account=True, analyze=False)
     work.foresee()
     work.report.note_unknown()
     return work.report
 
 
+def _run(
+    sources: Sources,
+    request: Request,
+    asked: Iterable[Any],
+    account: bool,
+    answer: Callable[[Aggregation], T],
+) -> T:
+    """The answer of an aggregation that has read its files."""
+    wanted = parse(asked)
+
+    def run(unconfirmed: UnconfirmedVersions | None) -> T:
+        work = Aggregation(sources, request, wanted, account, unconfirmed=unconfirmed)
+        work.run()
+        return answer(work)
+
+    return optimistically(sources, run)
+
+
 class Aggregation:
-    """One aggregation: the metadata of all files are asked first, for what they tell spares the reading of others."""
+    """One aggregation. The metadata of all files are asked first: what they tell spares the reading of others."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Aggregation:
         names = tuple(dict.fromkeys(name for name, _ in places.values()))
         self._wanted = wanted
         self._columns = {path: ColumnValues(name, below) for path, (name, below) in places.items()}
-        self._num_rows = 0  # of those that were read
+        self._num_rows = 0  # that were read
         self._narrows = request.limit is None and all(one.function != "count" for one in wanted)
         request = scheduler.request = replace(request, columns=names, row_number=None)
         planner = Planner(sources, request, scheduler, lazy=analyze, batches=False)
@@ -108,7 +108,7 @@ class Aggregation:
         self._schema = planner.columns.schema()
         scheduler.files.close()
         report.columns = list(self._schema.names)
-        # what is read is counted when it is
+        # reading counts what is read
         self.report = scheduler.report = report.to_execute() if account and analyze else report
         self.report.analyzed = analyze
         self.report.files = report.files.begun()
@@ -132,7 +132,7 @@ class Aggregation:
                 column.read(values_at(table, column.name, column.below))
 
     def foresee(self) -> None:
-        """Count what `run` may have to read, as far as the metadata tell."""
+        """Count what `run` may have to read, by the metadata."""
         report, scheduler = self.report, self._scheduler
         report.bytes["data"] = 0
         for plan, opened in self._left:
@@ -152,7 +152,7 @@ class Aggregation:
                 report.bytes["data"] += self._metadata.recount(scan, group, report)
 
     def table(self) -> pa.Table:
-        """The values, in the order that they were asked for."""
+        """The figures, in the order that they were asked for."""
         made = {}
         for one in self._wanted:
             if not one.path:

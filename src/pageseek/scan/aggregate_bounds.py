@@ -1,4 +1,4 @@
-"""Which pages may hold something less, or greater, than what is known of a column: by statistics and the column index."""
+"""The pages that may hold a value less, or greater, than those known of a column, by statistics and the column index."""
 
 from __future__ import annotations
 
@@ -10,16 +10,28 @@ import pyarrow.compute as pc
 from pageseek._core import rows
 from pageseek.base.errors import LimitError
 from pageseek.base.report import Report
+from pageseek.format.bounds import ChunkValues
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import FLOAT_KINDS, LeafType, Options
 from pageseek.predicate.constant_column import ConstantColumn
 from pageseek.prune import COLUMN_INDEX, STATISTICS, load_indexes
-from pageseek.scan.aggregate_statistics import declared
 from pageseek.scan.aggregate_values import ColumnValues, less, plain
 from pageseek.scan.plan import GroupPlan
 from pageseek.scan.request import Request
 from pageseek.scan.steps import Steps
+
+
+def declared(file: FileMetadata, row_group: int, leaf: Leaf, options: Options) -> ChunkValues:
+    """The values of a row group as far as the metadata tell."""
+    if not isinstance(leaf, ConstantColumn):
+        return file.chunk_values(row_group, leaf, options)
+    if leaf.values is None or leaf.values.null_count:
+        return ChunkValues(null_count=file.group_rows[row_group], nan_count=0)
+    one = leaf.scalar
+    if pa.types.is_floating(one.type) and pc.is_nan(one).as_py():
+        return ChunkValues()
+    return ChunkValues(one, one, one, one, 0, 0)
 
 
 def promising(
@@ -29,8 +41,9 @@ def promising(
     request: Request,
     report: Report,
 ) -> Steps[rows.RowRanges]:
-    """The rows of a row group whose pages may hold something less, or greater, than what is known. `wanted`: of each value that
-    is asked for its function, leaf, and what is known.
+    """The rows of a row group whose pages may hold a value less, or greater, than those known.
+
+    `wanted`: for each figure its function, its leaf, and the values that are known.
     """
     found = rows.RowRanges.empty()
     for function, leaf, leaf_type, values in wanted:
@@ -64,7 +77,7 @@ def _pages(
     options: Options,
     report: Report,
 ) -> Steps[rows.RowRanges]:
-    """The rows of the pages of a leaf that may hold something better than what is known."""
+    """The rows of the pages of a leaf that may hold a value less, or greater, than `known`."""
     loading = load_indexes(file, [group.row_group], lambda _: [leaf], [leaf], options, report)
     yield from loading
     index = file.column_indexes.get((group.row_group, leaf.index, options))
@@ -73,7 +86,7 @@ def _pages(
         return group.ranges
     try:
         lower, upper = plain(index.lower), plain(index.upper)
-    except LimitError:  # by the width that the schema claims, values or not
+    except LimitError:  # the schema claims a width that makes even nulls too large
         return group.ranges
     near, far = (lower, upper) if is_min else (upper, lower)
     before = pc.less if is_min else pc.greater
@@ -81,7 +94,7 @@ def _pages(
     if known is not None:
         better = before(near, known)
     if group.fully_matched and group.ranges.num_rows == file.group_rows[group.row_group]:
-        # some value of a page lies within its bounds: no other page need be looked at that begins beyond them
+        # each page holds a value within its bounds, so that pages which begin beyond those of another are left out
         end = pc.min_max(far)["max" if not is_min else "min"]
         if end.is_valid:
             better = pc.and_kleene(better, pc.invert(before(end, near)))

@@ -1,4 +1,4 @@
-"""What an aggregation asks for, and which leaves of a file that is."""
+"""The figures of an aggregation, and the leaves of a file that they are of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pageseek.base.errors import NoColumnError, PageseekError, PredicateError, UnsupportedError
 from pageseek.dataset.evolution import SchemaMapping
-from pageseek.format.columns import output, tested
+from pageseek.format.columns import Names, output
 from pageseek.format.file_metadata import FileMetadata
 from pageseek.format.schema import Leaf
 from pageseek.format.types import LeafType
@@ -23,7 +23,7 @@ FUNCTIONS = ("count", "min", "max")
 
 
 class Wanted(NamedTuple):
-    """One figure: the number of rows (no path), or of a column that of its values, or the least or greatest."""
+    """A figure: the number of rows (no path), or the count, least or greatest of the values of a column."""
 
     function: str
     path: tuple[str, ...]
@@ -36,7 +36,7 @@ def parse(asked: Iterable[Any]) -> list[Wanted]:
     Raises
     ------
     PredicateError
-        Neither, no such function, or the same name twice.
+        It is neither, the function is unknown, or a name occurs twice.
     """
     made: list[Wanted] = []
     for one in [asked] if isinstance(asked, str) else asked:
@@ -65,10 +65,10 @@ def _place(
     file: FileMetadata, path: tuple[str, ...], request: Request
 ) -> tuple[str, tuple[str, ...]]:
     """The column to select for a path, and the way from its field down to the leaf."""
-    leaf = leaf_of(file, path, request)[0]
+    leaf = _leaf(file, path, Names(file, request.options))[0]
     if len(leaf.path) == 1:
         return leaf.path[0], ()
-    # selects that leaf only, unless a field of another place has this name as well
+    # a dotted name selects that leaf only, unless another field has this name as well
     alone = ".".join(leaf.path)
     try:
         (column,), _ = output(file, (alone,), request.options)
@@ -102,7 +102,7 @@ def place_of(
 
 
 def type_at(schema: pa.Schema, name: str, below: tuple[str, ...]) -> pa.DataType:
-    """The type of a leaf, through structs."""
+    """The type of a leaf in a schema, through structs."""
     found = schema.field(below[0] if below else name)
     for part in below[1:]:
         found = found.type.field(part)
@@ -110,22 +110,22 @@ def type_at(schema: pa.Schema, name: str, below: tuple[str, ...]) -> pa.DataType
 
 
 def values_at(table: pa.Table, name: str, below: tuple[str, ...]) -> pa.ChunkedArray:
+    """The values of a leaf in a table, through structs."""
     values = table[below[0] if below else name]
     for part in below[1:]:
         values = pc.struct_field(values, [values.type.get_field_index(part)])
     return values
 
 
-def leaf_of(
-    file: FileMetadata, path: tuple[str, ...], request: Request, find: SchemaMapping | None = None
+def _leaf(
+    file: FileMetadata, path: tuple[str, ...], find: Names | SchemaMapping
 ) -> tuple[Leaf, LeafType]:
-    leaf, leaf_type = tested(file, path, request.options) if find is None else find(path)
+    """The leaf of a column. UnsupportedError: it has no least and greatest value."""
+    leaf, leaf_type = find(path)
     if leaf.group or leaf.max_rep:
         raise UnsupportedError(
             f"{file.name}: {'.'.join(path)!r} is nested; aggregate one of its leaves that is in no list"
         )
-    if leaf_type.is_null:
-        return leaf, leaf_type
     if pa.types.is_interval(leaf_type.type):
         raise UnsupportedError(
             f"{file.name}: {'.'.join(path)!r} of type {leaf_type.type} has no order"
@@ -136,8 +136,8 @@ def leaf_of(
 def leaves_of_columns(
     file: FileMetadata, source: Source, paths: Iterable[tuple[str, ...]], request: Request
 ) -> Leaves:
-    """What a file has of columns, by their paths."""
-    find, dataset_schema = None, request.dataset_schema
-    if dataset_schema is not None:
-        find = SchemaMapping(file, dataset_schema, request.options, source.partitions)
-    return {path: leaf_of(file, path, request, find) for path in paths}
+    """The leaves of columns in a file, by their paths."""
+    find: Names | SchemaMapping = Names(file, request.options)
+    if request.dataset_schema is not None:
+        find = SchemaMapping(file, request.dataset_schema, request.options, source.partitions)
+    return {path: _leaf(file, path, find) for path in paths}

@@ -1,4 +1,4 @@
-"""What the metadata of a file answer for an aggregation, and which of its rows they leave to be read."""
+"""The part of an aggregation that the metadata of a file answer, and the rows that they leave to be read."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pageseek.base.report import Report
+from pageseek.format.types import FLOAT_KINDS
+from pageseek.predicate.constant_column import ConstantColumn
+from pageseek.prune import STATISTICS
 from pageseek.scan.accounting import account
-from pageseek.scan.aggregate_bounds import promising
+from pageseek.scan.aggregate_bounds import declared, promising
 from pageseek.scan.aggregate_columns import Leaves, Wanted, leaves_of_columns
-from pageseek.scan.aggregate_statistics import statistics_of
 from pageseek.scan.aggregate_values import ColumnValues
 from pageseek.scan.file_scan import FileScan
 from pageseek.scan.lane import Lane
@@ -25,7 +27,7 @@ class MetadataAnswers:
     Attributes
     ----------
     num_rows : int
-        The rows that they have answered for.
+        The rows of the row groups that footers have answered for.
     """
 
     def __init__(
@@ -34,7 +36,7 @@ class MetadataAnswers:
         wanted: Sequence[Wanted],
         columns: Mapping[tuple[str, ...], ColumnValues],
     ) -> None:
-        """`columns`: what is known of the values, which answers are added to."""
+        """`columns`: the values known so far, to which answers are added."""
         self._request, self._wanted, self._columns = request, wanted, columns
         self.num_rows = 0
 
@@ -42,11 +44,11 @@ class MetadataAnswers:
         return leaves_of_columns(scan.file, scan.source, self._columns, self._request)
 
     def unanswered(self, scan: FileScan, report: Report) -> list[GroupPlan]:
-        """Let the footer of a file answer for its row groups. Returns those for which it does not."""
+        """Let the footer of a file answer for its row groups. Returns the others."""
         file, left = scan.file, list(scan.plan.groups)
         if self._request.limit is None:
             leaves = self._leaves(scan)
-            left = [group for group in left if not self._told(scan, group, leaves)]
+            left = [group for group in left if not self._answers(scan, group, leaves)]
             missing = {group.row_group for group in left}
             answered = [group for group in scan.plan.groups if group.row_group not in missing]
             report.row_groups.prune(ANSWERED, len(answered))
@@ -59,19 +61,38 @@ class MetadataAnswers:
             report.files.prune(ANSWERED, 1)
         return left
 
-    def _told(self, scan: FileScan, group: GroupPlan, leaves: Leaves) -> bool:
-        """Whether the footer has all values of a row group; they are then taken in."""
-        said = statistics_of(scan.file, group, self._wanted, leaves, self._request)
-        if said is None:
+    def _answers(self, scan: FileScan, group: GroupPlan, leaves: Leaves) -> bool:
+        """Whether the footer has all figures of a row group; they are then added."""
+        file, number = scan.file, group.row_group
+        num_rows = file.group_rows[number]
+        whole = group.fully_matched and group.ranges.num_rows == num_rows
+        if not whole or STATISTICS not in self._request.prune:
             return False
-        num_rows = scan.file.group_rows[group.row_group]
+        said = {}
+        for path, (leaf, _) in leaves.items():
+            if not isinstance(leaf, ConstantColumn):
+                file.chunk(number, leaf)  # raises if it could not be read
+            said[path] = declared(file, number, leaf, self._request.options)
+        for one in self._wanted:
+            if not one.path:
+                continue
+            found = said[one.path]
+            if found.null_count is None:
+                return False
+            if one.function == "count" or found.null_count == num_rows:
+                continue
+            nan = leaves[one.path][1].kind in FLOAT_KINDS and found.nan_count != 0
+            if nan and one.function == "max" and self._request.nan == "spark":
+                return False  # it may be NaN
+            if (found.min if one.function == "min" else found.max) is None:
+                return False
         self.num_rows += num_rows
         for path, column in self._columns.items():
             column.declared(num_rows, said[path])
         return True
 
     def narrowed(self, scan: FileScan, group: GroupPlan, lane: Lane) -> GroupPlan:
-        """A row group with only those rows that may hold something less, or greater, than what is known."""
+        """A row group with the rows only that may hold a value less, or greater, than those known."""
         ignored = group.ignored & scan.file.dropped[group.row_group]
         leaves = self._leaves(scan)
         wanted = [
@@ -90,7 +111,7 @@ class MetadataAnswers:
         return part
 
     def recount(self, scan: FileScan, part: GroupPlan, report: Report) -> int:
-        """Count the pages of a row group of which fewer rows are read than were planned; the bytes to fetch."""
+        """Count the pages of a row group anew, if fewer rows are read than were planned. Returns the bytes to fetch."""
         file, bound_request = scan.file, scan.bound_request
         if report.chunks is None:
             return 0

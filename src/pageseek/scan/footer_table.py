@@ -1,8 +1,7 @@
-"""What the footers of many files of one kind say, in one table."""
+"""What the footers of many similar files say, in one table."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -15,26 +14,25 @@ from pageseek.base.errors import placed
 from pageseek.base.in_parts import in_parts
 from pageseek.format.bounds import Bounds
 from pageseek.format.chunks import Sound, sound_chunks
-from pageseek.format.embedded import KEY
+from pageseek.format.embedded import DATAFUSION_KEY, KEY
 from pageseek.format.page_index import int64s
 from pageseek.format.schema import Leaf
 from pageseek.format.statistics import zone_statistics
 from pageseek.format.types import ABSENT
 from pageseek.io.tails import TailBatch
-from pageseek.prune.datafusion_list import KEY as PUBLISHED_KEY
 from pageseek.scan.schema_group import SchemaGroup
 
-RECORDS = 1 << 14  # column chunks at a time
+RECORDS = 1 << 14  # column chunks that are parsed at a time
 SHARED = 256  # footers that are worth a thread
-MOST_ROWS = 1 << 40  # of a row group
+MOST_ROWS = 1 << 40  # rows of a row group beyond which it is left out of sums
 SCHEMA = b"ARROW:schema"
-KEYS = SCHEMA, KEY, PUBLISHED_KEY
+KEYS = SCHEMA, KEY, DATAFUSION_KEY
 AT: dict[str, int] = {name: i for i, name in enumerate(core.CHUNK_FIELDS)}
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 class FooterTable:
-    """What the footers of files of one kind say of the leaves that are asked for.
+    """What the footers of the files of a schema group say of its leaves.
 
     Attributes
     ----------
@@ -49,10 +47,13 @@ class FooterTable:
     counts, rows : list of int, int64 array
         The rows of each row group.
     huge : bool array
-        Files with a row group that claims so many rows that it is left out of sums.
-    table : int64 array of shape (row groups, leaves, fields of a chunk)
+        Files with a row group that claims more than MOST_ROWS.
+    chunks : int64 array of shape (row groups, leaves, fields of a chunk)
+        The records of the column chunks.
     schemas, schema_of : list of bytes or None, int64 array
-        The Arrow schemas that their writers put there, and which each file has.
+        The Arrow schemas that writers left, and the position there of the one of each file.
+    lists : dict
+        The lists of values that were read (batched_lists.py).
     """
 
     def __init__(
@@ -75,19 +76,21 @@ class FooterTable:
         self.counts: list[int] = counts.cast("q").tolist()
         self.rows = int64s(counts)
         self.huge: Flags = self.of_files(self.rows > MOST_ROWS) > 0
-        self.table = int64s(chunks).reshape(len(self.counts), leaves, len(AT))
+        self.chunks = int64s(chunks).reshape(len(self.counts), leaves, len(AT))
         self.data = memoryview(data)
         self.schemas, self.schema_of = self._stored(data)
-        self.listed: dict[Any, Any] = {}  # of distinct_lists.py
+        self.lists: dict[Any, Any] = {}
+        self._list_bytes = 0
         self._bounds: dict[Any, Bounds | None] = {}
-        self.published: dict[Any, Any] = {}  # of published_lists.py
-        self._placed: dict[int, Sound] = {}  # by how many of the leaves are read
-        self._lists = 0  # bytes of these
+        self._placed: dict[int, Sound] = {}  # by the number of leaves that are read
 
     def _stored(self, data: bytes) -> tuple[list[bytes | None], npt.NDArray[np.int64]]:
         found: dict[bytes | None, int] = {}
         of = []
-        usual, length = b"", -1  # as a rule all have the same, which is looked at in its place
+        usual, length = (
+            b"",
+            -1,
+        )  # as a rule all files have one schema, which is compared in its place
         for at, n in self.pairs[:, KEYS.index(SCHEMA)].tolist():
             if n == length and data.startswith(usual, at):
                 of.append(0)
@@ -100,13 +103,13 @@ class FooterTable:
 
     def hold(self, nbytes: int) -> None:
         """Count bytes of lists that are kept."""
-        self._lists += nbytes
+        self._list_bytes += nbytes
 
     @property
     def nbytes(self) -> int:
-        """About the memory that it takes, beside the footers, which the batch has."""
-        table = 2 * self.table.nbytes + self.pairs.nbytes + 200 * len(self.members)
-        return int(table + 4 * self._lists)
+        """About the bytes of memory that it takes, beside the footers, which the batch holds."""
+        table = 2 * self.chunks.nbytes + self.pairs.nbytes + 200 * len(self.members)
+        return int(table + 4 * self._list_bytes)
 
     @classmethod
     def of(
@@ -117,7 +120,7 @@ class FooterTable:
         limit: int,
         threads: int = 1,
     ) -> list[FooterTable]:
-        """Those of the files at some places of a batch that are like a kind."""
+        """The files at some places of a batch that are of the schema group, in tables of about RECORDS column chunks."""
         at = batch.at[places].astype(np.uint64)
         leaves = len(schema_group.leaves)
         most = max(RECORDS // max(leaves, 1), 1)
@@ -182,24 +185,24 @@ class FooterTable:
         leaf_type, bounds, counts = schema_group.leaf_types[leaf.index]
         if not bounds or leaf_type.is_null:
             return None
-        table = self.table[:, schema_group.column[leaf.index]].tobytes()
+        table = self.chunks[:, schema_group.column[leaf.index]].tobytes()
         found = zone_statistics(
             table, self.data, leaf, leaf_type, schema_group.orders, schema_group.writer, counts
         )
         if found is None:
             return None
         places, nulls, nans = found
-        of_rows = struct.pack(f"{n}q", *self.counts)
+        counts_of_rows = self.rows.tobytes()
         with placed(f"column {leaf.name!r}: statistics"):
-            return Bounds(leaf_type, self.data, places, n, None, nulls, nans, of_rows, 0)
+            return Bounds(leaf_type, self.data, places, n, None, nulls, nans, counts_of_rows, 0)
 
     def placed(self, schema_group: SchemaGroup) -> Sound:
-        """Of the chunks of the leaves that are read, as (row group, leaf): whether each is sound, where it begins, its bytes."""
+        """For each row group and leaf that is read whether the chunk is sound, where it begins, and its bytes."""
         n = len(schema_group.read)
         if n not in self._placed:
             ends = np.repeat(self.sizes, self.n)[:, None]
             counts = self.rows[:, None]
             types = np.array([leaf.element.type for leaf in schema_group.read], np.int64)
             repeated = np.array([leaf.max_rep > 0 for leaf in schema_group.read], bool)
-            self._placed[n] = sound_chunks(self.table[:, :n], types, repeated, counts, ends)
+            self._placed[n] = sound_chunks(self.chunks[:, :n], types, repeated, counts, ends)
         return self._placed[n]
