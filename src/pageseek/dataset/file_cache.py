@@ -206,7 +206,6 @@ class FileCache:
             self._misses += not hit
             self._forget(key)
             self._files[key] = file
-            self._measure(key)
             if len(self._files) > 1:
                 self._drop(len(self._files) - self._most())
             self._shrink()

@@ -53,16 +53,14 @@ class PlannedFiles:
         """
         scheduler, report = self._scheduler, self._scheduler.report
         pool = scheduler.pool if ahead else None
-        closed = [
-            i
-            for i, (scan, file) in enumerate(zip(self._scans, self._plans, strict=True))
-            if scan is None and file.source.far and pool is not None
-        ]
         opened: Iterator[tuple[FileScan | Exception, Report, int]] = iter(())
-        if closed and pool is not None:
-            jobs = (Job(partial(self._open_apart, i), UNKNOWN_BYTES) for i in closed)
+        apart: dict[int, None] = {}  # files that threads of the pool open
+        if pool is not None:
+            for i, (scan, file) in enumerate(zip(self._scans, self._plans, strict=True)):
+                if scan is None and file.source.far:
+                    apart[i] = None
+            jobs = (Job(partial(self._open_apart, i), UNKNOWN_BYTES) for i in apart)
             opened = pool.in_order(jobs)
-        apart = set(closed)
         for i, scan in enumerate(self._scans):
             if scan is not None:
                 yield scan
