@@ -13,7 +13,7 @@ from pageseek.format.embedded import InvalidIndexError, Pointer
 FIELD = metadata.SUM_FIELD  # before the checksum: how the field begins, and its UUID
 SUM = 8  # bytes of a checksum
 PIECE = 512  # bytes of a filter that have a checksum
-LARGEST = 1 << 16  # of such a piece that is read
+LARGEST = 1 << 16  # bytes of a piece, at most
 ALTERED = "its bytes are not those that were attached: the checksum differs"
 GONE = "its bytes are not those that were attached: the checksum that it was attached with is not there"
 
@@ -26,7 +26,7 @@ def with_sum(made: bytes, place: int) -> bytes:
 
 
 def filter_key(header: memoryview | bytes, place: int) -> int:
-    """What the checksums of all pieces of a filter have in common."""
+    """The number that enters the checksums of all pieces of a filter."""
     return (core.xxh64(header) ^ place) % (1 << 64)
 
 
@@ -36,13 +36,14 @@ def of_pieces(bits: memoryview | bytes, key: int, piece: int = PIECE) -> bytes:
 
 
 def sums_size(bits: int, piece: int = PIECE) -> int:
-    """Bytes of the checksums of a bitset of so many."""
+    """The bytes that the checksums of a bitset of `bits` bytes take."""
     return -(-bits // piece) * SUM
 
 
 def piece_of(entry: Pointer, offset: int, length: int, bits: int) -> int:
-    """The bytes that each checksum of an attached filter is of. `bits`: of its `length` bytes those of the bitset. InvalidIndexError:
-    its entry makes no sense of it.
+    """The bytes that each checksum of an attached filter covers. `bits`: the bytes of the bitset among its `length` bytes.
+
+    Raises InvalidIndexError if the entry contradicts itself.
     """
     piece = entry.sums
     if piece % core.BLOCK or not core.BLOCK <= piece <= LARGEST:

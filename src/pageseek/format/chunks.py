@@ -1,4 +1,4 @@
-"""Records of the footer and of pages as the core gives them, and what they say by themselves.
+"""Records of row groups, column chunks and page headers as the core gives them.
 
 Source: parquet.thrift (RowGroup, ColumnChunk, ColumnMetaData, PageHeader).
 """
@@ -37,13 +37,13 @@ _PAGE_HEADER = struct.Struct(f"<{len(core.PAGE_HEADER_FIELDS)}q").unpack
 
 
 def records(kind: Any, data: bytes) -> list[Any]:
-    """The records of one kind that lie one behind the other."""
+    """Consecutive records of one kind."""
     width = len(kind._fields)
     return [kind._make(values) for values in struct.iter_unpack(f"<{width}q", data)]
 
 
 def chunk_range(chunk: Any) -> tuple[int, int]:
-    """First byte of a column chunk and the byte after its last; the dictionary page belongs to it."""
+    """The first byte of a column chunk, dictionary page included, and the byte after its last."""
     start = chunk.data_page_offset
     if chunk.dictionary_page_offset != ABSENT and 0 < chunk.dictionary_page_offset < start:
         start = chunk.dictionary_page_offset
@@ -56,7 +56,7 @@ def may_have_dictionary(chunk: Any) -> bool:
 
 
 def page_header(data: memoryview, at: int, where: Callable[[], str], base: int) -> Any:
-    """The PageHeader at data[at:]; `base` is the place in the file of data[0]."""
+    """The PageHeader at data[at:]. `base`: the offset of data[0] in the file."""
     try:
         return PageHeader._make(_PAGE_HEADER(core.page_header(data, at)))
     except CoreError as error:
@@ -64,7 +64,7 @@ def page_header(data: memoryview, at: int, where: Callable[[], str], base: int) 
 
 
 def refusal(where: str, leaf: Leaf, chunk: Any, num_rows: int) -> PageseekError:
-    """What is wrong with a chunk that cannot be read, of a row group of so many rows."""
+    """The error of a chunk that cannot be read. `num_rows`: of its row group."""
     if chunk.crypto != ABSENT or not chunk.has_metadata:
         return UnsupportedError(
             f"{where}: the column is encrypted, and encrypted columns are not supported"
@@ -86,14 +86,14 @@ def _physical_name(number: int) -> str:
 
 
 def declared_pages(chunk: Any) -> int | None:
-    """How many data pages the footer says a chunk has (parquet.thrift, PageEncodingStats)."""
+    """The number of data pages by the footer (parquet.thrift, PageEncodingStats); None if it does not say."""
     if chunk.encoding_stats != 1:
         return None
     return int(chunk.dictionary_data_pages + chunk.other_data_pages)
 
 
 def single_pages(table: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Of records of Chunk, one a row: where the footer says that a chunk has one data page."""
+    """Which chunks have one data page by the footer. `table`: a row a chunk, with the fields of Chunk."""
     declared, coded, others = (
         table[:, Chunk._fields.index(name)]
         for name in ("encoding_stats", "dictionary_data_pages", "other_data_pages")
@@ -102,7 +102,7 @@ def single_pages(table: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 
 class Sound(NamedTuple):
-    """Of chunks: whether each can be read, its first byte, and how many bytes it takes."""
+    """For each chunk whether it can be read, its first byte, and its size."""
 
     sound: npt.NDArray[np.bool_]
     start: npt.NDArray[np.int64]
@@ -112,9 +112,18 @@ class Sound(NamedTuple):
 def sound_chunks(
     table: npt.NDArray[np.int64], types: Any, repeated: Any, rows: Any, ends: Any
 ) -> Sound:
-    """What FooterFile.placed_chunk says of one, of many: `table` has the fields of Chunk in its last dimension, and the other
-    arguments are for what lies before. `types`, and whether leaves are `repeated`, by the schema; `rows` of the row groups;
-    `ends`: the byte up to which each chunk may reach.
+    """FooterFile.placed_chunk for many chunks at once.
+
+    Parameters
+    ----------
+    table : int64 array
+        Its last dimension has the fields of Chunk. The other arguments are arrays of the dimensions before, or scalars.
+    types, repeated
+        The physical type of each leaf, and whether it repeats, by the schema.
+    rows
+        The rows of each row group.
+    ends
+        The offset that each chunk must not pass.
     """
 
     def of(name: str) -> npt.NDArray[np.int64]:

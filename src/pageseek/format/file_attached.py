@@ -50,9 +50,9 @@ class AttachedFile(FileStatistics):
         super().__init__(*args)
 
     def ignore_index(self, row_group: int, leaf: Leaf | None, text: str, report: Report) -> None:
-        """Note why an index is not used, now and whenever another scan would use it (`remind`).
+        """Note why an index is not used, now and in later scans (`note_ignored_indexes`).
 
-        `row_group` is WHOLE of an index of the whole file, `leaf` None of one that names no column.
+        `row_group` is WHOLE for an index of the whole file, `leaf` is None for one that names no column.
         """
         report.note(text)
         key = row_group, WHOLE if leaf is None else leaf.index
@@ -62,7 +62,7 @@ class AttachedFile(FileStatistics):
             self._ignored_indexes[key] = (*known, text)
 
     def note_ignored_indexes(self, row_group: int, leaf: Leaf | None, report: Report) -> None:
-        """Note in a report what earlier scans have found wrong."""
+        """Repeat the notes of earlier scans in a report."""
         for text in self._ignored_indexes.get(
             (row_group, WHOLE if leaf is None else leaf.index), ()
         ):
@@ -70,16 +70,16 @@ class AttachedFile(FileStatistics):
 
     @property
     def has_ignored_indexes(self) -> bool:
-        """Whether anything was."""
+        """Whether some index is not used."""
         return bool(self._ignored_indexes)
 
     def keep_index(self, key: Any, found: Any, nbytes: int) -> None:
-        """Keep what a pruner made of an embedded index, of so many bytes; None where it cannot be trusted."""
+        """Keep what a pruner made of an embedded index, and count its bytes; None: it cannot be trusted."""
         self._parsed += nbytes
         self.indexes[key] = found
 
     def _index_start(self) -> int:
-        """Lists of values lie before the footer, too."""
+        """The offset of the page index, or of attached lists of values before it."""
         start: int = super()._index_start()
         told = self.key_value_metadata.get(DATAFUSION_KEY) or b""
         at = int(told) if told.isdigit() and len(told) < 20 else -1
@@ -87,19 +87,19 @@ class AttachedFile(FileStatistics):
             start = min(start, at)
         try:
             found = directory(self)
-        except InvalidIndexError:  # who asks for an index will say so
+        except InvalidIndexError:  # using an index notes it
             return start
         lists = () if found is None else [one.offset for one in found.pointers if one.kind == LIST]
         return int(min((start, *lists)))
 
     @lazy
     def _summed(self) -> Directory | None:
-        """What was attached with checksums, by its place; None where nothing was, or nobody can tell."""
+        """The attached entries with checksums, by offset; None if there are none, or the directory is invalid."""
         if KEY not in self.key_value_metadata:
             return None
         try:
             found = directory(self)
-        except InvalidIndexError:  # who asks for the other indexes will say so
+        except InvalidIndexError:  # using an index notes it
             return None
         summed = [one for one in found.pointers if one.sums] if found is not None else []
         if found is None or not summed:
@@ -109,7 +109,7 @@ class AttachedFile(FileStatistics):
 
     @lazy
     def has_copied_entries(self) -> bool:
-        """Whether entries with checksums are of another file: somebody wrote this one anew, and copied the pair."""
+        """Whether the entries are of another file: a writer rewrote the data and copied the key-value pair."""
         if self._summed is None:
             return False
         try:
@@ -118,7 +118,7 @@ class AttachedFile(FileStatistics):
             return False
 
     def attached_with_sums(self, kind: str, offset: int) -> Pointer | None:
-        """The entry that says that what lies at some byte was attached with checksums; None where none does."""
+        """The entry with checksums that covers an offset; None if there is none."""
         if self._summed is None:
             return None
         entries = self._summed.pointers
@@ -127,8 +127,8 @@ class AttachedFile(FileStatistics):
         return one if one is not None and one.kind == kind and one.holds(offset) else None
 
     def why_altered(self, state: int, offset: int) -> str | None:
-        """Why the bytes of a page index at `offset` are not those that were attached; None where they are, or were not
-        attached with a checksum. `state`: of `core.sums`.
+        """Why the bytes of a page index at `offset` are not those that were attached. None if they are, or have no checksum.
+        `state`: from `core.sums`.
         """
         if state == core.SUM_FITS:
             return None

@@ -37,8 +37,8 @@ from pageseek.format.types import ABSENT, LeafType, Options
 from pageseek.format.writers import Writer, writer_of
 from pageseek.storage import RemoteStore, Source, Store
 
-MANY = 8  # row groups, from which a leaf's chunks are looked at together
-OBJECTS = 8 << 10  # bytes, about, of the objects of a file of which nothing is parsed yet
+MANY = 8  # row groups from which the chunks of a leaf are parsed together
+OBJECTS = 8 << 10  # bytes, about, of the Python objects of an open file
 
 
 def key_values(footer: memoryview, pairs: bytes) -> dict[bytes, bytes | None]:
@@ -79,9 +79,9 @@ class FooterFile:
             except CoreError as error:
                 raise from_core(error, f"{self.name}: footer", self.footer_start) from error
         except PageseekError:
-            store.check()  # what was read may be of another version
+            store.check()  # the bytes may be of another version
             raise
-        if store.version.strong:  # to ask costs nothing there
+        if store.version.strong:  # the store tells without a request
             store.check()
         (
             _,
@@ -115,13 +115,15 @@ class FooterFile:
         self._chunk_at = memoryview(at).cast("Q")  # row group by row group
         self.key_value_metadata = key_values(self._footer, pairs)
         self._orders = memoryview(self._stated_orders).cast("q")
-        if len(self._orders) != self.num_leaves:  # of which leaves are they?
+        if len(self._orders) != self.num_leaves:  # it cannot be told which leaves they are of
             self._orders = self._orders[:0]
         self._chunk_tables: dict[int, bytes] = {}
         self._chunks: dict[tuple[int, int], Any] = {}
         self._checked: dict[tuple[int, int], tuple[Any, int, int]] = {}
-        self._single: dict[int, bytes] = {}  # of a leaf: of which groups it has one page
-        self._parsed = 0  # bytes of indexes and tables that were added since
+        self._single: dict[
+            int, bytes
+        ] = {}  # by leaf: for each row group, whether its chunk has one page
+        self._parsed = 0  # bytes of indexes and tables that were parsed since
         self._nodes: dict[tuple[int, Options], Node] = {}
         self.outputs: dict[Any, Any] = {}  # of columns.output
         self._keep_end()
@@ -130,7 +132,7 @@ class FooterFile:
 
     @lazy
     def columns_key(self) -> tuple[bytes, bytes, bytes | None]:
-        """Equal for files whose columns are the same, to the last byte that says something of them."""
+        """The bytes that describe the columns. They are equal for files with the same columns."""
         elements, names = self.schema_tree.elements, self.schema_tree.names_end
         return (
             elements,
@@ -140,7 +142,7 @@ class FooterFile:
 
     @lazy
     def schema_key(self) -> tuple[bytes, bytes, bytes, bytes | None]:
-        """What files have in common whose columns, as Parquet has them, and writer are the same, for `core.footers`."""
+        """The bytes that files with the same Parquet schema and writer share, for `core.footers`."""
         elements, names, _ = self.columns_key
         writer = None
         if self._created_by is not None:
@@ -150,41 +152,41 @@ class FooterFile:
 
     @property
     def orders(self) -> memoryview:
-        """The ColumnOrder of each leaf, as field ids of that union; none where the footer has not one for each."""
+        """The ColumnOrder of each leaf, as field ids of that union; empty unless the footer has one for each leaf."""
         return self._orders
 
     def adopt_columns(self, other: Schema) -> None:
-        """Take over what was made of the same columns of another file."""
+        """Share the schema of another file with the same columns."""
         self.schema_tree = other.of(self.name)
 
     # -- opening ------------------------------------------------------------------------------
 
     @property
     def footer_start(self) -> int:
-        """Where the footer begins: whatever else the file has lies before."""
+        """The offset of the footer. All else in the file lies before it."""
         return self.store.size - 8 - self._footer.nbytes
 
     @property
     def footer(self) -> memoryview:
-        """FileMetaData, and what may lie behind it."""
+        """The bytes of FileMetaData, and what may lie behind it."""
         return self._footer
 
     @property
     def has_orders(self) -> bool:
-        """Whether the footer has column_orders, of however many leaves."""
+        """Whether the footer has column_orders, even for too few leaves."""
         return bool(self._stated_orders)
 
     @property
     def tail(self) -> memoryview:
-        """The last bytes of the file, read at open."""
+        """The last bytes of the file, which were read at open."""
         return self._tail
 
     def to_fetch(self, offset: int, length: int) -> int:
-        """Bytes of a range that a request would have to bring: what the tail holds whole costs none."""
+        """The bytes of a range that a request would fetch: 0 if the tail holds all of it."""
         return 0 if offset >= self.store.size - self._tail.nbytes else length
 
     def _keep_end(self) -> None:
-        """Of a remote file: tell how long a tail others in its folder need, and keep no more of its own, unless that
+        """Of a remote file: learn how long the tails of files in its folder are, and keep no more of its own tail unless that
         is the whole file.
         """
         if not isinstance(self.store, RemoteStore):
@@ -199,21 +201,21 @@ class FooterFile:
                 self._footer = self._tail[at : at + self._footer.nbytes]
 
     def _index_start(self) -> int:
-        """Where the page index begins, if it lies as writers lay it: before the footer, that of the first chunk first."""
+        """The offset of the page index. Writers put it before the footer, the index of the first chunk first."""
         if not self.group_rows or not self.num_leaves:
             return self.store.size
         try:
             chunk: Any = Chunk._make(
                 CHUNK.unpack(core.chunks(self._footer, bytes(self._chunk_at[:1])))
             )
-        except CoreError:  # who needs the chunk will say so
+        except CoreError:  # reading the chunk raises it
             return self.store.size
         places = [chunk.column_index_offset, chunk.offset_index_offset]
         return min((at for at in places if at != ABSENT and at >= 4), default=self.store.size)
 
     @property
     def end(self) -> bytes:
-        """The last bytes, as far as they hold footer and page index, for `Known`."""
+        """The last bytes that hold footer and page index, for `Known`."""
         start = min(self._index_start(), self.footer_start)
         begins = self.store.size - self._tail.nbytes
         if begins <= self.footer_start:
@@ -222,13 +224,13 @@ class FooterFile:
 
     @property
     def end_bytes(self) -> int:
-        """Bytes that were read of the end to open it."""
+        """The bytes at the end that were read to open the file."""
         within = self._tail.nbytes > self._footer.nbytes + 8
         return self._tail.nbytes + (0 if within else self._footer.nbytes)
 
     @property
     def nbytes(self) -> int:
-        """About the memory that is held by what was read, and parsed."""
+        """About the memory that the file holds: bytes that were read, and what was parsed of them."""
         return (
             OBJECTS
             + self._tail.nbytes
@@ -265,7 +267,7 @@ class FooterFile:
 
     @lazy
     def row_groups(self) -> list[Any]:
-        """The row groups as the footer has them, records of RowGroup, with None for what it leaves out."""
+        """The row groups, as records of RowGroup. Absent fields are None."""
         found = records(RowGroup, self._groups)
         return [one._make([None if n == ABSENT else n for n in one]) for one in found]
 
@@ -288,7 +290,7 @@ class FooterFile:
         return writer_of(self.created_by)
 
     def node(self, index: int, options: Options) -> Node:
-        """A top-level field as the tree that Arrow makes of it."""
+        """A top-level field as a tree of Arrow fields."""
         key = index, options
         found = self._nodes.get(key)
         if found is None:
@@ -338,7 +340,7 @@ class FooterFile:
         return found
 
     def declared_chunks(self, leaf: Leaf) -> bytes:
-        """The same as the footer states them, even where that is known to be wrong."""
+        """The column chunks of a leaf as the footer has them, even where the writer is known to be wrong."""
         try:
             return core.chunks(self._footer, bytes(self._chunk_at[leaf.index :: self.num_leaves]))
         except CoreError as error:
@@ -349,7 +351,7 @@ class FooterFile:
         found = self._chunks.get((row_group, leaf.index))
         if found is None:
             table = self._chunk_tables.get(leaf.index)
-            if table is None:  # a lookup needs one row group of many
+            if table is None:  # a lookup parses one row group only
                 at = row_group * self.num_leaves + leaf.index
                 found = Chunk._make(
                     CHUNK.unpack(self._read_chunks(self._chunk_at[at : at + 1], leaf))
@@ -360,7 +362,7 @@ class FooterFile:
         return found
 
     def load_chunks(self, row_group: int, leaves: Sequence[Leaf]) -> None:
-        """The column chunks of several leaves at once, to be at hand."""
+        """Parse the column chunks of several leaves at once."""
         missing, places = [], bytearray()
         group = row_group * self.num_leaves
         for leaf in leaves:
@@ -386,11 +388,11 @@ class FooterFile:
             raise from_core(
                 error, f"{self.name}: column {leaf.name!r}: chunk metadata", base
             ) from error
-        self._parsed += 4 * len(data)  # most become objects
+        self._parsed += 4 * len(data)  # with the objects that they become
         return self._corrected(data) if self.writer.understates_chunks else data
 
     def _corrected(self, data: bytes) -> bytes:
-        """Chunks that reach beyond the size that the footer states, as far as they may."""
+        """Enlarge chunks whose writer left the dictionary page's header out of their size (PARQUET-816)."""
         table = int64s(data).reshape(-1, len(Chunk._fields)).copy()
         end = self.store.size - 8 - self._footer.nbytes
         starts = np.array([chunk_range(chunk)[0] for chunk in records(Chunk, data)])
@@ -399,11 +401,11 @@ class FooterFile:
         return table.tobytes()
 
     def chunk(self, row_group: int, leaf: Leaf) -> Any:
-        """One column chunk, checked: readable, in this file, inside it."""
+        """One column chunk, checked: it is readable, and lies inside this file."""
         return (self._checked.get((row_group, leaf.index)) or self.placed_chunk(row_group, leaf))[0]
 
     def placed_chunk(self, row_group: int, leaf: Leaf) -> tuple[Any, int, int]:
-        """The same with its first byte, and the byte after its last."""
+        """The checked column chunk with its first byte, and the byte after its last."""
         found = self._checked.get((row_group, leaf.index))
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""One file: what its footer says, and its page index, parsed as it is touched and kept.
+"""One file with its page index. Both are parsed as they are needed, and kept.
 
 Sources: parquet.thrift (ColumnIndex, OffsetIndex), PageIndex.md.
 """
@@ -32,7 +32,7 @@ from pageseek.storage import Source, Store
 
 
 class FileMetadata(AttachedFile):
-    """One file of one version: its metadata, parsed as it is touched.
+    """One file of one version, with all its metadata.
 
     `column_index(row_group, leaf)` and `offset_index(row_group, leaf)` give the page index. Safe to share between threads.
 
@@ -53,7 +53,7 @@ class FileMetadata(AttachedFile):
         max_metadata_bytes: int = DEFAULT.max_metadata_bytes,
         tail: bytes | memoryview | None = None,
     ) -> None:
-        """`tail`: the last bytes of this version, where they are at hand."""
+        """`tail`: the last bytes of this version, if they are in memory."""
         super().__init__(source, store, report, max_metadata_bytes, tail)
         self.column_indexes: dict[tuple[int, int, Options], ColumnIndex | None] = {}
         self._walked: dict[tuple[int, int], tuple[OffsetIndex, memoryview, bytes] | None] = {}
@@ -66,8 +66,8 @@ class FileMetadata(AttachedFile):
     def index_range(
         self, which: str, row_group: int, leaf: Leaf, report: Report | None = None
     ) -> tuple[int, int] | None:
-        """Where the "column" or "offset" index of a chunk lies; None where the file has none, or not there where it says,
-        which is noted in the `report`.
+        """The (offset, length) of the "column" or "offset" index of a chunk. None if the chunk has none, or if the place is
+        impossible, which the `report` notes.
         """
         chunk = self._chunks.get((row_group, leaf.index)) or self._chunk(row_group, leaf)
         if chunk.crypto != ABSENT:
@@ -76,7 +76,7 @@ class FileMetadata(AttachedFile):
             offset, length = chunk.column_index_offset, chunk.column_index_length
         else:
             offset, length = chunk.offset_index_offset, chunk.offset_index_length
-        if offset in (ABSENT, 0) or length in (ABSENT, 0):  # some writers have zeros for none
+        if offset in (ABSENT, 0) or length in (ABSENT, 0):  # some writers put zeros for none
             return None
         if (
             offset < 4
@@ -108,13 +108,13 @@ class FileMetadata(AttachedFile):
         data: Sequence[memoryview | None],
         report: Report,
     ) -> None:
-        """Parse, check and keep offset indexes; None, with a note, where one cannot be trusted."""
+        """Parse, check and keep offset indexes. An index that cannot be trusted is kept as None, with a note."""
         known, size = self.offset_indexes, self.store.size
         wanted: list[tuple[memoryview, int, int]] = []
         places: list[tuple[Leaf, Any]] = []
         for leaf, part in zip(leaves, data, strict=True):
             if part is None:
-                known.setdefault((row_group, leaf.index))  # the headers of its pages may have told
+                known.setdefault((row_group, leaf.index))  # page headers may have replaced it
                 continue
             placed = self._checked.get((row_group, leaf.index))
             if placed is None:
@@ -149,12 +149,12 @@ class FileMetadata(AttachedFile):
     def adopt_pages(
         self, row_group: int, leaf: Leaf, found: tuple[OffsetIndex, memoryview, bytes] | None
     ) -> None:
-        """Keep what the headers of all pages of a chunk say, in the place of the page index that it has not; None
-        where they were looked at in vain.
+        """Keep the page headers of a chunk in place of its missing page index. None: they could not be used.
 
-        `found`: where the pages are, bytes, and records as in `stated_bounds`, one a page, whose bounds lie there.
+        `found`: where the pages are, the bytes of the headers, and a record a page for `declared_bounds`, with places of
+        bounds in these bytes.
         """
-        if leaf.index in self.dropped[row_group]:  # another scan has seen that the headers lie
+        if leaf.index in self.dropped[row_group]:  # another scan found the headers wrong
             found = None
         self._walked[row_group, leaf.index] = found
         if found is not None:
@@ -162,11 +162,11 @@ class FileMetadata(AttachedFile):
             self.offset_indexes[row_group, leaf.index] = found[0]
 
     def was_walked(self, row_group: int, leaf: Leaf) -> bool:
-        """Whether the page headers of a chunk were looked at."""
+        """Whether the page headers of a chunk were read."""
         return (row_group, leaf.index) in self._walked
 
     def header_index(self, row_group: int, leaf: Leaf, options: Options) -> ColumnIndex | None:
-        """What is known of the values of each page of a chunk by their headers, if these were looked at."""
+        """The statistics in the page headers of a chunk, if these were read."""
         walked = self._walked.get((row_group, leaf.index))
         if walked is None:
             return None
@@ -199,7 +199,7 @@ class FileMetadata(AttachedFile):
     def load_column_index(
         self, row_group: int, leaf: Leaf, options: Options, data: memoryview | None, report: Report
     ) -> ColumnIndex | None:
-        """Parse, check and keep a column index; None, with a note, where it cannot be trusted.
+        """Parse, check and keep a column index; None, with a note, if it cannot be trusted.
 
         The offset index of the chunk must have been loaded: a column index without one proves nothing.
         """
@@ -208,7 +208,7 @@ class FileMetadata(AttachedFile):
         bounds, counts = self.usable_statistics(leaf)
         known = bounds and logical_of(leaf.element)[0] != L_UNKNOWN
         if data is not None and offsets is not None and known:
-            self._parsed += 3 * data.nbytes  # it is kept, and what is made of it
+            self._parsed += 3 * data.nbytes  # the bytes, and what is made of them
             chunk = self._chunk(row_group, leaf)
             (state,) = core.sums([(data, *chunk_range(chunk))])
             why = self.why_altered(state, chunk.column_index_offset)
@@ -237,9 +237,7 @@ class FileMetadata(AttachedFile):
     def _contradicted(
         self, row_group: int, leaf: Leaf, options: Options, index: ColumnIndex, counts: bool
     ) -> str | None:
-        """What tells that an index is that of another chunk, or of an earlier version of this one: the chunk's statistics
-        say otherwise.
-        """
+        """Why a column index cannot be that of its chunk: the statistics of the chunk contradict it. None: they do not."""
         pages = index.null_counts if counts and leaf.max_def and not leaf.max_rep else None
         told = None if pages is None else self.null_count(row_group, leaf)
         if pages is not None and told is not None and (counted := int(pages.sum())) != told:

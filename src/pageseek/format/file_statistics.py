@@ -29,7 +29,7 @@ class FileStatistics(FooterFile):
         super().__init__(*args)
 
     def group_zones(self, leaf: Leaf, options: Options) -> rows.Zones | None:
-        """The statistics of a leaf's chunks as zones to probe, one a row group; None without any."""
+        """The statistics of a leaf's chunks as zones, one a row group; None if there are none."""
         found = self._bounds_of_groups(leaf, options)
         return None if found is None else found.zones
 
@@ -50,7 +50,7 @@ class FileStatistics(FooterFile):
     def chunk_values(
         self, row_group: int, leaf: Leaf | str, options: Options | None = None
     ) -> ChunkValues:
-        """What the statistics of one column chunk say, as far as they can be believed (parquet.thrift, Statistics)."""
+        """The statistics of one column chunk, as far as they can be believed (parquet.thrift, Statistics)."""
         leaf, options = self._resolve(leaf), options or Options()
         chunk = self._chunk(row_group, leaf)
         found = self._bounds_of_groups(leaf, options)
@@ -80,7 +80,7 @@ class FileStatistics(FooterFile):
         )
 
     def null_count(self, row_group: int, leaf: Leaf) -> int | None:
-        """The nulls of a column chunk, those of empty lists among them; None where they are not known."""
+        """The nulls of a column chunk, including those of empty lists; None if they are not known."""
         if leaf.max_def == 0:
             return 0
         chunk = self._chunk(row_group, leaf)
@@ -89,7 +89,7 @@ class FileStatistics(FooterFile):
         return count if told and 0 <= count <= chunk.num_values else None
 
     def usable_statistics(self, leaf: Leaf) -> tuple[bool, bool]:
-        """Whether bounds, and counts of nulls, are those of the data (bounds.py)."""
+        """Whether bounds can be used, and whether counts of nulls can (bounds.py)."""
         found = self._usable.get(leaf.index)
         if found is None:
             arrow = self.writer.arrow
@@ -98,7 +98,7 @@ class FileStatistics(FooterFile):
         return found
 
     def _chunk_bounds(self, leaf: Leaf, leaf_type: LeafType) -> tuple[bytes, bytes, bytes] | None:
-        """The places of the trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""
+        """The places of trusted bounds in the footer, counts of nulls and of NaN; None without statistics."""
         table = self.chunk_table(leaf)
         return declared_bounds(table, self._footer, leaf, leaf_type, self._orders, self.writer)
 

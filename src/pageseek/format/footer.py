@@ -9,13 +9,13 @@ from pageseek.storage import RemoteStore, Store
 from pageseek.storage.store import Buffer
 
 TAIL = 64 << 10  # bytes read at open: footer, and usually the page index with it
-NEAR = 1e-4  # seconds of latency below which a second read is cheaper than bytes that may be for nothing
+NEAR = 1e-4  # seconds of latency below which a second read is cheaper than a long tail
 
 
 def read_footer(
     store: Store, report: Report, max_metadata_bytes: int, known: bytes | memoryview | None = None
 ) -> tuple[memoryview, memoryview]:
-    """The footer, and the last bytes of the file that were read for it. `known`: such bytes, where they are at hand."""
+    """The footer, and the last bytes of the file that were read for it. `known`: such bytes, if they are in memory."""
     size = store.size
     fetcher = Fetcher(store, report)
     if size < 12:
@@ -54,21 +54,21 @@ def read_footer(
 
 
 def needed(tail: Buffer, size: int, limit: int) -> int:
-    """How many of the last bytes of a file hold its footer, by some of them; none where that cannot be one."""
+    """The number of last bytes that hold the footer, by a few of them; 0 if these cannot end a Parquet file."""
     end = bytes(memoryview(tail)[-8:])
     length = int.from_bytes(end[:4], "little")
     return length + 8 if end[4:] == b"PAR1" and length <= min(size - 12, limit) else 0
 
 
 def _worth(store: Store) -> int:
-    """How many of the last bytes to read at first."""
+    """The number of last bytes to read first."""
     if isinstance(store, RemoteStore):
         return store.tail_bytes
     return 8 if store.latency < NEAR else TAIL
 
 
 def _brought(store: Store, report: Report) -> memoryview | None:
-    """The last bytes, where to open a remote store has brought them, which counts as reading them here."""
+    """The last bytes if opening a remote store has brought them. They are counted as read here."""
     if not isinstance(store, RemoteStore):
         return None
     tail, store.tail = store.tail, None

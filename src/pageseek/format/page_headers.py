@@ -23,12 +23,12 @@ from pageseek.format.types import ABSENT
 from pageseek.io.range_requests import Wanted
 
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
-WINDOW = 160  # bytes that most headers lie in, those with statistics of numbers too
-LARGEST = 1 << 20  # bytes of a header that is looked at
-FEWEST = 4  # pages from which a chunk is worth being walked
-PAGE_SECONDS = 20e-6  # of the reader itself for one header
-DECODED = 500e6  # compressed bytes that are decoded in a second, about
-USUAL_PAGE = 1 << 20  # bytes of a page, decompressed, where nothing tells
+WINDOW = 160  # bytes that hold most headers, even with statistics of numbers
+LARGEST = 1 << 20  # bytes of a header, at most
+FEWEST = 4  # pages of a chunk that is worth walking, at least
+PAGE_SECONDS = 20e-6  # seconds to parse one header
+DECODED = 500e6  # compressed bytes decoded in a second, about
+USUAL_PAGE = 1 << 20  # bytes of a page, decompressed, if the footer does not tell
 
 _STATISTICS = len(Chunk._fields) - Chunk._fields.index("statistics_present")
 _BEFORE = struct.pack(
@@ -42,15 +42,15 @@ _PLACES = [PageHeader._fields.index(f"statistics_{name}_offset") for name in ("m
 
 
 def walking_bytes(file: FileMetadata, row_group: int, leaf: Leaf, part: float) -> int | None:
-    """About the bytes read to find the pages of a chunk; None where that is not likely to spare more than it costs.
+    """About the bytes that are read to find the pages of a chunk; None if that is likely to cost more than it spares.
 
     `part`: the share of its rows that may be spared.
     """
     if leaf.max_rep or leaf.group or file.offset_indexes.get((row_group, leaf.index)) is not None:
         return None
-    if file.was_walked(row_group, leaf):  # in vain
+    if file.was_walked(row_group, leaf):  # without success
         return None
-    if file.index_range("offset", row_group, leaf) is not None:  # and it was refused
+    if file.index_range("offset", row_group, leaf) is not None:  # it was read and is not used
         return None
     try:
         chunk = file.chunk(row_group, leaf)
@@ -63,7 +63,7 @@ def walking_bytes(file: FileMetadata, row_group: int, leaf: Leaf, part: float) -
 
 
 def likely_pages(chunk: Any) -> float:
-    """How many pages a chunk has, by its statistics of encodings or else by its size."""
+    """About the number of pages of a chunk, by its encoding_stats, else by its size."""
     if chunk.encoding_stats == 1:
         return float(max(chunk.dictionary_data_pages + chunk.other_data_pages, 0))
     return float(max(chunk.total_uncompressed_size, 0) / USUAL_PAGE)
@@ -75,10 +75,10 @@ def walk(
     leaf: Leaf,
     tested: bool,
 ) -> Generator[Wanted, list[memoryview], None]:
-    """Find the pages of one chunk, and keep them with the file if they are what the chunk should have.
+    """Read the page headers of one chunk, and keep them with the file if they agree with the footer.
 
-    `tested`: only the bounds are of interest; the walk ends where pages have none. It ends, too, where there turn out
-    to be many more pages than it was thought worth for.
+    `tested`: the bounds are needed; the walk ends at a page without bounds. It also ends if there are many more pages than
+    expected.
     """
     found = yield from _found(file, row_group, leaf, tested)
     file.adopt_pages(row_group, leaf, found)
@@ -103,7 +103,7 @@ def _found(
             cause = error.__cause__
             cut = isinstance(cause, CoreError) and cause.status == core.TRUNCATED
             if not cut or window >= min(LARGEST, stop - at):
-                return None  # who reads the chunk will say what is wrong
+                return None  # reading the chunk raises it
             window = min(window * 8, LARGEST)
             continue
         end = at + header.header_length + header.compressed_size
@@ -121,7 +121,7 @@ def _found(
             records += _record(header, len(headers))
             headers += data[: header.header_length]
         elif header.type != DICTIONARY_PAGE or offsets:
-            return None  # a page that is no page of data would lie between them
+            return None  # a page of another type lies between the data pages
         at, window = end, max(WINDOW, header.header_length * 2)
     if row != num_rows or not offsets:
         return None
@@ -132,7 +132,7 @@ def _found(
 
 
 def _record(header: PageHeader, moved: int) -> bytes:
-    """The statistics of a page as a record of CHUNK_FIELDS; its bytes were moved so far on."""
+    """The statistics of a page as a record of CHUNK_FIELDS. `moved`: the new offset of the header's bytes."""
     values: list[int] = list(header)
     for place in _PLACES:
         if values[place] != ABSENT:

@@ -1,7 +1,7 @@
-"""The page index of a column chunk: where its pages are, and what is known of their values.
+"""The page index of a column chunk: where its pages are, and their bounds and counts.
 
-Sources: parquet.thrift (OffsetIndex, ColumnIndex), PageIndex.md. What contradicts itself is refused by the
-core, with an error that the caller turns into a note: an index is never trusted in doubt.
+Sources: parquet.thrift (OffsetIndex, ColumnIndex), PageIndex.md. The core refuses an index that contradicts itself. The caller
+notes the error and does not use the index.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OffsetIndex:
     def __init__(self, num_pages: int, offset: bytes, size: bytes, rows: bytes) -> None:
         self.num_pages = num_pages
         self._offset, self._size = offset, size
-        self.starts = rows  # what `first_row` is made of
+        self.starts = rows  # the bytes of `first_row`
         self.start = int.from_bytes(offset[:8], sys.byteorder, signed=True)  # of the first page
 
     @property
@@ -75,7 +75,7 @@ class OffsetIndex:
 
 
 class ColumnIndex:
-    """What is known of the values of each page of a chunk."""
+    """Bounds, nulls and NaN of each page of a chunk."""
 
     __slots__ = ("_nan_counts", "_null_counts", "_null_pages", "bounds", "num_pages")
 
@@ -108,36 +108,37 @@ class ColumnIndex:
 
     @property
     def boundary_order(self) -> str:
-        """Which way the bounds go, if the file says so and they do."""
+        """The order of the bounds, as far as the file declares it and the bounds agree."""
         return ("unordered", "ascending", "descending")[self.zones.order]
 
     @property
     def zones(self) -> rows.Zones:
-        """The pages as zones to probe."""
+        """The pages as zones."""
         return self.bounds.zones
 
     @property
     def lower(self) -> pa.Array:
-        """The least value of each page, null where it has none that may be trusted."""
+        """The least value of each page; null if there is none that can be trusted."""
         return self.bounds.lower
 
     @property
     def upper(self) -> pa.Array:
-        """The greatest value of each page, null where it has none that may be trusted."""
+        """The greatest value of each page; null if there is none that can be trusted."""
         return self.bounds.upper
 
 
 def int64s(data: bytes | memoryview) -> npt.NDArray[np.int64]:
-    """Integers of the core, as an array."""
+    """The int64 values of a buffer of the core."""
     return np.frombuffer(data, np.int64)
 
 
 def parse_offset_indexes(
     found: list[tuple[memoryview, int, int]], num_rows: int, max_bytes: int
 ) -> list[OffsetIndex | core.CoreError | None]:
-    """The offset indexes of chunks of one row group; `found`: of each its bytes, and those of the file that its
-    chunk takes. None for one that lists no page, CoreError for one that cannot be trusted. `max_bytes`: what
-    each may take, parsed.
+    """The offset indexes of chunks of one row group. None stands for an index without pages, CoreError for one that cannot be
+    trusted.
+
+    `found`: for each the bytes of the index, and the first byte and the end of its chunk. `max_bytes`: memory that each may take.
     """
     made = core.offset_indexes(found, num_rows, max_arena=max_bytes)
     return [
@@ -155,9 +156,9 @@ def parse_column_index(
     max_bytes: int,
     trust_counts: bool = True,
 ) -> ColumnIndex:
-    """A column index that fits the offset index of its chunk; CoreError otherwise.
+    """A column index that agrees with the offset index of its chunk, else CoreError.
 
-    `trust_counts`: its null counts and null pages are those of the data.
+    `trust_counts`: its null counts and null pages can be believed.
     """
     order, null_pages, places, nulls, nans, counts = core.page_bounds(
         data,
