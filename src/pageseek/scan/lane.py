@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from pageseek._core.decode import PARALLEL, read_pages
+from pageseek._core.page_tasks import PARALLEL, read_pages
 from pageseek.base.errors import PageseekError
 from pageseek.base.limits import Limits
 from pageseek.base.report import Report
