@@ -3,6 +3,7 @@
 from pageseek._core.convert import KIND_WIDTH
 from pageseek.base.errors import CoreError
 
+from pageseek._core.convert cimport fill_spec
 from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_leaf_spec, ps_status
 from pageseek._core.held cimport Held
 from pageseek._core.status cimport check as checked
@@ -31,12 +32,6 @@ cdef extern from "pageseek.h" nogil:
 BLOCK = PS_BLOOM_BLOCK
 
 
-cdef int fill_spec(ps_leaf_spec *spec, tuple form) except -1:
-    memset(spec, 0, sizeof(ps_leaf_spec))
-    spec.physical, spec.type_length, spec.kind, spec.width, spec.unit, spec.utf8, spec.range = form
-    return 0
-
-
 def header(data):
     """Read the BloomFilterHeader that `data` begins with.
 
@@ -62,10 +57,10 @@ def header(data):
 
 
 def hashable(tuple form):
-    """Whether values of a form (ps_leaf_spec) have one hash each: equal ones have equal PLAIN bytes."""
+    """Whether equal values of a form (ps_leaf_spec) have equal PLAIN bytes, and so one hash."""
     cdef ps_leaf_spec spec
     cdef ps_error err
-    fill_spec(&spec, form)
+    fill_spec(&spec, form, 0)
     return ps_bloom_hashable(&spec, &err) == PS_OK
 
 
@@ -75,7 +70,7 @@ def hashes(tuple form, literals):
     Returns
     -------
     bytes
-        uint64 each: of a zero among floats two, of a number that the physical type cannot hold none.
+        A uint64 for each literal, two for a zero of floats, none for a number that the physical type cannot hold.
 
     Raises
     ------
@@ -89,7 +84,7 @@ def hashes(tuple form, literals):
     cdef size_t kept = 0
     cdef Held values, offsets
     cdef uint64_t *out
-    fill_spec(&spec, form)
+    fill_spec(&spec, form, 0)
     n, data, ends = literals
     values = Held(data)
     memset(&v, 0, sizeof(v))
@@ -115,7 +110,7 @@ def hashes(tuple form, literals):
 
 
 def places(hashes, int64_t num_bytes):
-    """Where the block of each hash (uint64) begins in a bitset of that many bytes: uint64 each, as bytes."""
+    """The byte at which the block of each hash (uint64) begins in a bitset of that size: uint64 each, as bytes."""
     cdef Held held = Held(hashes)
     cdef size_t n = held.size // 8
     cdef uint64_t n_blocks = <uint64_t>num_bytes // PS_BLOOM_BLOCK

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""What indexes are built with: extremes of values, Bloom filters, and metadata written (parquet.thrift)."""
+"""Functions that build indexes: extremes of values, Bloom filters, and metadata (parquet.thrift)."""
 from pageseek._core.convert import KIND_WIDTH
 from pageseek.base.errors import CoreError
 
@@ -73,7 +73,7 @@ PLACES = PS_CHUNK_PLACES
 
 @cython.no_gc
 cdef class _Values:
-    """Values of a kind, in buffers of the caller's."""
+    """Values of a kind, in buffers of the caller."""
 
     cdef ps_values v
     cdef Held validity, values, offsets
@@ -116,7 +116,7 @@ cdef tuple _text(pieces):
 
 
 cdef list _plain(pieces):
-    """Byte strings as such: what another type calls its length may be another one."""
+    """Byte strings of type `bytes`, as a subclass may report another length."""
     return [piece if type(piece) is bytes else bytes(memoryview(piece)) for piece in pieces]
 
 
@@ -271,7 +271,7 @@ cdef class BloomFilter:
 
     @property
     def blocks(self):
-        """How many it has."""
+        """The number of blocks."""
         return self.n
 
     def insert(self, int kind, int width, values):
@@ -301,7 +301,7 @@ cdef class BloomFilter:
         return found
 
     def shrink(self, double most):
-        """Halve it for as long as its rate stays at most so large."""
+        """Halve it as long as its rate stays at most this large."""
         self._enter()
         try:
             self._shrink(most)

@@ -5,8 +5,9 @@ from pageseek._core.memory cimport Block, allocate, shared
 from pageseek._core.status cimport check
 from pageseek.base.errors import CoreError
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport uint8_t, uint32_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uintptr_t
 
 
 cdef extern from "pageseek.h" nogil:
@@ -58,6 +59,18 @@ cdef ps_codec codec_of(str name) except? PS_CODEC_OTHER:
     if name == "zstd" and ps_zstd_ready():
         return PS_CODEC_ZSTD
     return <ps_codec><int>CODECS.get(name, <int>PS_CODEC_OTHER)
+
+
+@cython.final
+cdef class CodecSettings:
+    """Settings that the leaves of one codec share in a scan of one file. Its parameters are those of LeafDecoder."""
+
+    def __cinit__(self, str codec, decompress, prefix, size_t step, size_t max_output, int64_t max_page,
+                  bint lsb_levels, bint always_compressed):
+        self.codec, self.decompress, self.prefix, self.step = codec_of(codec), decompress, prefix, max(step, <size_t>1)
+        self.max_output, self.max_page = max_output, max_page
+        self.lsb_levels, self.always_compressed = lsb_levels, always_compressed
+        self.own = self.codec != PS_CODEC_OTHER
 
 
 cdef bint fits(ps_codec codec, const uint8_t *data, size_t length, size_t size):

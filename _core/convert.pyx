@@ -42,7 +42,7 @@ def convert_bounds(tuple form, data not None, places not None, int64_t n):
     `places` is int64[4, n]: offset and length of the lower bounds, then of the upper ones. Returns (lower
     values, lower offsets or None, upper values, upper offsets or None, known): known is one byte a pair,
     0 where the bytes of either cannot be a value. Values of KIND_FIXED have int32 offsets, too: those that
-    are not known take no space, whatever their width.
+    are not known take no space.
     """
     cdef ps_leaf_spec spec
     cdef ps_error err
@@ -88,7 +88,7 @@ cdef tuple convert(ps_leaf_spec *spec, Held held, const int64_t *offset, const i
 
 
 cdef size_t bytes_of(const int64_t *sizes, int64_t n, int64_t width, size_t length) except? <size_t>-1:
-    """The sum of the sizes, of those alone that are the width if that is not negative; each lies in `length` bytes."""
+    """The sum of the positive sizes, or of those that are `width` where that is not negative. None is above `length`."""
     cdef size_t total = 0
     cdef int64_t i
     for i in range(n):

@@ -1,4 +1,4 @@
-/* files.h - calls of the system for many local files: their versions and their last bytes.
+/* files.h - system calls for many local files: their versions and their last bytes.
  *
  * It belongs to files.pyx and is no part of pageseek.h, as kernels do no IO. Without POSIX, PS_FILES is 0 and no call is made. */
 #ifndef PAGESEEK_FILES_H
@@ -29,18 +29,18 @@ static inline void ps_file_told(const struct stat *now, ps_file_seen *out) {
 #endif
     const int64_t second = 1000000000, most = INT64_MAX / second - 1;
     if (!S_ISREG(now->st_mode) || changed->tv_sec > most || changed->tv_sec < -most) {
-        return; /* the caller opens it by itself, and can say more */
+        return; /* the caller opens it, and tells what is wrong */
     }
     out->node = (int64_t)now->st_ino;
     out->size = (int64_t)now->st_size;
     out->time_ns = (int64_t)changed->tv_sec * second + changed->tv_nsec;
 }
 
-/* A folder in which names are looked up; negative where it cannot be had, and these are looked up as they are. The path
- * to it is then walked once, and not for each of its files. */
+/* Opens a folder, so that the system walks the path to it once, and not for each file in it. The caller closes it.
+ * Negative: it cannot be opened, and paths are looked up as they are. */
 static inline int ps_folder_open(const char *path) {
 #if defined(O_PATH)
-    const int only = O_PATH; /* as for a path, to be allowed to look names up is enough */
+    const int only = O_PATH; /* permission to look names up is enough, as it is for a path */
 #elif defined(O_SEARCH)
     const int only = O_SEARCH;
 #else
@@ -55,7 +55,7 @@ static inline void ps_folder_close(int folder) {
     }
 }
 
-/* `path`: as seen from the folder, where there is one. */
+/* Finds the version of a file. `path` is relative to the folder, if one is open. */
 static inline void ps_file_stat(int folder, const char *path, ps_file_seen *out) {
     struct stat now;
     *out = (ps_file_seen){0, -1, 0, 0};
@@ -69,7 +69,7 @@ static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_b
                                     size_t length, ps_file_seen *out) {
     struct stat now;
     *out = (ps_file_seen){0, -1, 0, 0};
-    /* the other end of a pipe is not waited for, and no terminal becomes that of the process */
+    /* it does not wait for the other end of a pipe, and no terminal becomes that of the process */
     int fd = openat(folder < 0 ? AT_FDCWD : folder, path,
                     O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
@@ -86,7 +86,7 @@ static inline void ps_file_read_end(int folder, const char *path, uint8_t *out_b
     close(fd);
 }
 
-/* A clock that only goes on, in nanoseconds. */
+/* A monotonic clock, in nanoseconds. */
 static inline int64_t ps_files_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""Versions and last bytes of many local files, without Python in between.
+"""Versions and last bytes of many local files, by one call.
 
-This is where the storage layer meets the system, and no kernel: those do no IO.
+It belongs to the storage layer: kernels do no IO.
 """
 from pageseek._core.header cimport PS_INVALID
 from pageseek._core.held cimport Held
@@ -32,20 +32,20 @@ FIELDS = "node", "size", "time_ns", "read"
 if sizeof(ps_file_seen) != 8 * len(FIELDS):
     raise ImportError("pageseek._core.files disagrees with files.h")
 
-# Nanoseconds after which signals are looked at: one file of a slow mount may take milliseconds.
+# Nanoseconds between two checks for signals: one file of a slow mount may take milliseconds.
 cdef int64_t PAUSE = 20 * 1000 * 1000
-# Files from which on their folder is opened, where it is one for all.
+# The folder of the files is opened where they have one in common, and are at least this many.
 cdef Py_ssize_t MANY = 16
 
 
-@cython.no_gc  # as LeafDecoder of decode.pyx
+@cython.no_gc  # as LeafBuffers of leaf.pyx
 cdef class Names:
-    """The names of local files as the system takes them. ValueError: one that none can have."""
+    """The names of local files as the system takes them. ValueError: a name that no file can have."""
 
     cdef list held
     cdef const char **at
     cdef readonly Py_ssize_t n
-    cdef bytes folder  # up to the last slash of all names, if that is the same
+    cdef bytes folder  # up to the last slash, where all names share it; else empty
 
     def __cinit__(self, paths):
         self.held = [fsencode(path) for path in paths]
@@ -74,7 +74,7 @@ cdef class Names:
         return self.held[0][:length]
 
     cdef int open_folder(self, Py_ssize_t files):
-        """A descriptor of the one folder of all, for one call: in the next another one may have its name."""
+        """A descriptor of the common folder, or -1. It is good for one call, as the name may become another folder's."""
         if not self.folder or files < MANY:
             return -1
         cdef const char *name = PyBytes_AsString(self.folder)
@@ -95,12 +95,12 @@ cdef Py_ssize_t _checked(Names names, Py_ssize_t start, Py_ssize_t stop) except 
 
 
 def seen(Names names not None, Py_ssize_t start, Py_ssize_t stop):
-    """What tells the versions of some of the files.
+    """The versions of some of the files.
 
     Returns
     -------
     bytes
-        int64[stop - start, FIELDS], nothing of which is read; a negative size where no regular file has the name.
+        int64[stop - start, FIELDS] with 0 bytes read; the size is negative where no regular file has the name.
     """
     cdef Py_ssize_t i = 0, n = _checked(names, start, stop)
     made = PyBytes_FromStringAndSize(NULL, n * <Py_ssize_t>sizeof(ps_file_seen))
@@ -135,7 +135,7 @@ def read_ends(Names names not None, Py_ssize_t start, Py_ssize_t stop, places, i
     Returns
     -------
     bytes
-        int64[stop - start, FIELDS]; nothing is read of what is no regular file, or cannot be read.
+        int64[stop - start, FIELDS]; 0 bytes are read of anything but a readable regular file.
     """
     cdef Held given = Held(places)
     cdef Py_ssize_t i = 0, n = _checked(names, start, stop)

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""Rows of an Arrow array, by a mask or by their places, into new memory."""
+"""Rows of an Arrow array, by a mask or by their numbers, into new memory."""
 from pageseek._core.convert import KIND_WIDTH
 from pageseek._core.memory import Block
 from pageseek.base.errors import CoreError
@@ -32,7 +32,7 @@ cdef int need(bint holds, what) except -1:
     return 0
 
 
-@cython.no_gc  # as LeafDecoder of decode.pyx
+@cython.no_gc  # as LeafBuffers of leaf.pyx
 cdef class _Held:
     """A buffer of the caller's, or a new Block."""
 

@@ -9,9 +9,9 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uintptr_t
 
 
-@cython.no_gc  # as LeafDecoder of decode.pyx
+@cython.no_gc  # as LeafBuffers of leaf.pyx
 cdef class Held:
-    """The bytes of a buffer; none of None. A temporary of another module of the core."""
+    """The bytes of a buffer, or no bytes for None. Other modules of the core make it for the time of a call."""
 
     def __cinit__(self, data):
         if data is None:
@@ -24,11 +24,11 @@ cdef class Held:
             PyBuffer_Release(&self.view)
 
     cdef const int64_t *int64s(self, size_t n) except? NULL:
-        """The n integers that it has; NULL of None."""
+        """The n integers of the buffer; NULL for None."""
         return self.numbers(n) if self.there else NULL
 
     cdef const int64_t *numbers(self, size_t n) except? NULL:
-        """The n integers that it must have, where the processor may read them as such."""
+        """The n integers of the buffer, in aligned memory. CoreError: it has fewer."""
         if self.size // 8 < n:
             raise CoreError(<int>PS_INVALID, None, f"{self.size} bytes for {n} integers")
         if <uintptr_t>self.data % 8:

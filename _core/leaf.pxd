@@ -1,7 +1,9 @@
-"""What decode.pyx uses of pageseek.h; the contracts stand there."""
+"""leaf.pyx for other modules: a leaf with its buffers, and what it uses of ps_leaf.h, where the contracts stand."""
 from pageseek._core.codecs cimport ps_codec
 from pageseek._core.header cimport ps_error, ps_leaf_spec, ps_page_header, ps_selection, ps_status
+from pageseek._core.pages cimport PageReader
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
@@ -44,8 +46,6 @@ cdef extern from "pageseek.h" nogil:
     ps_status ps_leaf_nesting_level(ps_leaf *, int32_t, ps_column *, ps_error *)
     int64_t ps_leaf_page_rows(const ps_leaf *)
 
-
-cdef extern from "pageseek.h" nogil:
     ctypedef struct ps_packed:
         size_t at, length, size
         bint plain
@@ -73,3 +73,40 @@ cdef extern from "pageseek.h" nogil:
         ps_column column
     void ps_page_tasks(ps_page_task *, size_t, size_t)
     enum: PS_TASK_THREADS
+
+
+cdef enum:
+    DICTIONARY_WANTED = 16  # besides ps_take: the dictionary page comes first
+
+
+@cython.no_gc  # said here, too, for the class that inherits
+cdef class LeafBuffers(PageReader):
+    cdef ps_leaf *leaf
+    cdef Py_buffer page_view, levels_view, dictionary_view, ranges_view
+    cdef ps_page page_now
+    cdef ps_packed packed  # where the bytes of page_now lie
+    cdef size_t step  # bytes by which a page is decompressed in part
+    cdef int n_nesting_levels
+    cdef bint levels_only, always_compressed, codes_only
+    cdef readonly int64_t rows  # of the table, in what the last `finish` gave
+    cdef bint has_page, has_levels, has_ranges  # which views are held
+    cdef bint dictionary_held, dictionary_used  # a view is held; `read_pages` used one
+
+    cdef void drop_dictionary(self)
+    cdef void release_page(self)
+    cdef void let_go(self)
+    cdef int hold_dictionary(self, data, int64_t n) except -1
+    cdef int check_entries(self, size_t size, int64_t n) except -1
+    cdef int begin_rows(self, selection, int64_t max_rows, size_t hint) except -1
+    cdef int hold_rows(self, selection, ps_selection *rows) except -1
+    cdef int hold_page(self, body) except -1
+    cdef int open_page(self, int64_t first_row, bint whole) except -1
+    cdef int unpack(self, size_t reach) except -1
+    cdef int take_from(self, ps_page *page) except -1
+    cdef void end_pages(self)
+    cdef int take_on(self) except -1
+    cdef tuple finish_column(self)
+    cdef tuple made(self, ps_column *out)
+    cdef list finished_nesting_levels(self)
+
+cdef void run_page_tasks(ps_page_task *tasks, size_t n, size_t threads) noexcept nogil

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""Where the indexes of many files lie, and lists of different values, one or many at a time (docs/format.md)."""
+"""Places of the indexes of many files, and lists of different values (docs/format.md)."""
 from pageseek._core.header cimport PS_INVALID, PS_OK, ps_error, ps_status
 from pageseek._core.held cimport Held
 from pageseek._core.status cimport check
@@ -176,7 +176,7 @@ cdef class Lists:
         return self.known[i] >= 0 and self._read(i, out, NULL) == PS_OK and out.n_values == <size_t>self.known[i]
 
     def check(self, size_t i):
-        """Raise the CoreError that says why the i-th list makes no sense, if it does not."""
+        """Raise the CoreError that says why the i-th list is damaged, if it is."""
         cdef ps_list one
         cdef ps_error err
         if i >= self.n:
@@ -184,7 +184,7 @@ cdef class Lists:
         check(self._read(i, &one, &err), &err)
 
     def values(self):
-        """Where the values of all lists lie in `data`, and their lengths: int64[2, n_values], those that make sense."""
+        """Offset in `data` and length of each value of the sound lists: int64[2, n_values]."""
         made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self.n_values * 16)
         cdef int64_t *offsets = <int64_t *>PyBytes_AsString(made)
         cdef int64_t *lengths = offsets + self.n_values
@@ -198,7 +198,7 @@ cdef class Lists:
         return made
 
     def exact(self):
-        """Of each row group of the first file, of the second, and so on, a byte: whether all its values are known, and no
+        """One byte for each row group of the first file, of the second, and so on: whether all its values are known, and no
         others.
         """
         made = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self.n_groups)
@@ -215,7 +215,7 @@ cdef class Lists:
         return made
 
     def evaluate(self, passes, bint null_passes, bint floats, bint nan_passes):
-        """What the lists say of a test, of the row groups of the first file, of the second, and so on.
+        """Evaluate a test by the lists, for the row groups of the first file, of the second, and so on.
 
         Parameters
         ----------

@@ -5,8 +5,8 @@ Every function takes any contiguous buffer, runs the C core once without the GIL
 flat buffers: records of int64 in the order of the ``*_FIELDS`` tuples, arrays of int64 or uint64
 in native byte order, byte strings as (offset, length) into the input. ``ABSENT`` stands for an
 optional field that is not there. Nothing is checked that needs the rest of the file: sizes and
-offsets of a chunk are what the footer says, and may lie. Whatever the input, the outcome is a
-result or a CoreError: TRUNCATED, CORRUPT, LIMIT (`max_arena` bytes, or nesting) or NOMEM.
+offsets of a chunk are those that the footer claims, and may be wrong. For any input the outcome is
+a result or a CoreError: TRUNCATED, CORRUPT, LIMIT (`max_arena` bytes, or nesting) or NOMEM.
 """
 from pageseek.base.errors import CoreError
 
@@ -109,15 +109,15 @@ if ([sizeof(ps_schema_element), sizeof(ps_row_group), sizeof(ps_chunk), sizeof(p
     raise ImportError("pageseek._core.metadata disagrees with pageseek.h")
 
 
-@cython.no_gc  # as LeafDecoder of decode.pyx
+@cython.no_gc  # as LeafBuffers of leaf.pyx
 cdef class _Call:
-    """A buffer, held as long as the object lives, and what the core says about it."""
+    """A buffer, held as long as the object lives, and the status of the call that reads it."""
     cdef Py_buffer view
     cdef const uint8_t *data
     cdef size_t size
     cdef ps_error err
     cdef ps_status status
-    cdef int64_t none[1]  # of a buffer that has no bytes, nor a place
+    cdef int64_t none[1]  # stands for the integers of a buffer without bytes
 
     def __cinit__(self, buffer):
         PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)
@@ -128,7 +128,7 @@ cdef class _Call:
         PyBuffer_Release(&self.view)
 
     cdef const void *int64s(self) except NULL:
-        """Its integers, where the processor may read them as such."""
+        """Its integers, in aligned memory."""
         if <uintptr_t>self.data % 8:
             copied = PyBytes_FromStringAndSize(<const char *>self.data, <Py_ssize_t>self.size)
             PyBuffer_Release(&self.view)
@@ -217,7 +217,7 @@ def footers(data, at, like, leaves, size_t most, keys=(b"ARROW:schema",), *, siz
     most : int
         Row groups that the output has space for.
     keys : sequence of bytes
-        Of the key-value pairs whose values are wanted.
+        Keys of the key-value pairs whose values are located.
 
     Returns
     -------
@@ -456,7 +456,7 @@ def offset_indexes(found, int64_t num_rows, *, size_t max_arena=1 << 30):
     Returns
     -------
     list
-        Of each ``(n_pages, offset, compressed_size, first_row)``, where first_row is int64[n + 1]
+        ``(n_pages, offset, compressed_size, first_row)`` for each, where first_row is int64[n + 1]
         and ends with `num_rows`; or the CoreError that says why it cannot be trusted.
     """
     cdef _Call call
@@ -495,12 +495,12 @@ def sums(found):
     Parameters
     ----------
     found : sequence of (data, chunk_start, chunk_end)
-        As of `offset_indexes`; the last is not looked at.
+        As for `offset_indexes`; the last is not used.
 
     Returns
     -------
     bytes
-        Of each SUM_NONE, SUM_FITS or SUM_DIFFERS.
+        SUM_NONE, SUM_FITS or SUM_DIFFERS for each.
     """
     cdef _Call call
     cdef int64_t start
@@ -525,7 +525,7 @@ def page_header(data, size_t at=0):
     Raises
     ------
     CoreError
-        TRUNCATED: come again with more bytes. Negative sizes, no header of the page's own type:
+        TRUNCATED: try with more bytes. Negative sizes, no header of the page's own type:
         CORRUPT. `at` outside of `data`: INVALID.
     """
     cdef _Call call = _Call(data)

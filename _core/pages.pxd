@@ -21,7 +21,7 @@ cdef class PageReader:
     cdef object source, other_codec, other_prefix
     cdef bint nested
     cdef int rep_mask  # the bits of a repetition level
-    cdef int64_t index_rows  # of a nested leaf, the rows that the offset index gives the page at hand; else -1
+    cdef int64_t index_rows  # rows of the page by the offset index, where the leaf is nested; else -1
     cdef int64_t max_page, max_values
     cdef ps_codec codec  # PS_CODEC_OTHER: other_codec; PS_CODEC_ZSTD: that, too, where the library fails
     cdef Block scratch

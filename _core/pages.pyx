@@ -34,9 +34,9 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX, int64_t, uint8_t, uin
 DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = range(4)  # parquet.thrift, PageType
 
 
-@cython.no_gc  # as LeafDecoder of decode.pyx
+@cython.no_gc  # as LeafBuffers of leaf.pyx
 cdef class PageReader:
-    """Reads the headers of pages, and their bytes by the codec of the chunk; what LeafDecoder begins with."""
+    """Reads headers of pages, and decompresses their bytes by the codec of the chunk. A base of LeafDecoder."""
 
     def __cinit__(self):
         self.max_page = self.max_values = INT64_MAX
@@ -45,7 +45,7 @@ cdef class PageReader:
         PageReader.release_head(self)
 
     cdef int enter(self) except -1:
-        """Whoever calls it leaves, too. What threads, or a codec of the caller's, would do meanwhile is an error."""
+        """Lock the object until `leave`. A call from another thread, or from a codec of the caller, is an error then."""
         if not ps_busy_enter(&self.busy):
             raise CoreError(<int>PS_INVALID, None, "the decoder is in use by another thread, or by a call that goes on")
         return 0
@@ -59,10 +59,10 @@ cdef class PageReader:
         self.has_head = self.has_header = False
 
     def head(self, data, size_t at=0, int64_t index_rows=-1):
-        """Read the page header at byte `at` of a buffer, whose page is then the one to take; give its type.
+        """Read the page header at byte `at` of a buffer, and return its type. Its page is the one to take next.
 
-        `index_rows`: the buffer is what the offset index calls one data page of so many rows. Raises
-        HeaderError where no header is, PageMismatch where it is another page than that.
+        `index_rows`: the buffer is one data page of that number of rows, by the offset index. Raises HeaderError
+        where there is no header, and PageMismatch where the page is another one.
         """
         self.enter()
         try:
@@ -107,12 +107,12 @@ cdef class PageReader:
 
     @property
     def num_values(self):
-        """Of the page whose header was read."""
+        """int: values of the page whose header was read."""
         return self.header.num_values
 
     @property
     def num_rows(self):
-        """Of the page whose header was read, if that tells (V2); else -1."""
+        """int: rows of the page whose header was read, if it is of version 2; else -1."""
         return self.header.num_rows if self.header.type == DATA_V2 else -1
 
     @property
@@ -136,7 +136,7 @@ cdef class PageReader:
             return False
         while i < length and levels[i] & 128:
             i += 1
-        # of a run or of packed levels alike, the first lies in the low bits of the next byte
+        # the first level of a run, and of packed levels, lies in the low bits of the next byte
         return i + 1 < length and levels[i + 1] & self.rep_mask == 0
 
     @property
@@ -168,14 +168,14 @@ cdef class PageReader:
         return 0
 
     cdef object part(self, size_t at, size_t length):
-        # written as a slice, a number would be sought in it first, and a TypeError raised and dropped
+        # for view[at:stop] Cython would try a number first, raise a TypeError and drop it
         view = memoryview(self.source)
         if view.format != "B" or view.ndim != 1:
             view = view.cast("B")
         return PyObject_GetItem(view, slice(at, at + length))
 
     cdef object plain(self, size_t at, size_t length, size_t size, size_t reach):
-        """`size` bytes, or the first `reach` of them, of which `length` compressed ones lie at byte `at`."""
+        """The first `reach` of `size` bytes, which `length` compressed bytes at byte `at` hold."""
         cdef Block block
         cdef ps_error err
         cdef const uint8_t *packed = <const uint8_t *>self.head_view.buf + at
@@ -185,7 +185,7 @@ cdef class PageReader:
                 inflate(self.codec, packed, length, block.data, size, reach)
                 block.size = reach
                 return block
-            except CoreError:  # the other way knows what is wrong
+            except CoreError:  # the other codec tells what is wrong
                 pass
         if self.codec == PS_CODEC_OTHER or self.codec == PS_CODEC_ZSTD:
             if reach == size:

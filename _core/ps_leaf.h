@@ -56,6 +56,7 @@ typedef struct ps_zstd {
 typedef struct ps_zstd_state ps_zstd_state;
 /* Sets the library, whose functions are copied; NULL: do without one. No thread may decode meanwhile. */
 void ps_zstd_use(const ps_zstd *library);
+/* Whether a library is set. */
 bool ps_zstd_ready(void);
 
 /* ---- unpacking --------------------------------------------------------------------------- */
@@ -198,14 +199,15 @@ ps_status ps_page_open(const ps_page_header *header, const uint8_t *data, size_t
  *   call                   in state   state afterwards
  *   new                               idle, no page, at row 0
  *   begin                  any        begun, output empty; an output that was not finished is freed
+ *   begin -> failure       any        idle; an output that was not finished is freed
  *   page                   any        has that page; refused: no page
  *   take -> PAGE           begun      begun; the page is used up, or there is none
  *   take -> DONE           begun      begun; every selected row is in the output
  *   take -> FULL           begun      begun; max_rows are in the output, or its offsets are exhausted
  *   take -> failure        begun      begun, no page; the rows before the fault are in the output
- *   end                    begun      a row that was taken does not go on in another page
+ *   end                    any        the same; a row that was taken does not go on in another page
  *   finish                 begun      idle; page and row stay, so that begin goes on with what is left
- *   finish -> failure      begun      the output is lost; begin comes next
+ *   finish -> failure      begun      begun or idle; the output is of no use, and begin comes next
  *   nesting_level          idle       after finish, once for each level of a nested leaf
  *   dictionary             any        a page that used the dictionary before is gone
  *   forget                 any        no page
@@ -217,8 +219,9 @@ ps_status ps_page_open(const ps_page_header *header, const uint8_t *data, size_t
  * the run cursor gives a run of selected rows; `evaluated` is the row up to which runs are known to be cheaper than
  * blocks; behind it a block of PS_BLOCK rows is tried first; the rest is read run by run. */
 typedef struct ps_leaf ps_leaf;
-/* Makes a decoder, which the caller frees. */
+/* Makes a decoder, which the caller frees. After a failure *out is NULL. */
 ps_status ps_leaf_new(const ps_leaf_spec *spec, ps_leaf **out, ps_error *err);
+/* Frees a decoder and its memory; NULL is allowed. It no longer uses what it borrowed. */
 void ps_leaf_free(ps_leaf *leaf);
 
 /* PS_OK where a dictionary page of `length` bytes can hold n values of this leaf. */
@@ -244,11 +247,11 @@ size_t ps_page_reach(const ps_leaf *leaf, const ps_page *page, size_t size, size
 /* Hands over the next page that holds a selected row; pages between may be left out. Its memory is borrowed until the
  * next page, forget, clear or free. */
 ps_status ps_leaf_page(ps_leaf *leaf, const ps_page *page, ps_error *err);
-/* Forgets the page: take returns PS_TAKE_PAGE where more of it is wanted. */
+/* Forgets the page: take then returns PS_TAKE_PAGE where a selected row is missing. */
 void ps_leaf_forget(ps_leaf *leaf);
 /* Forgets the selection and the output. */
 void ps_leaf_forget_selection(ps_leaf *leaf);
-/* Forgets everything but the spec and the row, and frees the memory. */
+/* Forgets everything but the spec and the row, and frees the memory of output, page and dictionary. */
 void ps_leaf_clear(ps_leaf *leaf);
 /* Forgets the dictionary, and a page that uses it. */
 void ps_leaf_forget_dictionary(ps_leaf *leaf);
@@ -278,7 +281,7 @@ typedef struct ps_column {
     size_t validity_capacity, values_capacity, offsets_capacity; /* bytes, for ps_buffer_free */
     size_t validity_size, values_size, offsets_size;             /* bytes in use */
 } ps_column;
-/* Hands the output over. */
+/* Hands the output over. After a failure each buffer of `out` is the caller's or NULL. */
 ps_status ps_leaf_finish(ps_leaf *leaf, ps_column *out, ps_error *err);
 /* Hands over the validity or the offsets of a nesting level, counted from 0 at the top. */
 ps_status ps_leaf_nesting_level(ps_leaf *leaf, int32_t level, ps_column *out, ps_error *err);
@@ -293,7 +296,7 @@ ps_status ps_leaf_nesting_level(ps_leaf *leaf, int32_t level, ps_column *out, ps
 
 typedef enum ps_task_state {
     PS_TASK_AGAIN =
-        0, /* nothing of the leaf can be used: decode it again by other means, which tell errors */
+        0, /* nothing of the leaf can be used: the caller reads the page by itself, which tells what is wrong */
     PS_TASK_DONE = 1,       /* `column` is filled */
     PS_TASK_DICTIONARY = 2, /* the dictionary page is needed: begin again with it */
 } ps_task_state;

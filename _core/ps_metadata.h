@@ -1,5 +1,5 @@
-/* ps_metadata.h - what a file says of itself: footers, page indexes, page headers, Bloom filters and indexes of
- * pageseek's own. Part of pageseek.h.
+/* ps_metadata.h - metadata that is read: footers, page indexes, page headers, Bloom filters, and indexes of pageseek's
+ * own. Part of pageseek.h.
  *
  * Records are structs of int64_t only, so that they cross to Python as one flat int64 buffer. A byte string is
  * an offset and a length in the input; the input is borrowed, and the caller keeps it as long as the record is
@@ -100,7 +100,7 @@ ps_status ps_chunks_read(const uint8_t *data, size_t length, const uint64_t *at,
 bool ps_chunks_bounds(const ps_chunk *chunks, size_t n, bool ordered, bool deprecated,
                       int64_t *places, int64_t *null_counts, int64_t *nan_counts);
 
-/* What the footers have in common that ps_footers_read reads together. Everything is borrowed. */
+/* The parts that are equal in all footers which ps_footers_read reads together. Everything is borrowed. */
 typedef struct ps_alike {
     const uint8_t
         *names; /* the bytes of a footer up to the end of the last name of the schema */
@@ -109,7 +109,7 @@ typedef struct ps_alike {
     const void *orders;        /* ColumnOrders, as in ps_footer */
     size_t names_length, created_by_length, schema_size, orders_size;
     const char *const
-        *keys; /* of the key-value pairs whose values are wanted; NUL-terminated */
+        *keys; /* of the key-value pairs whose values are stored; NUL-terminated */
     size_t n_keys;
 } ps_alike;
 /* Reads n footers as ps_footer_read and ps_chunks_read do; footer i has at[2 i + 1] bytes at data[at[2 i]].
@@ -149,6 +149,7 @@ ps_status ps_column_index_read(const uint8_t *data, size_t length, size_t max_ar
 ps_status ps_column_index_check(const ps_column_index *index, const int64_t *first_row,
                                 size_t n_pages, bool required, bool trusted, int64_t *places,
                                 int64_t *counts, ps_error *err);
+/* Frees what ps_column_index_read made. */
 void ps_column_index_clear(ps_column_index *index);
 
 typedef struct ps_offset_index {
@@ -165,6 +166,7 @@ ps_status ps_offset_index_read(const uint8_t *data, size_t length, size_t max_ar
  * that breaks a rule. */
 ps_status ps_offset_index_check(const ps_offset_index *index, int64_t num_rows,
                                 int64_t chunk_start, int64_t chunk_end, ps_error *err);
+/* Frees what ps_offset_index_read made. */
 void ps_offset_index_clear(ps_offset_index *index);
 
 /* A ColumnIndex or OffsetIndex that pageseek attached ends with a checksum (docs/format.md): a field, the XXH64 of all

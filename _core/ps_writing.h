@@ -13,6 +13,7 @@ typedef struct ps_writer {
     size_t size, capacity, cap;
     ps_error *err; /* internal */
 } ps_writer;
+/* Frees the bytes. The writer can be used again. */
 void ps_writer_clear(ps_writer *writer);
 
 enum { PS_CHUNK_PLACES = 6 };

@@ -58,7 +58,7 @@ cdef int64_t bitmap_bytes(int64_t rows) noexcept:
 
 
 cdef bytes buffer_bytes(given):
-    """The bytes of a buffer; of a number there are none."""
+    """The bytes of a buffer. TypeError: a number, of which `bytes` would make zeros."""
     return given if type(given) is bytes else bytes(memoryview(given))
 
 
@@ -104,7 +104,7 @@ cdef RowRanges as_bits(bytes data, int64_t base, int64_t length):
 
 
 cdef RowRanges of_pairs(bytes space, size_t n):
-    """Likewise, in the form that takes less memory."""
+    """The result of as_pairs, in the form that takes less memory."""
     cdef RowRanges result = as_pairs(space, n)
     if n > FEW and <int64_t> n > result.length // BITS_PER_RANGE:
         result = as_bits(window(result.view(), result.base, result.base + result.length),
@@ -113,7 +113,7 @@ cdef RowRanges of_pairs(bytes space, size_t n):
 
 
 cdef RowRanges of_bits(bytes data, int64_t base, int64_t length):
-    """Likewise, in the form that takes less memory."""
+    """The result of as_bits, in the form that takes less memory."""
     cdef RowRanges result = as_bits(data, base, length)
     cdef ps_selection c = result.view()
     cdef size_t runs
@@ -320,9 +320,7 @@ cdef class RowRanges:
 
     @property
     def buffers(self):
-        """bytes, or tuple of (bytes, int, int): `ranges` or `bitmap`, whichever form it has.
-
-        What LeafDecoder.begin takes.
+        """bytes, or tuple of (bytes, int, int): `ranges` or `bitmap`, by its form, for LeafDecoder.begin.
         """
         return (self.data, self.base, self.length) if self.dense else self.data
 

@@ -5,7 +5,7 @@ Values come as raw buffers in Arrow's layout: `kind` is one of KIND_*, `width` t
 KIND_FIXED value (otherwise ignored), `n` the number of values, `offsets` the n + 1 offsets of byte
 strings: int32 for KIND_BYTES, int64 for KIND_LARGE_BYTES. Bitmaps start at bit 0, least significant
 bit first. Literals are a tuple (n, values, offsets or None) of the same kind. What is KIND_FIXED,
-values, literals and bounds alike, may have the offsets of KIND_BYTES, and then any length.
+values, literals and bounds may have the offsets of KIND_BYTES, and then any length.
 """
 
 from pageseek.base.errors import CoreError
@@ -78,9 +78,9 @@ NAN_IEEE, NAN_SPARK = PS_NAN_IEEE, PS_NAN_SPARK
 MAY_TRUE, MAY_FALSE, MAY_NULL = PS_MAY_TRUE, PS_MAY_FALSE, PS_MAY_NULL
 
 
-@cython.no_gc  # as LeafDecoder of decode.pyx
+@cython.no_gc  # as LeafBuffers of leaf.pyx
 cdef class _Buffer:
-    """Bytes of another object, held; none for None."""
+    """The bytes of a buffer, held; no bytes for None."""
 
     cdef Py_buffer view
     cdef bint held
@@ -109,7 +109,7 @@ cdef class _Buffer:
         return 0
 
     cdef int keep(self) except -1:
-        """Have bytes that nobody can change."""
+        """Copy bytes that others may change."""
         if self.held and not self.view.readonly:
             self.copy()
         return 0
@@ -119,7 +119,7 @@ cdef class _Buffer:
 
 
 cdef size_t item_bytes(int64_t n, size_t size, str what) except? 0:
-    """n * size, of an n that a caller gave: as a number of C, since an object may be another one each time."""
+    """n * size for an n of the caller. As a number of C it stays the same; an object may be another number each time."""
     if not 0 <= n <= 1 << 56:
         raise CoreError(<int> PS_INVALID, None, f"{what}: a count of {n}")
     return <size_t> n * size
@@ -143,7 +143,7 @@ cdef class _Values:
         self.c.offsets = self.offsets.data()
 
     cdef int keep(self) except -1:
-        """Have buffers that nobody can change: what was checked of them once is relied upon."""
+        """Copy buffers that others may change, as they are checked only once."""
         self.values.keep()
         self.offsets.keep()
         self.c.values, self.c.offsets = self.values.data(), self.offsets.data()
@@ -151,7 +151,7 @@ cdef class _Values:
 
 
 cdef int32_t values_kind(int32_t kind, offsets):
-    """As what values lie: those of KIND_FIXED with offsets are KIND_BYTES."""
+    """The kind of the layout: values of KIND_FIXED with offsets are KIND_BYTES."""
     return PS_BYTES if kind == PS_FIXED and offsets is not None else kind
 
 
@@ -168,7 +168,7 @@ cdef _Values literals_of(int32_t kind, int32_t width, ps_op op, literals):
 
 @cython.final
 cdef class Lookup:
-    """The literals of OP_IN, checked once, for `compare` to take many times in their place.
+    """The literals of OP_IN, checked once, for many calls of `compare`.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ cdef class Lookup:
     literals : tuple of (n, values, offsets or None)
         Sorted and distinct.
     table : bool
-        Whether to make the table that spares the search, which takes some 20 ns a literal.
+        Whether to make a table in place of the search; it takes about 20 ns a literal.
 
     Raises
     ------
@@ -354,7 +354,7 @@ def locate(int64_t start, int64_t stop, first_row, offset, compressed_size):
 
 
 cdef class Zones:
-    """What is known of n zones: pages of a chunk, or row groups of a file.
+    """The bounds and counts of n zones: pages of a chunk, or row groups of a file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-/* alike.c - footers of many files that have the same columns and the same writer, read in one go. */
+/* alike.c - footers of many files that have the same columns and the same writer, read together. */
 #include "metadata.h"
 
 static bool same(const void *one, size_t length, const void *other, size_t other_length) {
@@ -26,7 +26,7 @@ static void find_stored(const uint8_t *footer, const ps_footer *f, const char *k
     }
 }
 
-/* Of a footer whose names are the same. */
+/* Whether a footer with these names is like the model in the rest, too. */
 static bool is_alike(const uint8_t *footer, const ps_footer *f, const ps_alike *like) {
     int64_t rows = 0;
     for (size_t i = 0; i < f->n_row_groups; i++) {

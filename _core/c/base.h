@@ -84,8 +84,9 @@ PS_INLINE void ps_store64(void *p, uint64_t v) {
 
 /* ---- bits -------------------------------------------------------------------------------- */
 
+/* Number of ones. Where the processor may lack an instruction for it, the compiler's own would be a call. */
 PS_INLINE int ps_popcount64(uint64_t v) {
-#if defined(__GNUC__) || defined(__clang__)
+#if defined(__POPCNT__) || defined(__aarch64__)
     return __builtin_popcountll(v);
 #else
     v -= (v >> 1) & 0x5555555555555555u;
@@ -131,6 +132,17 @@ PS_INLINE bool ps_bit_get(const uint8_t *bits, size_t i) {
 }
 PS_INLINE void ps_bit_set(uint8_t *bits, size_t i) {
     bits[i >> 3] |= (uint8_t)(1u << (i & 7));
+}
+
+/* The top bits of 8 bytes in a word. */
+#define PS_HIGH_BITS UINT64_C(0x8080808080808080)
+/* Bit i of the result is byte i of a word, whose bytes are 0 or 1: the product moves them into the top byte. */
+PS_INLINE uint64_t ps_bytes_to_bits(uint64_t bytes) {
+    return (bytes * UINT64_C(0x0102040810204080)) >> 56;
+}
+/* The sum of the 8 bytes of a word, which is below 256. */
+PS_INLINE size_t ps_bytes_sum(uint64_t bytes) {
+    return (size_t)((bytes * UINT64_C(0x0101010101010101)) >> 56);
 }
 
 /* Copies a string of n bytes. Most strings are short, so that whole blocks are copied: the next string overwrites what is

@@ -4,9 +4,11 @@
 
 #include "base.h"
 
-/* Copy n bits; neighbours of the target bits are kept. */
+/* Copies n bits. The other bits of the target stay. */
 void ps_bits_copy(uint8_t *to, size_t to_bit, const uint8_t *from, size_t from_bit, size_t n);
+/* Sets or clears n bits. */
 void ps_bits_fill(uint8_t *to, size_t to_bit, size_t n, bool value);
+/* The number of ones among n bits. */
 size_t ps_bits_count(const uint8_t *bits, size_t bit, size_t n);
 
 /* Sets the bits [from, to). */
@@ -24,7 +26,7 @@ static inline void ps_bits_set_range(uint8_t *bits, size_t from, size_t to) {
     bits[last] |= tail;
 }
 
-/* What lies behind n bits in their last byte is zero: equal columns then have equal bytes, none of them of before. */
+/* Clears the bits behind n bits in their last byte, so that equal columns have equal bytes. */
 static inline void ps_bits_end(uint8_t *bits, size_t n) {
     if (n % 8) bits[n / 8] &= (uint8_t)((1u << n % 8) - 1);
 }

@@ -4,31 +4,6 @@
 
 enum { LEAST_RUNS = 3, SPARSE_BLOCKS = 4 };
 
-static ps_status take_bits(ps_leaf *leaf, const ps_block *block, const uint64_t *validity,
-                           ps_error *err) {
-    uint64_t bits[PS_BLOCK_WORDS + 1] = {0}, spread[PS_BLOCK_WORDS];
-    const uint64_t *made = bits;
-    PS_TRY(leaf->page.encoding->block_bits(leaf, bits, block, err));
-    if (block->kept < block->chosen) {
-        ps_words_expand(spread, bits, validity, ps_words_for(block->chosen));
-        made = spread;
-    }
-    ps_bits_copy(leaf->out.values.data, (size_t)leaf->out.rows, (const uint8_t *)made, 0,
-                 block->chosen);
-    return PS_OK;
-}
-
-static ps_status take_fixed(ps_leaf *leaf, const ps_block *block, const uint64_t *validity,
-                            ps_error *err) {
-    uint8_t *out = leaf->out.values.data + (size_t)leaf->out.rows * leaf->out_width;
-    const size_t space = (size_t)(leaf->out.capacity - leaf->out.rows);
-    PS_TRY(leaf->page.encoding->block(leaf, out, space, block, err));
-    if (block->kept < block->chosen)
-        ps_spread(out, leaf->out_width, (const uint8_t *)validity, 0, block->chosen,
-                  block->kept);
-    return PS_OK;
-}
-
 ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *rows,
                         ps_error *err) {
     uint64_t mask[PS_BLOCK_WORDS], levels[PS_BLOCK_WORDS];
@@ -77,22 +52,9 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
     }
     block.end = ps_words_end(block.mask, ps_words_for(block.values));
 
-    if (leaf->bytes) {
-        const ps_place before = leaf->page.place;
-        bool fit = true;
-        PS_TRY(leaf->page.encoding->block_strings(leaf, &block, &fit, err));
-        if (!fit) { /* from run to run, as far as they do */
-            leaf->page.place = before;
-            return PS_OK;
-        }
-        if (block.kept < block.chosen)
-            ps_output_spread_offsets(leaf, (const uint8_t *)validity, 0, (int64_t)block.chosen,
-                                     (int64_t)block.kept);
-    } else if (leaf->spec.kind == PS_BOOL) {
-        PS_TRY(take_bits(leaf, &block, validity, err));
-    } else {
-        PS_TRY(take_fixed(leaf, &block, validity, err));
-    }
+    bool fit;
+    PS_TRY(ps_append_block(leaf, &block, validity, &fit, err));
+    if (!fit) return PS_OK; /* run by run, as many as fit */
     PS_TRY(ps_output_add_validity(leaf, (const uint8_t *)validity, 0, (int64_t)block.chosen,
                                   (int64_t)block.kept, err));
     leaf->page.row += (int64_t)block.rows;

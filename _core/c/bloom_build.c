@@ -38,7 +38,7 @@ static uint64_t hash_of(const ps_values *values, size_t width, int64_t i) {
     return ps_xxh64(b.data, b.size);
 }
 
-/* Zeros of both signs are equal, and have unlike bytes: who asks for one may mean the other. */
+/* Zeros of both signs are equal and differ in their bytes. A lookup of one must find the other. */
 static bool is_zero(const ps_values *values, size_t width, int64_t i) {
     if (values->kind != PS_F16 && values->kind != PS_F32 && values->kind != PS_F64)
         return false;

@@ -1,12 +1,6 @@
 /* booleans.c - BOOLEAN values, PLAIN and RLE (Encodings.md, "Plain" and "Run Length Encoding"). */
 #include "leaf.h"
 
-static ps_status short_page(const ps_leaf *leaf, int64_t n, ps_error *err) {
-    return ps_fail(err, PS_TRUNCATED,
-                   ps_page_byte(leaf, leaf->page.values) + leaf->page.values_length,
-                   "page ends before value %lld", (long long)(leaf->page.value + n));
-}
-
 /* ---- PLAIN: a bit for each, addressed by leaf->page.value --------------------------------------- */
 
 static ps_status plain_open(ps_leaf *leaf, ps_error *err) {
@@ -22,7 +16,7 @@ static ps_status plain_skip(ps_leaf *leaf, int64_t n, ps_error *err) {
 static ps_status plain_enough(const ps_leaf *leaf, size_t n, ps_error *err) {
     const size_t last = (size_t)leaf->page.value + n;
     if (last / 8 + (last % 8 != 0) > leaf->page.values_length)
-        return short_page(leaf, (int64_t)n, err);
+        return ps_page_short(leaf, (int64_t)n, err);
     return PS_OK;
 }
 
@@ -57,9 +51,9 @@ const ps_encoding ps_plain_booleans = {
 static ps_status rle_open(ps_leaf *leaf, ps_error *err) {
     if (leaf->page.values_length == 0 && leaf->page.n_values == 0)
         return ps_rle_open(&leaf->page.place.codes, leaf->page.values, 0, 1, err);
-    if (leaf->page.values_length < 4) return short_page(leaf, 1, err);
+    if (leaf->page.values_length < 4) return ps_page_short(leaf, 1, err);
     const size_t claim = ps_load32(leaf->page.values), space = leaf->page.values_length - 4;
-    if (claim > space && !leaf->page.given.partial) return short_page(leaf, 1, err);
+    if (claim > space && !leaf->page.given.partial) return ps_page_short(leaf, 1, err);
     return ps_rle_open(&leaf->page.place.codes, leaf->page.values + 4,
                        claim < space ? claim : space, 1, err);
 }

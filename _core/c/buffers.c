@@ -1,4 +1,4 @@
-/* buffers.c - memory for output, and blocks of it that were freed and are kept warm for a while. */
+/* buffers.c - memory for output, and the pool of large blocks that were freed and are kept for a while. */
 #if defined(__linux__)
 #define _GNU_SOURCE /* madvise, posix_memalign, clock_gettime under -std=c11 */
 #elif !defined(_WIN32)
@@ -86,7 +86,7 @@ static uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* False where it stays taken: by a thread that a fork left behind, perhaps. One does without the pool then. */
+/* False where the lock stays taken, as by a thread that a fork left behind. The caller then does without the pool. */
 static int enter(ps_pool *pool) {
     for (int i = 0; atomic_flag_test_and_set_explicit(&pool->busy, memory_order_acquire); i++) {
         if (i == POOL_SPINS) return 0;
@@ -140,8 +140,8 @@ static kept *let_go(ps_pool *pool, size_t most) {
     return gone;
 }
 
-/* Blocks of other sizes are let go of where they, but for those that are always kept, would make the process larger
- * than it has been. */
+/* Frees blocks of other sizes where they would make the process larger than it has been, except for those that are
+ * always kept. */
 static kept *make_room(ps_pool *pool, size_t size) {
     const size_t used = pool->out + size, space = pool->most > used ? pool->most - used : 0;
     kept *gone = let_go(pool, space > pool->rest ? space : pool->rest);
@@ -244,7 +244,7 @@ size_t ps_pool_trim(double seconds) {
     return held;
 }
 
-/* A thread that the fork left behind may have been inside: what is kept is counted again. */
+/* A thread that the fork left behind may have been inside, so the kept blocks are counted again. */
 void ps_pool_forked(void) {
     ps_pool *pool = shared;
     pool->held = 0;

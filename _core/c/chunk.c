@@ -1,4 +1,4 @@
-/* chunk.c - ColumnChunk and what it holds, one chunk at a time (parquet.thrift). */
+/* chunk.c - ColumnChunk and ColumnMetaData, one chunk at a time (parquet.thrift). */
 #include "metadata.h"
 
 static const ps_field_spec statistics_fields[] = {
@@ -38,8 +38,8 @@ static const ps_field_spec encoding_stats_fields[] = {
 static const ps_struct_spec encoding_stats_spec = PS_STRUCT(
     "PageEncodingStats", encoding_stats_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
 
-/* Only the question that pruning by dictionary asks is kept: are all data pages encoded with it?
- * A negative count makes the list worthless but not the chunk, so it then counts as missing. */
+/* Counts data pages with and without dictionary encoding, which pruning by dictionary needs. A negative count makes
+ * the list worthless but not the chunk, so it then counts as missing. */
 static ps_status read_encoding_stats(ps_thrift *t, size_t count, int64_t *record) {
     int64_t pages[2] = {0, 0};
     bool plausible = true;

@@ -1,11 +1,11 @@
-/* compact.c - keep what a mask chooses. Most loops have no branch on a single row: a mask of random rows
- * would make the processor guess wrong at every other one. */
+/* compact.c - keeps the values and bits that a mask chooses. Most loops have no branch on a single row, as a mask of
+ * random rows would make the processor predict every other branch wrongly. */
 #include "compact.h"
 
 void ps_words_load(uint64_t *out, const uint8_t *bits, size_t at, size_t n) {
     const uint8_t *p = bits + at / 8;
     const unsigned shift = at & 7;
-    /* a word with the byte after it, as long as both lie among the bits that are wanted */
+    /* a word with the byte after it, as long as both lie among the n bits */
     for (; n >= 64 + 8; n -= 64, p += 8)
         *out++ = ps_load64(p) >> shift | ((uint64_t)p[8] << 1) << (63 - shift);
     while (n) {
@@ -19,17 +19,9 @@ void ps_words_load(uint64_t *out, const uint8_t *bits, size_t at, size_t n) {
     }
 }
 
-/* Without an instruction for it, the compiler's own is a call for each word. */
-PS_INLINE unsigned count_ones(uint64_t v) {
-    v -= (v >> 1) & 0x5555555555555555u;
-    v = (v & 0x3333333333333333u) + ((v >> 2) & 0x3333333333333333u);
-    v = (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fu;
-    return (unsigned)((v * 0x0101010101010101u) >> 56);
-}
-
 size_t ps_words_count(const uint64_t *words, size_t n_words) {
     size_t ones = 0;
-    for (size_t i = 0; i < n_words; i++) ones += count_ones(words[i]);
+    for (size_t i = 0; i < n_words; i++) ones += (size_t)ps_popcount64(words[i]);
     return ones;
 }
 
@@ -37,7 +29,7 @@ size_t ps_words_runs(const uint64_t *words, size_t n_words) {
     size_t runs = 0;
     uint64_t last = 0;
     for (size_t i = 0; i < n_words; i++) { /* ones whose lower neighbour is a zero */
-        runs += count_ones(words[i] & ~(words[i] << 1 | last));
+        runs += (size_t)ps_popcount64(words[i] & ~(words[i] << 1 | last));
         last = words[i] >> 63;
     }
     return runs;
@@ -77,8 +69,8 @@ static uint64_t compress_word(uint64_t x, uint64_t mask, unsigned ones) {
         return out;
     }
     x &= mask;
-    if (count_ones(x) > FEW_SET) return compress(x, mask);
-    for (; x; x &= x - 1) out |= UINT64_C(1) << count_ones(mask & ((x & (0 - x)) - 1));
+    if (ps_popcount64(x) > FEW_SET) return compress(x, mask);
+    for (; x; x &= x - 1) out |= UINT64_C(1) << ps_popcount64(mask & ((x & (0 - x)) - 1));
     return out;
 }
 
@@ -99,7 +91,7 @@ size_t ps_words_compress(uint64_t *out, const uint64_t *in, const uint64_t *mask
     size_t n = 0;
     out[0] = 0;
     for (size_t i = 0; i < n_words; i++) {
-        const unsigned ones = mask[i] ? count_ones(mask[i]) : 0;
+        const unsigned ones = mask[i] ? (unsigned)ps_popcount64(mask[i]) : 0;
         const uint64_t kept = compress_word(in[i], mask[i], ones);
         out[n / 64] |= kept << (n & 63);
         out[n / 64 + 1] = (kept >> 1) >> (63 - (n & 63));
@@ -112,12 +104,12 @@ void ps_words_expand(uint64_t *out, const uint64_t *in, const uint64_t *mask, si
     for (size_t i = 0, n = 0; i < n_words; i++) {
         const uint64_t bits = in[n / 64] >> (n & 63) | (in[n / 64 + 1] << 1) << (63 - (n & 63));
         out[i] = mask[i] == UINT64_MAX ? bits : ps_word_expand(bits, mask[i]);
-        n += count_ones(mask[i]);
+        n += (size_t)ps_popcount64(mask[i]);
     }
 }
 
-/* Eight values a step while any is left: one guess in so many, and places beyond the last are written with
- * what the last bit of the word stands for, to be overwritten by what follows. */
+/* Copies eight values a step, with one branch. Beyond the last value it writes the one that the top bit stands for,
+ * which later values overwrite. */
 #define PICK(bytes)                                                                            \
     memcpy(to, from + (size_t)ps_ctz64(word | top) * (bytes), (bytes));                        \
     to += (bytes), word &= word - 1;
@@ -126,7 +118,7 @@ void ps_words_expand(uint64_t *out, const uint64_t *in, const uint64_t *mask, si
     for (; n >= 64 && space >= 64; n -= 64, mask++, from += 64 * (bytes)) {                    \
         uint64_t word = *mask;                                                                 \
         if (!word) continue;                                                                   \
-        const size_t ones = count_ones(word);                                                  \
+        const size_t ones = (size_t)ps_popcount64(word);                                       \
         uint8_t *to = out;                                                                     \
         if (ones == 64) {                                                                      \
             memcpy(to, from, 64 * (bytes));                                                    \

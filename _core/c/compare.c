@@ -15,12 +15,10 @@ typedef struct scan {
 typedef uint64_t (*span_block)(const scan *s, int64_t first, int count);
 typedef uint64_t (*number_block)(const scan *s, const uint8_t *p);
 
-/* Bit i = byte i of 64 bytes that are 0 or 1: the product moves the low bits of eight bytes
- * into the top one. */
+/* Bit i = byte i of 64 bytes that are 0 or 1. */
 PS_INLINE uint64_t pack(const uint8_t flags[64]) {
     uint64_t word = 0;
-    for (int i = 0; i < 8; i++)
-        word |= (ps_load64(flags + 8 * i) * 0x0102040810204080u >> 56) << 8 * i;
+    for (int i = 0; i < 8; i++) word |= ps_bytes_to_bits(ps_load64(flags + 8 * i)) << 8 * i;
     return word;
 }
 

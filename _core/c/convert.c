@@ -148,7 +148,7 @@ static ps_status timestamp96(const uint8_t *in, uint8_t *out, size_t n, ps_error
     return PS_OK;
 }
 
-/* The least positive integer of so many words that has more than `digits` decimal digits. */
+/* The least positive integer with more than `digits` decimal digits, in n words. */
 static void power_of_ten(uint64_t *word, size_t n_words, int64_t digits) {
     memset(word, 0, 8 * n_words);
     for (word[0] = 1; digits > 0; digits--) {
@@ -181,7 +181,7 @@ int64_t ps_convert_beyond(const ps_leaf_spec *spec, const uint8_t *values,
     const uint64_t range = (uint64_t)spec->range;
     int64_t i = 0;
     if (range == 0) return -1;
-/* Most often there is none: look for one without asking which values are null, then go on with care. */
+/* Hardly ever is one there: the first search looks at nulls, too, and a second one finds which value it is. */
 #define FIRST_BEYOND(within)                                                                   \
     {                                                                                          \
         bool all = true;                                                                       \

@@ -19,17 +19,18 @@ enum { /* parquet.thrift Type */
 size_t ps_plain_width(const ps_leaf_spec *spec);
 /* Bytes of an output value; 0 for PS_BOOL and byte strings. */
 size_t ps_kind_width(const ps_leaf_spec *spec);
+/* Whether the kind is one of byte strings with offsets. */
 bool ps_kind_has_offsets(int32_t kind);
 
-/* Whether ps_convert_fixed copies bytes, and cannot fail. */
+/* Whether ps_convert_fixed only copies bytes, and so cannot fail. */
 bool ps_convert_is_copy(const ps_leaf_spec *spec);
-/* n fixed-width PLAIN values at `in` to the kind at `out`. */
+/* Converts n PLAIN values of fixed width at `in` to the kind of the spec at `out`. */
 ps_status ps_convert_fixed(const ps_leaf_spec *spec, const uint8_t *in, uint8_t *out, size_t n,
                            ps_error *err);
-/* A big-endian two's complement of any length (LogicalTypes.md, DECIMAL) to 16 or 32 bytes, little
- * endian; false when it does not fit. */
+/* Converts a big-endian two's complement of any length (LogicalTypes.md, DECIMAL) to 16 or 32 bytes, little endian.
+ * Returns false where it does not fit. */
 bool ps_convert_decimal(const uint8_t *in, size_t length, uint8_t *out, size_t width);
-/* The first of n output values, those that `validity` (NULL: all) has, beyond the range of the spec; -1: none. */
+/* The index of the first of n output values that is valid (NULL: all are) and beyond the range of the spec; -1: none. */
 int64_t ps_convert_beyond(const ps_leaf_spec *spec, const uint8_t *values,
                           const uint8_t *validity, int64_t n);
 

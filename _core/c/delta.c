@@ -38,7 +38,7 @@ ps_status ps_delta_open(ps_delta *delta, const uint8_t *data, size_t length, ps_
     PS_TRY(varint(delta, &minis, err));
     PS_TRY(varint(delta, &delta->left, err));
     PS_TRY(varint(delta, &first, err));
-    /* the format asks for multiples of 32; whole bytes are all that is needed */
+    /* the format says multiples of 32; whole bytes are enough here */
     if (minis == 0 || minis > UINT32_MAX || block / minis > UINT32_MAX || block % minis ||
         block / minis == 0 || block / minis % 8) {
         return ps_fail(err, PS_CORRUPT, 0, "delta blocks of %llu values in %llu miniblocks",
@@ -50,8 +50,8 @@ ps_status ps_delta_open(ps_delta *delta, const uint8_t *data, size_t length, ps_
     return PS_OK;
 }
 
-/* Go to the next miniblock, of which at least one value is wanted. The padding of the very last one may be
- * cut, and it is the last one that has a body, whatever the widths behind it say. */
+/* Goes to the next miniblock, of which at least one value is read. The last miniblock with values may lack its padding,
+ * and those behind it have no body, although they have a width. */
 static ps_status next_mini(ps_delta *delta, ps_error *err) {
     if (delta->next == delta->minis) {
         uint64_t min_delta = 0;

@@ -16,7 +16,7 @@ typedef struct ps_delta {
     uint64_t min_delta;
     const uint8_t *widths; /* bits of a delta, for each miniblock of the block */
     uint32_t next;         /* miniblock of the block that comes next; minis: a new block */
-    uint32_t at;           /* deltas done of the miniblock at hand */
+    uint32_t at;           /* deltas of this miniblock that are done */
     int width;             /* bits of a delta in it */
     const uint8_t *bits;   /* its first byte */
 } ps_delta;

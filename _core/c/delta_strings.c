@@ -139,8 +139,8 @@ static uint64_t sum_fitting(const ps_batch *batch, bool shared, uint64_t space, 
     }
 }
 
-/* The next batch of at most n values behind `rows` of them, as far as offsets go, and space for its bytes at
- * `size`. *full: it was cut short. */
+/* Reads the next batch of at most n values behind `rows` values, as many as the offsets can count, and reserves space for
+ * its bytes at `size`. *full: the offsets cut it short. */
 static ps_status next_fitting(ps_leaf *leaf, ps_batch *batch, int64_t rows, int64_t n,
                               int64_t size, uint64_t *sum, bool *full, ps_error *err) {
     const ps_place before = leaf->page.place;
@@ -177,7 +177,7 @@ static ps_status read_lengths(ps_leaf *leaf, int64_t dense, int64_t n, int64_t *
 
 /* The values of a batch side by side to out, where as many bytes as they have, up to out_end, may be written
  * over; the value before the first one is leaf->page.last, and then the last one. Shared bytes are taken from the
- * oldest value known to have them: those just written are not at rest yet, and to wait for them takes long. */
+ * oldest value that has them, as to load bytes that were just stored makes the processor wait. */
 static ps_status join(ps_leaf *leaf, const ps_batch *batch, uint8_t *out,
                       const uint8_t *out_end, ps_error *err) {
     uint8_t word[SLACK];

@@ -37,7 +37,7 @@ ps_status ps_leaf_dictionary_fits(const ps_leaf *leaf, size_t length, int64_t n,
     return PS_OK;
 }
 
-/* The bytes of the page before `reach`, where entry `i` ends, are there, and maybe those before `likely`. */
+/* Reads the page up to byte `reach`, where entry `i` ends, or up to `likely` where that is further. */
 static ps_status bring(ps_dictionary *d, uint32_t i, size_t reach, size_t likely,
                        ps_error *err) {
     ps_reader *s = d->reader;
@@ -51,7 +51,7 @@ static ps_status bring(ps_dictionary *d, uint32_t i, size_t reach, size_t likely
     return ps_fail(err, PS_CORRUPT, s->have, "dictionary page of %zu bytes ends", s->size);
 }
 
-/* The length and the bytes of byte string `i`, the next one, are there. */
+/* Reads the length and the bytes of byte string `i`, the next one. */
 static ps_status bring_string(ps_dictionary *d, uint32_t i, size_t likely, ps_error *err) {
     const size_t at = d->at + 4;
     PS_TRY(bring(d, i, at, likely, err));
@@ -59,10 +59,10 @@ static ps_status bring_string(ps_dictionary *d, uint32_t i, size_t likely, ps_er
     return bring(d, i, length <= d->reader->size - at ? at + length : SIZE_MAX, likely, err);
 }
 
-/* Of byte strings the entries before `stop` can be taken. */
+/* Makes entries before `stop` ready where the values are byte strings. */
 static ps_status strings_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
-    /* entries of a length like the others' end here, or a little before */
+    /* entries of average length end here, or a little before */
     const double part = (double)stop / d->n * 1.0625 * (double)d->reader->size + 256;
     const size_t likely = part < (double)d->reader->size ? (size_t)part : d->reader->size;
     ps_slice *slices = (ps_slice *)(void *)d->slices.data;
@@ -98,7 +98,7 @@ static ps_status strings_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     return PS_OK;
 }
 
-/* Entries before `stop` can be taken. */
+/* Makes entries before `stop` ready to be taken. */
 static ps_status make_ready(ps_leaf *leaf, uint32_t stop, ps_error *err) {
     ps_dictionary *d = &leaf->dictionary;
     const ps_reader *s = d->reader;
@@ -125,7 +125,7 @@ ps_status ps_leaf_dictionary_from(ps_leaf *leaf, ps_reader *reader, int64_t n, p
     d->ready = 0;
     d->at = 0;
     d->reader = reader;
-    d->checked = !few; /* of few rows it is cheaper to check what they hold */
+    d->checked = !few; /* of few rows it is cheaper to check their values */
     d->direct = leaf->spec.physical != PQ_BYTE_ARRAY &&
                 (leaf->copies || (few && leaf->out.max_rows < n / FEW));
     if (leaf->bytes) {
@@ -165,7 +165,7 @@ static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
                          err);
 }
 
-/* Each code is proven to be inside the dictionary, and its entry to be ready. `at`: byte of the page, for errors. */
+/* Checks that each code is one of the dictionary, and makes its entry ready. `at`: byte of the page, for errors. */
 static ps_status check_codes(ps_leaf *leaf, const uint32_t *codes, size_t n, uint64_t at,
                              ps_error *err) {
     const ps_dictionary *d = &leaf->dictionary;
@@ -181,11 +181,12 @@ static ps_status check_codes(ps_leaf *leaf, const uint32_t *codes, size_t n, uin
     }
     if (n == 0 || greatest < d->ready) return PS_OK;
     const ps_status status = make_ready(leaf, greatest + 1, err);
-    if (status != PS_OK && err) err->offset = PS_NOWHERE; /* it is none of this page */
+    if (status != PS_OK && err)
+        err->offset = PS_NOWHERE; /* the byte is in the dictionary page */
     return status;
 }
 
-/* Up to BATCH codes, each of which some row holds. */
+/* Reads up to BATCH codes that rows hold, and checks them. */
 static ps_status read_codes(ps_leaf *leaf, uint32_t *codes, size_t n, ps_error *err) {
     const uint8_t *start = leaf->page.place.codes.start;
     PS_TRY(
@@ -193,7 +194,7 @@ static ps_status read_codes(ps_leaf *leaf, uint32_t *codes, size_t n, ps_error *
     return check_codes(leaf, codes, n, ps_page_byte(leaf, start), err);
 }
 
-/* The codes of a block, and of them the kept ones. */
+/* Reads the codes of a block, and keeps those of chosen rows. */
 static ps_status read_block(ps_leaf *leaf, uint32_t *kept, const ps_block *block,
                             ps_error *err) {
     uint32_t codes[PS_BLOCK];
@@ -207,7 +208,7 @@ static ps_status read_block(ps_leaf *leaf, uint32_t *kept, const ps_block *block
     return check_codes(leaf, kept, block->kept, ps_page_byte(leaf, start), err);
 }
 
-/* The entry is named in place of the byte, which is none of the page at hand. */
+/* The message names the entry; no byte of the page is at fault. */
 static ps_status entry_error(ps_status status, uint32_t code, ps_error *err) {
     if (!err) return status;
     const ps_error why = *err;
@@ -256,8 +257,8 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
     return PS_OK;
 }
 
-/* n entries to the output, which has space for them; where the last one ends. With offsets of either width, from that of the first
- * one on; a compiler makes a loop of each. */
+/* Copies n entries to the output, which has space for them, and returns where the last one ends. Offsets of either width begin
+ * with that of the first entry. The compiler makes a loop of each width. */
 PS_INLINE size_t copy_entries(const ps_leaf *leaf, bool wide, int64_t dense,
                               const uint32_t *codes, size_t n) {
     const ps_dictionary *d = &leaf->dictionary;

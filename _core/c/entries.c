@@ -1,5 +1,5 @@
-/* entries.c - where indexes lie, by the directories of many files (docs/format.md): without parsing JSON, as attach writes
- * it always the same way. */
+/* entries.c - places of indexes, out of the directories of many files (docs/format.md). No JSON is parsed, as attach
+ * always writes it in one form. */
 #include "base.h"
 
 enum { HEAD = 16, HEX = 16, FOREMOST = 4 };

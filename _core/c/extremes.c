@@ -1,8 +1,8 @@
 /* extremes.c - least and greatest value of a page, in the order of its logical type (LogicalTypes.md, ColumnOrder). */
 #include "values.h"
 
-/* Numbers without nulls: their bounds first, in a loop without branches, then where these lie. A NaN is never
- * less than anything; those are counted. */
+/* Of numbers without nulls it finds the bounds first, in a loop without branches, then their indices. It counts NaN,
+ * which is never less than anything. */
 #define NUMBERS(KIND, name)                                                                    \
     static void numbers_##name(const ps_values *v, ps_extremes *out) {                         \
         int64_t at = 0, nans = 0;                                                              \

@@ -218,7 +218,7 @@ static ps_status read_row_group_list(ps_thrift *t, size_t count) {
     return PS_OK;
 }
 
-/* Every writer puts the schema first, but Thrift does not ask for it. */
+/* Every writer puts the schema first, but Thrift does not require it. */
 static ps_status read_row_groups(ps_thrift *t, size_t count, int64_t *record) {
     footer_reader *r = t->context;
     (void)record;

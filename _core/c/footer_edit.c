@@ -1,5 +1,5 @@
 /* footer_edit.c - FileMetaData (parquet.thrift) written again with other places of indexes and other key-value
- * pairs. Whatever is not edited is copied byte for byte, fields that nobody knows as well. */
+ * pairs. Everything else is copied byte for byte, unknown fields too. */
 #include "metadata.h"
 #include "thrift_write.h"
 
@@ -43,7 +43,7 @@ static ps_status write_change(editor *e, const change *of, int32_t *last) {
     return ps_write_i64(e->w, of->value);
 }
 
-/* The struct at hand, with changes in the order of their ids; the cursor ends up behind it. */
+/* Writes the struct at the cursor with changes, which are in the order of their ids. The cursor ends up behind it. */
 static ps_status edit_struct(editor *e, change *changes, size_t n) {
     const uint8_t *const start = e->t.p;
     int32_t id = 0, last = 0;
@@ -160,7 +160,7 @@ static bool is_dropped(const ps_footer_edit *edit, const uint8_t *key, int64_t l
     return false;
 }
 
-/* The key of the KeyValue at hand, which the cursor passes. */
+/* Reads the key of the KeyValue at the cursor, which ends up behind it. */
 static ps_status key_of(ps_thrift *t, int64_t *offset, int64_t *length) {
     int type;
     int32_t id = 0;
@@ -176,7 +176,7 @@ static ps_status key_of(ps_thrift *t, int64_t *offset, int64_t *length) {
     }
 }
 
-/* What is left of the old pairs, then the new ones; no list where there are neither. */
+/* Writes the old pairs that stay, then the new ones; no list where there are none. */
 static ps_status write_key_values(editor *e, const change *of, int32_t *last) {
     const ps_footer_edit *edit = e->edit;
     const uint8_t *first = NULL;

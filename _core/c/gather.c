@@ -19,7 +19,7 @@ ps_status ps_gather_check(const ps_take_indices *indices, ps_error *err) {
     return PS_OK;
 }
 
-/* The mask of rows [at, at + BLOCK), as far as there are any; how many there are. */
+/* Loads the mask of rows [at, at + BLOCK), and returns the number of these rows. */
 static size_t mask_block(const ps_take_indices *indices, int64_t at, uint64_t *mask) {
     const int64_t left = indices->n - at;
     const size_t n = left < BLOCK ? (size_t)left : BLOCK;

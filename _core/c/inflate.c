@@ -1,4 +1,4 @@
-/* inflate.c - the codecs that the core knows, one way in for all. */
+/* inflate.c - one interface for all codecs that the core knows. */
 #include "base.h"
 #include "zstd.h"
 

@@ -1,4 +1,4 @@
-/* leaf.c - the walk over the pages of one leaf by a selection. */
+/* leaf.c - the decoder of a leaf: its states, and the walk over the pages of a flat leaf by a selection. */
 #include "leaf.h"
 
 #include <stdlib.h>
@@ -59,20 +59,20 @@ int64_t ps_leaf_row(const ps_leaf *leaf) {
     return leaf->rows.next;
 }
 
-/* Room for all PLAIN byte strings that are left in the page at hand: it says how long they are together. */
-static ps_status strings_room(ps_leaf *leaf, int64_t rows, ps_error *err) {
+/* Reserves space for all PLAIN byte strings that are left in the page, whose length tells theirs. */
+static ps_status reserve_strings(ps_leaf *leaf, int64_t rows, ps_error *err) {
     const size_t left = (size_t)(leaf->page.n_values - leaf->page.value),
                  bytes = (size_t)(leaf->page.values + leaf->page.values_length -
                                   leaf->page.place.at);
     const size_t have = (size_t)ps_offset_get(leaf, leaf->out.rows);
-    if (left > bytes / 4) return PS_OK; /* it lies: reading it will tell */
+    if (left > bytes / 4) return PS_OK; /* too short: reading finds the value at fault */
     const size_t size = have + (bytes - 4 * left);
     if (size > (uint64_t)ps_offset_limit(leaf) || size > leaf->spec.max_output) return PS_OK;
     return ps_output_grow_strings(leaf, leaf->out.rows + rows, size, err);
 }
 
-/* Room for the rows of the page at hand from `start` on, as far as it can hold them. */
-static ps_status page_room(ps_leaf *leaf, int64_t start, int64_t end, ps_error *err) {
+/* Reserves space for the rows of the page from `start` on, unless the page is too short to hold them. */
+static ps_status reserve_page(ps_leaf *leaf, int64_t start, int64_t end, ps_error *err) {
     int64_t rows = end - start;
     if (rows > leaf->out.max_rows - leaf->out.rows) rows = leaf->out.max_rows - leaf->out.rows;
     if (rows > leaf->out.capacity - leaf->out.rows) {
@@ -89,7 +89,7 @@ static ps_status page_room(ps_leaf *leaf, int64_t start, int64_t end, ps_error *
     }
     if (leaf->bytes && leaf->page.given.encoding == PQ_PLAIN && leaf->rows.run.stop >= end &&
         rows == end - start)
-        return strings_room(leaf, rows, err);
+        return reserve_strings(leaf, rows, err);
     return PS_OK;
 }
 
@@ -267,11 +267,11 @@ static int64_t rows_of_values(const ps_leaf *leaf, int64_t n) {
 static ps_status read_rows(ps_leaf *leaf, int64_t rows, int64_t *done, ps_error *err) {
     int64_t n = count_values(leaf, rows), got;
     const size_t at = (size_t)leaf->page.row;
-    PS_TRY(ps_output_add_values(leaf, leaf->flat.validity.data, at, rows, n, &got, err));
+    PS_TRY(ps_append_run(leaf, leaf->flat.validity.data, at, rows, n, &got, err));
     if (got < n) {
         n = got;
         rows = leaf->flat.has_nulls ? rows_of_values(leaf, n) : n;
-        if (n < rows) ps_output_spread_offsets(leaf, leaf->flat.validity.data, at, rows, n);
+        if (n < rows) ps_append_spread_offsets(leaf, leaf->flat.validity.data, at, rows, n);
     }
     *done = rows;
     PS_TRY(ps_output_add_validity(leaf, leaf->flat.validity.data, (size_t)leaf->page.row, rows,
@@ -316,7 +316,7 @@ static ps_status take_runs(ps_leaf *leaf, ps_take *state, ps_error *err) {
                            "row %lld is selected, but the page handed begins at row %lld",
                            (long long)start, (long long)here);
         }
-        PS_TRY(page_room(leaf, start, end, err));
+        PS_TRY(reserve_page(leaf, start, end, err));
         if (start > here) PS_TRY(skip_rows(leaf, start - here, err));
         if (start >= leaf->rows.evaluated) {
             int64_t rows;

@@ -1,5 +1,26 @@
-/* leaf.h - the state of a leaf decoder, which its files share: leaf (walk), output, levels, block, and one file for each
- * encoding. Internal. */
+/* leaf.h - the state of a leaf decoder, and the functions by which its files call each other. Internal.
+ *
+ * Calls go down this list only:
+ *
+ *   leaf        the functions of ps_leaf.h; the walk over the pages of a flat leaf by a selection
+ *   nest        this walk for a nested leaf (nest.h has its own list)
+ *   block       scattered rows of a flat leaf
+ *   append      values of the page into the output, by its encoding
+ *   dictionary, plain, booleans, delta_numbers, delta_strings, stream_split: encodings, behind the table ps_encoding
+ *   levels      the levels of a page
+ *   output      buffers of the output, checks, hand-over
+ *
+ * Each part of the state has an owner. Only the owner changes it, with these exceptions:
+ *
+ *   part        owner       exceptions
+ *   dictionary  dictionary
+ *   page        leaf        levels and nest_page find the section of values and the numbers of rows and values; an
+ *                           encoding moves `place` and `last`; runs and blocks move `row` and `value`; a new dictionary
+ *                           drops a page that used the old one
+ *   rows        leaf        nest does the same for a nested leaf; a block sets `evaluated`
+ *   out         output      leaf begins it and counts rows and nulls, as blocks and nest do; encodings fill its buffers
+ *   flat        levels
+ *   nest        nest        nest.h says which of its files */
 #ifndef PAGESEEK_LEAF_H
 #define PAGESEEK_LEAF_H
 
@@ -54,7 +75,7 @@ typedef struct ps_place {
 typedef struct ps_encoding ps_encoding;
 typedef struct ps_nest ps_nest;
 
-/* The page at hand, and how far it is read. Of a nested leaf, its rows are those that begin in it. */
+/* The page, and how far it is read. Of a nested leaf, its rows are those that begin in it. */
 typedef struct ps_leaf_page_state {
     bool present;
     ps_page given;
@@ -130,18 +151,9 @@ ps_status ps_output_reserve(ps_leaf *leaf, int64_t rows, ps_error *err);
 /* Appends the validity of `rows` rows, n of them valid: bits from bit `at`, which are read only where n < rows. */
 ps_status ps_output_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
                                  int64_t n, ps_error *err);
-/* Appends the next n values of the page at the n ones of `rows` bits. *got < n where the offsets of byte strings are
- * exhausted: those values are there, and not yet spread. */
-ps_status ps_output_add_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                               int64_t n, int64_t *got, ps_error *err);
 /* Appends n byte strings, which lie before `end`. *fit is false, and nothing is done, where offsets would overflow. */
 ps_status ps_output_add_strings(ps_leaf *leaf, const uint8_t *const *at, const uint32_t *length,
                                 size_t n, const uint8_t *end, bool *fit, ps_error *err);
-/* n bits, or byte strings, lie behind the last row of the output: move them to the n ones of `rows` bits. */
-void ps_output_spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                           int64_t n);
-void ps_output_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                              int64_t n);
 /* Checks the text of rows that were not checked yet. A fault is recorded, and named by ps_output_check. */
 void ps_output_check_text(ps_leaf *leaf);
 /* PS_CORRUPT where a value is not UTF-8 though it must be, or is out of the range of its type. */
@@ -157,7 +169,7 @@ typedef struct ps_level_part {
     size_t length;
     int32_t encoding;
 } ps_level_part;
-/* Splits the body of the page at hand into levels and values. */
+/* Splits the body of the page into levels and values. */
 ps_status ps_levels_split(ps_leaf *leaf, ps_level_part *rep, ps_level_part *def, ps_error *err);
 /* Reads the levels of a flat leaf. */
 ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err);
@@ -199,8 +211,8 @@ ps_status ps_block_take(ps_leaf *leaf, int64_t start, int64_t stop, int64_t *row
 
 /* ---- encodings --------------------------------------------------------------------------- */
 
-/* What an encoding does on the page at hand. `n` values, or those of a block, are done after each call, but
- * for leaf->page.value, which the caller moves. Those calls are there that the leaf's output can need. */
+/* The operations of an encoding on the page. Each call moves leaf->page.place behind its n values, or those of the
+ * block; the caller moves leaf->page.value. An operation is NULL where no output of such values needs it. */
 struct ps_encoding {
     /* rows of a block that cost as much as a run, by measurement; and where there are nulls */
     uint32_t rows_per_run, rows_per_run_nulls;
@@ -229,6 +241,23 @@ extern const ps_encoding ps_plain, ps_plain_booleans, ps_rle_booleans, ps_dictio
 /* dictionary.c: frees what a dictionary holds. */
 void ps_dictionary_clear(ps_dictionary *dictionary);
 
+/* ---- append.c ---------------------------------------------------------------------------- */
+
+/* Appends the next n values of the page at the n ones of `rows` bits from bit `at`. *got < n where the offsets of byte
+ * strings are exhausted: *got values are in the output, and not yet spread. The caller counts rows and values. */
+ps_status ps_append_run(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows, int64_t n,
+                        int64_t *got, ps_error *err);
+/* Appends the kept values of a block at the ones of `validity`, which is read only where a chosen row is null. It has a bit
+ * for each chosen row and a further word. *fit is false, and nothing is done, where offsets would overflow. The
+ * caller counts rows and values. */
+ps_status ps_append_block(ps_leaf *leaf, const ps_block *block, const uint64_t *validity,
+                          bool *fit, ps_error *err);
+/* n byte strings lie behind the last row of the output: their offsets move to the n ones of `rows` bits. */
+void ps_append_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
+                              int64_t n);
+
+/* ---- small helpers ----------------------------------------------------------------------- */
+
 /* The selected rows before `next`, and none behind it, were taken by a block, which may end inside a run. */
 PS_INLINE void ps_leaf_block_done(ps_leaf *leaf, int64_t next) {
     leaf->rows.next = next;
@@ -240,7 +269,7 @@ PS_INLINE void ps_leaf_block_done(ps_leaf *leaf, int64_t next) {
     }
 }
 
-/* No page is at hand any more. */
+/* From now on the leaf has no page. */
 PS_INLINE void ps_leaf_drop_page(ps_leaf *leaf) {
     leaf->page.present = false;
 }
@@ -256,6 +285,9 @@ PS_INLINE ps_status ps_page_error(const ps_leaf *leaf, const uint8_t *part, ps_s
         err->offset += ps_page_byte(leaf, part);
     return status;
 }
+
+/* Fails, as the page ends before the n-th of the values to come. */
+ps_status ps_page_short(const ps_leaf *leaf, int64_t n, ps_error *err);
 
 /* Offsets of either width. */
 PS_INLINE int64_t ps_offset_get(const ps_leaf *leaf, int64_t i) {

@@ -10,7 +10,7 @@ static uint8_t reverse_bits(uint8_t v) {
     return (uint8_t)(((v & 0xaa) >> 1) | ((v & 0x55) << 1));
 }
 
-/* Levels of one bit: nothing is written when a single run says that every row has a value. */
+/* Reads levels of one bit. Nothing is written where a single run says that every row has a value. */
 static ps_status read_validity(ps_leaf *leaf, const uint8_t *data, size_t length,
                                int32_t encoding, ps_error *err) {
     const uint64_t n = (uint64_t)leaf->page.given.num_values;
@@ -34,7 +34,7 @@ static ps_status read_validity(ps_leaf *leaf, const uint8_t *data, size_t length
     return PS_OK;
 }
 
-/* What lies in front of the values: levels of up to `max`, which move the body on. */
+/* Splits levels of up to `max` off the front of the body. */
 static ps_status split_v1(const ps_leaf *leaf, const char *kind, int32_t encoding, int max,
                           const uint8_t **body, size_t *length, ps_level_part *part,
                           ps_error *err) {
@@ -107,7 +107,7 @@ ps_status ps_leaf_levels(ps_leaf *leaf, ps_error *err) {
     return PS_OK;
 }
 
-/* Deprecated: without runs, and from the high bit of each byte on. */
+/* Reads levels of the deprecated encoding BIT_PACKED, which has no runs and begins at the high bit of each byte. */
 static void read_packed(const ps_leaf *leaf, const uint8_t *data, int width, uint8_t *out,
                         size_t n) {
     for (size_t i = 0; i < n; i++) {

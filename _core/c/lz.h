@@ -4,7 +4,7 @@
 
 #include "base.h"
 
-/* The wide forms below may write this many bytes beyond the last one wanted, less one. */
+/* The wide forms below write fewer than this many bytes beyond the last one. */
 #define PS_LZ_SLACK 32
 
 /* 16 bytes, as if through a register: the two may overlap. */

@@ -33,7 +33,7 @@ PS_INLINE bool add_more(const uint8_t **in, const uint8_t *last, size_t space, s
     return *n <= space;
 }
 
-/* Sequences far from both ends; whatever is near or wrong is left to `sequence`. */
+/* Decodes sequences far from both ends, and stops at one that is near an end or wrong, which is for `sequence`. */
 PS_INLINE void run(decoder *d) {
     if (d->in_end - d->in < IN_SLACK || d->to_end - d->to < OUT_SLACK) return;
     /* In locals, because a store through `to` might change *d for all that the compiler knows. */

@@ -1,4 +1,4 @@
-/* metadata.h - what the files that read metadata share. */
+/* metadata.h - functions that the files which read metadata share. Internal. */
 #ifndef PAGESEEK_METADATA_H
 #define PAGESEEK_METADATA_H
 

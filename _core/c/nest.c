@@ -156,12 +156,12 @@ ps_status ps_nest_output(ps_nest *nest, int32_t level, ps_column *out, ps_error 
 
 /* ---- the walk ----------------------------------------------------------------------------- */
 
-/* All rows that begin in the page are done, the last of them so. */
+/* All rows that begin in the page are done; `open` tells whether the last one was taken. */
 static void end_of_page(ps_leaf *leaf, ps_open open) {
     leaf->nest->open = leaf->page.given.whole ? PS_OPEN_NOT : open;
 }
 
-/* What the page before left open. */
+/* Takes or skips the entries that belong to the last row of the page before. */
 static ps_status take_lead(ps_leaf *leaf, ps_error *err) {
     ps_nest *nest = leaf->nest;
     if (nest->open == PS_OPEN_TAKEN) {

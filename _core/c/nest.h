@@ -2,8 +2,11 @@
  * nest_slots (runs of rows) and nest_block (scattered rows). Internal.
  *
  * A list cuts the nesting levels into segments. Segment s lies below s lists, and its slots are the entries with a
- * repetition level of at most s and a definition level that says that list s has an element there. All that
- * is nullable in a segment has one validity bit a slot; the list below it one offset a slot. */
+ * repetition level of at most s and a definition level that says that list s has an element there. Every nullable
+ * level of a segment has one validity bit a slot, and the list below it one offset a slot.
+ *
+ * Calls go one way: nest calls the others, nest_block calls nest_slots, and all call nest_page. nest_page owns what the
+ * struct says of the page, but for `entry` and `open`, which the walk moves. The walk counts rows and slots. */
 #ifndef PAGESEEK_NEST_H
 #define PAGESEEK_NEST_H
 
@@ -46,15 +49,15 @@ struct ps_nest {
 /* The top bit of each of 8 bytes that is at least `least`. Bytes and `least` are below 128, so that no sum carries into
  * its neighbour. */
 PS_INLINE uint64_t ps_levels_found(const uint8_t *bytes, uint8_t least) {
-    const uint64_t high = UINT64_C(0x8080808080808080), ones = UINT64_C(0x0101010101010101);
-    return ((ps_load64(bytes) | high) - least * ones) & high;
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    return ((ps_load64(bytes) | PS_HIGH_BITS) - least * ones) & PS_HIGH_BITS;
 }
 /* These top bits as the 8 bits of a byte, the first byte lowest; and their number. */
 PS_INLINE uint64_t ps_found_bits(uint64_t found) {
-    return ((found >> 7) * UINT64_C(0x0102040810204080)) >> 56;
+    return ps_bytes_to_bits(found >> 7);
 }
 PS_INLINE size_t ps_found_count(uint64_t found) {
-    return (size_t)(((found >> 7) * UINT64_C(0x0101010101010101)) >> 56);
+    return ps_bytes_sum(found >> 7);
 }
 /* Adds to `count` how many of n bytes pass a test of `byte`. Sums are bytes, which a compiler adds many at a time. */
 #define PS_COUNT_BYTES(count, bytes, n, test)                                                  \

@@ -106,28 +106,11 @@ static ps_status add_chosen_values(ps_leaf *leaf, const entries *e, const uint64
     block.kept = add_levels(e, slots, n, level, &leaf->out.validity, at, validity);
     block.end = ps_words_end(mask, ps_words_for(block.values));
 
-    const bool nulls = block.kept < n;
-    if (leaf->bytes) {
-        bool fit = true;
-        PS_TRY(leaf->page.encoding->block_strings(leaf, &block, &fit, err));
-        if (!fit)
-            return ps_fail(err, PS_LIMIT, PS_NOWHERE,
-                           "byte strings do not fit 32-bit offsets; use string_type=\"large\"");
-        if (nulls)
-            ps_output_spread_offsets(leaf, (const uint8_t *)validity, 0, (int64_t)n,
-                                     (int64_t)block.kept);
-    } else if (leaf->spec.kind == PS_BOOL) {
-        uint64_t bits[WORDS + 1] = {0}, spread[WORDS];
-        PS_TRY(leaf->page.encoding->block_bits(leaf, bits, &block, err));
-        if (nulls) ps_words_expand(spread, bits, validity, ps_words_for(n));
-        ps_bits_copy(leaf->out.values.data, at, (const uint8_t *)(nulls ? spread : bits), 0, n);
-    } else {
-        uint8_t *out = leaf->out.values.data + at * leaf->out_width;
-        const size_t space = leaf->out_width ? leaf->out.values.capacity / leaf->out_width - at
-                                             : n;
-        PS_TRY(leaf->page.encoding->block(leaf, out, space, &block, err));
-        if (nulls) ps_spread(out, leaf->out_width, (const uint8_t *)validity, 0, n, block.kept);
-    }
+    bool fit;
+    PS_TRY(ps_append_block(leaf, &block, validity, &fit, err));
+    if (!fit)
+        return ps_fail(err, PS_LIMIT, PS_NOWHERE,
+                       "byte strings do not fit 32-bit offsets; use string_type=\"large\"");
     leaf->out.null_count += (int64_t)(n - block.kept);
     leaf->page.value += (int64_t)block.values;
     leaf->out.rows += (int64_t)n;
@@ -183,7 +166,7 @@ ps_status ps_nest_take_block(ps_leaf *leaf, int64_t start, int64_t stop, int64_t
     if (ps_words_runs(mask, n_words) * ENTRIES_PER_RUN < (size_t)(end - from) ||
         (int64_t)count > nest->max_rows - nest->rows)
         return PS_OK;
-    n_rows = ps_words_end(mask, n_words); /* those behind may be wanted by the next selection */
+    n_rows = ps_words_end(mask, n_words); /* the next selection may have rows behind them */
     PS_TRY(ps_nest_entry_of(leaf, start + (int64_t)n_rows - leaf->page.given.first_row, &end,
                             err));
     e.n = (size_t)(end - from);

@@ -1,7 +1,8 @@
-/* nest_page.c - the levels of a page of a nested leaf: what they say of rows and values (README.md, "Nested Encoding"). */
+/* nest_page.c - the levels of a page of a nested leaf, and the rows and values that they imply (README.md, "Nested
+ * Encoding"). */
 #include "nest.h"
 
-/* An entry that goes on with a list adds an element to it, and the entry before it had one. */
+/* Whether levels agree: an entry that goes on with a list adds an element to it, and the entry before had one, too. */
 static bool levels_fit(const ps_nest *nest) {
     const uint8_t *rep = nest->rep.data, *def = nest->def.data;
     const size_t n = (size_t)nest->entries;

@@ -146,7 +146,7 @@ static ps_status add_values(ps_leaf *leaf, int64_t from, int64_t to, int64_t slo
         place += found;
     }
     PS_TRY(ps_nest_reserve_values(leaf, total, err));
-    PS_TRY(ps_output_add_values(leaf, leaf->out.validity.data, at, slots, n, &got, err));
+    PS_TRY(ps_append_run(leaf, leaf->out.validity.data, at, slots, n, &got, err));
     if (got < n)
         return ps_fail(err, PS_LIMIT, PS_NOWHERE,
                        "byte strings do not fit 32-bit offsets; use string_type=\"large\"");

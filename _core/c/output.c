@@ -1,4 +1,4 @@
-/* output.c - the output of a leaf: buffers that grow, values put into them, their checks, and the way out. */
+/* output.c - the output of a leaf: buffers that grow, validity and byte strings put into them, checks, and the hand-over. */
 #include "leaf.h"
 #include "utf8.h"
 
@@ -90,26 +90,7 @@ ps_status ps_output_reserve(ps_leaf *leaf, int64_t rows, ps_error *err) {
     return PS_OK;
 }
 
-/* ---- values ------------------------------------------------------------------------------ */
-
-void ps_output_spread_bits(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                           int64_t n) {
-    uint8_t *out = leaf->out.values.data;
-    const size_t base = (size_t)leaf->out.rows;
-    for (int64_t i = rows - 1; i >= n; i--) {
-        const bool valid = ps_bit_get(bits, at + (size_t)i);
-        ps_bits_fill(out, base + (size_t)i, 1, valid && ps_bit_get(out, base + (size_t)--n));
-    }
-}
-
-void ps_output_spread_offsets(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                              int64_t n) {
-    const int64_t base = leaf->out.rows;
-    for (int64_t i = rows - 1; i >= n; i--) {
-        ps_offset_set(leaf, base + i + 1, ps_offset_get(leaf, base + n));
-        n -= ps_bit_get(bits, at + (size_t)i);
-    }
-}
+/* ---- validity and byte strings ----------------------------------------------------------- */
 
 ps_status ps_output_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
                                  int64_t n, ps_error *err) {
@@ -125,24 +106,6 @@ ps_status ps_output_add_validity(ps_leaf *leaf, const uint8_t *bits, size_t at, 
         leaf->out.null_count += rows - n;
     } else {
         ps_bits_fill(leaf->out.validity.data, to, (size_t)rows, true);
-    }
-    return PS_OK;
-}
-
-ps_status ps_output_add_values(ps_leaf *leaf, const uint8_t *bits, size_t at, int64_t rows,
-                               int64_t n, int64_t *got, ps_error *err) {
-    *got = n;
-    if (leaf->bytes) {
-        PS_TRY(leaf->page.encoding->read_strings(leaf, leaf->out.rows, n, got, err));
-        if (*got == n && n < rows) ps_output_spread_offsets(leaf, bits, at, rows, n);
-    } else if (leaf->spec.kind == PS_BOOL) {
-        uint8_t *out = leaf->out.values.data;
-        PS_TRY(leaf->page.encoding->read_bits(leaf, out, (size_t)leaf->out.rows, n, err));
-        if (n < rows) ps_output_spread_bits(leaf, bits, at, rows, n);
-    } else {
-        uint8_t *out = leaf->out.values.data + (size_t)leaf->out.rows * leaf->out_width;
-        PS_TRY(leaf->page.encoding->read(leaf, out, n, err));
-        if (n < rows) ps_spread(out, leaf->out_width, bits, at, (size_t)rows, (size_t)n);
     }
     return PS_OK;
 }
@@ -168,9 +131,8 @@ ps_status ps_output_add_strings(ps_leaf *leaf, const uint8_t *const *at, const u
     return PS_OK;
 }
 
-/* ---- checks and the way out -------------------------------------------------------------- */
+/* ---- checks and the hand-over ------------------------------------------------------------ */
 
-/* Strings that came from pages, or from a dictionary with a fault in it. */
 void ps_output_check_text(ps_leaf *leaf) {
     const bool wide = leaf->spec.kind != PS_BYTES;
     const int64_t from = leaf->out.scanned, n = leaf->out.rows - from;
@@ -183,7 +145,7 @@ void ps_output_check_text(ps_leaf *leaf) {
     leaf->out.scanned = leaf->out.rows;
 }
 
-/* Where the fault lies that a scan has found. */
+/* Names the value at fault, where a scan has found one. */
 static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
     if (!leaf->out.faulty) return PS_OK;
     int64_t bad = 0;
@@ -207,7 +169,7 @@ static ps_status check_utf8(const ps_leaf *leaf, ps_error *err) {
                    (long long)bad);
 }
 
-/* Some writers store what Arrow's type does not have. */
+/* Some writers store values that Arrow's type does not have. */
 static ps_status check_range(const ps_leaf *leaf, ps_error *err) {
     if (leaf->spec.range == 0 || leaf->spec.levels_only) return PS_OK;
     const int64_t bad = ps_convert_beyond(&leaf->spec, leaf->out.values.data,

@@ -174,8 +174,8 @@ static const ps_field_spec page_location_fields[] = {
 static const ps_struct_spec page_location_spec = PS_STRUCT(
     "PageLocation", page_location_fields, PS_FIELD(1) | PS_FIELD(2) | PS_FIELD(3));
 
-/* A page as all writers give it: the three fields in their order and nothing else. False, and nothing read, for
- * what is written otherwise, or wrong: that is for ps_thrift_struct to say. */
+/* Reads a page as all writers write it: the three fields in their order and nothing else. Anything else, and what is
+ * wrong, is for ps_thrift_struct: the result is false, and nothing was read. */
 static bool read_plain_location(ps_thrift *t, page_location *page) {
     static const uint8_t header[] = {1 << 4 | PS_T_I64, 1 << 4 | PS_T_I32, 1 << 4 | PS_T_I64};
     int64_t *const field[] = {&page->offset, &page->compressed_size, &page->first_row};

@@ -1,4 +1,4 @@
-/* page_task.c - pages of several leaves opened, unpacked and decoded by one thread after the other.
+/* page_task.c - pages of several leaves, each opened, unpacked and decoded by one thread.
  *
  * A thread unpacks every page into one scratch memory, which stays in the processor's caches. */
 #if !defined(_WIN32)
@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #endif
 
-/* capacities of scratch memory are doublings of the least, or larger than the most */
+/* a capacity of scratch memory is the least, doubled some times, or larger than the most */
 #define SCRATCH_LEAST ((size_t)64 << 10)
 #define SCRATCH_MOST  ((size_t)4 << 20)
 #define MOST_HELPERS  ((size_t)7) /* a page is the least that a thread is given */
@@ -83,7 +83,7 @@ typedef struct scratch_memory {
     unpacking page, dictionary;
 } scratch_memory;
 
-/* Capacities are few, so that the pool is likely to have one. */
+/* Few different capacities exist, so that the pool likely has a block of one. */
 static bool make(memory_block *block, size_t size) {
     if (size <= block->capacity) return true;
     if (block->data) ps_buffer_free(block->data, block->capacity);
@@ -128,7 +128,7 @@ static bool take_dictionary(const ps_page_task *t, unpacking *into) {
     const ps_packed packed = {
         .at = body, .length = (size_t)h.compressed_size, .size = (size_t)h.uncompressed_size};
     if (!unpack(t, &packed, t->dictionary, into)) return false;
-    /* of the second of several rows it would be unpacked again: only a small part is worth a try */
+    /* a second row would unpack it again, so only a small part is tried first */
     const bool several = ps_selection_count_from(&t->selection, t->first_row, 2) > 1;
     into->from.most = several ? packed.size / 4 : packed.size - packed.size / 4;
     return ps_leaf_dictionary_from(t->leaf, &into->from.reader, h.num_values, NULL) == PS_OK;
@@ -140,7 +140,7 @@ static bool take(ps_leaf *leaf, const ps_page *page) {
            ps_leaf_take(leaf, &state, NULL) == PS_OK && state == PS_TAKE_DONE;
 }
 
-/* What reaches as far as is likely to be enough may turn out not to. */
+/* Takes the rows from a part of the page that is likely long enough, and from the whole page where it is not. */
 static bool take_unpacked(ps_leaf *leaf, ps_page *page, ps_unpack *from, size_t reach) {
     for (;; reach = from->reader.size) {
         if (ps_unpack_more(from, reach, NULL) != PS_OK) return false;
@@ -210,7 +210,7 @@ static void run(ps_page_task *t, scratch_memory *scratch) {
     }
     ps_leaf_forget(t->leaf);
     ps_leaf_forget_dictionary(t->leaf); /* its memory goes with the scratch memory */
-    if (t->state != PS_TASK_DONE) ps_leaf_clear(t->leaf); /* others may be long under way */
+    if (t->state != PS_TASK_DONE) ps_leaf_clear(t->leaf); /* other tasks may take long */
 }
 
 typedef struct shared_work {
@@ -241,7 +241,7 @@ void ps_page_tasks(ps_page_task *tasks, size_t n, size_t threads) {
     sigset_t all, before; /* signals are for the threads that were there */
     sigfillset(&all);
     if (wanted > 1) pthread_sigmask(SIG_SETMASK, &all, &before);
-    /* where none can be started this thread does it all */
+    /* where no helper can be started, this thread does all tasks */
     while (helping + 1 < wanted && helping < MOST_HELPERS &&
            pthread_create(&helpers[helping], NULL, work, &share) == 0)
         helping++;

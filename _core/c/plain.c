@@ -1,14 +1,14 @@
 /* plain.c - PLAIN values, but for booleans (Encodings.md, "Plain"). */
 #include "leaf.h"
 
-static ps_status short_page(const ps_leaf *leaf, int64_t n, ps_error *err) {
+ps_status ps_page_short(const ps_leaf *leaf, int64_t n, ps_error *err) {
     return ps_fail(err, PS_TRUNCATED,
                    ps_page_byte(leaf, leaf->page.values) + leaf->page.values_length,
                    "page ends before value %lld", (long long)(leaf->page.value + n));
 }
 
 static ps_status open(ps_leaf *leaf, ps_error *err) {
-    (void)leaf, (void)err; /* what is not there is missed where it is wanted */
+    (void)leaf, (void)err; /* a missing value is an error where a row needs it */
     return PS_OK;
 }
 
@@ -16,9 +16,9 @@ static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
     if (leaf->spec.physical != PQ_BYTE_ARRAY) return PS_OK; /* addressed by leaf->page.value */
     const uint8_t *p = leaf->page.place.at, *end = leaf->page.values + leaf->page.values_length;
     for (int64_t i = 0; i < n; i++) {
-        if ((size_t)(end - p) < 4) return short_page(leaf, i, err);
+        if ((size_t)(end - p) < 4) return ps_page_short(leaf, i, err);
         size_t length = ps_load32(p);
-        if (length > (size_t)(end - p) - 4) return short_page(leaf, i, err);
+        if (length > (size_t)(end - p) - 4) return ps_page_short(leaf, i, err);
         p += 4 + length;
     }
     leaf->page.place.at = p;
@@ -30,9 +30,9 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
         const uint8_t *p = leaf->page.place.at,
                       *end = leaf->page.values + leaf->page.values_length;
         for (int64_t i = 0; i < n; i++) {
-            if ((size_t)(end - p) < 4) return short_page(leaf, i, err);
+            if ((size_t)(end - p) < 4) return ps_page_short(leaf, i, err);
             size_t length = ps_load32(p);
-            if (length > (size_t)(end - p) - 4) return short_page(leaf, i, err);
+            if (length > (size_t)(end - p) - 4) return ps_page_short(leaf, i, err);
             if (!ps_convert_decimal(p + 4, length, out + (size_t)i * leaf->out_width,
                                     leaf->out_width)) {
                 return ps_fail(err, PS_CORRUPT, ps_page_byte(leaf, p),
@@ -46,7 +46,7 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
     }
     if (leaf->in_width == 0) return PS_OK; /* FIXED_LEN_BYTE_ARRAY(0) */
     size_t space = leaf->page.values_length / leaf->in_width;
-    if ((uint64_t)(leaf->page.value + n) > space) return short_page(leaf, n, err);
+    if ((uint64_t)(leaf->page.value + n) > space) return ps_page_short(leaf, n, err);
     const uint8_t *in = leaf->page.values + (size_t)leaf->page.value * leaf->in_width;
     return ps_page_error(leaf, in, ps_convert_fixed(&leaf->spec, in, out, (size_t)n, err), err);
 }
@@ -67,7 +67,7 @@ PS_INLINE ps_status copy_strings(ps_leaf *leaf, bool wide, int64_t dense, int64_
         const size_t left = (size_t)(end - p);
         size_t length;
         if (left < 4 || (length = ps_load32(p)) > left - 4) {
-            status = short_page(leaf, i, err);
+            status = ps_page_short(leaf, i, err);
             break;
         }
         if (length > limit - size) break;
@@ -109,9 +109,9 @@ static ps_status walk(ps_leaf *leaf, const uint8_t **found, const ps_block *bloc
     const uint8_t *slots[PS_BLOCK + 1];
     size_t kept = 0;
     for (size_t i = 0; i < block->values; i++) {
-        if ((size_t)(end - p) < 4) return short_page(leaf, (int64_t)i, err);
+        if ((size_t)(end - p) < 4) return ps_page_short(leaf, (int64_t)i, err);
         const size_t length = ps_load32(p);
-        if (length > (size_t)(end - p) - 4) return short_page(leaf, (int64_t)i, err);
+        if (length > (size_t)(end - p) - 4) return ps_page_short(leaf, (int64_t)i, err);
         slots[kept] = p;
         kept += block->mask[i / 64] >> (i & 63) & 1;
         p += 4 + length;
@@ -154,7 +154,7 @@ static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t space, const ps
     if (width == 0 || block->kept == 0) return PS_OK;
     if (block->end > leaf->page.values_length / width ||
         (size_t)leaf->page.value > leaf->page.values_length / width - block->end)
-        return short_page(leaf, (int64_t)block->end, err);
+        return ps_page_short(leaf, (int64_t)block->end, err);
     const uint8_t *in = leaf->page.values + (size_t)leaf->page.value * width;
     if (leaf->copies) {
         ps_compact(out, space, in, width, block->mask, block->end);

@@ -2,8 +2,8 @@
 #include "values.h"
 
 /* Return how many of n values lie before the bound. BEFORE(k) must be true up to it and false
- * from there on. The loop runs log2(n) times whatever the data, without a branch that depends
- * on them. */
+ * from there on. The loop runs log2(n) times for any data, without a branch that depends on
+ * them. */
 #define RETURN_BOUND(BEFORE)                                                                   \
     do {                                                                                       \
         int64_t base = 0, k;                                                                   \

@@ -32,7 +32,7 @@ static ps_status read_preamble(decoder *d, uint32_t *size, ps_error *err) {
     return ps_fail(err, PS_CORRUPT, 0, "snappy: length beyond 32 bits");
 }
 
-/* Elements far from both ends, none of them special; whatever else comes is left to `element`. */
+/* Decodes common elements far from both ends, and stops at any other, which is for `element`. */
 PS_INLINE void run(decoder *d) {
     if (d->in_end - d->in < IN_SLACK || d->to_end - d->to < OUT_SLACK) return;
     /* In locals, because a store through `to` might change *d for all that the compiler knows. */

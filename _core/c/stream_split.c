@@ -19,8 +19,8 @@ static ps_status skip(ps_leaf *leaf, int64_t n, ps_error *err) {
     return PS_OK;
 }
 
-/* Streams that lie `stride` apart to values side by side: stores to neighbours, so that compilers make
- * vectors of them. */
+/* Moves bytes of streams that lie `stride` apart to values side by side. It stores to neighbours, so that compilers
+ * make vectors of the loop. */
 static void join2(const uint8_t *in, size_t stride, uint8_t *restrict out, size_t n) {
     const uint8_t *a = in, *b = in + stride;
     for (size_t i = 0; i < n; i++) out[2 * i] = a[i], out[2 * i + 1] = b[i];
@@ -129,7 +129,7 @@ static ps_status read_fixed(ps_leaf *leaf, uint8_t *out, int64_t n, ps_error *er
     return PS_OK;
 }
 
-/* One of so many values is kept: below that, all of them are put together. */
+/* Where more than one in this number of values is kept, all values are put together. */
 enum { DENSE = 4 };
 
 static ps_status block_fixed(ps_leaf *leaf, uint8_t *out, size_t space, const ps_block *block,

@@ -1,4 +1,4 @@
-/* thrift.c - the Thrift compact protocol: values, structs by tables, and what is skipped. */
+/* thrift.c - the Thrift compact protocol: values, structs by tables, and skipped fields. */
 #include "thrift.h"
 
 /* ---- failures ---------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  *
  * A struct of the format is described by a ps_struct_spec and decoded into a record of int64_t
  * that the caller has filled with PS_ABSENT. What holds for every struct:
- *   - a field that is not in the table is skipped, whatever its type;
+ *   - a field that is not in the table is skipped, of any type;
  *   - a field of the table with another wire type is skipped when it is optional (it stays absent)
  *     and PS_CORRUPT when it is required; so is a required field that is missing;
  *   - a field that comes twice is PS_CORRUPT: lists that belong together could then disagree;
@@ -65,13 +65,13 @@ ps_status ps_thrift_skip(ps_thrift *t, int type);
 /* Skips without the short cut for structs: the oracle of its tests. */
 ps_status ps_thrift_skip_carefully(ps_thrift *t, int type);
 
-/* ---- structs that are alike (walk.c) ----------------------------------------------------- */
+/* ---- structs with a common layout (walk.c) ----------------------------------------------- */
 
 #define PS_LAYOUTS      16
 #define PS_LAYOUT_BYTES 256
 #define PS_LAYOUT_RUNS  32
 
-/* What structs of a list have in common: the bytes that decide where the next ones are. */
+/* A layout that structs of a list share: the bytes that decide where each next byte lies. */
 typedef struct ps_layout {
     uint8_t byte[PS_LAYOUT_BYTES], mask[PS_LAYOUT_BYTES]; /* equal bits: the same way on */
     uint8_t start[PS_LAYOUT_BYTES]; /* where the integer begins that a byte belongs to */
@@ -87,10 +87,10 @@ typedef struct ps_layouts {
 
 /* ps_thrift_skip of a struct, with the same result for any input, but quick when its layout is
  * among those known; if not it is added, if there is space. *layout is a guess, any number will do:
- * best that of a struct which is probably alike. It is set to the layout that fits, if one does. */
+ * best that of a struct which probably has the same one. It is set to the layout that fits, if one does. */
 ps_status ps_thrift_skip_alike(ps_thrift *t, ps_layouts *known, uint8_t *layout);
 
-/* What the skips try first. False says that the walk cannot go on, and nothing about the input. */
+/* The skips try these first. False means that the walk cannot go on, and says nothing of the input. */
 bool ps_thrift_walk(ps_thrift *t);
 bool ps_thrift_walk_alike(ps_thrift *t, ps_layouts *known, uint8_t *layout);
 

@@ -57,7 +57,7 @@ SWITCH(switch_sums64, uint64_t, CASES_OF_32(sums64, 0) CASES_OF_32(sums64, 32))
 /* A group may be read to its 8th value's 9th byte: so far beyond its own bytes at most. */
 enum { OVERREAD = 9, GROUP_BYTES = 64 };
 
-/* A group that is wanted in part, or that lies near `end`: by way of a copy with space behind it. Its bytes. */
+/* Unpacks a part of a group, or one that lies near `end`, out of a copy with space behind it. Returns its bytes. */
 static size_t copy_group(uint8_t *bytes, const uint8_t *p, const uint8_t *end, int width) {
     const size_t space = (size_t)(end - p),
                  size = space < (size_t)width ? space : (size_t)width;

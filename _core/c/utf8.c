@@ -1,8 +1,6 @@
 /* utf8.c - validity of strings: one sequence after the other, and by tables for as many bytes as a vector has. */
 #include "utf8.h"
 
-#define HIGH_BITS UINT64_C(0x8080808080808080)
-
 static bool continues(uint8_t byte) {
     return (byte & 0xc0) == 0x80;
 }
@@ -28,9 +26,9 @@ ps_status ps_utf8_check(const uint8_t *data, size_t length, size_t *bad) {
     while (i < length) {
         while (length - i >= 32 && !((ps_load64(data + i) | ps_load64(data + i + 8) |
                                       ps_load64(data + i + 16) | ps_load64(data + i + 24)) &
-                                     HIGH_BITS))
+                                     PS_HIGH_BITS))
             i += 32;
-        while (length - i >= 8 && !(ps_load64(data + i) & HIGH_BITS)) i += 8;
+        while (length - i >= 8 && !(ps_load64(data + i) & PS_HIGH_BITS)) i += 8;
         while (i < length && data[i] < 0x80) i++;
         while (i < length && data[i] >= 0x80) {
             const size_t n = sequence(data + i, length - i);
@@ -73,7 +71,7 @@ ps_status ps_utf8_check_offsets32(const uint8_t *data, const int32_t *offsets, i
 
 static ps_utf8 plain_scan(const uint8_t *data, size_t length) {
     size_t i = 0;
-    while (length - i >= 8 && !(ps_load64(data + i) & HIGH_BITS)) i += 8;
+    while (length - i >= 8 && !(ps_load64(data + i) & PS_HIGH_BITS)) i += 8;
     while (i < length && data[i] < 0x80) i++;
     if (i == length) return PS_UTF8_ASCII;
     return ps_utf8_check(data + i, length - i, NULL) == PS_OK ? PS_UTF8_VALID : PS_UTF8_BAD;

@@ -1,5 +1,5 @@
-/* walk.c - the quick way over structs. Nearly all of a footer is skipped, in short fields, and most column
- * chunks look like others. */
+/* walk.c - structs skipped quickly. Nearly all of a footer is skipped, in short fields, and most column chunks have
+ * the layout of others. */
 #include "thrift.h"
 
 /* ---- any struct -------------------------------------------------------------------------- */
@@ -8,16 +8,14 @@
  * only what writers emit. NULL says that it cannot go on, and nothing about the input: the caller
  * begins again with the careful version. Where the walk succeeds, the two agree.
  *
- * Reads stay inside [p, end): at the head of every field WALK_ROOM bytes are left, and until the
+ * Reads stay inside [p, end): at the head of every field WALK_BYTES bytes are left, and until the
  * next look a field takes at most two headers, 14 integers of 8 bytes, and a word. */
-#define WALK_ROOM  128
+#define WALK_BYTES 128
 #define WALK_DEPTH 4 /* ColumnChunk, ColumnMetaData, encoding_stats, PageEncodingStats */
-
-#define HIGH_BITS UINT64_C(0x8080808080808080)
 
 /* The end of the integer that p[0] belongs to, if 8 bytes hold it. */
 PS_INLINE const uint8_t *walk_varint(const uint8_t *p) {
-    uint64_t last = ~ps_load64(p) & HIGH_BITS;
+    uint64_t last = ~ps_load64(p) & PS_HIGH_BITS;
     return PS_LIKELY(last) ? p + (ps_ctz64(last) >> 3) + 1 : NULL;
 }
 
@@ -71,7 +69,7 @@ PS_INLINE const uint8_t *note_binary(ps_layout *l, const uint8_t *p, const uint8
 static const uint8_t *walk_struct(const uint8_t *p, const uint8_t *end, int depth,
                                   ps_layout *l) {
     for (;;) {
-        if (PS_UNLIKELY(end - p < WALK_ROOM)) return NULL;
+        if (PS_UNLIKELY(end - p < WALK_BYTES)) return NULL;
         unsigned header = *p++, n, element;
         if (l) note(l, p - 1, p, NOTE_FIXED);
         if (header == PS_T_STOP) return p;
@@ -92,7 +90,7 @@ static const uint8_t *walk_struct(const uint8_t *p, const uint8_t *end, int dept
             if (element == PS_T_I32 || element == PS_T_I64)
                 while (p && n--) p = note_varint(l, p);
             else if (element == PS_T_BINARY)
-                while (p && n--) p = end - p < WALK_ROOM ? NULL : note_binary(l, p, end);
+                while (p && n--) p = end - p < WALK_BYTES ? NULL : note_binary(l, p, end);
             else if (element == PS_T_STRUCT && depth)
                 while (p && n--) p = walk_struct(p, end, depth - 1, l);
             else
@@ -110,7 +108,7 @@ bool ps_thrift_walk(ps_thrift *t) {
     return p != NULL;
 }
 
-/* ---- structs that are alike -------------------------------------------------------------- */
+/* ---- structs with a common layout -------------------------------------------------------- */
 
 #define MISFITS 64 /* which cost about as much as learning a layout */
 

@@ -1,7 +1,7 @@
-/* zones.c - what rows of a zone may do under a predicate, from its bounds and counts alone.
+/* zones.c - the outcomes that a predicate may have in rows of a zone, from its bounds and counts alone.
  *
- * A verdict joins up to three groups of rows: nulls, NaN, and the rest ("numbers", of whatever
- * kind). Counts say which groups may be there; the literal decides NaN; only numbers need the
+ * A verdict joins up to three groups of rows: nulls, NaN, and the rest ("numbers", of any kind).
+ * Counts say which groups may be there; the literal decides NaN; only numbers need the
  * bounds. */
 #include "values.h"
 
@@ -15,7 +15,7 @@ static int64_t figure(const int64_t *figures, size_t i) {
     return figures && figures[i] >= 0 ? figures[i] : -1;
 }
 
-/* A null page has no bounds, whatever its bytes say. */
+/* A null page has no bounds, although it has bytes for them. */
 static bool bounded(const ps_zones *z, size_t i) {
     return z->known[i] && !(z->all_null && z->all_null[i]);
 }

@@ -12,9 +12,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         form.lengths[i] = strlen(parts[i]);
     }
     const uint8_t *values = data + HEADER;
-    size_t room = length - HEADER, n = (data[0] | (size_t)data[1] << 8) % (room + 1);
+    size_t space = length - HEADER, n = (data[0] | (size_t)data[1] << 8) % (space + 1);
     const uint8_t *tails = values + n;
-    size_t tail = room - n, before = data[2], groups = data[3] % 4;
+    size_t tail = space - n, before = data[2], groups = data[3] % 4;
     int64_t size = (int64_t)(tail + before);
     static const uint8_t figures[4 * FIGURE] = {7, 6, 5};
     ps_entry_file file = {.value = data[4] == 255 ? PS_ABSENT : 0,

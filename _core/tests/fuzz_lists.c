@@ -9,10 +9,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         touch_error(&err);
         return 0;
     }
-    size_t n = list.n_values, room = n ? n : 1;
+    size_t n = list.n_values, space = n ? n : 1;
     require(list.n_groups == groups && n <= length && list.values_size <= length);
-    int64_t *places = malloc(2 * room * sizeof *places);
-    uint8_t *passes = malloc(room + groups), *bits = malloc(room),
+    int64_t *places = malloc(2 * space * sizeof *places);
+    uint8_t *passes = malloc(space + groups), *bits = malloc(space),
             *verdicts = malloc(2 * groups + 1);
     int64_t base = list.values - data;
     ps_list_places(&list, base, places, places + n);

@@ -2,7 +2,7 @@
  * their last byte, each list within the slots of the next segment.
  *
  * Input: 6 bytes of form, switches and nesting levels, the selection, then records of one byte of kind, one of flags, and
- * of a page the count and three lengths in two bytes each, and so many bytes. */
+ * of a page the count and three lengths in two bytes each, and the bytes of these lengths. */
 #include "fuzz_pages.h"
 
 static size_t word_of(input *in) {

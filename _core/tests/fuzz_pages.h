@@ -14,8 +14,8 @@ static inline uint8_t byte_of(input *in) {
 
 /* A copy of exactly `n` bytes, so that a read beyond them is seen. */
 static inline uint8_t *part(input *in, size_t n, size_t *got) {
-    size_t room = (size_t)(in->end - in->p);
-    *got = n < room ? n : room;
+    size_t space = (size_t)(in->end - in->p);
+    *got = n < space ? n : space;
     uint8_t *copy = malloc(*got ? *got : 1);
     require(copy != NULL);
     memcpy(copy, in->p, *got);

@@ -85,7 +85,7 @@ static void test_values(size_t n, size_t width, int eighths) {
     fill(mask, n, eighths);
     for (size_t i = 0; i < n * width; i++) in[i] = (uint8_t)next();
     const size_t ones = ps_words_count(mask, ps_words_for(n));
-    for (size_t more = 0; more <= 100; more += 50) { /* room beyond what is kept */
+    for (size_t more = 0; more <= 100; more += 50) { /* space beyond what is kept */
         uint8_t *out = exactly((ones + more) * width);
         size_t k = 0, wrong = 0;
         CHECK_INT(ps_compact(out, ones + more, in, width, mask, n), ones);

@@ -4,7 +4,7 @@
 
 #define DAY INT64_C(86400000000000)
 
-typedef __int128 wide; /* the slow twin has room for every sum */
+typedef __int128 wide; /* the slow twin has space for every sum */
 
 static wide floor_by(wide a, wide b) {
     return a / b - (a % b < 0);
@@ -71,7 +71,7 @@ static void int96_at_every_end(void) {
     }
 }
 
-/* Values of a width that a schema claims have room only where they are. */
+/* Values of a width that a schema claims have space only where they are. */
 static void fixed_bounds_are_packed(void) {
     const ps_leaf_spec spec = {
         .physical = PQ_FIXED, .type_length = 1 << 27, .kind = PS_FIXED, .width = 1 << 27};

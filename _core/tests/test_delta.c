@@ -22,7 +22,7 @@ static void put_bits(uint8_t *out, size_t bit, uint64_t v, int width) {
     for (int i = 0; i < width; i++, bit++) out[bit / 8] |= (uint8_t)((v >> i & 1) << (bit % 8));
 }
 
-/* A copy of exactly so many bytes, so that a read beyond them is seen. */
+/* A copy of exactly n bytes, so that a read beyond them is seen. */
 static uint8_t *exact(const uint8_t *data, size_t length) {
     uint8_t *copy = malloc(length ? length : 1);
     memcpy(copy, data, length);

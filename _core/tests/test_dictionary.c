@@ -1,4 +1,5 @@
-/* Tests of dictionaries whose bytes come when they are asked for: the same rows as of whole ones, and no byte too many. */
+/* Tests of dictionaries whose bytes are read when rows need them: the rows equal those of whole dictionaries, and no byte too
+ * many is read. */
 #include <stdlib.h>
 
 #include "../pageseek.h"
@@ -11,12 +12,12 @@ enum {
     CODES = 8,
     ENTRIES = 200,
     ROWS = 256,
-    ROOM = 8192
+    SPACE = 8192
 };
 
 /* A dictionary page: where each entry ends in it. */
 typedef struct entries {
-    uint8_t data[ROOM];
+    uint8_t data[SPACE];
     size_t length, end[ENTRIES];
 } entries;
 
@@ -24,7 +25,7 @@ typedef struct entries {
 typedef struct drip {
     ps_reader reader;
     const uint8_t *all;
-    uint8_t *room;
+    uint8_t *space;
     size_t step;
     int asked;
     bool broken;
@@ -38,16 +39,16 @@ static ps_status more(ps_reader *reader, size_t reach, ps_error *err) {
     CHECK(reach > reader->have && reach <= reader->size);
     size_t have = (reach + d->step - 1) / d->step * d->step;
     if (have > reader->size) have = reader->size;
-    memcpy(d->room + reader->have, d->all + reader->have, have - reader->have);
+    memcpy(d->space + reader->have, d->all + reader->have, have - reader->have);
     reader->have = have;
     return PS_OK;
 }
 
-static drip drip_of(const entries *from, size_t step, uint8_t *room) {
-    memset(room, 0xee, ROOM);
-    return (drip){.reader = {.data = room, .size = from->length, .more = more},
+static drip drip_of(const entries *from, size_t step, uint8_t *space) {
+    memset(space, 0xee, SPACE);
+    return (drip){.reader = {.data = space, .size = from->length, .more = more},
                   .all = from->data,
-                  .room = room,
+                  .space = space,
                   .step = step};
 }
 
@@ -138,9 +139,9 @@ static bool same(const ps_column *a, const ps_column *b) {
 }
 
 static void test_every_row_by_every_step(void) {
-    static const size_t STEPS[] = {1, 7, 64, ROOM};
+    static const size_t STEPS[] = {1, 7, 64, SPACE};
     static entries whole;
-    static uint8_t room[ROOM];
+    static uint8_t space[SPACE];
     for (int s = 0; s < N_SPECS; s++) {
         fill(&whole, &SPECS[s]);
         for (int row = 0; row < ROWS; row++) {
@@ -156,7 +157,7 @@ static void test_every_row_by_every_step(void) {
                 ps_column expected, found;
                 CHECK_INT(read(&SPECS[s], &whole, NULL, runs, n, &expected), PS_OK);
                 for (size_t k = 0; k < sizeof STEPS / sizeof *STEPS; k++) {
-                    drip d = drip_of(&whole, STEPS[k], room);
+                    drip d = drip_of(&whole, STEPS[k], space);
                     CHECK_INT(read(&SPECS[s], &whole, &d, runs, n, &found), PS_OK);
                     CHECK(same(&expected, &found));
                     const int64_t a = runs[0].start % ENTRIES, b = runs[n - 1].start % ENTRIES;
@@ -176,13 +177,13 @@ static void test_every_row_by_every_step(void) {
 
 static void test_many_rows(void) {
     static entries whole;
-    static uint8_t room[ROOM];
+    static uint8_t space[SPACE];
     for (int s = 0; s < N_SPECS; s++) {
         fill(&whole, &SPECS[s]);
         for (int64_t stop = 1; stop <= ROWS; stop += 15) {
             const ps_range runs[1] = {{0, stop}};
             ps_column expected, found;
-            drip d = drip_of(&whole, 1, room);
+            drip d = drip_of(&whole, 1, space);
             CHECK_INT(read(&SPECS[s], &whole, NULL, runs, 1, &expected), PS_OK);
             CHECK_INT(read(&SPECS[s], &whole, &d, runs, 1, &found), PS_OK);
             CHECK(same(&expected, &found));
@@ -195,29 +196,29 @@ static void test_many_rows(void) {
 /* What lies behind the last entry in use is not looked at; what lies before it is. */
 static void test_faults(void) {
     static entries whole, cut;
-    static uint8_t room[ROOM];
+    static uint8_t space[SPACE];
     const ps_range early[1] = {{3, 5}}, late[1] = {{150, 151}};
     ps_column out;
     for (int s = 0; s < N_SPECS; s++) {
         const ps_leaf_spec *spec = &SPECS[s];
         if (spec->type_length == 0 && spec->physical == FIXED) continue;
         fill(&whole, spec);
-        drip d = drip_of(&whole, 1, room);
+        drip d = drip_of(&whole, 1, space);
         d.broken = true;
         CHECK(read(spec, &whole, &d, early, 1, &out) != PS_OK);
         if (spec->physical == BYTE_ARRAY) { /* fewer bytes than entries need */
             cut = whole;
             cut.length = whole.end[149];
-            d = drip_of(&cut, 1, room);
+            d = drip_of(&cut, 1, space);
             CHECK_INT(read(spec, &cut, &d, late, 1, &out), PS_TRUNCATED);
-            d = drip_of(&cut, 1, room);
+            d = drip_of(&cut, 1, space);
             CHECK_INT(read(spec, &cut, &d, early, 1, &out), PS_OK);
             drop(&out);
             cut = whole; /* a length beyond the page */
             memset(cut.data + whole.end[99], 0xff, 4);
-            d = drip_of(&cut, 1, room);
+            d = drip_of(&cut, 1, space);
             CHECK_INT(read(spec, &cut, &d, late, 1, &out), PS_TRUNCATED);
-            d = drip_of(&cut, 1, room);
+            d = drip_of(&cut, 1, space);
             CHECK_INT(read(spec, &cut, &d, early, 1, &out), PS_OK);
             drop(&out);
         }
@@ -225,16 +226,16 @@ static void test_faults(void) {
             cut = whole;
             cut.data[whole.end[10] - 1] = 0xff;
             const ps_range bad[1] = {{10, 11}}, good[1] = {{11, 12}};
-            d = drip_of(&cut, 1, room);
+            d = drip_of(&cut, 1, space);
             CHECK(read(spec, &cut, &d, bad, 1, &out) != PS_OK);
-            d = drip_of(&cut, 1, room);
+            d = drip_of(&cut, 1, space);
             CHECK_INT(read(spec, &cut, &d, good, 1, &out), PS_OK);
             drop(&out);
         }
     }
     fill(&whole, &SPECS[0]);
     whole.length = 1000; /* the page cannot hold what it claims */
-    drip d = drip_of(&whole, 1, room);
+    drip d = drip_of(&whole, 1, space);
     CHECK(read(&SPECS[0], &whole, &d, early, 1, &out) != PS_OK);
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { FIGURE = 8, LONGEST = 4096, ROOM = 1 << 10, BODY = 24 };
+enum { FIGURE = 8, LONGEST = 4096, SPACE = 1 << 10, BODY = 24 };
 
 static ps_error err;
 static ps_entry_form form;
@@ -22,7 +22,7 @@ static void set_form(void) {
 
 /* A file of `size` bytes, the last `kept` of which are at hand, with the footer at 100. */
 typedef struct file {
-    char value[ROOM];
+    char value[SPACE];
     uint8_t data[200];
     size_t kept;
 } file;
@@ -64,7 +64,7 @@ static void put_body(file *f, size_t at) {
 
 static void say(file *f, const char *at, size_t n, uint64_t sum, uint64_t chunks) {
     snprintf(
-        f->value, ROOM,
+        f->value, SPACE,
         "{\"base\":7,\"x\":[{\"at\":1},{\"at\":%s,\"n\":%zu,\"of\":\"a\",\"sum\":\"%016llx\","
         "\"chunks\":\"%016llx\"}]}",
         at, n, (unsigned long long)sum, (unsigned long long)chunks);
@@ -132,7 +132,7 @@ static void test_every_byte(void) {
 
 static void test_the_last_counts(void) {
     file f = {.kept = 0};
-    char *at = f.value + snprintf(f.value, ROOM, "{\"base\":7,");
+    char *at = f.value + snprintf(f.value, SPACE, "{\"base\":7,");
     for (int i = 0; i < 3; i++)
         at += snprintf(at, 200,
                        "{\"at\":%d,\"n\":5,\"of\":\"a\",\"sum\":\"0000000000000000\","

@@ -309,10 +309,10 @@ static void test_known_field_rules(void) {
     CHECK(strcmp(err.message, "FileMetaData.num_rows is negative: -1") == 0);
 }
 
-enum { FOOTERS = 3, ROOM = 20 * FOOTERS };
+enum { FOOTERS = 3, SPACE = 20 * FOOTERS };
 static uint64_t second[] = {1};
-static int64_t groups[FOOTERS], stored[2 * KEYS * FOOTERS], rows[ROOM];
-static ps_chunk chunks[ROOM];
+static int64_t groups[FOOTERS], stored[2 * KEYS * FOOTERS], rows[SPACE];
+static ps_chunk chunks[SPACE];
 
 /* The same footer three times, in a block of its own; the status of the middle one, cut to n bytes. */
 static int64_t read_thrice(const bytes *b, size_t n, const ps_alike *like, size_t most,
@@ -338,7 +338,7 @@ static void test_footers_that_are_alike(void) {
     file(&b);
     CHECK_INT(footer(&b, b.n, &f), PS_OK);
     ps_alike like = alike(b.at, &f);
-    CHECK_INT(read_thrice(&b, b.n, &like, ROOM, &done), 20);
+    CHECK_INT(read_thrice(&b, b.n, &like, SPACE, &done), 20);
     CHECK_INT(done, FOOTERS);
     CHECK_INT(groups[0] + groups[2], 40);
     CHECK_INT(rows[59], 1000);
@@ -353,15 +353,15 @@ static void test_footers_that_are_alike(void) {
                   ? PS_ABSENT
                   : one.statistics.min_offset + 2 * (int64_t)b.n);
 
-    /* room for two of them, and for less than one */
-    CHECK_INT(read_thrice(&b, b.n, &like, ROOM - 1, &done), 20);
+    /* space for two of them, and for less than one */
+    CHECK_INT(read_thrice(&b, b.n, &like, SPACE - 1, &done), 20);
     CHECK_INT(done, 2);
     CHECK_INT(read_thrice(&b, b.n, &like, 19, &done), -1);
     CHECK_INT(done, FOOTERS);
 
     /* what is cut short is left out, and nothing behind it shifts */
     for (size_t n = 0; n < b.n; n++) {
-        CHECK_INT(read_thrice(&b, n, &like, ROOM, &done), -1);
+        CHECK_INT(read_thrice(&b, n, &like, SPACE, &done), -1);
         CHECK_INT(groups[0] + groups[2], 40);
         CHECK_INT(chunks[39].end, one.end + (int64_t)(b.n + n));
     }
@@ -369,24 +369,24 @@ static void test_footers_that_are_alike(void) {
     /* what differs in anything that counts */
     ps_alike unlike = like;
     unlike.created_by_length--;
-    CHECK_INT(read_thrice(&b, b.n, &unlike, ROOM, &done), -1);
+    CHECK_INT(read_thrice(&b, b.n, &unlike, SPACE, &done), -1);
     unlike.created_by = NULL;
-    CHECK_INT(read_thrice(&b, b.n, &unlike, ROOM, &done), -1);
+    CHECK_INT(read_thrice(&b, b.n, &unlike, SPACE, &done), -1);
     unlike = like, unlike.orders_size -= sizeof(int64_t);
-    CHECK_INT(read_thrice(&b, b.n, &unlike, ROOM, &done), -1);
+    CHECK_INT(read_thrice(&b, b.n, &unlike, SPACE, &done), -1);
     unlike = like, unlike.schema_size -= sizeof(ps_schema_element);
-    CHECK_INT(read_thrice(&b, b.n, &unlike, ROOM, &done), -1);
+    CHECK_INT(read_thrice(&b, b.n, &unlike, SPACE, &done), -1);
     other = b;
     other.at[like.names_length - 1] ^= 1; /* a name */
-    CHECK_INT(read_thrice(&other, b.n, &like, ROOM, &done), -1);
+    CHECK_INT(read_thrice(&other, b.n, &like, SPACE, &done), -1);
 
     /* an offset that leads nowhere, and a leaf that is none */
     uint64_t at[] = {0, b.n + 1}, third[] = {2};
-    CHECK_INT(ps_footers_read(b.at, b.n, at, 1, &like, second, 1, 1 << 20, ROOM, &done, groups,
+    CHECK_INT(ps_footers_read(b.at, b.n, at, 1, &like, second, 1, 1 << 20, SPACE, &done, groups,
                               stored, rows, chunks, &err),
               PS_INVALID);
     at[1]--;
-    CHECK_INT(ps_footers_read(b.at, b.n, at, 1, &like, third, 1, 1 << 20, ROOM, &done, groups,
+    CHECK_INT(ps_footers_read(b.at, b.n, at, 1, &like, third, 1, 1 << 20, SPACE, &done, groups,
                               stored, rows, chunks, NULL),
               PS_OK);
     CHECK_INT(groups[0], -1);
@@ -420,7 +420,7 @@ static void test_footers_with_a_stored_schema(void) {
         stored_schema(&b, values[i], 3000);
         memcpy(two.at, b.at, b.n), memcpy(two.at + b.n, b.at, b.n);
         uint64_t at[] = {0, b.n, b.n, b.n};
-        CHECK_INT(ps_footers_read(two.at, 2 * b.n, at, 2, &like, none, 1, 1 << 20, ROOM, &done,
+        CHECK_INT(ps_footers_read(two.at, 2 * b.n, at, 2, &like, none, 1, 1 << 20, SPACE, &done,
                                   groups, stored, rows, chunks, &err),
                   PS_OK);
         CHECK_INT(groups[0] + groups[1], 6);
@@ -437,7 +437,7 @@ static void test_footers_with_a_stored_schema(void) {
     /* other rows than the row groups have */
     stored_schema(&b, "abc", 2999);
     uint64_t at[] = {0, b.n};
-    CHECK_INT(ps_footers_read(b.at, b.n, at, 1, &like, none, 1, 1 << 20, ROOM, &done, groups,
+    CHECK_INT(ps_footers_read(b.at, b.n, at, 1, &like, none, 1, 1 << 20, SPACE, &done, groups,
                               stored, rows, chunks, &err),
               PS_OK);
     CHECK_INT(groups[0], -1);

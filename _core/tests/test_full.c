@@ -44,7 +44,7 @@ static void put_delta(text *t, const uint32_t *values, size_t n) {
     }
 }
 
-/* Row i: null, or so many bytes of which some are those of the row before. */
+/* Row i: null, or some bytes, which begin like the row before. */
 static bool is_null(size_t row, bool nulls) {
     return nulls && row % 7 < 2;
 }

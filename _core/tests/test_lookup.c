@@ -110,10 +110,10 @@ static void test_in_tables(void) {
             if (rnd(2)) values.validity = validity;
             ps_in in;
             CHECK(ps_in_open(&list, &in, NULL) == PS_OK);
-            size_t room = ps_in_table_size(&in);
-            CHECK(room <= 24 * (size_t)list.n || room <= 16384);
-            CHECK((room == 0) == (in.n < (kind < PS_BYTES ? 9 : 2)));
-            uint8_t *table = exactly(room);
+            size_t space = ps_in_table_size(&in);
+            CHECK(space <= 24 * (size_t)list.n || space <= 16384);
+            CHECK((space == 0) == (in.n < (kind < PS_BYTES ? 9 : 2)));
+            uint8_t *table = exactly(space);
             for (int built = 0; built < 2; built++) {
                 if (built) ps_in_build(&in, table);
                 for (int way_of_nan = 0; way_of_nan < 4; way_of_nan++) {
@@ -156,15 +156,15 @@ static void test_in_collisions(void) {
     for (size_t i = 0; i < N; i++) memcpy((uint8_t *)list.values + 8 * i, v + order[i], 8);
     ps_in in;
     CHECK(ps_in_open(&list, &in, NULL) == PS_OK);
-    void *room = exactly(ps_in_table_size(&in));
-    ps_in_build(&in, room);
+    void *space = exactly(ps_in_table_size(&in));
+    ps_in_build(&in, space);
     CHECK(in.form == 0);
     uint8_t *mask = exactly(2 * N / 8);
     CHECK(ps_compare_in(&values, false, &in, PS_NAN_IEEE, mask, &count, NULL) == PS_OK);
     CHECK(count == N);
     ps_values other = {.kind = PS_I32};
     CHECK(ps_compare_in(&other, false, &in, PS_NAN_IEEE, mask, &count, NULL) == PS_INVALID);
-    free(room), free(mask), free(order), free(v);
+    free(space), free(mask), free(order), free(v);
     drop(&values), drop(&list);
 }
 

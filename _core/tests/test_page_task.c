@@ -1,4 +1,4 @@
-/* Tests of pages read in one go: by several threads, with their dictionaries, from chunks, and whatever lies. */
+/* Tests of pages read by several threads: with their dictionaries, from chunks, and with false claims. */
 #include <stdlib.h>
 
 #include "../pageseek.h"

@@ -285,12 +285,12 @@ static void test_zones(void) {
                                     .lower = make(kind, &all_lo, 1),
                                     .upper = make(kind, &all_hi, 1),
                                     .known = (const uint8_t *)"\1"};
-            size_t astray = SIZE_MAX;
+            size_t outside = SIZE_MAX;
             for (size_t i = n; i--;)
                 if (known[i] && (rank(kind, hi[i]) < rank(kind, all_lo) ||
                                  rank(kind, lo[i]) > rank(kind, all_hi)))
-                    astray = i;
-            CHECK(ps_zones_out_of_bounds(&z, &whole, 0) == astray);
+                    outside = i;
+            CHECK(ps_zones_out_of_bounds(&z, &whole, 0) == outside);
             CHECK(ps_zones_out_of_bounds(&z, &whole, 1) == SIZE_MAX);
             drop((ps_values *)&whole.lower), drop((ps_values *)&whole.upper);
             for (int op = PS_EQ; op <= PS_IN; op++) {

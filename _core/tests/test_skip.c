@@ -167,7 +167,7 @@ static void test_skip_of_structs_alike_agrees_with_careful_skip(void) {
         if (round % 16 == 0) known.n = 0;
         b.n = 0;
         for (size_t i = 0; i < 28; i++) any_chunk(&b, (unsigned)(i % 7 * 5) % kinds);
-        for (size_t i = any(3) * 100; i; i--) byte(&b, 0); /* room to walk the last ones */
+        for (size_t i = any(3) * 100; i; i--) byte(&b, 0); /* space to walk the last ones */
         size_t n = b.n;
         for (int i = round % 4; i; i--)
             b.at[any(n)] = (uint8_t)(any(3) ? any(256) : any(2) ? any(32) : b.at[any(n)]);

@@ -1,4 +1,4 @@
-/* Byte strings of a leaf: what is made room for, what is found to be no text, and where. */
+/* Byte strings of a leaf: the space they get, what is found to be no text, and where. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -16,7 +16,7 @@ static ps_leaf *leaf_of(int32_t kind, const ps_selection *rows, size_t hint) {
     return leaf;
 }
 
-/* A page of n strings of so many bytes, of which `text` is a part; in memory of exactly its size. */
+/* A page of n strings of `length` bytes each, of which `text` is a part; in memory of exactly its size. */
 static ps_page page_of(const uint8_t *text, size_t length, int64_t n, int64_t first_row) {
     uint8_t *body = malloc((size_t)n * (4 + length) + !n), *p = body;
     for (int64_t i = 0; i < n; i++, p += 4 + length) {
@@ -74,7 +74,7 @@ static void room_for_rows_like_those_before(void) {
     ps_leaf_free(leaf);
 }
 
-/* One long string does not make room for a million: what is there bounds what is expected, and what is given away is small. */
+/* One long string does not reserve space for a million: what is there bounds what is expected, and what is given away is small. */
 static void few_long_strings_do_not_stand_for_all(void) {
     enum { ROWS = 1000000, LONG = 100000 };
     uint8_t *text = malloc(LONG);
@@ -96,7 +96,7 @@ static void few_long_strings_do_not_stand_for_all(void) {
     free(text), free((void *)(uintptr_t)first.body), free((void *)(uintptr_t)rest.body);
 }
 
-/* A page that says it has more strings than fit its bytes makes no room for them. */
+/* A page that says it has more strings than fit its bytes reserves no space for them. */
 static void a_page_that_lies_makes_no_room(void) {
     const ps_range all = {0, 100};
     const ps_selection rows = {.ranges = &all, .n_ranges = 1};

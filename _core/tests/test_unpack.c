@@ -1,11 +1,11 @@
-/* Tests of pages that are unpacked from the front: the bytes of the whole, as far as was asked for, and no codec begins again twice. */
+/* Tests of pages that are unpacked from the front: the bytes equal those of the whole, and no codec begins again twice. */
 #include <stdlib.h>
 
 #include "../pageseek.h"
 #include "check.h"
 #include "zstd_standin.h"
 
-enum { SIZE = 300, ROOM = 512 };
+enum { SIZE = 300, SPACE = 512 };
 
 static const ps_codec CODECS[] = {PS_CODEC_NONE, PS_CODEC_SNAPPY, PS_CODEC_LZ4_RAW,
                                   PS_CODEC_ZSTD};
@@ -42,7 +42,7 @@ static size_t pack(ps_codec codec, const uint8_t *plain, uint8_t *out) {
 }
 
 static void test_whatever_is_asked_for(void) {
-    uint8_t plain[SIZE], packed[ROOM];
+    uint8_t plain[SIZE], packed[SPACE];
     fill(plain);
     for (int c = 0; c < N_CODECS; c++) {
         const size_t length = pack(CODECS[c], plain, packed);
@@ -75,7 +75,7 @@ static void test_whatever_is_asked_for(void) {
 
 /* Of those that begin again, what is beyond `most` is not worth a part. */
 static void test_much_of_it_is_all_of_it(void) {
-    uint8_t plain[SIZE], packed[ROOM], out[SIZE];
+    uint8_t plain[SIZE], packed[SPACE], out[SIZE];
     fill(plain);
     for (int c = 1; c < N_CODECS; c++) {
         const size_t length = pack(CODECS[c], plain, packed);
@@ -97,10 +97,10 @@ static void test_much_of_it_is_all_of_it(void) {
 
 /* What is broken behind is not met in front; what was broken once does not come right. */
 static void test_broken(void) {
-    uint8_t plain[SIZE], packed[ROOM], out[SIZE];
+    uint8_t plain[SIZE], packed[SPACE], out[SIZE];
     fill(plain);
     const size_t length = pack(PS_CODEC_ZSTD, plain, packed);
-    packed[6 + 21 * 10] = 63 | 128; /* a last block, and it is short of bytes, or of room */
+    packed[6 + 21 * 10] = 63 | 128; /* a last block, and it is short of bytes, or of space */
     ps_unpack u;
     ps_unpack_begin(&u, PS_CODEC_ZSTD, packed, length, out, SIZE);
     CHECK_INT(ps_unpack_more(&u, 150, NULL), PS_OK);

@@ -67,12 +67,12 @@ static size_t standin_frame_length(const void *data, size_t length) {
                       : length; /* some say too little: what is wanting must be noticed later */
 }
 
-/* One block to `out`; false where it has no room, or the block is cut off. */
-static bool standin_block(const uint8_t *p, size_t length, uint8_t *out, size_t room,
+/* One block to `out`; false where it has no space, or the block is cut off. */
+static bool standin_block(const uint8_t *p, size_t length, uint8_t *out, size_t space,
                           size_t *made) {
     if (length == 0 || length < standin_takes(p[0])) return false;
     *made = 1 + (size_t)(p[0] & 63);
-    if (*made > room) return false;
+    if (*made > space) return false;
     if (p[0] & 64)
         memset(out, p[1], *made);
     else
@@ -80,13 +80,13 @@ static bool standin_block(const uint8_t *p, size_t length, uint8_t *out, size_t 
     return true;
 }
 
-static size_t standin_decompress(void *context, void *out, size_t room, const void *data,
+static size_t standin_decompress(void *context, void *out, size_t space, const void *data,
                                  size_t length) {
     const uint8_t *p = data;
     size_t made, sum = 0;
     (void)context;
     for (size_t at = STANDIN_HEADER; at < length; at += standin_takes(p[at])) {
-        if (!standin_block(p + at, length - at, (uint8_t *)out + sum, room - sum, &made))
+        if (!standin_block(p + at, length - at, (uint8_t *)out + sum, space - sum, &made))
             return STANDIN_FAILED;
         sum += made;
         if (p[at] & 128)

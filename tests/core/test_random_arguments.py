@@ -19,7 +19,7 @@ HEAD = """
 import array, threading
 import numpy as np
 import pageseek as ps
-from pageseek._core import bloom, build, codecs, convert, decode, files, lists, memory, metadata, rows, search
+from pageseek._core import bloom, build, codecs, convert, decode, files, lists, memory, metadata, page_tasks, rows, search
 def refused(call, *kinds):
     try:
         call()
@@ -41,8 +41,8 @@ CASES = {
         refused(lambda: files.seen(None, 0, 1), TypeError)
         refused(lambda: files.read_ends(files.Names(["/"]), 0, 1, None, bytearray(9)))
         refused(lambda: build.offset_index(bytes(8), None, None))
-        refused(lambda: decode.read_pages(None), TypeError)
-        refused(lambda: decode.read_pages([(None, (b"", 0, 0, b"", 0, None), False)]), TypeError)
+        refused(lambda: page_tasks.read_pages(None), TypeError)
+        refused(lambda: page_tasks.read_pages([(None, (b"", 0, 0, b"", 0, None), False)]), TypeError)
         refused(lambda: build.footer_edited(b"", b"", None, None), TypeError)
     """,
     "row groups whose sum wraps": """
@@ -95,21 +95,21 @@ CASES = {
         decoder = ps.LeafDecoder(INT32, 0, 0)
         one = decoder, (b"", 0, 0, b"", 0, None), False
         for threads in (1, 2):
-            assert "in use" in refused(lambda: decode.read_pages([one, one], threads), ps.PageseekError)
-        assert decode.read_pages([one]) == [None]  # it is free again
+            assert "in use" in refused(lambda: page_tasks.read_pages([one, one], threads), ps.PageseekError)
+        assert page_tasks.read_pages([one]) == [None]  # it is free again
     """,
     "a decoder whose rows went with a call that failed": """
         decoder = ps.LeafDecoder(INT32, 0, 0)
         decoder.begin(array.array("q", range(2000)).tobytes())
         others = array.array("q", [0, 1]).tobytes()
-        refused(lambda: decode.read_pages([(decoder, (b"", 0, 0, others, 0, None), False), None]), TypeError)
+        refused(lambda: page_tasks.read_pages([(decoder, (b"", 0, 0, others, 0, None), False), None]), TypeError)
         refused(lambda: decoder.page(bytes(400), None, 1, 0, 3, 3, 100, -1, 100, 0, 0, 0), ps.PageseekError)
     """,
     "a codec that calls its decoder": """
         said = []
         def codec(data, size):
             for call in (lambda: decoder.head(b""), decoder.release, lambda: decoder.begin(b""), decoder.finish,
-                         lambda: decode.read_pages([(decoder, (b"", 0, 0, b"", 0, None), False)])):
+                         lambda: page_tasks.read_pages([(decoder, (b"", 0, 0, b"", 0, None), False)])):
                 said.append(refused(call, ps.PageseekError))
             return bytes(size)
         header = bytes.fromhex("1500150815082c15021500150615060000")

@@ -89,7 +89,7 @@ def test_values_that_are_text_only_together_are_none(encoding: str) -> None:
 SAME = """
 import sys
 import pageseek as ps
-from pageseek._core.decode import utf8_scan
+from pageseek._core.leaf import utf8_scan
 print(utf8_scan)
 for path in sys.argv[1:]:
     try:

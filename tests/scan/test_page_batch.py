@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pageseek._core.decode import TAKE_DICTIONARY, LeafDecoder, read_pages
+from pageseek._core.decode import TAKE_DICTIONARY, LeafDecoder
 from pageseek._core.memory import trim
+from pageseek._core.page_tasks import read_pages
 
 import pageseek as ps
 from pageseek.base.workers import WorkerPool

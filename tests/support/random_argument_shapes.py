@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pageseek._core import build, decode, files, metadata, search
+from pageseek._core import build, codecs, decode, files, metadata, search
 
 import pageseek as ps
 from support.random_argument_data import (
@@ -248,7 +248,7 @@ def of_decoder() -> tuple[tuple[Any, ...], dict[str, Any]]:
         lambda: {"codes_only": True}, lambda: {"always_compressed": True}, lambda: {"lsb_levels": True},
         lambda: {"nesting_levels": tuple((small(3), small(5), small(3)) for _ in range(small(5)))},
         lambda: {"codec": R.choice(["gzip", "zstd", "lz4", "snappy"])},
-        lambda: {"codec_settings": R.choice([p for p in POOL if type(p) is decode.CodecSettings] or [None])},
+        lambda: {"codec_settings": R.choice([p for p in POOL if type(p) is codecs.CodecSettings] or [None])},
     ):  # fmt: skip
         if R.random() < 0.08:
             how |= option()
@@ -436,7 +436,7 @@ SHAPES: dict[str, DatasetSchema] = {
         R.choice((1000, number())),
     ),
     "convert.convert_bounds": of_convert,
-    "decode.CodecSettings": lambda: (
+    "codecs.CodecSettings": lambda: (
         R.choice(["snappy", "gzip", "zstd"]),
         None,
         None,
@@ -445,6 +445,7 @@ SHAPES: dict[str, DatasetSchema] = {
         False,
     ),
     "decode.LeafDecoder": of_decoder,
+    "leaf.LeafBuffers": of_decoder,
     "decode.LeafDecoder.begin": lambda: (
         selection(),
         R.choice((number(), 1 << 40)),
@@ -455,7 +456,7 @@ SHAPES: dict[str, DatasetSchema] = {
     "decode.LeafDecoder.take": lambda: (R.choice((0, 0, 0, small(), number())), R.random() < 0.8),
     "decode.LeafDecoder.read_page": of_read_page,
     "decode.LeafDecoder.head": of_head,
-    "decode.read_pages": of_read_pages,
+    "page_tasks.read_pages": of_read_pages,
     "pages.PageReader.head": of_head,
     "files.Names": of_names,
     "files.seen": of_seen,

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pageseek._core import decode, memory
+from pageseek._core import decode, memory, page_tasks
 
 from support.random_argument_data import (
     AGAIN,
@@ -172,7 +172,7 @@ def session() -> None:
             continue
         else:
             one = decoder, (page, 0, n, selection(), 0, dictionary), False
-            call("decode.read_pages", decode.read_pages, ([one], 1), {})
+            call("page_tasks.read_pages", page_tasks.read_pages, ([one], 1), {})
             continue
         try:
             call(f"decode.LeafDecoder.{name}", getattr(decoder, name), given, {})

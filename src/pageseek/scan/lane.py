@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, TypeVar
 
-from pageseek._core.decode import PARALLEL, read_pages
+from pageseek._core.page_tasks import PARALLEL, read_pages
 from pageseek.base.limits import Limits
 from pageseek.base.report import Report
 from pageseek.base.workers import WorkerPool

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from pageseek._core.decode import CodecSettings
+from pageseek._core.codecs import CodecSettings
 from pageseek.base.limits import DEFAULT, Limits
 from pageseek.base.report import Report
 from pageseek.format.codecs import decompressor, prefix_of

@@ -1,0 +1,12 @@
+from typing import Any, Final, TypeAlias
+
+from pageseek._core.decode import LeafDecoder
+from pageseek._core.memory import Block
+
+_Made: TypeAlias = tuple[int, int, Block | None, Block | None, Block]
+
+PARALLEL: Final[bool]
+
+def read_pages(
+    wanted: list[tuple[LeafDecoder, tuple[Any, ...], bool]], threads: int = 1
+) -> list[_Made | int | None]: ...
