@@ -1,4 +1,4 @@
-"""A file whose bytes are at hand."""
+"""A file in memory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ class MemoryStore:
         self.name = name
         self.size = self._data.nbytes
         tail = hashlib.blake2b(self._data[-65536:], digest_size=16).hexdigest()
-        self.version = Version(
-            self.size, tail, True
-        )  # bytes never change, and a pickled plan brings its own
+        # the bytes never change, and a pickled plan brings its own
+        self.version = Version(self.size, tail, True)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         for offset, length in ranges:
