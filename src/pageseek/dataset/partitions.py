@@ -47,19 +47,17 @@ def typed(sources: Sequence[Source], given: Types | None) -> tuple[list[Source],
             )
     if len(set(names)) < len(names):
         raise UnsupportedError(f"{sources[0].name}: two folders above it are of one column")
-    values: list[dict[str | None, Source]] = [{} for _ in names]
-    for source in sources:
-        for seen, (_, text) in zip(values, source.partitions, strict=True):
-            if not isinstance(text, pa.Scalar):
-                seen.setdefault(text, source)
     fields: list[pa.Field] = []
     scalars: list[dict[str | None, pa.Scalar]] = []
-    for i, (name, seen) in enumerate(zip(names, values, strict=True)):
+    for i, name in enumerate(names):
         known = sources[0].partitions[i][1]
         if isinstance(known, pa.Scalar):  # the file of a table, with types
             fields.append(pa.field(name, known.type))
             scalars.append({})
             continue
+        seen: dict[str | None, Source] = {}  # each value -> the first file that has it
+        for source in sources:
+            seen.setdefault(source.partitions[i][1], source)
         kind = types.get(name) or _inferred([text for text in seen if text is not None])
         fields.append(pa.field(name, kind))
         scalars.append(

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.storage import retry
-from pageseek.storage.deadlines import within
 from pageseek.storage.endpoint import IN_FLIGHT, Endpoint, endpoint
 from pageseek.storage.files import Files
 from pageseek.storage.redact import cleaned, secrets_in, secrets_of, shown
 from pageseek.storage.remote import Answer, RemoteStore
+from pageseek.storage.requests import within
 from pageseek.storage.retry import CONNECT, Fault, Retries, RetryPolicy
 from pageseek.storage.store import Known, Version
 

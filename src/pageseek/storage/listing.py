@@ -9,12 +9,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
 
 from pageseek.base.suggest import nearest_path
 from pageseek.storage.hive import Partitions, partitions_of
 from pageseek.storage.local import check_place, check_regular
-from pageseek.storage.table_folders import NAMES, Mark, Seen, kind_here
+from pageseek.storage.table_folders import NAMES, ListedTables, kind_here
 
 SUFFIXES = (".parquet", ".parq", ".pq")  # in capitals too
 NO_DATA = (
@@ -47,31 +46,25 @@ def first_magic(names: Sequence[str]) -> int | None:
 # ---- what is wanted
 
 
-class _Wanted(Protocol):
-    """The names of wanted files below a folder. A state stands for the folders on the way down."""
-
-    first: State
-
-    def takes(self, state: State, name: str) -> bool:
-        """Whether a file of this name is wanted in a folder of that state."""
-        ...
-
-    def enters(self, state: State, name: str) -> State:
-        """The state of a folder of this name inside; empty where no file in it can be wanted."""
-        ...
-
-
 class Directory:
-    """All data below a folder that is not hidden."""
+    """All data below a folder that is not hidden.
+
+    Attributes
+    ----------
+    first : frozenset
+        The state of the folder itself. A state stands for the folders on the way down.
+    """
 
     first: State = frozenset({0})
 
     def takes(self, state: State, name: str) -> bool:
+        """Whether a file of this name is wanted in a folder of that state."""
         if not name.endswith(SUFFIXES) and not is_data(name):  # spares a call for most of thousands
             return False
         return name[0] not in "_." or "=" in name
 
     def enters(self, state: State, name: str) -> State:
+        """The state of a folder of this name inside; empty where no file in it can be wanted."""
         return frozenset() if is_hidden(name) else state
 
 
@@ -123,7 +116,7 @@ def _matcher(part: str) -> Callable[[str], bool]:
     return lambda name: (dotted or not name.startswith(".")) and match(name) is not None
 
 
-def _fits(wanted: _Wanted, below: str) -> bool:
+def _fits(wanted: Directory | Glob, below: str) -> bool:
     *folders, name = below.split("/")
     state = wanted.first
     for folder in folders:
@@ -148,7 +141,7 @@ def _with_folders(found: Iterable[tuple[str, str]]) -> list[Found]:
 # ---- this machine's disk
 
 
-def on_disk(path: str, seen: Seen | None = None) -> list[Found]:
+def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
     """The files that a local path means: itself, those of a directory, or of a glob. Their paths are absolute.
 
     `seen` receives the tables on the way. Where the path itself is one, no files are looked for.
@@ -160,7 +153,7 @@ def on_disk(path: str, seen: Seen | None = None) -> list[Found]:
     if stat.S_ISDIR(mode):
         root = os.path.abspath(path)
         if seen is not None and (kind := kind_here(root)) is not None:
-            seen.root = Mark(kind, root)
+            seen.root = seen.table(kind, root)
             return []
         found = _with_folders(_walk(root, Directory(), seen))
         if seen is not None:
@@ -189,7 +182,9 @@ def on_disk(path: str, seen: Seen | None = None) -> list[Found]:
     return found
 
 
-def _walk(root: str, wanted: _Wanted, seen: Seen | None) -> Iterator[tuple[str, str]]:
+def _walk(
+    root: str, wanted: Directory | Glob, seen: ListedTables | None
+) -> Iterator[tuple[str, str]]:
     """The wanted files below a folder, and their paths below it.
 
     Links are followed, but not into a folder on the way from the root. `seen` learns of folders that make others tables.
@@ -255,7 +250,7 @@ def _passed(root: str, below: str) -> frozenset[Identity]:
 
 
 def on_store(
-    path: str, find: Callable[[str], Iterable[str]], seen: Seen | None = None
+    path: str, find: Callable[[str], Iterable[str]], seen: ListedTables | None = None
 ) -> list[Found] | None:
     """The files that a folder or a glob on a store means; None where there are none. A file whose name is the glob itself
     comes first.
@@ -284,7 +279,7 @@ def on_store(
     return made or None
 
 
-def _of_folder(found: Iterable[tuple[str, str]], seen: Seen | None) -> list[Found] | None:
+def _of_folder(found: Iterable[tuple[str, str]], seen: ListedTables | None) -> list[Found] | None:
     if seen is not None:
         found = list(found)
         seen.of_store(found)

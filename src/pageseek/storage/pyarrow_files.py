@@ -19,11 +19,11 @@ import pyarrow.fs as pafs
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.storage import retry
-from pageseek.storage.deadlines import within
 from pageseek.storage.endpoint import SMALL, Endpoint, endpoint
 from pageseek.storage.files import Files, Place
 from pageseek.storage.redact import cleaned, secrets_in, secrets_of, shown, shown_path
 from pageseek.storage.remote import Answer, RemoteStore
+from pageseek.storage.requests import within
 from pageseek.storage.retry import CONNECT, Fault, Retries, RetryPolicy
 from pageseek.storage.store import Known, Version
 
@@ -238,22 +238,15 @@ def _made(
     if (
         kind is not None and not parts.query and "@" not in parts.netloc
     ):  # the URL says nothing else
-        filesystem = kind(**limits, **_region(filesystem))
+        region = getattr(filesystem, "region", "")  # which from_uri may have found
+        filesystem = kind(**limits, **({"region": region} if region else {}))
     return filesystem, path
-
-
-def _region(filesystem: pafs.FileSystem) -> dict[str, str]:
-    """The region that from_uri has found."""
-    region = getattr(filesystem, "region", "")
-    return {"region": region} if region else {}
 
 
 def _limits(scheme: str, retry_policy: RetryPolicy) -> dict[str, Any]:
     """The options that let a filesystem give up a silent store, and leave retries to us."""
     if scheme in ("gs", "gcs"):  # one limit for all its tries together
         return {"retry_time_limit": timedelta(seconds=retry_policy.timeout)}
-    if scheme not in ("s3", "s3a"):
-        return {}
     return {
         "request_timeout": retry_policy.timeout,
         "connect_timeout": min(retry_policy.timeout, CONNECT),

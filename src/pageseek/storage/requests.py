@@ -1,4 +1,5 @@
-"""Threads that wait for remote stores, shared by all of them: started when first needed, none in a forked process.
+"""Threads that wait for remote stores, shared by all of them: started when first needed, none in a forked process; and
+time limits for calls of libraries that take none.
 
 A request that blocks in the library of a store cannot be ended from outside. When it is given up, the next request takes its
 place in the endpoint at once. Its thread ends by itself, and the process does not wait for it.
@@ -8,13 +9,16 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import Generic, TypeVar
 
 from pageseek.base import cancellation
 from pageseek.base.errors import StoreError
+from pageseek.base.workers import complete
 from pageseek.storage.endpoint import Endpoint
 
 T = TypeVar("T")
@@ -239,6 +243,43 @@ def issue(
     """The results of requests (`begin`), which are waited for."""
     wave = begin(endpoint, tasks)
     return wave.wait() if go_on is None else wave.wait(go_on)
+
+
+def within(call: Callable[[], T], seconds: float, alone: threading.Lock | None = None) -> T:
+    """The result of a call that takes no time limit; TimeoutError where it has none after `seconds`.
+
+    The call goes on then, in a thread that does not hold up the end of the process. `alone`: no other call with this
+    lock may be under way, one that was given up included.
+    """
+    if alone is not None and not alone.acquire(timeout=seconds):
+        raise TimeoutError(f"no answer in {seconds:.3g} seconds to what was asked before")
+
+    def release() -> None:
+        if alone is not None:
+            alone.release()
+
+    def run() -> T:
+        try:
+            return call()
+        finally:
+            release()
+
+    made: Future[T] = Future()
+    try:
+        threading.Thread(
+            target=complete, args=(made, run), name="pageseek-call", daemon=True
+        ).start()
+    except BaseException:  # no thread is to be had
+        release()
+        raise
+    until = time.monotonic() + seconds
+    while not wait((made,), min(TICK, max(until - time.monotonic(), 0.0))).done:
+        if given_up() or time.monotonic() >= until:
+            raise TimeoutError(f"no answer in {seconds:.3g} seconds")
+    try:
+        return made.result()
+    finally:
+        del made  # the error's traceback would hold it, and it the error
 
 
 def _forget() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from pageseek.base.errors import UnsupportedError
@@ -25,17 +25,12 @@ _in_metadata = re.compile(rf"(?:(.*)/)?{METADATA}/[^/]+\.metadata\.json(?:\.gz)?
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A table that a listing has found. `files`: on a store, the paths of its log or its metadata."""
-
-    kind: str
-    folder: str
-    files: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class TableFolder:
-    """A folder that is a table. `filesystem`: None on this machine's disk. `name`: the path without secrets."""
+    """A folder that is a table.
+
+    `filesystem`: None on this machine's disk. `name`: the path without secrets. `files`: on a store, the paths of its log or
+    its metadata.
+    """
 
     kind: str
     path: str
@@ -92,29 +87,35 @@ def above_here(path: str) -> list[str]:
 
 
 @dataclass(slots=True)
-class Seen:
-    """The tables that one listing has found.
+class ListedTables:
+    """The tables that one listing has found. `filesystem`: has the listed folder; None: this machine's disk.
 
     `root`: the listed folder, if it is one. `around`: the listed folder, if it is one and a glob chose files in it. `below`: a
     folder below that is one, and has some of the found files.
     """
 
-    root: Mark | None = None
-    around: Mark | None = None
-    below: Mark | None = None
-    _listed: list[Mark] = field(default_factory=list)  # of the listed folder
-    _deeper: list[Mark] = field(default_factory=list)  # of folders below
+    filesystem: Files | None = None
+    root: TableFolder | None = None
+    around: TableFolder | None = None
+    below: TableFolder | None = None
+    _listed: list[TableFolder] = field(default_factory=list)  # of the listed folder
+    _deeper: list[TableFolder] = field(default_factory=list)  # of folders below
+
+    def table(self, kind: str, folder: str, files: tuple[str, ...] = ()) -> TableFolder:
+        """A folder of the filesystem as a table."""
+        name = folder if self.filesystem is None else self.filesystem.name(folder)
+        return TableFolder(kind, folder, name, self.filesystem, files)
 
     def look(self, folder: str, name: str, is_root: bool) -> None:
         """Look into a folder of a name in NAMES, which lies in a local folder. `is_root`: that is the listed folder."""
         if _is_mark(folder, name):
-            mark = Mark(DELTA if name == LOG else ICEBERG, folder)
-            (self._listed if is_root else self._deeper).append(mark)
+            found = self.table(DELTA if name == LOG else ICEBERG, folder)
+            (self._listed if is_root else self._deeper).append(found)
 
     def of_store(self, found: Iterable[tuple[str, str]]) -> None:
         """Look at the files that a store has listed: pairs of a path and its part below the listed folder."""
         pairs = list(found)
-        marks: dict[tuple[str, str], Mark] = {}
+        folders: dict[tuple[str, str], str] = {}  # path below the listed folder, kind -> path
         for path, below in pairs:
             kind, inside = DELTA, None
             if LOG in below and _is_logged(below.rpartition("/")[2]):
@@ -124,28 +125,27 @@ class Seen:
             if inside is not None:
                 folder = inside[1] or ""
                 full = (path[: len(path) - len(below)] + folder).rstrip("/")
-                marks.setdefault((folder, kind), Mark(kind, full))
-        for (folder, kind), mark in marks.items():
+                folders.setdefault((folder, kind), full)
+        for (folder, kind), full in folders.items():
             start = "/".join(filter(None, (folder, LOG if kind == DELTA else METADATA))) + "/"
             files = tuple([path for path, below in pairs if below.startswith(start)])
-            made = Mark(kind, mark.folder, files)
-            (self._deeper if folder else self._listed).append(made)
+            (self._deeper if folder else self._listed).append(self.table(kind, full, files))
 
     def is_table(self) -> bool:
         """Whether the listed folder is a table; one of Delta Lake, if it may be one of Iceberg too."""
-        mine = sorted(self._listed, key=lambda mark: mark.kind != DELTA)
+        mine = sorted(self._listed, key=lambda table: table.kind != DELTA)
         self.root = mine[0] if mine else None
         return bool(mine)
 
     def judge(self, found: Sequence[tuple[str, object]]) -> None:
         """Set `around` and `below`. `found`: the paths of the files that were found, and what else is known of them."""
         self.around = self._listed[0] if self._listed else None
-        for mark in self._deeper:
-            inside = mark.folder.rstrip("/" + os.sep)
+        for table in self._deeper:
+            inside = table.path.rstrip("/" + os.sep)
             if not found or any(
                 one.startswith((f"{inside}/", inside + os.sep)) for one, _ in found
             ):
-                self.below = mark
+                self.below = table
                 return
 
 
@@ -157,29 +157,23 @@ class Tables:
         self.notes: list[str] = []
         self.near: list[str] = []  # local files, which may lie in tables
 
-    def take(
-        self,
-        seen: Seen,
-        shown: Callable[[str], str] = str,
-        filesystem: Files | None = None,
-    ) -> None:
-        """Take the tables that a listing has found. `shown`: gives a path without secrets.
+    def take(self, seen: ListedTables) -> None:
+        """Take the tables that a listing has found.
 
         Raises
         ------
         UnsupportedError
             A folder below the listed one is a table.
         """
-        if (mark := seen.root) is not None:
-            name = shown(mark.folder)
-            self.found.append(TableFolder(mark.kind, mark.folder, name, filesystem, mark.files))
-        if (mark := seen.below) is not None:
+        if seen.root is not None:
+            self.found.append(seen.root)
+        if (table := seen.below) is not None:
             raise UnsupportedError(
-                f"{shown(mark.folder)}: this folder is a table of {mark.kind}, whose files of older versions would be read too: "
+                f"{table.name}: this folder is a table of {table.kind}, whose files of older versions would be read too: "
                 f"give it alone, which reads its current version; {REMEDY}"
             )
-        if (mark := seen.around) is not None:
-            self.notes.append(inside_note(mark.kind, shown(mark.folder)))
+        if (table := seen.around) is not None:
+            self.notes.append(inside_note(table.kind, table.name))
 
 
 def inside_note(kind: str, folder: str) -> str:
