@@ -14,9 +14,9 @@ import pytest
 
 import pageseek as ps
 from pageseek.storage import RetryPolicy, resolve, retry, urls
-from pageseek.storage import deadlines as within
 from pageseek.storage import pyarrow_files as arrow
 from pageseek.storage.files import Place
+from pageseek.storage.requests import within
 from pageseek.storage.retry import Fault as Failure
 from pageseek.storage.retry import Retries, with_retries
 from support.object_server.faults import Fault, Rule, status
@@ -293,16 +293,16 @@ def test_a_call_is_waited_for_no_longer_than_is_right() -> None:
         go_on.wait(20)
         return 7
 
-    assert within.within(lambda: 5, 1.0) == 5
+    assert within(lambda: 5, 1.0) == 5
     with pytest.raises(KeyError):
-        within.within(lambda: {}["a"], 1.0)
+        within(lambda: {}["a"], 1.0)
     with pytest.raises(TimeoutError, match=r"0.05"):
-        within.within(held, 0.05, alone)
+        within(held, 0.05, alone)
     assert alone.locked()
     with pytest.raises(TimeoutError, match="asked before"):
-        within.within(held, 0.05, alone)
+        within(held, 0.05, alone)
     go_on.set()
-    assert within.within(held, 5.0, alone) == 7
+    assert within(held, 5.0, alone) == 7
     assert not alone.locked()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def whole(name: str, value: Any) -> int:
-    """A number that a caller gave under a name. TypeError: it is none."""
+    """An integer that a caller gave under a name; TypeError where it is none."""
     try:
         return operator.index(value)
     except TypeError:

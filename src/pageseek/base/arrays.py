@@ -1,4 +1,4 @@
-"""Arrow arrays from numpy and back, without pandas, which pyarrow's own conversions import where it is installed."""
+"""Arrow arrays from numpy and back. pyarrow's own conversions would import pandas where it is installed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def of_numpy(values: npt.NDArray[Any]) -> pa.Array:
 
 
 def booleans(values: pa.Array) -> npt.NDArray[np.bool_]:
-    """Arrow booleans without nulls for numpy."""
+    """Arrow booleans without nulls as an array of numpy."""
     if values.offset:
-        values = pa.concat_arrays([values.slice(0, 0), values])  # bits cannot be pointed into
+        values = pa.concat_arrays([values.slice(0, 0), values])  # no pointer leads to a single bit
     bits = values.buffers()[1]
     if bits is None or not len(values):
         return np.zeros(0, np.bool_)

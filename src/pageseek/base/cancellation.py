@@ -1,4 +1,4 @@
-"""Cancellation: a thread that waits for an answer learns here that nobody needs it any more."""
+"""Cancellation: a thread that waits for an answer learns here that it is not needed any more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _here = threading.local()  # the function that this thread calls while it waits
 
 @contextmanager
 def asked(go_on: Callable[[], None]) -> Iterator[None]:
-    """While the block runs, code that waits in this thread calls `go_on` now and then, which ends the wait by an exception."""
+    """While the block runs, code that waits in this thread calls `go_on` now and then, which may end the wait by an exception."""
     before = getattr(_here, "go_on", None)
     _here.go_on = go_on
     try:

@@ -1,4 +1,4 @@
-"""Errors of pageseek: each says the file, the place and, where there is one, the remedy."""
+"""Errors of pageseek. Each names the file, the place and, where there is one, the remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CorruptFileError(PageseekError):
 
 
 class UnsupportedError(PageseekError):
-    """The file or the request is legal, and pageseek cannot do it (yet)."""
+    """The file or the request is legal, but pageseek does not support it."""
 
 
 class LimitError(PageseekError):
@@ -46,7 +46,7 @@ class PredicateError(PageseekError, ValueError):
 class NoColumnError(PredicateError):
     """A file has no column of a name. In a dataset whose other files have it, its values are null.
 
-    `offer`: the names that there are, which are looked for when the error is shown.
+    `offer`: the names that there are; its text is made when the error is shown.
     """
 
     def __init__(self, text: str = "", offer: object = None) -> None:
@@ -62,7 +62,7 @@ class NoColumnError(PredicateError):
 
 
 class PrunerError(PageseekError):
-    """A pruner that was registered raised an error, or gave an impossible answer."""
+    """A registered pruner raised an error, or gave an impossible answer."""
 
 
 class KindError(PageseekError):
@@ -77,7 +77,7 @@ class CoreError(PageseekError):
     status : int
         ps_status of pageseek.h: 1 truncated, 2 corrupt, 3 limit, 4 unsupported, 5 out of memory, 6 invalid argument.
     offset : int or None
-        Byte at fault, counted from the start of the buffer; None where no byte is.
+        Byte at fault, counted from the start of the buffer; None where none is.
     message : str
         One sentence without a full stop.
     """
@@ -103,13 +103,13 @@ _STATUS: dict[int, type[PageseekError]] = {
 
 
 def from_core(error: CoreError, where: str, base: int | None = None) -> PageseekError:
-    """The public error for a kernel's; `base` is the place in the file of the kernel's byte 0."""
+    """The public error for an error of a kernel. `base`: the offset in the file of the kernel's byte 0."""
     kind = _STATUS.get(error.status, PageseekError)
     byte = "" if error.offset is None or base is None else f" at byte {base + error.offset}"
     return kind(f"{where}{byte}: {error.message}")
 
 
-class placed:  # noqa: N801 - a lookup is done before a generator would be set up for it
+class placed:  # noqa: N801 - a context manager, as a class since that is quicker than a generator
     """Add the place to errors that kernels raise in the block."""
 
     __slots__ = ("_where",)

@@ -1,4 +1,4 @@
-"""Work on many things, divided among threads."""
+"""Work on many items, divided among threads."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ T = TypeVar("T")
 
 
 def in_parts(work: Callable[[int, int], T], n: int, threads: int, least: int) -> list[T]:
-    """The results of work on n things, part by part.
+    """The results of work on n items, part by part.
 
     Parameters
     ----------
     work : callable
-        Takes the first thing of a part, and the first behind it. It should release the interpreter's lock: else nothing is
-        gained.
+        Takes the first item of a part, and the first behind it. Threads gain time only while it releases the interpreter's
+        lock.
     threads : int
         The number of threads, the caller's among them.
     least : int
-        The number of things that is worth a thread.
+        The number of items that is worth a thread.
     """
     parts = max(min(threads, n // least), 1)
     marks = [n * i // parts for i in range(parts + 1)]

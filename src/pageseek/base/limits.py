@@ -1,4 +1,4 @@
-"""Limits on sizes that a file claims: far beyond those of honest files, and below those that would hurt."""
+"""Limits on sizes that a file claims: far beyond those of honest files, and below those that do harm."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Buffers that threads pass on to each other: kept while scans follow one another, given back soon after. Buffers that a
-single thread frees wait for its next row group until its scan ends.
+"""Memory of freed buffers, which is kept for the next buffers: while scans follow one another, and for seconds after. What a
+single thread frees is kept for its next row group until its scan ends.
 
-A few stay from one read to the next: enough for the pages of a lookup, whose memory the system may otherwise take and
-zero each time.
+A few megabytes are always kept: enough for the pages of a lookup. The system would otherwise take and zero them each time.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from functools import cache
 
 from pageseek._core import memory
 
-WARM = 5.0  # seconds that freed buffers wait for the next reader
-SCAN = 3600.0  # seconds that they wait, at most, for the next row group of a scan
-PART = 8  # the part of the memory that may wait so: one in eight bytes
-REST = 8 << 20  # bytes that may wait at any time
+WARM = 5.0  # seconds that freed memory is kept after the last scan
+SCAN = 3600.0  # seconds, at most, that it is kept for the next row group of a scan
+PART = 8  # one byte in this many of the machine's memory may be kept
+REST = 8 << 20  # bytes that may be kept at any time
 
 memory.rest(REST)
 
@@ -31,7 +30,7 @@ _keeper: threading.Thread | None = None
 
 @cache
 def _limit() -> int:
-    """Bytes that may wait: a part of the memory of this machine or container. It is looked up when threads begin to decode."""
+    """Bytes that may be kept: a part of the memory of this machine or container."""
     found = 4 << 30
     with suppress(AttributeError, ValueError, OSError):  # not every system has them
         found = max(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), 0) or found
@@ -45,7 +44,7 @@ def _limit() -> int:
 
 
 def keep_warm() -> None:
-    """Several threads decode now, or have just done so."""
+    """Keep freed memory for the next seconds: several threads decode now, or have just done so."""
     global _until, _keeper
     now = time.monotonic()
     if now < _until - WARM / 2:

@@ -67,10 +67,22 @@ def watched(progress: bool | Watch, report: Report) -> AbstractContextManager[No
 
 
 @contextmanager
-def _watched(progress: bool | Watch, report: Report) -> Iterator[None]:
-    bar = _Bar() if progress is True else None
-    watch: Watch = progress if bar is None else bar  # type: ignore[assignment]
+def _watcher(progress: bool | Watch) -> Iterator[Watch | None]:
+    """What is called after each step: a function of the caller's, a bar while the block runs, or nothing."""
+    if not isinstance(progress, bool):
+        yield progress
+    elif not progress:
+        yield None
+    else:
+        bar = _Bar()
+        try:
+            yield bar
+        finally:
+            bar.close()
 
+
+@contextmanager
+def _watched(progress: bool | Watch, report: Report) -> Iterator[None]:
     stage, done = "", 0
 
     def tell(now: Report, n: int) -> None:
@@ -80,34 +92,29 @@ def _watched(progress: bool | Watch, report: Report) -> Iterator[None]:
             stage, done = name, 0
         done += n
         total = count.total - (sum(count.pruned_by.values()) if now.analyzed else 0)
-        watch(Progress(stage, done, max(total, done), now.rows_out, sum(now.bytes.values())))
+        if watch is not None:
+            watch(Progress(stage, done, max(total, done), now.rows_out, sum(now.bytes.values())))
 
-    report.watch = tell
-    try:
-        yield
-    finally:
-        report.watch = None
-        if bar is not None:
-            bar.close()
+    with _watcher(progress) as watch:
+        report.watch = tell
+        try:
+            yield
+        finally:
+            report.watch = None
 
 
 @contextmanager
 def counted(
     stage: str, total: int, progress: bool | Watch, report: Report
 ) -> Iterator[Callable[[], None]]:
-    """While the block runs, show how far work of one stage is: the block calls the function that it gets after each step."""
-    bar = _Bar() if progress is True else None
+    """While the block runs, show how far work of one stage is. The block receives a function, to be called after each step."""
     done = 0
 
     def step() -> None:
         nonlocal done
         done += 1
-        if progress is not False:
-            watch: Watch = progress if bar is None else bar  # type: ignore[assignment]
+        if watch is not None:
             watch(Progress(stage, done, total, 0, sum(report.bytes.values())))
 
-    try:
+    with _watcher(progress) as watch:
         yield step
-    finally:
-        if bar is not None:
-            bar.close()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen=False, slots=True, eq=True, repr=True, unsafe_hash=False):
-        """As `dataclasses.dataclass`, of which these options are known. There are always slots."""
+        """As `dataclasses.dataclass`, with these options alone. There are always slots."""
         if not slots:
             raise TypeError("without slots: take dataclasses.dataclass")
 
@@ -75,7 +75,7 @@ def _comparing(names: list[str]) -> dict[str, object]:
 
 
 def _travelling(made: type, names: list[str]) -> dict[str, object]:
-    """What `pickle` and `copy` ask of a class whose attributes cannot be set."""
+    """The methods that `pickle` and `copy` need of a class whose attributes cannot be set."""
     setters = [getattr(made, name).__set__ for name in names]
 
     def state(self: object) -> list[object]:
@@ -89,7 +89,7 @@ def _travelling(made: type, names: list[str]) -> dict[str, object]:
 
 
 def _init(made: type, fields: tuple[dataclasses.Field[object], ...], frozen: bool) -> object:
-    """The function that sets the slots: of a frozen class by their descriptors, since nothing else may."""
+    """The function that sets the slots. In a frozen class it uses their descriptors, since `__setattr__` refuses."""
     missing = object()
     known: dict[str, object] = {"_missing": missing}
     taken, body = ["self"], []

@@ -9,8 +9,6 @@ from typing import Any
 
 from pageseek.base.records import dataclass
 
-__all__ = ["MECHANISMS", "Count", "LeafReport", "Report", "format_size"]
-
 ChunkKey = tuple[str, int, str]  # file, row group, column
 BYTE_KINDS = ("metadata", "index", "data")
 
@@ -238,7 +236,10 @@ class Report:
                 self.chunks.pop((file, row_group, path), None)
 
     def part(self) -> Report:
-        """A report of work that goes on beside other work; `join` takes it in at the end. Both share the counts of chunks."""
+        """A report of work that goes on beside other work; `join` takes it in at the end.
+
+        Both write the same dict of chunks, each its own entries.
+        """
         return Report(analyzed=True, chunks=self.chunks, executed=self.executed)
 
     def join(self, part: Report, lane: int) -> None:

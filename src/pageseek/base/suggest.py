@@ -1,25 +1,23 @@
-"""Names that are nearest to one that is not there: of columns, of options, of files."""
+"""The names nearest to one that does not exist: names of columns, options and files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 
-__all__ = ["nearest", "nearest_path", "offered"]
-
-SHORT = 12  # names that are all shown
-CLOSE = 3  # of more: how many of the nearest are
-MOST = 100_000  # names that are looked through
-ENTRIES = 10_000  # of a folder
+SHORT = 12  # names at most that are all shown
+CLOSE = 3  # nearest names that are shown of more
+MOST = 100_000  # names that are compared
+ENTRIES = 10_000  # entries of a folder that are compared
 
 
 def nearest(name: str, names: Sequence[str]) -> list[str]:
-    """The names that differ in case only, else those that differ by few letters; the nearest first, at most CLOSE."""
+    """The names that differ in case only, else in few letters; the nearest first, at most CLOSE."""
     small = name.lower()
     same = [one for one in names[:MOST] if one.lower() == small]
     if same:
         return same[:CLOSE]
-    import difflib  # which takes a while, for errors only
+    import difflib  # slow to import, and needed for errors only
 
     of_small: dict[str, str] = {}
     for one in names[:MOST]:
@@ -31,7 +29,7 @@ def nearest(name: str, names: Sequence[str]) -> list[str]:
 
 
 def offered(name: str, names: Sequence[str]) -> str:
-    """The names that are there in place of one that is not, as the end of a sentence."""
+    """The names that exist, nearest to one that does not, as the end of a sentence."""
     if not names:
         return "there are none"
     close = nearest(name, names)
@@ -48,7 +46,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class Offer:
-    """What `offered` gives, made when it is shown: many files may lack a column, and few of these errors are shown."""
+    """The text of `offered`, made when it is shown: many files may lack a column, and few of these errors are shown."""
 
     __slots__ = ("_name", "_names")
 
@@ -60,7 +58,7 @@ class Offer:
 
 
 def nearest_path(path: str) -> str:
-    """A file or folder on local disk whose name is nearest to that of a path that leads nowhere; "" where none is near."""
+    """The local file or folder whose name is nearest to that of a path without a file; "" where none is near."""
     folder, missing = os.path.abspath(path), [""]
     try:
         while not os.path.isdir(folder):

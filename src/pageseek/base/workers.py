@@ -1,7 +1,7 @@
-"""Work on several cores while stores are waited for, with results in the order of the work.
+"""Jobs on several cores, with results in the order of the jobs.
 
-One pool serves one scan. Its tokens stand for cores: a thread that computes holds one, and puts it down while it waits
-for a store. So more jobs than cores can be under way, and no core is idle.
+One pool serves one scan. Its tokens stand for cores: a thread that computes holds one, and releases it while it waits for a
+store. So more jobs than cores can be under way, and no core is idle.
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import (  # not later: as the interpreter ends, it cannot be
-    Future,
-    ThreadPoolExecutor,
-)
+from concurrent.futures import Future, ThreadPoolExecutor  # no import works as the interpreter ends
 from contextlib import contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
-from pageseek.base import cancellation as waiting
+from pageseek.base.cancellation import asked
 from pageseek.base.memory import keep_warm
 from pageseek.base.records import dataclass
 
@@ -27,33 +24,33 @@ T = TypeVar("T")
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return max(len(os.sched_getaffinity(0)), 1)
     return os.cpu_count() or 1
 
 
 class StoppedError(Exception):
-    """The scan that this work is for has ended; nobody sees this."""
+    """The scan of this work has ended. No caller sees this error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[T]):
-    """A piece of work. `cost`: about the bytes of memory that it takes until its result is handed on."""
+    """A piece of work. `cost`: about the bytes of memory that it takes until its result is taken."""
 
     run: Callable[[], T]
     cost: int = 0
 
 
 class WorkerPool:
-    """Threads for one scan. Nothing is started before there is work for a second one.
+    """Threads for one scan. None is started before there is work for it.
 
     Parameters
     ----------
     threads : int
         How many may compute at a time.
     ahead : int
-        Jobs that may be under way, or done with results that are not taken yet.
+        Jobs that may be under way, or done with a result that is not taken yet.
     budget : int
         Bytes that these may take together, beside the job whose result is next.
     """
@@ -97,25 +94,25 @@ class WorkerPool:
                     under_way.append((self._submit(partial(self._run, job.run)), job.cost))
                     held += job.cost
                     job = next(rest, None)
-                if ready:  # while it is worked with, those that were just begun go on
+                if ready:  # while the caller uses it, the jobs that were just begun go on
                     yield ready.pop()
                     continue
                 if not under_way:
                     return
                 future, cost = under_way.popleft()
                 ready.append(future.result())
-                del future  # it would hold the result for as long as it is worked with
+                del future  # it would keep the result while the caller uses it
                 held -= cost
         finally:
             if under_way or job is not None:
                 self.stop()
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Have one piece of work done beside other work; the caller waits for its result when it needs it."""
+        """Begin a piece of work; the caller waits for its result when it needs it."""
         return self._submit(partial(self._run, work))
 
     def each(self, work: Sequence[Callable[[], T]]) -> list[T]:
-        """The results of pieces of one job, on cores that are idle now; the first failure in their order is raised."""
+        """The results of pieces of one job, computed on cores that are idle now. The first failure in their order is raised."""
         results: list[T | None] = [None] * len(work)
         failed: dict[int, Exception] = {}
         places, lock = iter(range(len(work))), threading.Lock()
@@ -133,7 +130,7 @@ class WorkerPool:
                     failed[i] = error
 
         def help_out() -> None:
-            before = getattr(self._holds, "token", False)  # where no thread could be started
+            before = getattr(self._holds, "token", False)  # true where no thread could be started
             self._holds.token = True
             try:
                 go_on()
@@ -159,7 +156,7 @@ class WorkerPool:
 
     @contextmanager
     def idle(self, most: int) -> Iterator[int]:
-        """The number of cores that are idle now, `most` at most; they are taken while the block runs."""
+        """The number of cores that are idle now, at most `most`. They are taken while the block runs."""
         taken = 0
         while taken < most and self._tokens.acquire(blocking=False):
             taken += 1
@@ -182,7 +179,7 @@ class WorkerPool:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Put the token down while the block waits, if this thread has one."""
+        """Release the token while the block waits, if this thread has one."""
         if not getattr(self._holds, "token", False):
             yield
             return
@@ -195,12 +192,12 @@ class WorkerPool:
             self._holds.token = True
 
     def go_on(self) -> None:
-        """Raise StoppedError where the scan has ended meanwhile."""
+        """Raise StoppedError where the scan has ended."""
         if self.stopped:
             raise StoppedError
 
     def stop(self) -> None:
-        """Begin nothing more. What runs ends at its next request or page; it is not waited for."""
+        """Begin nothing more. Jobs that run end at their next request or page, and are not waited for."""
         self.stopped = True
         with self._lock:
             executor, self._executor = self._executor, None
@@ -208,7 +205,7 @@ class WorkerPool:
             executor.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, job: Callable[[], T]) -> T:
-        with self.working(), waiting.asked(self.go_on):
+        with self.working(), asked(self.go_on):
             self.go_on()
             try:
                 return job()
@@ -216,7 +213,7 @@ class WorkerPool:
                 keep_warm()
 
     def _submit(self, work: Callable[[], T]) -> Future[T]:
-        """Have it done by a thread; here and now where none can be started, as when the interpreter ends."""
+        """Do the work in a thread; here and now where none can be started, as when the interpreter ends."""
         done: Future[T] = Future()
         begun = threading.Lock()
 
@@ -234,7 +231,7 @@ class WorkerPool:
                 )
             try:
                 queued = self._executor.submit(run)
-            except RuntimeError:  # it may be queued all the same, for a thread that is there
+            except RuntimeError:  # it may be queued all the same, for a thread that exists
                 queued = None
         if queued is None:
             run()
@@ -247,19 +244,19 @@ _pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
 
 
 def _end() -> None:
-    """Stop the pools of the main thread, which has ended: nobody asks for results that it left in a generator."""
+    """Stop the pools of the main thread, which has ended: nobody takes results that it left in a generator."""
     for pool in list(_pools):
         if pool.asker is threading.main_thread():
             pool.stop()
 
 
 def _forked() -> None:
-    """A child process has no threads of pools, and their locks may be held for good."""
+    """Forget the pools in a child process: it has none of their threads, and nobody there releases their locks."""
     global _pools
     _pools = weakref.WeakSet()
 
 
-# before the threads of executors are waited for, to which `atexit` comes too late
+# this runs before the threads of executors are waited for; `atexit` would run after that
 if hasattr(threading, "_register_atexit"):
     threading._register_atexit(_end)
 if hasattr(os, "register_at_fork"):
@@ -273,4 +270,4 @@ def complete(done: Future[T], work: Callable[[], T]) -> None:
     except BaseException as error:  # noqa: BLE001 - raised by `result`
         done.set_exception(error)
     finally:
-        del done  # else a failure would hold itself
+        del done  # else a failure would keep itself alive

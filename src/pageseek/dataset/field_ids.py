@@ -1,4 +1,4 @@
-"""Columns of a file that belong to those of a table by their field ids, whatever their names."""
+"""Columns of a file that belong to columns of a table by their field ids, under any name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pageseek.format.types import Options
 
 
 def names_by_ids(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str, str | None]:
-    """Names of the dataset -> those of this file, None where it has no such field.
+    """Names of the dataset -> names of this file, None where it has no such field.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def _id(field: pa.Field) -> bytes | None:
 
 
 def columns_in_partitions(file: FileMetadata, dataset_schema: DatasetSchema) -> dict[str, str]:
-    """Columns of the dataset with a field inside whose values only the partition of the file has, and the path of that field."""
+    """Columns of the dataset -> the path of a field inside whose values only the partition of the file has."""
     if not dataset_schema.inside:
         return {}
     tree, found = file.schema_tree, {}

@@ -1,7 +1,7 @@
-"""Files in which Spark has dates and times of its old calendar: the keys of the footer that say so.
+"""Files with dates and times of Spark's old calendar, by the keys of their footers.
 
-Until version 3.0 (3.1 for INT96) Spark counted days by the Julian calendar before 1582-10-15, and instants before 1900 by the
-offsets of that calendar's time zones. Later versions set a key where they were told to write in the old way.
+Before version 3.0 (3.1 for INT96) Spark counted days before 1582-10-15 by the Julian calendar, and instants before 1900 by the
+offsets of that calendar's time zones. Later versions set a key where they are configured to write in the old way.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ DATETIME, OF_INT96 = b"org.apache.spark.legacyDateTime", b"org.apache.spark.lega
 
 
 def legacy_values(pairs: Mapping[bytes, bytes | None]) -> tuple[bool, bool] | None:
-    """Whether dates and timestamps of a file are in the old calendar, and whether those of INT96 are, by the key-value pairs of
-    its footer; None: no Spark has signed it.
+    """Whether dates and timestamps of a file are in the old calendar, and whether INT96 values are, by the key-value pairs of
+    its footer. None: Spark did not write it.
     """
     version = pairs.get(VERSION)
     if version is None:
         return None
-    # as texts, as Spark compares them
+    # compared as texts, as Spark does
     return version < b"3.0.0" or DATETIME in pairs, version < b"3.1.0" or OF_INT96 in pairs
 
 
 def calendar_note(file: FileMetadata, leaves: Iterable[tuple[Leaf, LeafType]]) -> str | None:
-    """What `explain` says where a file has values of these leaves in the old calendar; None: it has none."""
+    """The note of `explain` on a file with values of these leaves in the old calendar; None: it has none."""
     legacy = legacy_values(file.key_value_metadata)
     if legacy is None or not any(legacy):
         return None

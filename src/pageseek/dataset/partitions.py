@@ -1,8 +1,8 @@
 """The values in the names of folders, typed: one column for each name, over all files.
 
-Types that nobody gives are those that every value allows: int32, int64, a date (`2024-01-31`), else text. pyarrow
-knows the first and the last, Spark these and more: numbers with a point and timestamps stay text here, because two
-folders may spell one number, and because Spark reads a time in the zone of its session.
+A type that is not given is the first of int32, int64, date (`2024-01-31`) and text that all values fit. pyarrow infers int32
+and text, Spark more types. Numbers with a point and timestamps stay text here: two folders may spell one number in two ways,
+and Spark reads a time in the zone of its session.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def typed(sources: Sequence[Source], given: Types | None) -> tuple[list[Source], pa.Schema]:
-    """The sources with the values of their folders typed, and the columns that these are.
+    """The sources with typed values of their folders, and the columns of these values.
 
     Parameters
     ----------
     given : pyarrow.Schema or mapping of names to types, optional
-        Types of some of the columns; those of others are inferred from all values.
+        Types of some of the columns. The others are inferred from all values.
 
     Raises
     ------
     UnsupportedError
-        Two files are below folders of other columns, or a value is not of its type.
+        Two files lie below folders of different columns, or a value is not of its type.
     """
     names = tuple(name for name, _ in sources[0].partitions)
     for source in sources:
@@ -47,25 +47,23 @@ def typed(sources: Sequence[Source], given: Types | None) -> tuple[list[Source],
             )
     if len(set(names)) < len(names):
         raise UnsupportedError(f"{sources[0].name}: two folders above it are of one column")
-    values: list[dict[str | None, Source]] = [{} for _ in names]
-    for source in sources:
-        for seen, (_, text) in zip(values, source.partitions, strict=True):
-            if not isinstance(text, pa.Scalar):
-                seen.setdefault(text, source)
     fields: list[pa.Field] = []
     scalars: list[dict[str | None, pa.Scalar]] = []
-    for i, (name, seen) in enumerate(zip(names, values, strict=True)):
+    for i, name in enumerate(names):
         known = sources[0].partitions[i][1]
-        if isinstance(known, pa.Scalar):  # of a table that knows its types
+        if isinstance(known, pa.Scalar):  # the file of a table, with types
             fields.append(pa.field(name, known.type))
             scalars.append({})
             continue
+        seen: dict[str | None, Source] = {}  # each value -> the first file that has it
+        for source in sources:
+            seen.setdefault(source.partitions[i][1], source)
         kind = types.get(name) or _inferred([text for text in seen if text is not None])
         fields.append(pa.field(name, kind))
         scalars.append(
             {text: _scalar(text, kind, name, source.name) for text, source in seen.items()}
         )
-    made: dict[Partitions, Partitions] = {}  # files of one folder share what it says
+    made: dict[Partitions, Partitions] = {}  # files of one folder share one tuple
     out = []
     for source in sources:
         before = source.partitions

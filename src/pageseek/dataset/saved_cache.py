@@ -1,7 +1,7 @@
-"""The cache in a file: of each remote file its version and its end. A format of our own, in which nothing is code.
+"""The cache in a file: the version and the end of each remote file. The format is our own, and contains no code.
 
-MAGIC, 8 bytes: the length of a list in JSON (of each file its key, version, and the length of its end), the list, the ends,
-and BLAKE2b over all before.
+It consists of MAGIC, the length of a list in JSON (8 bytes), the list (key, version and length of the end of each file), the
+ends, and BLAKE2b over all before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DIGEST = 16
 
 
 def save(cache: FileCache, path: str) -> int:
-    """Write what a cache has of remote files; returns of how many. The file is there whole or not at all."""
+    """Write the ends of remote files in a cache; returns their number. The file appears whole or not at all."""
     ends = cache.ends()
     listed = [
         [key, known.version.size, known.version.tag, known.version.strong, len(known.tail)]
@@ -41,7 +41,7 @@ def save(cache: FileCache, path: str) -> int:
 
 
 def load(cache: FileCache, path: str) -> int:
-    """Add what `save` has written; returns of how many files."""
+    """Add the ends that `save` has written to a cache; returns their number."""
     with open(path, "rb") as file:
         data = file.read()
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a source means: files, or a table; and where they come from."""
+    """What a source means: files or a table, and where they come from."""
 
     sources: list[Source]
     table: Table | None
@@ -33,7 +33,7 @@ class Found:
 
     @property
     def files(self) -> Sequence[Source]:
-        """All files, of the table too."""
+        """The files, those of a table too."""
         return self.sources if self.table is None else self.table.sources
 
 
@@ -43,14 +43,15 @@ def files_of(
     retry_policy: RetryPolicy = PATIENCE,
     table: bool | None = None,
 ) -> Found:
-    """What a path, URL, list, (filesystem, path), bytes or a table object means. A folder that is a table is its current
-    version, unless `table` is False.
+    """What a path, URL, list, (filesystem, path), bytes or a table object means.
+
+    A folder that is a table means its current version, unless `table` is False.
 
     Raises
     ------
     UnsupportedError
-        A table is given beside other files, or lies below a folder; the package that opens it is not there; it has what is not
-        read here.
+        A table is given beside other files, or lies below a folder; its package is not installed; or it has a feature that is
+        not supported.
     """
     if type(source).__module__.partition(".")[0] in ("deltalake", "pyiceberg"):
         from pageseek.dataset.lake_tables import table_of_lake
@@ -71,7 +72,7 @@ def files_of(
         raise UnsupportedError(
             f"{first.name}: this folder is a table of {first.kind}, and is read alone, not among other files; {REMEDY}"
         )
-    from pageseek.dataset.lake_folders import open_table  # and what it needs of other packages
+    from pageseek.dataset.lake_folders import open_table  # slow to import
 
     opened = open_table(first, storage_options, retry_policy)
     return Found([], opened, first, Origin((opened.what,)))
@@ -85,7 +86,7 @@ def open_metadata(
     storage_options: Mapping[str, Any] | None = None,
     retry_policy: RetryPolicy = PATIENCE,
 ) -> FileMetadata:
-    """Open one file, beside the cache."""
+    """Open one file, without the cache."""
     limits = Limits(max_metadata_bytes=max_metadata_bytes)
     found = files_of(source, storage_options, retry_policy, table).files
     if len(found) != 1:

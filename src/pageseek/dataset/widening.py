@@ -1,9 +1,9 @@
-"""One column of several files: the type that holds the values of both exactly, and arrays of it.
+"""One column of several files: the type that holds all its values exactly, and arrays of that type.
 
-Integers go to wider ones, and to doubles and decimals with room for all their digits; floats and decimals to wider
-ones; dates to timestamps without a zone; times, timestamps and durations to finer units (a value beyond the
-finer unit's range is an error when it is met); strings, binary and dictionaries to one layout; structs field by
-field, by name. 64-bit integers do not go to doubles, nor text to numbers: values would change.
+Integers become wider ones, or doubles and decimals with room for all their digits. Floats and decimals become wider ones,
+dates timestamps without a zone. Times, timestamps and durations get the finer unit; a value beyond its range is an error when
+it is read. Strings, binary and dictionaries get one layout. Structs are joined field by field, by name. 64-bit integers do
+not become doubles, nor text numbers: values would change.
 """
 
 from __future__ import annotations
@@ -17,16 +17,11 @@ import pyarrow.compute as pc
 from pageseek.base.arrays import of_numpy
 
 _UNITS = ("s", "ms", "us", "ns")
-_DIGITS = {
-    8: 3,
-    16: 5,
-    32: 10,
-    64: 20,
-}  # of the integers of so many bits; those with a sign have 19
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # bits of an integer -> its digits; int64 has 19
 
 
 def joined_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """The narrowest type that holds the values of both exactly; None where there is none."""
+    """The narrowest type that holds the values of both types exactly; None where there is none."""
     if a == b:
         return a
     t = pa.types
@@ -146,7 +141,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def joined_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
-    """The field of both, of the first's name; it has nulls if either may have them."""
+    """The field for the values of both, with the first's name. It is nullable if either is."""
     kind = joined_type(a.type, b.type)
     if kind is None:
         return None
@@ -157,7 +152,7 @@ def joined_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
 
 
 def keyed(fields: list[pa.Field]) -> dict[tuple[str, int], pa.Field]:
-    """Fields by name, and by which of those of that name they are."""
+    """Fields by (name, number among the fields of that name)."""
     made: dict[tuple[str, int], pa.Field] = {}
     for field in fields:
         n = 0
@@ -170,9 +165,9 @@ def keyed(fields: list[pa.Field]) -> dict[tuple[str, int], pa.Field]:
 def joined_fields(
     ours: list[pa.Field], theirs: list[pa.Field]
 ) -> list[pa.Field] | tuple[pa.Field, pa.Field]:
-    """The union by name, in the order in which names first come; or the two fields that have no common type.
+    """The union of fields by name, in the order of their first places; or the two fields that have no common type.
 
-    What only one side has may be null.
+    A field that only one side has becomes nullable.
     """
     made, others = keyed(ours), keyed(theirs)
     for key, field in made.items():
@@ -190,7 +185,7 @@ def joined_fields(
 
 
 def holds(wide: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether a type that was asked for holds the values of another exactly; structs may leave fields out."""
+    """Whether a given type holds the values of another exactly. Its structs may lack fields of the other."""
     t = pa.types
     if wide == kind or t.is_null(kind):
         return True
@@ -218,7 +213,7 @@ def holds(wide: pa.DataType, kind: pa.DataType) -> bool:
 
 
 def widened(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same values as an array of a type that holds them; fields of structs by name, those missing null."""
+    """An array of a type that holds its values. Fields of structs are matched by name; missing ones are null."""
     if array.type == kind:
         return array
     t, given = pa.types, array.type
@@ -259,7 +254,7 @@ def _widened_struct(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _widened_list(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The elements are converted by themselves; an array that is a slice is made again from its first row on."""
+    """Convert the elements, and make the array anew from its first row on, if it is a slice."""
     t, given = pa.types, array.type
     missing = array.is_null() if array.null_count else None
     if t.is_fixed_size_list(kind):

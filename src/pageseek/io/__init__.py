@@ -1,4 +1,4 @@
-"""Every byte of a file that is read passes here.
+"""All reads of files.
 
 | file | job |
 |---|---|

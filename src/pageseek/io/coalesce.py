@@ -1,11 +1,11 @@
 """Which ranges of a file become one request.
 
-The requests of a wave run side by side. As long as there are few, bytes between two ranges make a request longer, and
-to leave them out costs hardly more than its sending; only where there are more than a store answers at a time does
-one less save a part of a wait, and is worth latency x bandwidth bytes.
+The requests of a wave run side by side. As long as they are few, another request costs hardly more than its sending, while
+the bytes between two ranges make a request longer. Where they are more than a store answers at a time, one request less
+saves a part of a wait, which is worth latency x bandwidth bytes.
 
-A single request that takes many waits, since a connection is only so fast, is asked in pieces that run side by side as
-well, as long as the store has room for them.
+A large request, which one connection answers slowly, is sent in pieces that run side by side too, as long as the store
+has room for them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 LARGEST = 16 << 20  # bytes of one request that coalescing makes; a single range may be larger
 PARALLEL = 16  # requests that are answered side by side
-SENDING = 8  # a further one of these costs so much less than a wait
-WAITS = 4  # as many waits as a piece of a request takes that is asked in several
-LEAST = 1 << 20  # bytes of such a piece
+SENDING = 8  # a further one of these costs a wait divided by this
+WAITS = 4  # the waits that a piece of a large request takes at least
+LEAST = 1 << 20  # bytes of such a piece at least
 
 
 def coalesced(
@@ -27,7 +27,7 @@ def coalesced(
     Parameters
     ----------
     ranges : sequence of (offset, length)
-        Ascending by offset; they may overlap. What follows the length is left alone.
+        Ascending by offset; they may overlap. What follows the length is ignored.
     gap : int
         Latency x bandwidth of the store, in bytes: 0 where only neighbours are worth one request.
     """
@@ -65,22 +65,22 @@ def coalesced(
 
 
 def pays_ahead(ranges: Sequence[tuple[int, int]], gap: int) -> bool:
-    """Whether ranges that may prove useless come sooner than another wave of requests would. `gap`: as of `coalesced`."""
+    """Whether ranges that may prove useless come sooner than another wave of requests. `gap`: as of `coalesced`."""
     sizes = [length for _, length, _ in coalesced(sorted(ranges), gap)]
     return max(sizes, default=0) <= gap and sum(sizes) <= gap * PARALLEL // 4
 
 
 def pieces(sizes: Sequence[int], gap: int, free: int) -> list[int]:
-    """As how many requests each of some that begin together is best asked.
+    """The number of pieces in which each of several requests is best sent.
 
     Parameters
     ----------
     sizes : sequence of int
-        Their bytes.
+        The bytes of the requests, which begin together.
     gap : int
         Latency x bandwidth of the store, in bytes; 0 where nothing is gained.
     free : int
-        Requests that the store would begin with at once.
+        Requests that the store would answer at once.
     """
     if not gap or free <= len(sizes):
         return [1] * len(sizes)

@@ -15,28 +15,29 @@ from pageseek.storage.remote import RemoteStore
 from pageseek.storage.retry import Retries
 from pageseek.storage.store import SLOW_STORE, Buffer, Store
 
-KEPT = 8 << 20  # bytes that were read to prune and wait for the scan
+KEPT = 8 << 20  # bytes that were read to prune, and are kept for the scan
 
 
 class Kept:
-    """Bytes that were read to prune and that the scan of the same file will want again. Each is handed out once;
-    what goes beyond `max_bytes` is not kept, and then read again.
+    """Bytes that were read to prune, and that the scan of the same file needs again. Each is handed out once.
+
+    What goes beyond `max_bytes` is not kept, and then read again.
     """
 
     __slots__ = ("_left", "held")
 
     def __init__(self, max_bytes: int = KEPT) -> None:
-        self.held: dict[int, bytes] = {}  # by their place; empty as a rule
+        self.held: dict[int, bytes] = {}  # by offset; empty as a rule
         self._left = max_bytes
 
     def put(self, offset: int, data: memoryview) -> None:
         """Keep a copy of the bytes at an offset."""
         if data.nbytes <= self._left and offset not in self.held:
-            self.held[offset] = bytes(data)  # of a larger request it would keep all alive
+            self.held[offset] = bytes(data)  # a view would keep the whole request alive
             self._left -= data.nbytes
 
     def take(self, offset: int, length: int) -> bytes:
-        """What is there of the bytes at (offset, length), from the first on."""
+        """The first of the bytes at (offset, length), as far as they are kept."""
         if not 0 < len(self.held.get(offset, b"")) <= length:
             return b""
         found = self.held.pop(offset, b"")  # another thread may have been here
@@ -44,7 +45,7 @@ class Kept:
         return found
 
     def length_at(self, offset: int) -> int:
-        """Of how many bytes at an offset."""
+        """How many bytes from an offset on are kept."""
         return len(self.held.get(offset, b""))
 
     def __bool__(self) -> bool:
@@ -54,8 +55,8 @@ class Kept:
 class Fetcher:
     """Reads ranges of one store for one scan.
 
-    `tail`: the last bytes of the file, when they are at hand. `kept`: what was read to prune. `pool`: the threads
-    that go on while a remote store is waited for; `threads`: without a pool, how many may compute. `version_check`: is told
+    `tail`: the last bytes of the file, if they were read before. `kept`: what was read to prune. `pool`: the threads
+    that go on while a remote store is waited for. `threads`: without a pool, how many may compute. `version_check`: learns
     that a read has confirmed the version.
     """
 
@@ -96,13 +97,13 @@ class Fetcher:
         self.report = report
 
     def read(self, ranges: Sequence[tuple[int, int]], kind: str) -> list[memoryview]:
-        """The bytes at each (offset, length), in the order asked. `kind`: metadata, index or data.
+        """The bytes at each (offset, length), in the order of the ranges. `kind`: metadata, index or data.
 
-        Ranges near each other become one request (coalesce.py); what the tail or `kept` holds costs none.
+        Ranges near each other become one request (coalesce.py). What the tail or `kept` holds needs none.
         """
         out: list[memoryview | None] = [None] * len(ranges)
         wanted: list[tuple[int, int, int]] = []
-        heads: dict[int, bytes] = {}  # what was kept of some
+        heads: dict[int, bytes] = {}  # the first bytes of some ranges, which were kept
         store, tail, tail_start, kept = self.store, self._tail, self._tail_start, self.kept
         file_size = store.size
         for i, (offset, length) in enumerate(ranges):
@@ -126,17 +127,21 @@ class Fetcher:
             for start, length, _ in requests:
                 sizes.append(length)
                 places.append((start, length))
-            parts = None
-            if isinstance(store, RemoteStore) and max(sizes) > LEAST:
-                parts = pieces(sizes, self.gap, store.free)
+            parts, remote = None, False
+            if isinstance(store, RemoteStore):
+                remote = True
+                if max(sizes) > LEAST:
+                    parts = pieces(sizes, self.gap, store.free)
             with self._counting:
                 report.requests += len(requests) if parts is None else sum(parts)
                 report.waves += 1
                 report.bytes[kind] += sum(sizes)
-            if self.pool is None and not isinstance(store, RemoteStore):
-                answers = store.read(places)
-            else:
+            if self._far or remote:
                 answers = self._answers(places, parts)
+            else:
+                if self.pool is not None:
+                    self.pool.go_on()
+                answers = store.read(places)
             if self._version_check is not None:
                 self._version_check.confirmed = True
             served = iter(wanted)
@@ -153,23 +158,21 @@ class Fetcher:
     def _answers(
         self, requests: Sequence[tuple[int, int]], parts: Sequence[int] | None
     ) -> list[Buffer]:
-        pool, remote = self.pool, isinstance(self.store, RemoteStore)
-        if pool is not None:
-            pool.go_on()
-            if self._far:
-                with pool.waiting():
-                    if remote:
-                        return self._asked(requests, parts, pool.go_on)
-                    return self.store.read(requests)
-        return self._asked(requests, parts, None) if remote else self.store.read(requests)
+        """The bytes of requests that are waited for; other threads of the pool may compute meanwhile."""
+        if not self._far or self.pool is None:
+            return self._read_store(requests, parts, None)
+        self.pool.go_on()
+        with self.pool.waiting():
+            return self._read_store(requests, parts, self.pool.go_on)
 
-    def _asked(
+    def _read_store(
         self,
         requests: Sequence[tuple[int, int]],
         parts: Sequence[int] | None,
         go_on: Callable[[], None] | None,
     ) -> list[Buffer]:
-        assert isinstance(self.store, RemoteStore)
+        if not isinstance(self.store, RemoteStore):
+            return self.store.read(requests)
         retries = Retries()
         found = self.store.read(requests, go_on, retries, parts)
         if retries.count:

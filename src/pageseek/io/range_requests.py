@@ -1,4 +1,4 @@
-"""Generators that ask for bytes: each yields ranges of the file, is sent what lies there, and returns what it found."""
+"""Generators that need bytes of a file: each yields ranges, is sent their bytes, and returns what it found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Wanted = list[tuple[int, int]]  # (offset, length) of bytes in the file
 
 
 def answered(asking: Generator[Wanted, list[memoryview], T], fetch: Callable[[Wanted], Any]) -> T:
-    """Fetch what a generator wants until it returns."""
+    """The result of a generator: its ranges are fetched until it returns."""
     try:
         wanted = next(asking)
         while True:
@@ -23,9 +23,9 @@ def answered(asking: Generator[Wanted, list[memoryview], T], fetch: Callable[[Wa
 def together(
     asking: Sequence[Generator[Wanted, list[memoryview], T]],
 ) -> Generator[Wanted, list[memoryview], list[T]]:
-    """Run generators that ask for bytes side by side, so that each wave is one; what several want is read once.
+    """Run several generators side by side: the ranges of all are one wave, and equal ranges are read once.
 
-    Fewer bytes than were asked for are as none: a memoryview of no bytes.
+    A range that comes short is sent as an empty memoryview.
     """
     results: dict[int, T] = {}
     answers: dict[int, list[memoryview] | None] = dict.fromkeys(range(len(asking)))

@@ -1,8 +1,8 @@
-"""Remote files that a scan takes for what the cache has of them, until the store has confirmed their versions.
+"""Remote files that a scan reads in the version that the cache has, until the store has confirmed these versions.
 
-Where every read is tied to a version, the first one confirms it, or says that it is past; to ask before would be a round
-trip for nothing. Files of which nothing is read are asked about beside the reading of others, and no answer is given
-before all are confirmed.
+Where every read is tied to a version, the first one confirms it, or tells that it is past. Asking before would be a
+useless round trip. Where nothing is read of a file, the store is asked about it while others are read. No answer is given
+before all versions are confirmed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ class VersionCheck:
 
 
 class UnconfirmedVersions:
-    """The files of one scan that nobody has asked the store about yet."""
+    """The remote files of one scan whose versions the store has not confirmed yet."""
 
     def __init__(self) -> None:
         self.report = Report()  # that of the scan, once there is one
-        self._held: dict[int, VersionCheck] = {}  # by the store, which it keeps alive
+        self._held: dict[
+            int, VersionCheck
+        ] = {}  # by the id of the store, which the value keeps alive
         self._retries = Retries()
-        self._lock = threading.Lock()  # files are opened by several threads
-        self._waves = 0  # of the report, when the first was asked about
+        self._lock = threading.Lock()  # several threads open files
+        self._waves = 0  # those of the report, when the first question was sent
 
     def __enter__(self) -> Self:
         return self
@@ -51,12 +53,12 @@ class UnconfirmedVersions:
         self.report.retried(*self._retries.take())
 
     def add(self, store: RemoteStore) -> None:
-        """A file that is taken for what is known of it."""
+        """Add a file that is read in the version that is known."""
         with self._lock:
             self._held.setdefault(id(store), VersionCheck(store))
 
     def of(self, store: Store) -> VersionCheck | None:
-        """What is to be told that a read has confirmed the version; None where it was asked for at once."""
+        """The check of a store, which a read of it confirms; None where opening has asked for the version."""
         return self._held.get(id(store))
 
     @property
@@ -65,11 +67,11 @@ class UnconfirmedVersions:
         return any(not version_check.confirmed for version_check in self._held.values())
 
     def may_explain(self, error: Exception) -> bool:
-        """Whether it may have failed for no reason but that a file is another one now."""
+        """Whether an error may have no other reason than a file that is another version now."""
         return self.left and not isinstance(error, (OSError, MemoryError))
 
     def ask(self, store: Store) -> None:
-        """Ask about a file of which no more is read, and do not wait."""
+        """Begin to ask for the version of a file of which no more is read."""
         version_check = self.of(store)
         if version_check is None or version_check.confirmed or version_check.asked is not None:
             return
@@ -78,7 +80,7 @@ class UnconfirmedVersions:
         version_check.asked = version_check.store.begin_to_confirm(self._retries)
 
     def ask_all_but(self, stores: Collection[Store]) -> None:
-        """Ask about all files but those that will be read in a moment."""
+        """Begin to ask for the versions of all files but those that will be read in a moment."""
         spared = set(map(id, stores))
         for key, version_check in list(self._held.items()):
             if key not in spared:
@@ -108,8 +110,9 @@ class UnconfirmedVersions:
 
 
 def optimistically(sources: Sources, answer: Callable[[UnconfirmedVersions | None], T]) -> T:
-    """What a scan answers by what is known of its files; once more, each asked for its version before (None), where one of
-    them turns out to be another.
+    """The answer of a scan by the known versions of its files.
+
+    Where one of them turns out to be past, `answer` is called again with None: each file is asked for its version first.
     """
     if not sources.far:
         return answer(None)
@@ -129,7 +132,7 @@ def optimistically(sources: Sources, answer: Callable[[UnconfirmedVersions | Non
 
 
 def confirm(store: Store, report: Report) -> None:
-    """Raise FileChangedError where a file is another version now, and count what it takes to see that."""
+    """Raise FileChangedError where a file is another version now, and count the requests for that."""
     store.check()
     if isinstance(store, RemoteStore) and not store.version.strong:  # it was a request
         report.requests += 1

@@ -9,12 +9,12 @@
 | `table_folders` | which folders are tables of Delta Lake or Iceberg |
 | `urls` | which library opens a URL |
 | `files` | what such a library does for us, and questions about one path of a store |
-| `local`, `memory` | files of this machine, and bytes at hand |
+| `local` | files of this machine, and bytes in memory |
 | `remote` | what all open remote files share: several ranges at once, retries, checked answers |
 | `obstore_files`, `fsspec_files`, `pyarrow_files` | remote files, by the library that opens them |
 | `obstore_options` | stores of obstore from URLs and options |
 | `endpoint` | measured latency and bandwidth of a store |
-| `requests`, `deadlines` | the threads that wait for a store, and time limits of calls |
+| `requests` | the threads that wait for a store, and time limits of calls |
 | `retry` | what a failed request means, and when it is tried again |
 | `redact` | URLs and errors without their secrets |
 | `atomic_files`, `writing` | files that appear whole or not at all, on this machine and in a store |

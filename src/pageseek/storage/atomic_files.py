@@ -1,7 +1,7 @@
-"""Files of this machine that appear in one step, whole: written where nobody sees them, brought to disk, then named.
+"""Files of this machine that appear in one step, whole: written out of sight, flushed to disk, then named.
 
-On Linux such a file has no name until it is complete (open(2), O_TMPFILE), so that nothing is left of a process that is
-killed. Elsewhere, and on filesystems that have none without a name, it has a temporary one beside its place.
+On Linux such a file has no name until it is complete (open(2), O_TMPFILE): a process that is killed leaves nothing.
+Elsewhere, and on filesystems without unnamed files, it has a temporary name beside its place.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from contextlib import contextmanager, suppress
 from pageseek.storage.local import LocalStore
 
 EXISTS = "it exists already; say overwrite=True to replace it, whatever it is"
-WAYS = "/proc/self/fd"  # names of open files, by which those without one are linked (open(2))
-LONGEST_NAME = 200  # bytes of a name that a temporary one is made of; systems take 255 of the whole
+WAYS = "/proc/self/fd"  # paths of open files, by which unnamed ones are linked (open(2))
+LONGEST_NAME = 200  # bytes of a name that its temporary name has; systems take 255 in all
 STEP = 8 << 20
 ACL = "system.posix_acl_access"  # acl(5)
 
 
 def hidden_name(name: str) -> str:
-    """A name for what becomes a file of this name: readers of folders pass over it, and nobody else has it."""
+    """A temporary name for a file: readers of folders pass over it, and no other file has it."""
     kept = os.fsencode(name)[:LONGEST_NAME].decode(errors="ignore")
     return f".{kept}.{secrets.token_hex(6)}.tmp"
 
 
 @contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Errors of the system say which file they are about: of an open one they do not."""
+    """Add the path to errors of the system, which do not name an open file."""
     try:
         yield
     except OSError as error:
@@ -39,18 +39,18 @@ def _naming(path: str) -> Iterator[None]:
 
 
 def _unnamed(folder: str, mode: int) -> int:
-    """A descriptor of a file without a name, in the filesystem of a folder; -1 where there is none to be had."""
+    """A descriptor of an unnamed file in the filesystem of a folder; -1 where the system has none."""
     flag = getattr(os, "O_TMPFILE", 0)
     if not flag:
         return -1
     try:
         fd = os.open(folder or os.curdir, os.O_RDWR | flag, mode)
-    except OSError:  # not on this filesystem; what else is wrong, a file with a name will say
+    except OSError:  # not on this filesystem; other faults will show with a named file
         return -1
     try:
         if os.path.samestat(os.stat(f"{WAYS}/{fd}"), os.fstat(fd)):
             return fd
-    except OSError:  # without /proc nothing gives it a name
+    except OSError:  # without /proc it could get no name
         pass
     os.close(fd)
     return -1
@@ -59,14 +59,14 @@ def _unnamed(folder: str, mode: int) -> int:
 def take_rights(fd: int, like: str | int) -> None:
     """Give an open file the permissions, the owner and the attributes of another, as far as the system allows.
 
-    Attributes are those of users (`user.*`), and the list of rights (ACL) of Linux: by that list the bits of the group are no more
-    than its mask, and without it they would say more than the list does.
+    The attributes are those of users (`user.*`), and the access list (ACL) of Linux. Where there is an ACL, the bits of the
+    group are its mask; without the ACL they would grant more.
     """
     known = os.stat(like)
     mode = stat.S_IMODE(known.st_mode)
     if hasattr(os, "removexattr"):
         with suppress(OSError):
-            os.removexattr(fd, ACL)  # what it has from its folder
+            os.removexattr(fd, ACL)  # the one of its folder
     with suppress(OSError, AttributeError):
         os.fchmod(fd, mode)
     with suppress(OSError, AttributeError):
@@ -85,7 +85,7 @@ def take_rights(fd: int, like: str | int) -> None:
 
 
 def settle(path: str) -> None:
-    """Bring to disk what the folder of a file says of it."""
+    """Flush the folder of a file to disk."""
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -95,15 +95,15 @@ def settle(path: str) -> None:
 
 
 class Draft:
-    """A file that is being written. Who opens one closes it."""
+    """A file that is being written. The caller closes it."""
 
     def __init__(self, path: str, mode: int = 0o666) -> None:
-        """`path`: the name that it is to have, in a folder that is there. `mode`: who may read it, but for the umask."""
+        """`path`: its name in the end, in an existing folder. `mode`: its permissions, less the umask."""
         self.path = path
-        self.size = 0  # bytes that were written
+        self.size = 0  # bytes written
         folder, name = os.path.split(path)
         self._temporary = os.path.join(folder, hidden_name(name))
-        self._has_name = False  # the temporary one
+        self._has_name = False  # whether it has the temporary name
         self._mode = mode
         self.identity: tuple[int, int] | None = None  # device and inode, before it appears
         self.fd = _unnamed(folder, mode)
@@ -121,7 +121,7 @@ class Draft:
         return fd
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Put bytes behind those that are there; the place where they begin."""
+        """Append bytes; returns the offset at which they begin."""
         at, view = self.size, memoryview(data).cast("B")
         while view.nbytes:
             with _naming(self.path):
@@ -131,25 +131,25 @@ class Draft:
         return at
 
     def reader(self, name: str) -> LocalStore:
-        """The same file opened again, to be read; `name`: for errors."""
+        """The file, opened again to be read. `name`: for errors."""
         return LocalStore(self._temporary if self._has_name else f"{WAYS}/{self.fd}", name)
 
     def hide(self) -> None:
-        """Give its name up, if it can be: it is not to appear, and nothing is to stay of it."""
+        """Give the temporary name up, if the system allows: the file is not to appear."""
         if self._has_name:
             with suppress(OSError):  # Windows keeps what is open
                 os.unlink(self._temporary)
                 self._has_name = False
 
     def appear(self, replace: bool, look: Callable[[], None] = lambda: None) -> None:
-        """All bytes are there: to disk, then under its name, for good.
+        """Flush the file to disk and give it its name: all bytes are written.
 
-        `replace`: it takes the place of what has that name. `look` has the last word before that, and may raise.
+        `replace`: it takes the place of a file of that name. `look` is called right before that, and may raise.
 
         Raises
         ------
         FileExistsError
-            Something has the name, and is not to be replaced.
+            A file has the name, and `replace` is false.
         """
         with _naming(self.path):
             os.fsync(self.fd)
@@ -173,8 +173,8 @@ class Draft:
         settle(self.path)
 
     def _linked(self, name: str) -> bool:
-        """Give a file without a name one; False where this filesystem does not."""
-        # said before it is so: whoever is interrupted takes it away
+        """Give an unnamed file a name; False where this filesystem cannot."""
+        # set before it is true: `close` removes the name after an interrupt
         self._has_name = name == self._temporary
         try:
             # with a descriptor, which means nothing beside a whole path, links are followed (linkat)
@@ -188,7 +188,7 @@ class Draft:
         return True
 
     def _copy(self) -> None:
-        """Into a file with a temporary name, as there is no other way to one."""
+        """Copy the unnamed file into one with a temporary name."""
         old = self.fd
         self.fd = self._named()
         try:
@@ -202,7 +202,7 @@ class Draft:
             os.close(old)
 
     def _create(self) -> None:
-        """Under its name, if nothing has it."""
+        """Give the file its name, if no file has it."""
         try:
             os.link(self._temporary, self.path)  # the temporary name goes at the end
         except FileExistsError:
@@ -214,7 +214,7 @@ class Draft:
             self._has_name = False
 
     def close(self) -> None:
-        """Leave nothing behind, unless it has appeared."""
+        """Close the file. Nothing stays of it, unless it has appeared."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

@@ -1,4 +1,4 @@
-"""Files of any fsspec filesystem. The filesystem keeps its own credentials; the version is what its `info` says."""
+"""Files of any fsspec filesystem. It keeps its own credentials; the version of a file comes from its `info`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.storage import retry
-from pageseek.storage.deadlines import within
 from pageseek.storage.endpoint import IN_FLIGHT, Endpoint, endpoint
 from pageseek.storage.files import Files
 from pageseek.storage.redact import cleaned, secrets_in, secrets_of, shown
 from pageseek.storage.remote import Answer, RemoteStore
+from pageseek.storage.requests import within
 from pageseek.storage.retry import CONNECT, Fault, Retries, RetryPolicy
 from pageseek.storage.store import Known, Version
 
@@ -160,8 +160,9 @@ class FsspecFiles(Files):
 def of_url(
     url: str, options: Mapping[str, Any], retry_policy: RetryPolicy | None = None
 ) -> tuple[FsspecFiles, str]:
-    """The filesystem of a URL, and the path there; UnsupportedError where fsspec has none, or not its parts. Some connect
-    for that: where that fails it is tried again, and said as of any request.
+    """The filesystem of a URL, and the path there; UnsupportedError where fsspec has none, or lacks a library for it.
+
+    Some filesystems connect when they are made. A failure of that is tried again like a request.
     """
     from fsspec import get_filesystem_class
     from fsspec.core import url_to_fs
@@ -174,7 +175,7 @@ def of_url(
         return UnsupportedError(f"{scheme}://: fsspec cannot open the scheme {scheme!r}: {said}")
 
     try:
-        get_filesystem_class(scheme)  # to import a library takes its time, which is no store's
+        get_filesystem_class(scheme)  # an import, whose time is not that of a connection
         how = {**options, **_limits(scheme, options, retry_policy)}
     except (ImportError, ValueError) as error:
         raise refused(error) from None
@@ -196,7 +197,7 @@ def of_url(
 
 
 def _limits(scheme: str, options: Mapping[str, Any], retry_policy: RetryPolicy) -> dict[str, Any]:
-    """The options by which a filesystem gives up a silent server by itself, unless some are given."""
+    """The options that let a filesystem give up a silent server by itself, unless the caller gave some."""
     if scheme in ("ftp", "ftps"):
         return {} if "timeout" in options else {"timeout": retry_policy.timeout}
     client = dict(options.get("client_kwargs") or {})
@@ -210,7 +211,7 @@ def _limits(scheme: str, options: Mapping[str, Any], retry_policy: RetryPolicy) 
 
 
 def is_filesystem(given: object) -> bool:
-    """Whether somebody gave a filesystem of fsspec; without importing it."""
+    """Whether an object is a filesystem of fsspec, which is not imported for that."""
     return any(kind.__module__ == "fsspec.spec" for kind in type(given).__mro__)
 
 
@@ -244,7 +245,7 @@ class FsspecStore(RemoteStore):
             raise FileNotFoundError(f"{self.name}: a folder")
         tag = next((str(info[name]) for name in TAGS if info.get(name)), "")
         when = next((str(info[name]) for name in TIMES if info.get(name)), "")
-        # no range can be tied to it: it is compared before and after
+        # no range can be tied to it: it is compared before and after reads
         return Version(int(size), f"{size}:{tag or when}", False, bool(tag or when))
 
 
@@ -272,7 +273,7 @@ def _status(error: Exception) -> int | None:
 
 
 def _behind(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those that it was raised for, the outermost first."""
+    """An error and its causes, the outermost first."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:
@@ -282,10 +283,10 @@ def _behind(error: BaseException) -> Iterator[BaseException]:
 
 
 def fault_of(error: Exception, secrets: set[str]) -> Fault:
-    """What an error of whatever library stands behind a filesystem means."""
+    """What an error of a filesystem, or of the library behind it, means."""
     if not isinstance(error, FileNotFoundError):
         return _fault(error, secrets)
-    # fsspec says so of whatever keeps it from asking; why, is behind it
+    # fsspec raises it for other faults too: these are its causes
     for one in _behind(error):
         if isinstance(one, FileNotFoundError) or not isinstance(one, Exception):
             continue
@@ -317,7 +318,7 @@ def _fault(error: Exception, secrets: set[str]) -> Fault:
         return Fault("again", cleaned(text, secrets) or "the store fell silent")
     if library == "ftplib" and text[:3].isdigit():
         return _of_ftp(int(text[:3]), said)
-    if isinstance(error, ValueError):  # a URL that is none, a certificate that is not right
+    if isinstance(error, ValueError):  # no URL, or a wrong certificate
         return Fault("final", said)
     kind = type(error).__name__
     if isinstance(error, ConnectionRefusedError) or kind.startswith("ClientConnector"):
@@ -325,11 +326,11 @@ def _fault(error: Exception, secrets: set[str]) -> Fault:
     if isinstance(error, ConnectionError) or library in PASSING:
         return Fault("again", said)
     if isinstance(error, OSError):
-        if retry.says_missing(text):
+        if retry.says("missing", text):
             return Fault("missing", "the filesystem does not find it")
-        if retry.says_denied(text):
+        if retry.says("denied", text):
             return Fault("denied", "the filesystem is not let in", advice=ADVICE)
-        if retry.says_busy(text):
+        if retry.says("busy", text):
             return Fault("busy", said)
         return Fault("again" if error.errno is not None else "odd", said)
     return Fault("odd" if library in ("botocore", "google", "azure") else "final", said)

@@ -9,14 +9,14 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-# a name, and its value: as the folder spells it, or once the types are known as a scalar of Arrow
+# a name and a value: the text in the name of the folder, or a scalar of Arrow once the types are known
 Partition: TypeAlias = tuple[str, Any]
 Partitions: TypeAlias = tuple[Partition, ...]
 Types: TypeAlias = pa.Schema | Mapping[str, pa.DataType]
 
 
 def partitions_of(folders: Iterable[str]) -> Partitions:
-    """What the names of folders say, in their order; those without a `=` say nothing."""
+    """The columns and values in the names of folders, in their order. Names without a `=` have none."""
     made = []
     for folder in folders:
         name, equals, value = folder.partition("=")

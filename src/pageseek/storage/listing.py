@@ -9,12 +9,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
 
 from pageseek.base.suggest import nearest_path
 from pageseek.storage.hive import Partitions, partitions_of
 from pageseek.storage.local import check_place, check_regular
-from pageseek.storage.table_folders import NAMES, Mark, Seen, kind_here
+from pageseek.storage.table_folders import NAMES, ListedTables, kind_here
 
 SUFFIXES = (".parquet", ".parq", ".pq")  # in capitals too
 NO_DATA = (
@@ -22,62 +21,58 @@ NO_DATA = (
     + " or ".join(SUFFIXES)
     + ", in capitals too, and does not begin with _ or .; give files of other names by a glob or as a list"
 )
-Found = tuple[str, Partitions]  # a path, and what the names of its folders say
+Found = tuple[str, Partitions]  # a path, and the values in the names of its folders
 Identity = tuple[int, int]  # of a folder: device and inode
 State = frozenset[int]
-# what a link says that leads nowhere, which is no file
+# errors of a link that leads nowhere, which is no file
 _NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL}
 
 
 def is_data(name: str) -> bool:
-    """Whether a file below a directory is one of Parquet, by its name."""
+    """Whether the name of a file below a directory is that of a Parquet file."""
     return name.endswith(SUFFIXES) or name.lower().endswith(SUFFIXES)
 
 
 def is_hidden(name: str) -> bool:
-    """Whether what lies in or under this name is no data."""
+    """Whether files in or under this name are no data."""
     return name.startswith(("_", ".")) and "=" not in name
 
 
 def first_magic(names: Sequence[str]) -> int | None:
-    """Which part of a path is the first that has wildcards; None where none has."""
+    """The number of the first part of a path that has wildcards; None where none has."""
     return next((i for i, name in enumerate(names) if glob.has_magic(name)), None)
 
 
 # ---- what is wanted
 
 
-class _Wanted(Protocol):
-    """Files by their names below a folder. A state stands for the folders that were passed on the way down."""
-
-    first: State
-
-    def takes(self, state: State, name: str) -> bool:
-        """Whether a file of this name is wanted there."""
-        ...
-
-    def enters(self, state: State, name: str) -> State:
-        """The state in a folder of this name; none where nothing in it can be wanted."""
-        ...
-
-
 class Directory:
-    """All data below a folder that is not hidden."""
+    """All data below a folder that is not hidden.
+
+    Attributes
+    ----------
+    first : frozenset
+        The state of the folder itself. A state stands for the folders on the way down.
+    """
 
     first: State = frozenset({0})
 
     def takes(self, state: State, name: str) -> bool:
-        if not name.endswith(SUFFIXES) and not is_data(name):  # of thousands most calls are spared
+        """Whether a file of this name is wanted in a folder of that state."""
+        if not name.endswith(SUFFIXES) and not is_data(name):  # spares a call for most of thousands
             return False
         return name[0] not in "_." or "=" in name
 
     def enters(self, state: State, name: str) -> State:
+        """The state of a folder of this name inside; empty where no file in it can be wanted."""
         return frozenset() if is_hidden(name) else state
 
 
 class Glob:
-    """What the parts of a glob match, the first of which has wildcards. `**` is any number of folders, and hides what
-    a directory hides; a wildcard at the beginning of a part matches no `.`. A state: the parts that may come next.
+    """The files that a glob matches, by its parts, the first of which has wildcards.
+
+    `**` is any number of folders, and hides what a directory hides. A wildcard at the beginning of a part matches no `.`.
+    A state is the set of parts that may match the next name.
     """
 
     def __init__(self, parts: Sequence[str]) -> None:
@@ -105,7 +100,7 @@ class Glob:
         return part is None or part(name)
 
     def _closed(self, states: Iterable[int]) -> State:
-        """With what may come next where a `**` is no folder at all."""
+        """The states, and those that follow where a `**` is no folder at all."""
         found = set(states)
         for i in range(min(found, default=self._end), self._end):
             if i in found and self._parts[i] is None:
@@ -121,7 +116,7 @@ def _matcher(part: str) -> Callable[[str], bool]:
     return lambda name: (dotted or not name.startswith(".")) and match(name) is not None
 
 
-def _fits(wanted: _Wanted, below: str) -> bool:
+def _fits(wanted: Directory | Glob, below: str) -> bool:
     *folders, name = below.split("/")
     state = wanted.first
     for folder in folders:
@@ -132,7 +127,7 @@ def _fits(wanted: _Wanted, below: str) -> bool:
 
 
 def _with_folders(found: Iterable[tuple[str, str]]) -> list[Found]:
-    """Paths, sorted, with what their folders say. `found`: (path, the same below the root, with `/`)."""
+    """Paths, sorted, with the values in the names of their folders. `found`: pairs of a path and its part below the root."""
     kept: list[Found] = []
     said: dict[str, Partitions] = {}
     for path, below in sorted(found):
@@ -146,10 +141,10 @@ def _with_folders(found: Iterable[tuple[str, str]]) -> list[Found]:
 # ---- this machine's disk
 
 
-def on_disk(path: str, seen: Seen | None = None) -> list[Found]:
-    """The files that a local path means: itself, those of a directory, or of a glob; their paths are absolute.
+def on_disk(path: str, seen: ListedTables | None = None) -> list[Found]:
+    """The files that a local path means: itself, those of a directory, or of a glob. Their paths are absolute.
 
-    `seen` is told of tables; where the path is one, no files are looked for.
+    `seen` receives the tables on the way. Where the path itself is one, no files are looked for.
     """
     try:
         mode = os.stat(path).st_mode
@@ -158,7 +153,7 @@ def on_disk(path: str, seen: Seen | None = None) -> list[Found]:
     if stat.S_ISDIR(mode):
         root = os.path.abspath(path)
         if seen is not None and (kind := kind_here(root)) is not None:
-            seen.root = Mark(kind, root)
+            seen.root = seen.table(kind, root)
             return []
         found = _with_folders(_walk(root, Directory(), seen))
         if seen is not None:
@@ -187,28 +182,30 @@ def on_disk(path: str, seen: Seen | None = None) -> list[Found]:
     return found
 
 
-def _walk(root: str, wanted: _Wanted, seen: Seen | None) -> Iterator[tuple[str, str]]:
-    """The wanted files below a folder, and their names as seen from it. Links are followed, but not back into a folder
-    that one came through. `seen` is told of what makes folders tables.
+def _walk(
+    root: str, wanted: Directory | Glob, seen: ListedTables | None
+) -> Iterator[tuple[str, str]]:
+    """The wanted files below a folder, and their paths below it.
+
+    Links are followed, but not into a folder on the way from the root. `seen` learns of folders that make others tables.
     """
     folders: list[tuple[str, str, State, frozenset[Identity] | None]] = []
     folders.append((root, "", wanted.first, None))
     while folders:
         folder, below, state, passed = folders.pop()
         above = passed
-        with os.scandir(
-            folder
-        ) as found:  # a folder left out would be rows left out: errors go to the caller
+        # errors go to the caller: without a folder rows would be missing
+        with os.scandir(folder) as found:
             for entry in found:
                 name = entry.name
                 taken = wanted.takes(state, name)
                 if taken and _is(entry.is_file):
                     yield entry.path, below + name
                     continue
-                # of a link that cannot matter nothing is asked
+                # a link that cannot matter is not followed
                 linked = entry.is_symlink()
                 if taken and (linked or not entry.is_dir()):
-                    check_place(entry.path)  # a pipe, say, of which nobody knows what it would hold
+                    check_place(entry.path)  # an error for a pipe, say, which is not read
                 if not linked and not entry.is_dir():
                     continue
                 if seen is not None and name in NAMES:
@@ -253,12 +250,13 @@ def _passed(root: str, below: str) -> frozenset[Identity]:
 
 
 def on_store(
-    path: str, find: Callable[[str], Iterable[str]], seen: Seen | None = None
+    path: str, find: Callable[[str], Iterable[str]], seen: ListedTables | None = None
 ) -> list[Found] | None:
-    """The files that a folder or a glob on a store means, of those that it has; None where it has none. What has the
-    very name of a glob comes first.
+    """The files that a folder or a glob on a store means; None where there are none. A file whose name is the glob itself
+    comes first.
 
-    `find`: the paths of all files below a folder. `seen` is told of tables; of a folder that is one no files are given.
+    `find`: lists the paths of all files below a folder. `seen` receives the tables among them; the files of a folder that is
+    one are not returned.
     """
     names = path.rstrip("/").split("/")
     at = first_magic(names)
@@ -281,7 +279,7 @@ def on_store(
     return made or None
 
 
-def _of_folder(found: Iterable[tuple[str, str]], seen: Seen | None) -> list[Found] | None:
+def _of_folder(found: Iterable[tuple[str, str]], seen: ListedTables | None) -> list[Found] | None:
     if seen is not None:
         found = list(found)
         seen.of_store(found)
@@ -296,7 +294,7 @@ def _of_folder(found: Iterable[tuple[str, str]], seen: Seen | None) -> list[Foun
 
 
 def _below(root: str, found: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """What lies below a folder, and its names as seen from there; stores add and drop leading slashes."""
+    """The files below a folder, and their paths below it. Stores add and drop leading slashes."""
     top = f"{root.strip('/')}/".lstrip("/")
     for one in found:
         bare = one.lstrip("/")

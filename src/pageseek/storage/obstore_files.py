@@ -42,7 +42,7 @@ SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure"
 STORES = 64  # of obstore, kept, with their connections
 ADVICE = ', or for a public bucket storage_options={"skip_signature": True}'
 
-# who is asked for credentials where none were given, and is not there or refuses
+# a provider of credentials that is missing or refuses, where none were given
 _credentials = re.compile(
     r"performing \w+ https?://(169\.254\.|metadata\.google\.internal|sts\.|login\.microsoftonline)"
     r"|^Generic \w+ error: (no|missing)\b.*credential",
@@ -55,7 +55,7 @@ _lock = threading.Lock()
 
 
 def _guard() -> None:
-    """Refuse to use obstore where it would hang: its threads do not live on in a forked process."""
+    """Refuse to use obstore in a forked process, where it would hang without its threads."""
     global _first_use
     if _first_use is None:
         _first_use = os.getpid()
@@ -109,14 +109,14 @@ class ObstoreFiles(Files):
 
     @property
     def _place(self) -> str:
-        """The bucket or server."""
+        """The bucket or server, without secrets."""
         place = next(iter(endpoints_in(self._config)), "")
         prefix = getattr(self.given, "prefix", None) or ""
         return f"{self.base}{'@' + shown(place) if place else ''}{'/' + prefix if prefix else ''}"
 
     @property
     def key(self) -> str:
-        """Tells buckets and servers apart, and what queries ask of these."""
+        """A text that tells buckets and servers apart, and the queries of their URLs."""
         told = telling(self.url)
         more = [told] if told else []
         if self.url.startswith(VARIABLES["azure_"]):
@@ -161,12 +161,13 @@ class ObstoreFiles(Files):
         if not known.version.strong:
             return None
         store = ObstoreStore(self, path, retry_policy)
-        store.opened(known.version, known, None)
+        store._opened(known.version, known)
         return store
 
     def store(self, retry_policy: RetryPolicy, tries_again: bool = False) -> Any:
-        """The store of obstore, one for all files and scans with the same options, so that connections are kept.
-        `tries_again`: it does that itself, for what is many requests.
+        """The store of obstore: one for all files and scans with equal options, which keeps its connections.
+
+        `tries_again`: obstore repeats failed requests itself, for operations that are many requests.
         """
         _guard()
         if self.given is not None:
@@ -213,13 +214,12 @@ def of_url(url: str, options: Mapping[str, Any]) -> tuple[ObstoreFiles, str]:
     parts, options = urlsplit(url), dict(options)
     scheme = SCHEMES[parts.scheme]
     if scheme in HTTP:
-        # a query, of a signature say, belongs to this path; and paths of obstore cannot spell all others
+        # a query, such as a signature, belongs to this path; and obstore cannot spell every path
         if parts.query or not _spelled(parts.path):
             return ObstoreFiles(url.partition("#")[0], options), ""
         return ObstoreFiles(f"{scheme}://{parts.netloc}", options), unquote(parts.path).lstrip("/")
-    path = url.partition("://")[2].partition("/")[
-        2
-    ]  # a key may hold any character, "?" and "#" too
+    # a key may hold any character, "?" and "#" too
+    path = url.partition("://")[2].partition("/")[2]
     return ObstoreFiles(f"{scheme}://{parts.netloc}", options), path
 
 
@@ -232,20 +232,20 @@ def _spelled(path: str) -> bool:
 
 
 def of_store(store: Any) -> ObstoreFiles:
-    """The same of a store that the user has made."""
+    """The bucket or server of a store that the user has made."""
     kind = type(store).__name__
     config = getattr(store, "config", None) or {}
     where = config.get("bucket") or config.get("container_name") or ""
     if hasattr(store, "url"):
         return ObstoreFiles(store.url.rstrip("/"), given=store)
     scheme = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}.get(kind)
-    if scheme is None:  # of this process or this machine
+    if scheme is None:  # a store of this process or this machine
         return ObstoreFiles(f"{kind.removesuffix('Store').lower()}://{id(store):x}", given=store)
     return ObstoreFiles(f"{scheme}://{where}", given=store)
 
 
 def is_store(given: object) -> bool:
-    """Whether somebody gave a store of obstore; without importing it."""
+    """Whether an object is a store of obstore, which is not imported for that."""
     return any(kind.__module__.startswith("obstore") for kind in type(given).__mro__)
 
 
@@ -253,35 +253,29 @@ def is_store(given: object) -> bool:
 
 
 class ObstoreStore(RemoteStore):
-    """An object, of one version. Where the store gives no ETag that may be asked for, the version is weak."""
+    """An object, of one version. The version is weak where the store gives no strong ETag."""
 
     _files: ObstoreFiles
 
     def __init__(self, files: ObstoreFiles, path: str, retry_policy: RetryPolicy) -> None:
         super().__init__(files, path, retry_policy)
-        self._match: str | None = None
-        files.store(retry_policy)  # options that it does not take are no fault of a request
+        files.store(retry_policy)  # here obstore refuses options that it does not take
 
     # ---- opening
 
     def begin(self, known: Known | None, needed: Needed | None) -> Wave[tuple[Version, Any]]:
-        """Ask for version and last bytes, where it is said for as many as are `needed`; both are for `opened`."""
+        """Begin to ask for the version and the last bytes: as many as are `needed`, or those of one request (None)."""
         attempt = partial(self._first, known)
         if needed is not None:
             attempt = partial(self._end, known, needed)
-        # of files that are opened ahead the reads of others may be wanted sooner
+        # files are opened ahead with `needed`: reads of open files overtake that
         return begin(self._endpoint, [self._task(attempt, "its end")], hurry=needed is None)
-
-    def opened(self, version: Version, known: Known | None, tail: Any) -> None:
-        """It is of this version, to which reads are tied from here on."""
-        self._match = etag_of(version)
-        self._opened(version, known, tail)
 
     def _end(self, known: Known | None, needed: Needed) -> tuple[Version, Any]:
         version, tail = self._first(known)
         if known is not None and version == known.version:
             return version, tail
-        self.version, self._match, size = version, etag_of(version), version.size
+        self.version, size = version, version.size
         if tail is None:
             n = min(self.tail_bytes, size)
             tail = self._checked(size - n, n) if n else b""
@@ -296,13 +290,13 @@ class ObstoreStore(RemoteStore):
         return version, tail
 
     def _first(self, known: Known | None) -> tuple[Version, Any]:
-        """Version and last bytes, in one request where the store can; no bytes where the version is the known one."""
+        """The version and the last bytes, in one request where the store can; no bytes where it is the known version."""
         from obstore import exceptions
 
         wanted = self.tail_bytes
         unless = etag_of(known.version) if known is not None else None
         begun = time.monotonic()
-        self.requests = 1  # what was asked before is counted as tried again
+        self.requests = 1  # those of earlier attempts are counted as retries
         try:
             try:
                 answer, first = self._ask({"suffix": wanted}, if_none_match=unless)
@@ -315,7 +309,7 @@ class ObstoreStore(RemoteStore):
                 self._endpoint.measured(len(data), time.monotonic() - begun, first)
                 return version, data
         except (exceptions.BaseError, NotImplementedError) as error:
-            # no suffix there (Azure has none), or nothing of which it could be one
+            # the store has no suffix ranges (Azure), or the file has no bytes
             if self._fault(error).kind != "odd" and status_in(str(error)) != 416:
                 raise
         self.requests += 1
@@ -333,12 +327,13 @@ class ObstoreStore(RemoteStore):
     # ---- reading
 
     def _get(self, offset: int, length: int, into: memoryview | None = None) -> Answer:
-        answer, first = self._ask((offset, offset + length), if_match=self._match)
+        match = self.version.tag if self.version.strong else None
+        answer, first = self._ask((offset, offset + length), if_match=match)
         start, version = answer.range[0], version_of(answer.meta)
         return Answer(self._body(answer, into), start, version, first)
 
     def _body(self, answer: Any, into: memoryview | None = None) -> Buffer:
-        """The bytes of an answer; of a long one as they come, so that it ends when nobody wants it any more."""
+        """The bytes of an answer. Those of a long one are taken as they come, so that it ends when it is given up."""
         start, stop = answer.range
         if into is None:
             if stop - start <= STREAMED:
@@ -361,24 +356,24 @@ class ObstoreStore(RemoteStore):
         return version_of(obstore.head(self._files.store(self._retry_policy), self._path))
 
     def _confirm(self) -> None:
-        """By a range, which a URL that is signed allows: as a rule it is not sent."""
+        """Ask by a range, which a signed URL allows. Its byte is sent only where the version is another one."""
         from obstore import exceptions
 
         try:
-            answer, _ = self._ask((0, 1), if_none_match=self._match)
+            answer, _ = self._ask((0, 1), if_none_match=etag_of(self.version))
         except exceptions.NotModifiedError:
             return
         self._compare(version_of(answer.meta))
 
     def attributes(self) -> dict[str, str]:
-        """Content-Type and the like, and what users have said of the object."""
+        """Content-Type and the like, and the metadata of users."""
         answer = self.ask(self._described, "its attributes")
         return {str(name): str(value) for name, value in answer.attributes.items()}
 
     def revision(self) -> dict[str, str]:
-        """By what a store tells that an object is still of this version when it is to be replaced (obstore.UpdateVersion).
+        """The condition by which a store replaces this version of an object and no other (obstore.UpdateVersion).
 
-        Raises FileChangedError where it is of another one now.
+        Raises FileChangedError where the object is another version now.
         """
         answer = self.ask(self._described, "its version")
         self._compare(version_of(answer.meta))
@@ -386,12 +381,12 @@ class ObstoreStore(RemoteStore):
         return {name: value for name, value in found.items() if value is not None}
 
     def _described(self) -> Any:
-        answer, _ = self._ask((0, 1), if_match=self._match)
+        answer, _ = self._ask((0, 1), if_match=etag_of(self.version))
         return answer
 
 
 class Opening:
-    """A file that was asked for."""
+    """A file whose opening has begun."""
 
     def __init__(self, store: ObstoreStore, known: Known | None, needed: Needed | None) -> None:
         self._store, self._known = store, known
@@ -402,7 +397,7 @@ class Opening:
             ((version, tail),) = self._wave.wait()
         except FileNotFoundError as error:
             raise self._store.missing(error) from None
-        self._store.opened(version, self._known, tail)
+        self._store._opened(version, self._known, tail)
         return self._store
 
     def give_up(self) -> None:
@@ -418,12 +413,12 @@ def version_of(meta: Any) -> Version:
 
 
 def etag_of(version: Version) -> str | None:
-    """The ETag that a version was proven by, if it was."""
+    """The strong ETag of a version, if it has one."""
     return version.tag if version.strong else None
 
 
 def fault_of(error: Exception, secrets: set[str]) -> Fault:
-    """What an error of obstore means. Its text holds URLs, and what the server said: little of it is passed on."""
+    """What an error of obstore means. Its text has URLs, and words of the server: little of it is shown."""
     from obstore import exceptions as o
 
     text = str(error)
@@ -431,7 +426,7 @@ def fault_of(error: Exception, secrets: set[str]) -> Fault:
     if isinstance(error, FileNotFoundError):
         return Fault("missing", f"the store answered 404{code_in(text)}")
     if isinstance(error, (o.PermissionDeniedError, o.UnauthenticatedError)):
-        # without a status it was not asked: a provider of credentials has failed
+        # without a status no request was sent: a provider of credentials has failed
         said = "not let in" if status is None else f"the store answered {status}{code_in(text)}"
         return Fault("denied", said, advice=ADVICE)
     if isinstance(error, o.PreconditionError):

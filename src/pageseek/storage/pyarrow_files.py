@@ -19,17 +19,17 @@ import pyarrow.fs as pafs
 from pageseek.base.errors import UnsupportedError
 from pageseek.base.records import dataclass
 from pageseek.storage import retry
-from pageseek.storage.deadlines import within
 from pageseek.storage.endpoint import SMALL, Endpoint, endpoint
 from pageseek.storage.files import Files, Place
 from pageseek.storage.redact import cleaned, secrets_in, secrets_of, shown, shown_path
 from pageseek.storage.remote import Answer, RemoteStore
+from pageseek.storage.requests import within
 from pageseek.storage.retry import CONNECT, Fault, Retries, RetryPolicy
 from pageseek.storage.store import Known, Version
 
-# attributes of an object that a filesystem of pyarrow tells, and takes
+# attributes of an object that a filesystem of pyarrow reads and writes
 WRITABLE = ("Content-Type", "Cache-Control", "Content-Language")
-# filesystems that take options, which from_uri does not
+# filesystems whose classes take options, which from_uri does not
 CLASSES = {
     "s3": "S3FileSystem",
     "s3a": "S3FileSystem",
@@ -144,7 +144,7 @@ class ArrowStore(RemoteStore):
         try:
             return within(partial(self._got, offset, length), self._retry_policy.reading(length))
         except TimeoutError:
-            # what hangs may hold the file, or be about to open it: the next attempt has its own
+            # the call that hangs may hold the file, or be opening it: the next attempt has its own
             self._opening, self._file = threading.Lock(), None
             raise
 
@@ -193,8 +193,9 @@ def of_filesystem(filesystem: pafs.FileSystem, path: str) -> tuple[ArrowFiles | 
 def of_url(
     url: str, scheme: str, options: Mapping[str, Any], retry_policy: RetryPolicy
 ) -> tuple[ArrowFiles, str] | None:
-    """A filesystem of pyarrow, and the path there; None where it was built without. Some ask for a region, or connect:
-    where that fails it is tried again, and said as of any request.
+    """A filesystem of pyarrow, and the path there; None where pyarrow was built without it.
+
+    Some ask for a region, or connect, when they are made. A failure of that is tried again like a request.
     """
     plain = "s3" + url[3:] if scheme == "s3a" else url
     secrets = secrets_of(dict(options)) | secrets_in(url) | {url, plain}
@@ -204,7 +205,7 @@ def of_url(
             return _made(plain, scheme, options, retry_policy)
         except pa.ArrowNotImplementedError:
             return None
-        except (pa.ArrowInvalid, TypeError) as error:  # what it says of the URL is right
+        except (pa.ArrowInvalid, TypeError) as error:  # a fault of the URL or the options
             return error
 
     def fault(error: Exception) -> Fault:
@@ -213,7 +214,7 @@ def of_url(
         found = fault_of(error)
         return Fault(found.kind, cleaned(found.why, secrets), found.after, found.advice)
 
-    # S3FileSystem waits, as it is made, until no request of others is under way
+    # the constructor of S3FileSystem waits until no other request is under way
     attempt = partial(within, make, retry_policy.total)
     stop = threading.Event()
     found = retry.with_retries(
@@ -234,23 +235,18 @@ def _made(
         return None if kind is None else (kind(**{**limits, **options}), url.partition("://")[2])
     filesystem, path = pafs.FileSystem.from_uri(url)
     parts = urlsplit(url)
-    if kind is not None and not parts.query and "@" not in parts.netloc:  # it says nothing else
-        filesystem = kind(**limits, **_region(filesystem))
+    if (
+        kind is not None and not parts.query and "@" not in parts.netloc
+    ):  # the URL says nothing else
+        region = getattr(filesystem, "region", "")  # which from_uri may have found
+        filesystem = kind(**limits, **({"region": region} if region else {}))
     return filesystem, path
 
 
-def _region(filesystem: pafs.FileSystem) -> dict[str, str]:
-    """What from_uri has found out of a bucket."""
-    region = getattr(filesystem, "region", "")
-    return {"region": region} if region else {}
-
-
 def _limits(scheme: str, retry_policy: RetryPolicy) -> dict[str, Any]:
-    """The options by which a filesystem gives up a silent store, and leaves it to us to try again."""
-    if scheme in ("gs", "gcs"):  # it has one limit, of all its tries together
+    """The options that let a filesystem give up a silent store, and leave retries to us."""
+    if scheme in ("gs", "gcs"):  # one limit for all its tries together
         return {"retry_time_limit": timedelta(seconds=retry_policy.timeout)}
-    if scheme not in ("s3", "s3a"):
-        return {}
     return {
         "request_timeout": retry_policy.timeout,
         "connect_timeout": min(retry_policy.timeout, CONNECT),
@@ -270,16 +266,16 @@ def fault_of(error: Exception) -> Fault:
         return Fault("again", said or "the store fell silent")
     if any(word in low for word in _AWAY):
         return Fault("again", f"no connection ({said})")
-    if isinstance(error, FileNotFoundError) or retry.says_missing(text):
+    if isinstance(error, FileNotFoundError) or retry.says("missing", text):
         return Fault("missing", "the filesystem does not find it")
-    if isinstance(error, PermissionError) or retry.says_denied(text):
+    if isinstance(error, PermissionError) or retry.says("denied", text):
         return Fault("denied", "the filesystem is not let in", advice=ADVICE)
     if any(word in low for word in _CREDENTIALS):
         return Fault("denied", f"no credentials were found ({said})", advice=ADVICE)
     status = retry.status_in(text)
     if status is not None:
         return retry.of_status(status, f"the store answered {status}", advice=ADVICE)
-    if retry.says_busy(text):
+    if retry.says("busy", text):
         return Fault("busy", said)
     if isinstance(error, (OSError, pa.ArrowException)):
         passing = ("curl", "timeout", "timed out", "network", "slow_down", "connection")

@@ -1,4 +1,4 @@
-"""What may be said of a URL, an option, or another library's error: never a secret."""
+"""URLs, options and other libraries' errors without their secrets."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlsplit
 
-LONGEST = 300  # characters of another library's error that are passed on
+LONGEST = 300  # characters of another library's error that are shown
 _url = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>,)\]]+")
-CONTAINERS = frozenset(
-    {"abfs", "abfss"}
-)  # URLs in which a container stands where others have a user
+CONTAINERS = frozenset({"abfs", "abfss"})  # URLs with a container in the place of a user
 # parameters of signed URLs of S3 and Google, and of Azure
 SIGNED = "x-amz-", "x-goog-"
 SAS = frozenset(
@@ -44,8 +42,9 @@ def shown_path(path: str) -> str:
 
 
 def telling(url: str) -> str:
-    """A digest of what `shown` leaves out of a URL and a file may hang on; none where there is nothing. Signatures, which
-    are made anew again and again, and passwords are no part of it.
+    """A digest of what `shown` leaves out of a URL and may tell files apart; "" where there is nothing.
+
+    It leaves out passwords, and signatures, which change from URL to URL of one file.
     """
     if "?" not in url and "@" not in url:
         return ""
@@ -64,7 +63,7 @@ def telling(url: str) -> str:
 
 
 def digest(*parts: str) -> str:
-    """Of some texts: tells them from others, and does not say what they are."""
+    """A digest of texts, which tells them from others and does not reveal them."""
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
 

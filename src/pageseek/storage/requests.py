@@ -1,41 +1,45 @@
-"""Threads that wait for remote stores, shared by all of them: started when first needed, none in a forked process.
+"""Threads that wait for remote stores, shared by all of them: started when first needed, none in a forked process; and
+time limits for calls of libraries that take none.
 
-A request that blocks in the library of a store cannot be ended from outside. One that is given up gives its place in the
-endpoint to the next one at once; its thread ends by itself, and the process does not wait for it.
+A request that blocks in the library of a store cannot be ended from outside. When it is given up, the next request takes its
+place in the endpoint at once. Its thread ends by itself, and the process does not wait for it.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import Generic, TypeVar
 
-from pageseek.base import cancellation as waiting
+from pageseek.base import cancellation
 from pageseek.base.errors import StoreError
+from pageseek.base.workers import complete
 from pageseek.storage.endpoint import Endpoint
 
 T = TypeVar("T")
 THREADS = 64  # requests in flight, to all endpoints together
 GIVEN_UP = (
-    192  # of those that nobody waits for any more, beside these: beyond that they keep their places
+    192  # requests beside these that are given up and not over; more than that keep their places
 )
 LINGER = 30.0  # seconds after which a thread without work ends
-TICK = 0.1  # seconds after which who waits looks whether anybody still wants the answers
+TICK = 0.1  # seconds between two looks of a waiting thread whether its answers are still needed
 
-_here = threading.local()  # `stop` of the wave that this thread works for
+_here = threading.local()  # `stop` of the wave that this thread sends a request of
 
 
 def given_up() -> bool:
-    """Whether nobody waits any more for the request that this thread makes."""
+    """Whether nobody waits any more for the request that this thread has sent."""
     stop = getattr(_here, "stop", None)
     return stop is not None and stop.is_set()
 
 
 class _Turn:
-    """A request that is made now, and so has a place in its endpoint until it is done, or given up."""
+    """A request under way. It has a place in its endpoint until it is done or given up."""
 
     __slots__ = ("done", "endpoint", "given_up")
 
@@ -50,11 +54,13 @@ class Wave(Generic[T]):
     def __init__(self, n: int) -> None:
         self.results: list[T | None] = [None] * n
         self.left = n
-        self.begun = 0  # tasks that were not given up before
+        self.begun = 0  # tasks that began before the wave was given up
         self.failed: BaseException | None = None
         self.stop = threading.Event()  # nobody waits for the answers any more
         self.done = threading.Event()
-        self._lock = threading.RLock()  # who holds it may collect garbage, and with it who gives up
+        self._lock = (
+            threading.RLock()
+        )  # its holder may collect garbage, which may give up this wave
         self._turns: set[_Turn] = set()
         self._threads = _threads
 
@@ -84,9 +90,11 @@ class Wave(Generic[T]):
             if self.left == 0:
                 self.done.set()
 
-    def wait(self, go_on: Callable[[], None] = waiting.go_on) -> list[T]:
-        """The results; the first failure is raised at once. `go_on` is asked while waiting, and ends it by an
-        exception; so does Ctrl-C. What is not done by then is given up.
+    def wait(self, go_on: Callable[[], None] = cancellation.go_on) -> list[T]:
+        """The results. The first failure is raised at once.
+
+        `go_on` is called while the thread waits, and may end that by an exception, as Ctrl-C does. What is not done by then
+        is given up.
         """
         try:
             while not self.done.wait(TICK):
@@ -101,8 +109,8 @@ class Wave(Generic[T]):
         return self.results  # type: ignore[return-value]
 
     def give_up(self) -> None:
-        """Nobody waits for the answers: nothing more is asked, and what is under way gives its places back."""
-        if self._threads is not _threads:  # of the process that this one was forked from
+        """Stop waiting for the answers: no further request is sent, and those under way release their places."""
+        if self._threads is not _threads:  # these threads are of the parent process
             return
         with self._lock:
             self.stop.set()
@@ -115,14 +123,16 @@ class Wave(Generic[T]):
 
 
 class _Threads:
-    """Threads that end with the process, whatever they wait for."""
+    """Threads that end with the process, even while they wait."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # as above
         self._come = threading.Condition(self._lock)
-        self._ready: deque[Endpoint] = deque()  # each time for one place, which waits for a thread
+        self._ready: deque[Endpoint] = (
+            deque()
+        )  # one entry for each free place that waits for a thread
         self._all = self._idle = 0  # threads
-        self._given_up = 0  # of these
+        self._given_up = 0  # threads whose requests are given up
 
     def submit(
         self,
@@ -141,7 +151,7 @@ class _Threads:
             self._serve(endpoint)
 
     def give_up(self, turns: Iterable[_Turn]) -> None:
-        """Let others have the places of requests that nobody waits for."""
+        """Give the places of requests that nobody waits for to others."""
         with self._lock:
             for turn in turns:
                 if turn.done or turn.given_up or self._given_up >= GIVEN_UP:
@@ -153,8 +163,8 @@ class _Threads:
                 self._staff(endpoint, len(endpoint.waiting) + len(endpoint.idle))
 
     def _staff(self, endpoint: Endpoint, works: int) -> bool:
-        """Have so many works done, as far as there are places. False where there is no thread, nor can be: as the
-        interpreter ends. The lock is held.
+        """Find threads for a number of works, as far as there are places. False where no thread exists nor can be started,
+        as when the interpreter ends. The lock is held.
         """
         while works > 0 and endpoint.running < endpoint.in_flight:
             works -= 1
@@ -188,7 +198,7 @@ class _Threads:
                 return
 
     def _serve(self, endpoint: Endpoint) -> bool:
-        """Make one request after another, as long as some wait; whether the thread is wanted for more."""
+        """Send one request after another, as long as some wait. False where the thread is to end."""
         while True:
             with self._lock:
                 queue = endpoint.next_queue()
@@ -198,7 +208,7 @@ class _Threads:
                 work = queue.popleft()
             turn = _Turn(endpoint)
             work(turn)
-            del work  # it would hold its answer
+            del work  # it would keep its answer
             with self._lock:
                 turn.done = True
                 if turn.given_up:
@@ -214,8 +224,10 @@ _threads = _Threads()
 def begin(
     endpoint: Endpoint, tasks: Sequence[Callable[[threading.Event], T]], hurry: bool = True
 ) -> Wave[T]:
-    """Have requests to one endpoint made, as many at a time as it may have in flight. A task is given an event that is
-    set when nobody wants its result any more. Without `hurry` others overtake them.
+    """Begin requests to one endpoint, as many at a time as it may have in flight.
+
+    A task receives an event that is set when its result is not needed any more. Without `hurry` other requests overtake
+    these.
     """
     wave: Wave[T] = Wave(len(tasks))
     works = [partial(wave.run, i, task) for i, task in enumerate(tasks)]
@@ -228,9 +240,46 @@ def issue(
     tasks: Sequence[Callable[[threading.Event], T]],
     go_on: Callable[[], None] | None = None,
 ) -> list[T]:
-    """The same, and their results (`Wave.wait`)."""
+    """The results of requests (`begin`), which are waited for."""
     wave = begin(endpoint, tasks)
     return wave.wait() if go_on is None else wave.wait(go_on)
+
+
+def within(call: Callable[[], T], seconds: float, alone: threading.Lock | None = None) -> T:
+    """The result of a call that takes no time limit; TimeoutError where it has none after `seconds`.
+
+    The call goes on then, in a thread that does not hold up the end of the process. `alone`: no other call with this
+    lock may be under way, one that was given up included.
+    """
+    if alone is not None and not alone.acquire(timeout=seconds):
+        raise TimeoutError(f"no answer in {seconds:.3g} seconds to what was asked before")
+
+    def release() -> None:
+        if alone is not None:
+            alone.release()
+
+    def run() -> T:
+        try:
+            return call()
+        finally:
+            release()
+
+    made: Future[T] = Future()
+    try:
+        threading.Thread(
+            target=complete, args=(made, run), name="pageseek-call", daemon=True
+        ).start()
+    except BaseException:  # no thread is to be had
+        release()
+        raise
+    until = time.monotonic() + seconds
+    while not wait((made,), min(TICK, max(until - time.monotonic(), 0.0))).done:
+        if given_up() or time.monotonic() >= until:
+            raise TimeoutError(f"no answer in {seconds:.3g} seconds")
+    try:
+        return made.result()
+    finally:
+        del made  # the error's traceback would hold it, and it the error
 
 
 def _forget() -> None:

@@ -17,11 +17,10 @@ from pageseek.base.records import dataclass
 from pageseek.storage.files import Begun, Files, Needed
 from pageseek.storage.hive import Partitions
 from pageseek.storage.listing import NO_DATA, is_data, on_disk, on_store
-from pageseek.storage.local import LocalStore, version_at
-from pageseek.storage.memory import MemoryStore
+from pageseek.storage.local import LocalStore, MemoryStore, version_at
 from pageseek.storage.retry import RetryPolicy
 from pageseek.storage.store import Known, Store, Version
-from pageseek.storage.table_folders import Seen, Tables
+from pageseek.storage.table_folders import ListedTables, Tables
 
 PATIENCE = RetryPolicy()
 
@@ -210,12 +209,11 @@ def _named(
 
 
 def _local(path: str, tables: Tables | None) -> list[Source]:
-    if tables is None:
-        return [Source(one, partitions=said) for one, said in on_disk(path)]
-    seen = Seen()
+    seen = None if tables is None else ListedTables()
     found = [Source(one, partitions=said) for one, said in on_disk(path, seen)]
-    tables.take(seen)
-    tables.near += [one.path for one in found[:1]]
+    if tables is not None and seen is not None:
+        tables.take(seen)
+        tables.near += [one.path for one in found[:1]]
     return found
 
 
@@ -226,10 +224,10 @@ def _on_files(
     is_file = files.is_file(path, is_data(path) and not magic, retry_policy)
     if is_file:
         return [Source(path, files, retry_policy=retry_policy)]
-    seen = None if tables is None else Seen()
+    seen = None if tables is None else ListedTables(files)
     found = on_store(files.folder(path), lambda root: files.find(root, retry_policy), seen)
     if tables is not None and seen is not None:
-        tables.take(seen, files.name, files)
+        tables.take(seen)
         if seen.root is not None:
             return []
     if found is None and is_file is None and path and not path.endswith("/") and not magic:

@@ -13,23 +13,24 @@ from pageseek.base.records import dataclass
 
 T = TypeVar("T")
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0  # seconds
-# a store that is busy is given longer each time: of five tries more the first costs next to nothing, all take half a minute
+# a busy store gets longer waits: of five retries the first costs next to nothing, and all take half a minute
 BUSY_FACTOR, LONGEST_BUSY = 4, 30.0
-LONGEST_ASKED = 60.0  # that a Retry-After may ask for
-SLOWEST = 64 << 10  # bytes a second of a body that is waited for
+LONGEST_ASKED = 60.0  # seconds of a Retry-After that are granted
+SLOWEST = 64 << 10  # bytes a second at which a body must come
 CONNECT = 5.0  # seconds at most until a connection stands
 LISTING = 60  # times the timeout of one request
 NO_RANGES = "; the server, or a proxy before it, does not answer ranges as asked: download the file"
-ODD = 2  # tries after an answer to another question, which a server may repeat for ever
+ODD = 2  # retries after an answer to another question, which a server may repeat for ever
 
 Kind = Literal["again", "busy", "odd", "missing", "denied", "changed", "final"]
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a store is tried: `retries` after the first attempt, each at most `timeout` seconds without a byte.
+    """How often and how long a store is tried: `retries` after the first attempt, each at most `timeout` seconds without a
+    byte.
 
-    Of calls of libraries that do not tell when bytes come, `reading` and `listing` say when they are given up.
+    `reading` and `listing` limit calls of libraries that do not tell when bytes come.
     """
 
     retries: int = 5
@@ -47,19 +48,19 @@ class RetryPolicy:
         return 30 + (self.retries + 1) * self.timeout
 
     def reading(self, length: int) -> float:
-        """Seconds for a body of so many bytes, however slowly it flows."""
+        """Seconds for a body of `length` bytes that comes slowly."""
         return self.timeout + length / SLOWEST
 
     @property
     def listing(self) -> float:
-        """Seconds for all that a folder holds, which is many requests."""
+        """Seconds for the listing of a folder, which is many requests."""
         return LISTING * self.timeout
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a request failed, in words without secrets. `after`: seconds that the store asked to be left alone;
-    `advice`: how its library takes what would help.
+    """Why a request failed, in words without secrets. `after`: seconds until a retry, as the store asks. `advice`: the
+    options of its library that would help.
     """
 
     kind: Kind
@@ -69,7 +70,7 @@ class Fault:
 
 
 class Retries:
-    """How often requests were tried again, and the seconds of waiting before that. Safe for threads."""
+    """The number of retries, and the seconds of the waits before them. Safe for threads."""
 
     __slots__ = ("_lock", "count", "seconds")
 
@@ -78,13 +79,13 @@ class Retries:
         self.count, self.seconds = 0, 0.0
 
     def add(self, seconds: float) -> None:
-        """One more, after a wait."""
+        """Count one more, after a wait."""
         with self._lock:
             self.count += 1
             self.seconds += seconds
 
     def take(self) -> tuple[int, float]:
-        """What there was since it was last asked."""
+        """Those since the last call."""
         with self._lock:
             found = self.count, self.seconds
             self.count, self.seconds = 0, 0.0
@@ -92,37 +93,29 @@ class Retries:
 
 
 class OddAnswerError(Exception):
-    """An answer that is not to what was asked."""
+    """An answer to another question."""
 
 
 # compiled when first needed
 _STATUS = r"(?:status(?: code)?|response code)\W{0,3}([45]\d\d)\b"
 _CODE = r"<Code>\s*([^<]{1,80}?)\s*</Code>"
-_DENIED = (
-    r"access[ _]?denied|permission[ _]?denied|forbidden|unauthori[sz]ed|unauthenticated|invalid[ _]?access[ _]?key"
-    r"|signature|authenticationfailed|authorizationfailure|authorizationpermissionmismatch"
-)
-_MISSING = r"no[ _]?such[ _]?(?:key|bucket)|(?<!host )not[ _]found|does not exist"
-_BUSY = r"slow[ _]?down|throttl|too[ _]?many[ _]?requests|server[ _]?(?:is[ _]?)?busy|resource_exhausted"
+_WORDS: dict[Kind, str] = {
+    "denied": (
+        r"access[ _]?denied|permission[ _]?denied|forbidden|unauthori[sz]ed|unauthenticated|invalid[ _]?access[ _]?key"
+        r"|signature|authenticationfailed|authorizationfailure|authorizationpermissionmismatch"
+    ),
+    "missing": r"no[ _]?such[ _]?(?:key|bucket)|(?<!host )not[ _]found|does not exist",
+    "busy": r"slow[ _]?down|throttl|too[ _]?many[ _]?requests|server[ _]?(?:is[ _]?)?busy|resource_exhausted",
+}
 
 
-def says_denied(text: str) -> bool:
-    """Whether an error tells that one is not let in."""
-    return re.search(_DENIED, text, re.IGNORECASE) is not None
-
-
-def says_missing(text: str) -> bool:
-    """Whether an error tells that nothing is there."""
-    return re.search(_MISSING, text, re.IGNORECASE) is not None
-
-
-def says_busy(text: str) -> bool:
-    """Whether an error tells that the store has too much to do."""
-    return re.search(_BUSY, text, re.IGNORECASE) is not None
+def says(kind: Kind, text: str) -> bool:
+    """Whether the text of an error has words for "missing", "denied" or "busy"."""
+    return re.search(_WORDS[kind], text, re.IGNORECASE) is not None
 
 
 def of_status(status: int, why: str, after: float = 0.0, advice: str = "") -> Fault:
-    """What a status of HTTP means."""
+    """What an HTTP status means."""
     kind: Kind = "final"
     if status in (429, 503):
         kind = "busy"
@@ -138,13 +131,13 @@ def of_status(status: int, why: str, after: float = 0.0, advice: str = "") -> Fa
 
 
 def status_in(text: str) -> int | None:
-    """The status of an error answer that a message tells of."""
+    """The HTTP status in the text of an error."""
     found = re.search(_STATUS, text, re.IGNORECASE)
     return int(found[1]) if found else None
 
 
 def code_in(text: str) -> str:
-    """The word of S3 for an error, in brackets, where a message has one."""
+    """The code of S3 in the text of an error, in brackets; "" where it has none."""
     found = re.search(_CODE, text)
     return f" ({found[1]})" if found else ""
 
@@ -158,10 +151,10 @@ def with_retries(
     retries: Retries,
     stop: threading.Event,
 ) -> T:
-    """The result of an attempt, repeated with exponential backoff and full jitter while that may help; where the store is
-    busy with longer waits, of which half is drawn. `retries` counts that.
+    """The result of an attempt, which is repeated while that may help, and counted by `retries`.
 
-    `name`, `what`: the file and what is asked, for errors. Other libraries' errors may hold secrets, and are
+    Waits have exponential backoff and full jitter. Where the store is busy they are longer, and half of each is drawn.
+    `name`, `what`: the file and the purpose of the request, for errors. Other libraries' errors may hold secrets: they are
     neither shown nor chained.
     """
     import random
@@ -173,7 +166,7 @@ def with_retries(
             return attempt()
         except PageseekError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a library of a store raises
+        except Exception as error:  # noqa: BLE001 - libraries of stores raise anything
             fault = fault_of(error)
         odd += fault.kind == "odd"
         again = fault.kind in ("again", "busy") or (fault.kind == "odd" and odd <= ODD)
@@ -192,7 +185,7 @@ def with_retries(
 
 
 def failed(fault: Fault, name: str, what: str, tries: int, spent: float) -> Exception:
-    """The error of the user for a fault."""
+    """The error that a caller gets for a fault."""
     said = f"{name}: {what}: {fault.why}"
     if fault.kind == "missing":
         return FileNotFoundError(f"{said}; no such file")

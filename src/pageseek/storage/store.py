@@ -8,16 +8,16 @@ from typing import Protocol
 from pageseek.base.records import dataclass
 
 Buffer = bytes | bytearray | memoryview
-# seconds of latency from which another wave of requests costs more than bytes that may prove useless
-SLOW_STORE = 1e-3
+SLOW_STORE = (
+    1e-3  # seconds of latency from which a wave costs more than bytes that may prove useless
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which bytes a file had: `tag` differs when they differ. `strong` where the store proves it.
+    """The version of a file: other bytes have another `tag`. `strong`: the store proves it with every read.
 
-    `dated` is False where nothing but the size is known: other bytes of the same size are not told apart,
-    and what was read once is no answer later.
+    `dated` is False where only the size is known: other bytes of that size have an equal version, so that nothing is reused.
     """
 
     size: int
@@ -28,20 +28,20 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was learned of a file before: its version, and its last bytes, with the footer whole."""
+    """What is known of a file from before: its version, and its last bytes with the whole footer."""
 
     version: Version
     tail: bytes | memoryview = b""
 
 
 def request_bytes(store: Store) -> float:
-    """The bytes that come in the time from a request to its first byte: a further request costs as much as they do."""
+    """The bytes that come in the time from a request to its first byte: they cost as much as a further request."""
     return store.latency * store.bandwidth
 
 
 def wait_bytes(store: Store) -> int:
-    """The bytes that come in the time of a wait for the store: reading as many that may prove useless costs no more than
-    waiting once more. 0: a read of this store does not wait.
+    """The bytes that come in the time of a wait for the store: to read them, though they may prove useless, costs no more
+    than another wait. 0: reads of this store do not wait.
     """
     return int(request_bytes(store)) if store.latency >= SLOW_STORE else 0
 
@@ -64,11 +64,11 @@ class Store(Protocol):
     def bandwidth(self) -> float: ...
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
-        """The bytes at each (offset, length). Short data is an OSError, never fewer bytes."""
+        """The bytes at each (offset, length). OSError where there are fewer."""
         ...
 
     def check(self) -> None:
-        """Raise FileChangedError when the file is no longer the version that was opened."""
+        """Raise FileChangedError where the file is no longer the version that was opened."""
         ...
 
     def close(self) -> None: ...

@@ -1,13 +1,13 @@
-"""Folders that are tables of Delta Lake or Iceberg, recognized by what lies beside their files.
+"""Folders that are tables of Delta Lake or Iceberg, recognized by the log or the metadata in them.
 
-Such a folder has files of older versions too: its rows are those that the table's log, or its metadata, says.
+Such a folder has files of older versions too. The log, or the metadata, says which files have the rows of the table.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from pageseek.base.errors import UnsupportedError
@@ -19,23 +19,18 @@ LOG, METADATA = "_delta_log", "metadata"
 ENDS = (".metadata.json", ".metadata.json.gz")
 NAMES = (LOG, METADATA)
 REMEDY = "table=False reads the bare files"
-MOST = 64  # folders that are looked above
+MOST = 64  # local files whose folders are looked at for tables
 _in_log = re.compile(rf"(?:(.*?)/)?{LOG}/")
 _in_metadata = re.compile(rf"(?:(.*)/)?{METADATA}/[^/]+\.metadata\.json(?:\.gz)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A table that a listing came upon. `files`: on a store, the paths of its log or of its metadata."""
-
-    kind: str
-    folder: str
-    files: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class TableFolder:
-    """A folder that is a table. `filesystem`: None on this machine's disk. `name`: as it may be shown."""
+    """A folder that is a table.
+
+    `filesystem`: None on this machine's disk. `name`: the path without secrets. `files`: on a store, the paths of its log or
+    its metadata.
+    """
 
     kind: str
     path: str
@@ -48,9 +43,9 @@ class TableFolder:
 
 
 def kind_here(folder: str) -> str | None:
-    """The kind of table that a local folder is; None of other folders.
+    """The kind of table that a local folder is; None for other folders.
 
-    A Delta Lake table may have metadata of Iceberg too, for others: it is what its log says.
+    A Delta Lake table may have metadata of Iceberg too, for other readers. Its log counts.
     """
     for name, kind in ((LOG, DELTA), (METADATA, ICEBERG)):
         if _is_mark(folder, name):
@@ -64,21 +59,21 @@ def _is_mark(folder: str, name: str) -> bool:
         with os.scandir(path) as found:
             if name == METADATA:
                 return any(one.name.endswith(ENDS) for one in found)
-            first = next(found, None)  # of a table that was just made the log may be empty
+            first = next(found, None)  # the log of a new table may be empty
             return first is None or _is_logged(first.name) or any(_is_logged(o.name) for o in found)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError:  # what cannot be looked into
+    except OSError:  # a folder that may not be read
         return name == LOG
 
 
 def _is_logged(name: str) -> bool:
-    """Whether a file of this name is one of a log: a commit, a checkpoint, or what names the last one."""
+    """Whether the name is that of a file in a log: a commit, a checkpoint, or the pointer to the last checkpoint."""
     return name.endswith(".json") or ".checkpoint." in name or name == "_last_checkpoint"
 
 
 def above_here(path: str) -> list[str]:
-    """The folders that a local path lies in, the nearest first; of a link, those of the file as well."""
+    """The folders that a local path lies in, the nearest first; for a link, those of its target first."""
     folders = []
     for found in dict.fromkeys((os.path.realpath(path), os.path.abspath(path))):
         folder = os.path.dirname(found)
@@ -92,29 +87,35 @@ def above_here(path: str) -> list[str]:
 
 
 @dataclass(slots=True)
-class Seen:
-    """The tables that one listing came upon.
+class ListedTables:
+    """The tables that one listing has found. `filesystem`: has the listed folder; None: this machine's disk.
 
-    `root`: the folder that was listed is one. `around`: it is, and a glob chose among what lies in it. `below`: a folder
-    below it is one, and has some of the files that were found.
+    `root`: the listed folder, if it is one. `around`: the listed folder, if it is one and a glob chose files in it. `below`: a
+    folder below that is one, and has some of the found files.
     """
 
-    root: Mark | None = None
-    around: Mark | None = None
-    below: Mark | None = None
-    _listed: list[Mark] = field(default_factory=list)  # the folder that was listed
-    _deeper: list[Mark] = field(default_factory=list)
+    filesystem: Files | None = None
+    root: TableFolder | None = None
+    around: TableFolder | None = None
+    below: TableFolder | None = None
+    _listed: list[TableFolder] = field(default_factory=list)  # of the listed folder
+    _deeper: list[TableFolder] = field(default_factory=list)  # of folders below
+
+    def table(self, kind: str, folder: str, files: tuple[str, ...] = ()) -> TableFolder:
+        """A folder of the filesystem as a table."""
+        name = folder if self.filesystem is None else self.filesystem.name(folder)
+        return TableFolder(kind, folder, name, self.filesystem, files)
 
     def look(self, folder: str, name: str, is_root: bool) -> None:
-        """A local folder has one of this name, which is one of NAMES. `is_root`: it is the one that is listed."""
+        """Look into a folder of a name in NAMES, which lies in a local folder. `is_root`: that is the listed folder."""
         if _is_mark(folder, name):
-            mark = Mark(DELTA if name == LOG else ICEBERG, folder)
-            (self._listed if is_root else self._deeper).append(mark)
+            found = self.table(DELTA if name == LOG else ICEBERG, folder)
+            (self._listed if is_root else self._deeper).append(found)
 
     def of_store(self, found: Iterable[tuple[str, str]]) -> None:
-        """A store listed these files: their paths, and the same as seen from the folder that was listed."""
+        """Look at the files that a store has listed: pairs of a path and its part below the listed folder."""
         pairs = list(found)
-        marks: dict[tuple[str, str], Mark] = {}
+        folders: dict[tuple[str, str], str] = {}  # path below the listed folder, kind -> path
         for path, below in pairs:
             kind, inside = DELTA, None
             if LOG in below and _is_logged(below.rpartition("/")[2]):
@@ -124,78 +125,71 @@ class Seen:
             if inside is not None:
                 folder = inside[1] or ""
                 full = (path[: len(path) - len(below)] + folder).rstrip("/")
-                marks.setdefault((folder, kind), Mark(kind, full))
-        for (folder, kind), mark in marks.items():
+                folders.setdefault((folder, kind), full)
+        for (folder, kind), full in folders.items():
             start = "/".join(filter(None, (folder, LOG if kind == DELTA else METADATA))) + "/"
             files = tuple([path for path, below in pairs if below.startswith(start)])
-            made = Mark(kind, mark.folder, files)
-            (self._deeper if folder else self._listed).append(made)
+            (self._deeper if folder else self._listed).append(self.table(kind, full, files))
 
     def is_table(self) -> bool:
-        """Whether the folder that was listed is a table: of Delta Lake, where it may be one of Iceberg too."""
-        mine = sorted(self._listed, key=lambda mark: mark.kind != DELTA)
+        """Whether the listed folder is a table; one of Delta Lake, if it may be one of Iceberg too."""
+        mine = sorted(self._listed, key=lambda table: table.kind != DELTA)
         self.root = mine[0] if mine else None
         return bool(mine)
 
     def judge(self, found: Sequence[tuple[str, object]]) -> None:
-        """These files were found in the folder that was listed: their paths, and what else is known of them."""
+        """Set `around` and `below`. `found`: the paths of the files that were found, and what else is known of them."""
         self.around = self._listed[0] if self._listed else None
-        for mark in self._deeper:
-            inside = mark.folder.rstrip("/" + os.sep)
+        for table in self._deeper:
+            inside = table.path.rstrip("/" + os.sep)
             if not found or any(
                 one.startswith((f"{inside}/", inside + os.sep)) for one, _ in found
             ):
-                self.below = mark
+                self.below = table
                 return
 
 
 class Tables:
-    """The tables that are come upon while a source is resolved."""
+    """The tables that are found while a source is resolved."""
 
     def __init__(self) -> None:
         self.found: list[TableFolder] = []
         self.notes: list[str] = []
-        self.near: list[str] = []  # local places, which may lie in tables
+        self.near: list[str] = []  # local files, which may lie in tables
 
-    def take(
-        self,
-        seen: Seen,
-        shown: Callable[[str], str] = str,
-        filesystem: Files | None = None,
-    ) -> None:
-        """What a listing came upon. `shown`: a path, without secrets.
+    def take(self, seen: ListedTables) -> None:
+        """Take the tables that a listing has found.
 
         Raises
         ------
         UnsupportedError
-            A folder below the one that was listed is a table.
+            A folder below the listed one is a table.
         """
-        if (mark := seen.root) is not None:
-            name = shown(mark.folder)
-            self.found.append(TableFolder(mark.kind, mark.folder, name, filesystem, mark.files))
-        if (mark := seen.below) is not None:
+        if seen.root is not None:
+            self.found.append(seen.root)
+        if (table := seen.below) is not None:
             raise UnsupportedError(
-                f"{shown(mark.folder)}: this folder is a table of {mark.kind}, whose files of older versions would be read too: "
+                f"{table.name}: this folder is a table of {table.kind}, whose files of older versions would be read too: "
                 f"give it alone, which reads its current version; {REMEDY}"
             )
-        if (mark := seen.around) is not None:
-            self.notes.append(inside_note(mark.kind, shown(mark.folder)))
+        if (table := seen.around) is not None:
+            self.notes.append(inside_note(table.kind, table.name))
 
 
 def inside_note(kind: str, folder: str) -> str:
-    """What `explain` says of files that were named, and lie in a table."""
+    """The note of `explain` on files that were named and lie in a table."""
     return f"{folder} is a table of {kind}: the files that were named are read, whichever of its versions have them"
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the files of a scan come from. `near`: local files, above which nobody has looked for tables yet."""
+    """Where the files of a scan come from. `near`: local files whose folders were not looked at for tables yet."""
 
     notes: tuple[str, ...] = ()
     near: tuple[str, ...] = ()
 
     def told(self) -> list[str]:
-        """What `explain` says of it."""
+        """The notes for `explain`."""
         folders = {one: None for place in self.near[:MOST] for one in above_here(place)}
         kinds = ((folder, kind_here(folder)) for folder in folders)
         found = (inside_note(kind, folder) for folder, kind in kinds if kind is not None)

@@ -1,8 +1,7 @@
-"""Which library opens a URL, and which files lie behind it.
+"""The library that opens a URL.
 
-obstore comes first, for what it knows: it ties every range to the version of the file, and opens in one request. Where
-it is not installed pyarrow's own filesystems serve, then fsspec's; of schemes that obstore does not know (hdfs) pyarrow's
-come first.
+obstore comes first, for its schemes: it ties every range to the version of the file, and opens in one request. Where it is
+not installed, and for other schemes such as hdfs, pyarrow's own filesystems come first, then fsspec's.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from pageseek.storage import fsspec_files, obstore_files
 from pageseek.storage.files import Files
 from pageseek.storage.retry import RetryPolicy
 
-# those that pyarrow.fs can know
+# those that pyarrow.fs may open
 SCHEMES = frozenset({"abfs", "abfss", "file", "gcs", "gs", "hdfs", "mock", "s3", "s3a", "viewfs"})
 
 
 def installed(name: str) -> bool:
-    """Whether a library is there; it is not imported."""
+    """Whether a library is installed; it is not imported."""
     return importlib.util.find_spec(name) is not None
 
 
@@ -50,7 +49,7 @@ def from_url(
         if scheme in obstore_files.SCHEMES
         else "pip install fsspec"
     )
-    # not the URL: it may hold a password
+    # without the URL, which may hold a password
     raise UnsupportedError(
         f"{scheme}://: nothing that is installed opens the scheme {scheme!r}{why}: {extra}, or give (filesystem, path) "
         "with a filesystem of pyarrow or fsspec, or download the file"
