@@ -45,6 +45,8 @@ def tests_of(path: str) -> str:
         return "tests/core"
     if parts[0] == "bench":
         return "tests/bench"
+    if parts[0] == "docs" or path == "README.md":
+        return "tests/test_docs.py"
     if parts[0] == "tests" and parts[-1].startswith("test_"):
         return path
     return ""
