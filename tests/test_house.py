@@ -1,4 +1,4 @@
-"""What the package looks like from outside: its import, its names, its archives."""
+"""The package from outside: its import, its public names, its archives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buffers that threads pass on: kept while scans follow one another, given back after, and never two people's."""
+"""Buffers that threads reuse: kept while scans follow one another, freed afterwards, and never used by two scans at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quick dataclasses are as those of the standard library: the same classes are made by both, and compared."""
+"""The package's quick dataclasses equal those of the standard library: both make the same classes, which are compared."""
 
 from __future__ import annotations
 

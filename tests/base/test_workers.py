@@ -1,4 +1,4 @@
-"""Crews: results in order, within their limits, and nothing left behind."""
+"""Worker pools: results in order, limits kept, no thread left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delta and byte-stream encodings: what writers may do, what no writer may, and what a hostile one would."""
+"""Delta and byte-stream encodings: valid streams of writers, invalid ones, hostile ones."""
 
 from __future__ import annotations
 

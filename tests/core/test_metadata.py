@@ -1,4 +1,4 @@
-"""The metadata core against pyarrow and against a slow Thrift decoder that knows no shortcuts."""
+"""The metadata core, compared with pyarrow and with a slow, simple Thrift decoder."""
 
 from __future__ import annotations
 

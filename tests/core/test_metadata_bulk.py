@@ -1,4 +1,4 @@
-"""Calls of the core that read many indexes or chunks at once, against those that read one."""
+"""Functions of the core that read many indexes or chunks in one call, compared with those that read one."""
 
 from __future__ import annotations
 

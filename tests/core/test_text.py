@@ -1,4 +1,4 @@
-"""Text: faults are found and named as before, however many bytes are looked at together; hints of its size are only hints."""
+"""UTF-8 checks: errors have the right place for any number of bytes checked at once; size hints are only hints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts on zones: never narrower than what the rows do, and no wider than the bounds allow."""
+"""Verdicts on zones: never narrower than the results of the rows, and no wider than the bounds allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checksums of attached page indexes and Bloom filters: what was altered is ignored, with a reason, and answers stay."""
+"""Checksums of attached page indexes and Bloom filters: altered indexes are ignored with a reason, and answers stay right."""
 
 from __future__ import annotations
 

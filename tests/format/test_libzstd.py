@@ -1,4 +1,4 @@
-"""Pages of codec ZSTD by the libzstd of this system, and without one: the same answers, the same errors."""
+"""Pages of codec ZSTD with the system's libzstd, and without it: the same answers, the same errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that files claim: bombs fail before anything is allocated, by an error that names the option to raise."""
+"""Sizes that files declare: decompression bombs fail before any allocation, with an error that names the option to raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nested pages that are cut short, flipped, or described wrongly: an error, or the right answer."""
+"""Truncated, flipped or wrongly described nested pages: an error, or the right answer."""
 
 from __future__ import annotations
 

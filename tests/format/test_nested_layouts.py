@@ -1,4 +1,4 @@
-"""Every way to cut tiny nested tables into pages, and every set of their rows, against what the levels mean."""
+"""All page layouts of tiny nested tables, and all sets of their rows, compared with the meaning of the levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random nested types, rows, pages and selections: what is read is what was written."""
+"""Random nested types, rows, pages and selections: the reader returns what was written."""
 
 from __future__ import annotations
 

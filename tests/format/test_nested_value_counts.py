@@ -1,4 +1,4 @@
-"""Pages of lists that claim more values than their chunk: runs of levels cost no bytes, so the footer bounds them."""
+"""Pages of lists that declare more values than their chunk: runs of levels take no bytes, so the footer bounds them."""
 
 from __future__ import annotations
 

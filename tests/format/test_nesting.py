@@ -1,4 +1,4 @@
-"""Nested columns: ladders, assembly of arrays, projection."""
+"""Nested columns: nesting levels, assembly of arrays, projection."""
 
 from __future__ import annotations
 

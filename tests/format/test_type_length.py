@@ -1,4 +1,4 @@
-"""A type_length is a number of the file: what the bounds of a column take follows their bytes, not what the schema claims."""
+"""A large type_length in the schema: memory for bounds follows their bytes, not the declared width."""
 
 from __future__ import annotations
 

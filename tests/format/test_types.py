@@ -1,4 +1,4 @@
-"""Types of leaves: those that pyarrow gives, for every annotation and every stored Arrow schema; options that change them."""
+"""Types of leaves equal pyarrow's, for every annotation and stored Arrow schema; options that change them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `attach` holds while it works: pages, counted in bytes, and Bloom filters of the row groups under way."""
+"""The memory of `attach`: pages, counted in bytes, and Bloom filters of the row groups in progress."""
 
 from __future__ import annotations
 

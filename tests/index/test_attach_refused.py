@@ -1,4 +1,4 @@
-"""Indexes attached, or not: what is refused, what fails, and who writes meanwhile; nothing is left behind, and nothing is lost."""
+"""`attach` refused, failed, or run against concurrent writers: nothing is left behind, and nothing is lost."""
 
 from __future__ import annotations
 

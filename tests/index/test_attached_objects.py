@@ -1,4 +1,4 @@
-"""Indexes attached to objects of stores: whole or not at all, and never over what others have written."""
+"""Indexes attached to objects of stores: in one step, and never over a concurrent write."""
 
 from __future__ import annotations
 

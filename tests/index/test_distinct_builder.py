@@ -1,4 +1,4 @@
-"""The different values of a chunk, gathered from pages of any size."""
+"""The distinct values of a chunk, collected from pages of any size."""
 
 from __future__ import annotations
 

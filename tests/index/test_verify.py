@@ -1,4 +1,4 @@
-"""`verify` finds what an index says and the data denies: plausible lies, planted one at a time."""
+"""`verify` finds indexes that contradict the data: plausible wrong values, one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`verify` finds what the footer and page headers say of values and the data denies."""
+"""`verify` finds footers and page headers that contradict the data."""
 
 from __future__ import annotations
 

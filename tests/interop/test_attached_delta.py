@@ -1,4 +1,4 @@
-"""Indexes attached to files of Delta Lake tables, through the table: its rows, partitions and statistics stay."""
+"""Indexes attached to files of Delta Lake tables through the table: its rows, partitions and statistics stay."""
 
 from __future__ import annotations
 

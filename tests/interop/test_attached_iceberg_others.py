@@ -1,4 +1,4 @@
-"""Indexes attached to files of Iceberg tables while others write to them: nothing of theirs is lost, nor are deleted rows back."""
+"""Indexes attached to files of Iceberg tables with concurrent writers: their changes stay, and deleted rows do not return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of Delta Lake and Iceberg, made by their own packages: the rows that these read."""
+"""Tables that the packages of Delta Lake and Iceberg wrote: the rows equal those that these packages read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders that are tables of Delta Lake and Iceberg: their current version is read, by whatever name they are given."""
+"""Folders that are tables of Delta Lake and Iceberg: the current version is read, under any name of the folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A range that takes many waits is asked in pieces, side by side, each tied to the version and tried again by itself."""
+"""A range that takes many round trips is split into concurrent requests, each tied to the version and retried by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ends of many local files: read in one go by the core, and one by one where that cannot be."""
+"""Tails of many local files: read by the core in one call, or one by one if that is impossible."""
 
 from __future__ import annotations
 

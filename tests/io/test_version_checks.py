@@ -1,4 +1,4 @@
-"""What is known of a distant file serves without being asked for first: nothing is ever answered from a version that is past."""
+"""Cached metadata of a remote file is used before its version is confirmed; no answer is from an outdated version."""
 
 from __future__ import annotations
 

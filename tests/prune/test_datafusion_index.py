@@ -1,4 +1,4 @@
-"""Lists of values in the published form: used where they are sound, whoever wrote them, and never where in doubt."""
+"""Lists of values in DataFusion's form: used if they are sound, from any writer, and ignored in doubt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index that is not used is no secret: every scan that would have used it says why, the first and those after it."""
+"""An ignored index is reported: every scan that would have used it says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mechanism costs what has to be fetched for it: bytes in memory cost nothing, and `explain` says what was not asked."""
+"""The price of a mechanism is what must be fetched for it: bytes in memory are free, and `explain` names unused mechanisms."""
 
 from __future__ import annotations
 

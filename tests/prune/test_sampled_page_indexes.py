@@ -1,4 +1,4 @@
-"""A page index that proves nothing is not read for every row group; where few rows pass, its places still are used."""
+"""A page index that proves nothing for sampled row groups is not read for the others; if few rows pass, its offsets are still used."""
 
 from __future__ import annotations
 

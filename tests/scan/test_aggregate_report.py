@@ -1,4 +1,4 @@
-"""What figures take: the report of an aggregate against what the store saw, and how often files are opened."""
+"""The report of an aggregate, compared with the reads of the store; how often files are opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many files whose lists of values are judged together: as if each were opened by itself."""
+"""Lists of values of many files, evaluated together: the results equal opening each file by itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Dictionaries and pages of strings that are unpacked no further than the rows need: the rows of a full read, whatever the codec,
-the type, the layout and the place of the rows.
+"""Dictionaries and string pages are decompressed only as far as the rows need: the rows equal a full read, for every codec, type,
+layout and selection.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many files planned by footers that are read together: as if each were opened by itself."""
+"""Footers of many files, read and pruned together: plans equal those of opening each file by itself."""
 
 from __future__ import annotations
 

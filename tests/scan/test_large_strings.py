@@ -1,4 +1,4 @@
-"""Strings that outgrow 32-bit offsets: the rows of a row group come out as several arrays, and nothing else changes."""
+"""Strings beyond 32-bit offsets: the rows of a row group become several arrays, and nothing else changes."""
 
 from __future__ import annotations
 

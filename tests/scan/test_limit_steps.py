@@ -1,4 +1,4 @@
-"""A limit that is reached early spares the indexes of the row groups behind it, and nothing else costs more for it."""
+"""A limit that is reached early saves the indexes of the remaining row groups, at no other cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of which one page each is wanted are decoded together; what goes wrong is told as if they were not."""
+"""Columns that need one page each are decoded together; their errors equal those of decoding them one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a struct or a list is null: told by the levels of a leaf below it, never by that leaf's statistics."""
+"""Nulls of a struct or list: the levels of a leaf below tell them, never the statistics of that leaf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row groups read side by side: the same rows and errors as one after the other, from near and far, and never a hang."""
+"""Concurrent row groups: the same rows and errors as sequential ones, from local and remote files, and never a hang."""
 
 from __future__ import annotations
 

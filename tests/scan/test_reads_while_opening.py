@@ -1,4 +1,4 @@
-"""Of many distant files those with rows are read while others are still being opened; their ends come whole, however long."""
+"""Many remote files: those with rows are read while others are still being opened; tails are read whole, of any length."""
 
 from __future__ import annotations
 

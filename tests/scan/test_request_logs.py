@@ -1,6 +1,4 @@
-"""What a server is asked, to the byte, by the server's own log: which pages, how many requests, how many of them one
-after another.
-"""
+"""The exact requests to a server, by its own log: which pages, how many requests, and how many of them sequential."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of the store, counted by a wrapper around it: which pages, and that nothing else is."""
+"""The reads of the store, counted by a wrapper around it: exactly the needed pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark reads files with attached indexes as it reads those without, and less of them where a filter lets it."""
+"""Spark reads files with attached indexes like those without, and reads less of them if a filter allows it."""
 
 from __future__ import annotations
 

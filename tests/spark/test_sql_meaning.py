@@ -1,4 +1,4 @@
-"""The same SQL, by Spark and by `read`: the same rows, or an error. Never silently others."""
+"""The same SQL in Spark and in `read`: the same rows, or an error, never other rows."""
 
 from __future__ import annotations
 

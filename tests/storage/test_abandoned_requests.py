@@ -1,4 +1,4 @@
-"""Requests that nobody waits for any more: they hold up neither the end of the process nor those that come after."""
+"""Abandoned requests: they delay neither the end of the process nor later requests."""
 
 from __future__ import annotations
 

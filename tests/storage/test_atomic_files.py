@@ -1,4 +1,4 @@
-"""Files that appear in one step: what is left of a process that is killed, and where a system cannot do all of it."""
+"""Files that appear in one step: what remains after a killed process, and on systems that lack some of the calls."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A file that becomes another while it is read: the answer of one version, whole, or FileChangedError; before every read
-once, and at random. `proofs/stores.py` does the latter a thousand times.
+"""A file that changes while it is read: the whole answer of one version, or FileChangedError; changed once before every read, and at
+random. `proofs/stores.py` does the latter a thousand times.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many names are looked up in the one folder that they have in common: as if each were looked up by itself."""
+"""Many names in one folder are looked up together: the results equal separate look-ups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checksums that Hadoop keeps beside a local file: those of its bytes, or none, whatever is attached to it."""
+"""Hadoop's checksum file beside a local file: right for its bytes, or absent, after any `attach`."""
 
 from __future__ import annotations
 

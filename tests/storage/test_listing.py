@@ -1,4 +1,4 @@
-"""Directories, globs and names: the same files on disk, on pyarrow's filesystems, and on those of obstore and fsspec."""
+"""Directories, globs and names: the same files on disk, and on filesystems of pyarrow, obstore and fsspec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same reads of another S3 than ours: moto, which many projects test against."""
+"""The same reads against moto, another implementation of S3."""
 
 from __future__ import annotations
 

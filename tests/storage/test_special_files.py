@@ -1,4 +1,4 @@
-"""Pipes, sockets, devices and folders where a file is expected: an error at once, and nothing is waited for."""
+"""Pipes, sockets, devices and folders instead of a file: an error at once, without waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a distant store is asked, to the request, and that the answers are right."""
+"""The exact requests to a remote store, and right answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many files planned by footers that are read together, and one by one."""
+"""Plans of many files with footers read together, compared with files opened one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores that fail now and then, and how queries fare; what a slow reader holds in memory."""
+"""Queries against stores that fail at random, and the memory of a slow reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server was asked for, by its own log, as (offset, length) beside where pages lie."""
+"""The requests for one object, from the server's log, as (offset, length), compared with the places of pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters over plain Python rows: the slow twin of a pruned read."""
+"""Filters over plain Python rows: the slow version of a pruned read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the store is asked for, as a wrapper around it sees it."""
+"""The ranges that a scan reads from a local store, recorded by a wrapper around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dictionaries that prune, and all that keeps them from it: only where every page is of codes, never of nulls."""
+"""Dictionaries that prune, and the cases in which they must not: every page must have codes, and nulls are not in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page index that is absent, partial, or legal in odd ways: never fatal, and never a lost row."""
+"""A page index that is absent, partial, or unusual but legal: never fatal, and never a lost row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page index that is wrong, in itself or about its pages: never fatal, and never a lost row."""
+"""A page index that contradicts itself or its pages: never fatal, and never a lost row."""
 
 from __future__ import annotations
 

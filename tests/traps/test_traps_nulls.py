@@ -1,4 +1,4 @@
-"""Nulls, and what is not known of them: no mechanism may take unknown for false, nor a missing count for none."""
+"""Nulls and unknown null counts: no mechanism takes unknown for false, or a missing count for zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that are empty, odd, damaged or that lie: the right rows, or an error with a place in it."""
+"""Empty, unusual, damaged or lying pages: the right rows, or an error with the place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds in the order of each type, or in another one: a pruned read equals a full one."""
+"""Bounds in the order of each type, or in a wrong order: a pruned read equals a full one."""
 
 from __future__ import annotations
 
