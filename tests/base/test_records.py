@@ -29,7 +29,7 @@ KINDS: list[dict[str, bool]] = [
 def made(make: Make, kind: dict[str, bool]) -> tuple[Any, Any, Any]:
     @make(slots=True, **kind)
     class Made:
-        """Of every kind of field."""
+        """A record with every kind of field."""
 
         first: int
         second: str = "two"

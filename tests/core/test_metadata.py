@@ -26,7 +26,7 @@ TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID =
 
 
 class Bytes(bytes):
-    """A byte string that knows where it stood."""
+    """A byte string and its offset."""
 
     at: int
 

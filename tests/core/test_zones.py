@@ -37,7 +37,7 @@ BYTES = next(k for k in KINDS if k.name == "bytes")
 
 
 class Zone(NamedTuple):
-    """What a file says of a zone; None is unknown."""
+    """The bounds and counts that a file declares for a zone; None is unknown."""
 
     bounds: tuple[Value, Value] | None
     all_null: bool = False

@@ -49,7 +49,7 @@ def short_bounds() -> bytes:
 
 
 def short_statistics() -> bytes:
-    """The same in the footer: a row group for each value."""
+    """Statistics in the footer: a row group for each value."""
     columns = [
         Column("x", FIXED, [b"a"], type_length=WIDE, column_index=False) for _ in range(PAGES)
     ]

@@ -43,7 +43,7 @@ def indexed(tmp_path: Path) -> Path:
 
 
 def notes(path: Path, condition: ps.Expression, prune: list[str]) -> list[str]:
-    """Of two scans: the second knows the file from the cache."""
+    """The notes of two scans; the second has the file from the cache."""
     ps.clear_cache()
     first, second = (
         ps.scan(path, filter=condition, prune=prune).explain(analyze=True).notes for _ in range(2)

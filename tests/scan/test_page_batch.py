@@ -232,7 +232,7 @@ def test_a_decoder_lets_go_of_the_dictionary_that_it_had() -> None:
 
 
 def test_what_fails_leaves_no_memory_behind() -> None:
-    """Leaves that are found wrong late, one beside the other."""
+    """Several leaves whose damage is found late."""
     n = 1 << 20
     table = pa.table({f"c{i}": pa.array([b"\xff" * 8] * n) for i in range(6)})
     sink = pa.BufferOutputStream()

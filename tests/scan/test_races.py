@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def in_time(work: Callable[[], Any], seconds: float = 60) -> Any:
-    """What the work gives, or raises; a failure if it takes longer."""
+    """The result or error of the work; a failure if it takes longer."""
     found: list[Any] = []
 
     def run() -> None:

@@ -91,7 +91,7 @@ def pages_of(file: File, name: str, rows: Sequence[int]) -> list[int]:
 
 
 def expect(log: Log, file: File, rows: dict[str, Sequence[int]]) -> None:
-    """In each column exactly the pages of these rows were asked, whole; in others none."""
+    """Exactly the whole pages of these rows were read in each column, and none in the others."""
     for name, places in file.pages.items():
         wanted = pages_of(file, name, rows.get(name, ()))
         assert log.required_leaves(places) == wanted, name

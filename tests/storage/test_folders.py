@@ -39,7 +39,7 @@ def fill(folder: Path, n: int = N, mark: str = "") -> list[str]:
 
 
 def check(paths: list[str]) -> None:
-    """What is said of all is what is said of each."""
+    """The result for all names equals the results for each."""
     wanted, ends = np.tile(np.array([0, -1, 0], np.int64), (len(paths), 1)), []
     for i, path in enumerate(paths):
         end = b""

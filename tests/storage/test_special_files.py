@@ -57,7 +57,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def at_once(work: Callable[[], Any], path: Path) -> Any:
-    """What comes of it, or the error; a test that fails where it waits for the other end of a pipe."""
+    """The result or error of the work; a failure if it waits for the other end of a pipe."""
     found: list[Any] = []
 
     def run() -> None:

@@ -454,7 +454,7 @@ def test_a_file_cut_at_any_byte_is_an_error(name: str) -> None:
 
 @pytest.mark.parametrize("name", samples())
 def test_any_byte_of_a_file_may_be_wrong(name: str) -> None:
-    """An answer or a PageseekError: nothing else may come out, whatever the byte."""
+    """An answer or a PageseekError, and nothing else, for any byte."""
     data = samples()[name]
     dice = random.Random(name)
     condition = ps.col("row") <= 1
