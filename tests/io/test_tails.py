@@ -40,7 +40,7 @@ def put(path: Path, data: bytes, when: int = OLD) -> str:
 
 
 def foot(length: int, before: int = 100, salt: int = 0) -> bytes:
-    """A file that ends like one with a footer of `size` bytes."""
+    """A file that ends like one with a footer of `length` bytes."""
     body = random.Random(length + salt).randbytes(length)
     return b"PAR1" + b"." * before + body + struct.pack("<I", length) + b"PAR1"
 
