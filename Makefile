@@ -1,5 +1,5 @@
 # `make` lists the targets. Needs Python 3.11+, a C compiler and make; the rest is installed
-# into $(VENV), or named with its remedy.
+# into $(VENV), or reported with its remedy.
 PYTHON ?= python3
 VENV ?= .venv
 EXTRAS ?= dev,spark,bench
@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 14
 
-need: ## look for what the tests need outside Python; install it where that is possible
+need: ## check the requirements outside of Python; install them if possible
 	@PYTHON=$(PYTHON) bash tools/need.sh cc venv clang java
 
 venv: $(VENV)/.dev ## the development environment, the package in it as editable
@@ -44,7 +44,7 @@ demo: install ## install, then look rows up in a file made for it, locally and i
 test: build ## install, then run every test; STAGES="lint unit" runs only those
 	@$(RUN) $(BIN)/python tools/check.py $(STAGES)
 
-check: build ## a minute: static checks, and the tests of what changed
+check: build ## about a minute: static checks, and the tests of the changed folders
 	@$(RUN) $(BIN)/python tools/quick.py
 
 lint: build ## every static check

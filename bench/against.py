@@ -1,4 +1,4 @@
-"""Two builds of pageseek on the same questions, in turn: `pageseek-bench --against VENV`.
+"""Compares two builds of pageseek on the same queries, interleaved: `pageseek-bench --against VENV`.
 
 Each build answers in a process of its own, which is told one question at a time, so that a disturbance of the machine meets both alike.
 The figure of a case is the median of the ratios of its rounds: below 1 this build is faster.
@@ -26,7 +26,7 @@ SLOWER = 1.05  # from here on a ratio is marked
 
 @dataclass(slots=True)
 class Duel:
-    """One case with a number of threads (0: one for each core): seconds of each round of both builds."""
+    """One case with a number of threads (0: one for each core): the seconds of each round, for both builds."""
 
     case: str
     threads: int
@@ -35,7 +35,7 @@ class Duel:
 
     @property
     def ratio(self) -> float:
-        """Time of this build in units of the other's."""
+        """The time of this build, divided by that of the other."""
         pairs = zip(self.here, self.there, strict=True)
         return statistics.median(one / other for one, other in pairs)
 
@@ -62,7 +62,7 @@ class Build:
         self.version = str(self.ask(op="version")["version"])
 
     def ask(self, **question: Any) -> dict[str, Any]:
-        """Put one question; RuntimeError with what the process printed where it cannot answer."""
+        """Run one query; RuntimeError with the output of the process if it fails."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(question, default=str) + "\n")
         self._process.stdin.flush()
@@ -80,7 +80,7 @@ class Build:
 
 
 def python_of(environment: Path) -> str:
-    """The interpreter of a virtual environment, or the path itself where it is one."""
+    """The interpreter of a virtual environment; a path to an interpreter is returned as it is."""
     if environment.is_file():
         return str(environment)
     for name in ("bin/python", "Scripts/python.exe"):

@@ -60,7 +60,7 @@ def digest(found: Any) -> str:
 
 
 def main() -> None:
-    """Answer until there are no more questions."""
+    """Answer queries until there are no more."""
     for line in sys.stdin:
         try:
             made = answer(json.loads(line))

@@ -1,4 +1,4 @@
-"""`python -m pageseek.bench.attach`: indexes attached to ten million rows, beside what it takes to write them anew.
+"""`python -m pageseek.bench.attach`: time and memory of attaching indexes to ten million rows, compared with rewriting the file.
 
 Both take all cores, each a process of its own, in turns; what is made is brought to disk, and read once to see that it
 is whole. The other way to a file with indexes is to write it again: that is what DuckDB does here, without a page index,
@@ -56,7 +56,7 @@ WAYS = {"pageseek": by_pageseek, "duckdb": by_duckdb}
 
 
 def child(way: str, path: Path) -> dict[str, float]:
-    """What runs in a process of its own."""
+    """The work of the child process."""
     import resource
 
     if way != "pageseek":

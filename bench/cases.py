@@ -1,4 +1,4 @@
-"""The questions that the benchmarks ask: one case a question."""
+"""The queries of the benchmarks: one case each."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Case:
 
 
 class Files:
-    """The files of one size, made when they are first asked for."""
+    """The files of one size, made when they are first needed."""
 
     def __init__(self, folder: Path, sizes: Sizes) -> None:
         self.folder = folder
@@ -187,7 +187,7 @@ CASES: dict[str, Callable[[Files], Case]] = {
 
 
 def make(names: Sequence[str], files: Files) -> list[tuple[str, Case | None, str]]:
-    """Cases by name: (name, case, ""), or (name, None, why it cannot be asked)."""
+    """Cases by name: (name, case, ""), or (name, None, why it cannot run)."""
     made: list[tuple[str, Case | None, str]] = []
     for name in names:
         try:

@@ -31,7 +31,7 @@ ROWS = 3_000_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demonstration; 0 also where Spark cannot run, after saying what is missing."""
+    """Run the demonstration; 0 also without Spark, after a message that says what is missing."""
     made = argparse.ArgumentParser(prog="python -m pageseek.bench.demo", description=__doc__)
     made.add_argument("file", nargs="?", type=Path, help="a Parquet file (default: one is made)")
     made.add_argument("--column", help="column to look up in (default: the first that can be)")
@@ -174,7 +174,7 @@ def _spark(path: str, condition: ps.Expression, expected: pa.Table, rows: int) -
 
 
 def spark_missing() -> list[str]:
-    """What Spark needs and is not there, each with its remedy."""
+    """The missing requirements of Spark, each with its remedy."""
     missing = []
     if importlib.util.find_spec("pyspark") is None:
         missing.append('pyspark is not installed: pip install "pageseek[spark]"')

@@ -49,7 +49,7 @@ LARGEST_READ = 16 << 20
 
 @dataclass(slots=True)
 class Reads:
-    """What one filter needs: reads of (offset, length), and bodies (read, start, stop, size)."""
+    """The reads of one filter, (offset, length), and its page bodies, (read, start, stop, size)."""
 
     pages: int = 0
     reads: list[tuple[int, int]] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Floor:
             decompress(data, start, stop, size)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the file descriptor."""
         os.close(self._descriptor)
 
 
@@ -227,7 +227,7 @@ class _Planner:
 
 
 def _admits(lower: pa.Array, upper: pa.Array, terms: Sequence[Any]) -> Mask:
-    """Zones whose bounds leave room for a value that passes every term."""
+    """Zones whose bounds admit a value that passes every term."""
     admitted = np.ones(len(lower), np.bool_)
     for _, op, value in terms:
         literal = pa.scalar(value, lower.type)

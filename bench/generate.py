@@ -56,7 +56,7 @@ def lookup_file(folder: Path, rows: int = 10_000_000, group_rows: int = 1_000_00
 
 
 def default_file(folder: Path, rows: int = 10_000_000, group_rows: int = 1_000_000) -> Path:
-    """The rows of `lookup_file` in the dictionaries and pages that pyarrow makes unless told otherwise."""
+    """The rows of `lookup_file` in the dictionaries and pages that pyarrow writes by default."""
     path = folder / f"lookup-default-{rows}-{group_rows}.parquet"
     return _once(path, lambda at: _write_lookup(at, rows, group_rows, {}))
 
@@ -207,7 +207,7 @@ def _write_wide(path: Path, columns: int, row_groups: int, group_rows: int) -> N
 
 
 def tpchgen() -> str | None:
-    """Path of the tpchgen-cli command, or None where it is not installed."""
+    """Path of the tpchgen-cli command; None if it is not installed."""
     beside = Path(sys.executable).with_name("tpchgen-cli")
     return str(beside) if beside.exists() else shutil.which("tpchgen-cli")
 

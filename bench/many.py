@@ -62,7 +62,7 @@ def narrow(i: int, categories: Sequence[str], random: np.random.Generator) -> pa
 
 
 def wide(i: int, categories: Sequence[str], random: np.random.Generator) -> pa.Table:
-    """A file as of a table of events."""
+    """A file like one of a table of events."""
     n = ROWS["wide"]
     words = np.array([f"word{k}" for k in range(5_000)])
     at = np.arange(i * n, (i + 1) * n)
@@ -168,7 +168,7 @@ class Timed:
 
 
 def child(engine: str, folder: str, value: str, warm: int) -> Timed:
-    """What runs in a process of its own."""
+    """The work of the child process."""
     if engine != "pageseek":
         __import__(engine)
     start = time.perf_counter()
@@ -193,7 +193,7 @@ def ask(engine: str, folder: Path, value: str, warm: int, before: Sequence[str] 
 
 
 def bytes_read(folder: Path, value: str) -> dict[str, int]:
-    """Bytes that pageseek reads of each file, cold, as the system sees it."""
+    """The bytes of each file that pageseek reads, cold, counted by the system."""
     with tempfile.TemporaryDirectory() as held:
         log = Path(held) / "calls"
         calls = "trace=pread64,preadv,preadv2,read,readv"

@@ -43,7 +43,7 @@ class Result:
         return statistics.median(self.seconds[peer])
 
     def ratio(self, peer: str) -> float:
-        """Median of a peer in units of ours: above 1 it is slower than pageseek."""
+        """The median of a peer divided by ours: above 1 it is slower than pageseek."""
         return self.median(peer) / self.median(OURS) if OURS in self.seconds else float("nan")
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _bounds(answer: Sequence[tuple[Any, Any]]) -> list[tuple[str, str]]:
 
 
 def _plain(table: pa.Table, like: pa.Table | None) -> pa.Table:
-    """A table of the types of another: engines differ in string views, widths and time zones."""
+    """A table cast to the types of another: engines differ in string views, widths and time zones."""
     if like is None:
         fields = [pa.field(f.name, f.type) for f in table.schema]
         return table.cast(pa.schema(fields))
@@ -207,7 +207,7 @@ def _size(answer: Any) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Where the figures were measured."""
+    """The machine of the measurement."""
     import os
 
     return {

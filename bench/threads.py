@@ -26,7 +26,7 @@ ROUNDS = 7
 
 @dataclass(frozen=True)
 class Case:
-    """What is read of a file: rows with `low` <= `column` < `high`, or all; as a table, or batch by batch."""
+    """One read of a file: rows with `low` <= `column` < `high`, or all; as a table, or batch by batch."""
 
     name: str
     what: str
@@ -79,7 +79,7 @@ def timed(work: Callable[[Case, int], int], case: Case, threads: int) -> float:
 
 
 def neighbour(folder: Path, name: str) -> subprocess.Popen[str]:
-    """Another process that reads the same with one thread, until it is ended."""
+    """Another process that repeats the read with one thread, until it is ended."""
     command = [
         sys.executable,
         "-m",

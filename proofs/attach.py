@@ -63,7 +63,7 @@ class Lost(Exception):
 
 
 def apart(work: Callable[..., Any], *given: Any) -> Any:
-    """What a function returns in a process of its own. Lost: it crashed, hung, or raised what it may not."""
+    """The result of a function in its own process. Lost: it crashed, hung, or raised a foreign exception."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
 
@@ -101,7 +101,7 @@ def apart(work: Callable[..., Any], *given: Any) -> Any:
 
 @dataclass
 class Outcome:
-    """What came of one file. `wrong`: what may not be."""
+    """The result for one file. `wrong`: violations."""
 
     state: str  # attached, refused
     counts: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -143,7 +143,7 @@ def attach_all(path: Path, out: Path) -> dict[tuple[str, str], int]:
 
 
 def taken(path: Path, out: Path, knobs: dict[str, Any]) -> dict[str, Any]:
-    """Those of the indexes that the values let be, each tried by itself."""
+    """The indexes that the values allow, each tried by itself."""
 
     def goes(**one: Any) -> bool:
         try:
@@ -175,7 +175,7 @@ def rows_of(path: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two reads gave the same, down to the bits of values; two errors of one kind are the same."""
+    """Whether two reads are equal, down to the bits of values; two errors of one kind are equal."""
     if not isinstance(a, pa.Table) or not isinstance(b, pa.Table):
         return type(a) is type(b)
     if a.num_rows != b.num_rows or not a.schema.equals(b.schema):
@@ -184,7 +184,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def as_bytes(table: pa.Table) -> bytes:
-    """NaN does not equal itself, but for its bytes."""
+    """Values as bytes, since NaN does not equal itself."""
     sink = pa.BufferOutputStream()
     flat = table.replace_schema_metadata(None).combine_chunks()
     with pa.ipc.new_stream(sink, flat.schema) as writer:
@@ -193,7 +193,7 @@ def as_bytes(table: pa.Table) -> bytes:
 
 
 def as_text(table: pa.Table) -> object:
-    """Bytes of what is null may differ. Nothing is equal to what has values that Python has not."""
+    """Values as text, since bytes under nulls may differ; values without a Python type equal nothing."""
     try:
         return repr(table.to_pylist())
     except (ValueError, OverflowError, ArithmeticError):
@@ -201,7 +201,7 @@ def as_text(table: pa.Table) -> object:
 
 
 def try_file(path: Path, folder: Path) -> Outcome:
-    """Attach, read, verify, detach: by pageseek alone."""
+    """Attach, read, verify and detach, with pageseek only."""
     after, back = folder / "after.parquet", folder / "back.parquet"
     try:
         added = attach_all(path, after)
@@ -237,12 +237,12 @@ def try_file(path: Path, folder: Path) -> Outcome:
 
 
 def findings(path: Path) -> set[str]:
-    """What `verify` finds, whatever the name of the file."""
+    """The findings of `verify`, without the name of the file."""
     return {str(one).replace(str(path), "") for one in ps.index.verify(path).findings}
 
 
 def others_rows(before: Path, after: Path) -> bool | None:
-    """Whether pyarrow reads the same rows; None where it reads none."""
+    """Whether pyarrow reads the same rows; None if it reads none."""
     try:
         known = pq.ParquetFile(before).read()
     except Exception:  # noqa: BLE001 - whatever it is, there is nothing to compare
@@ -256,7 +256,7 @@ def files() -> Iterator[Path]:
 
 
 def prove() -> tuple[str, str]:
-    """What was run, and what was found. AssertionError: something that may not be."""
+    """What was run, and the result. AssertionError: a violation."""
     counts: collections.Counter[str] = collections.Counter()
     wrong: list[str] = []
     for path in files():
@@ -299,7 +299,7 @@ def prove() -> tuple[str, str]:
 
 
 def crashes(path: Path) -> bool:
-    """Whether pyarrow does not come back from a file as it was."""
+    """Whether pyarrow crashes on the original file."""
     try:
         apart(others_rows, path, path)
     except Lost:
@@ -311,7 +311,7 @@ def crashes(path: Path) -> bool:
 
 
 def regions(path: Path) -> dict[str, list[tuple[int, int]]]:
-    """Where what was attached lies: [start, stop) by kind, and `key`, what the footer says of it."""
+    """The places of the attached indexes: [start, stop) by kind, and `key`, their entry in the footer."""
     found: dict[str, list[tuple[int, int]]] = collections.defaultdict(list)
     with open_metadata(path) as file:
         known = directory(file)
@@ -326,7 +326,7 @@ def regions(path: Path) -> dict[str, list[tuple[int, int]]]:
 
 
 def filters(table: pa.Table, dice: random.Random, names: list[str]) -> list[ps.Expression]:
-    """What to ask of a few columns: a value that is there, one that is not, nulls."""
+    """Filters on a few columns: an existing value, an absent one, nulls."""
     made: list[ps.Expression] = []
     for name in dice.sample(names, min(LEAVES, len(names))):
         values = table.column(name).drop_null()
@@ -342,7 +342,7 @@ def filters(table: pa.Table, dice: random.Random, names: list[str]) -> list[ps.E
 
 
 def asked(path: Path, condition: ps.Expression, **options: Any) -> Any:
-    """The rows that pass, or the error of ours."""
+    """The rows that pass, or pageseek's error."""
     ps.clear_cache()
     try:
         return ps.read_table(path, filter=condition, **options)
@@ -362,7 +362,7 @@ Question = tuple[ps.Expression, pa.Table]  # a condition, and the rows that pass
 
 
 def flip_file(path: Path, folder: Path, seed: int) -> Outcome:
-    """Flip bits, one at a time, and ask each time."""
+    """Flip bits, one at a time, and run the filters each time."""
     dice = random.Random(seed)
     pruner_stage.DOUBT = 0  # indexes are read, however small the file
     after, damaged = folder / "after.parquet", folder / "damaged.parquet"
@@ -433,7 +433,7 @@ def outcome_of(
 
 
 def tells(damaged: Path, kind: str, start: int, whole: Path) -> bool:
-    """Whether `verify` names what was damaged: the column of a list, a chunk of the other kinds."""
+    """Whether `verify` names the damage: the column of a list, or the chunk of another index."""
     with open_metadata(whole) as file:
         known = directory(file)
     assert known is not None
@@ -445,7 +445,7 @@ def tells(damaged: Path, kind: str, start: int, whole: Path) -> bool:
 
 
 def try_rest(path: Path) -> None:
-    """Whatever else reads indexes: only errors of ours may come."""
+    """All other functions that read indexes: they may raise only pageseek's errors."""
     for function in (ps.index.list, ps.index.verify):
         try:
             function(path)
@@ -460,7 +460,7 @@ def try_rest(path: Path) -> None:
 
 
 def prove_flips() -> tuple[str, str]:
-    """What was run, and what was found. AssertionError: something that may not be."""
+    """What was run, and the result. AssertionError: a violation."""
     counts: collections.Counter[str] = collections.Counter()
     wrong: list[str] = []
     for number, path in enumerate(files()):

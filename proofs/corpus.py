@@ -71,7 +71,7 @@ def call(script: str, *arguments: str) -> tuple[str, int]:
 
 
 class Failed(Exception):
-    """What was found may not be."""
+    """The proof found a violation."""
 
 
 def ask_oracle(folder: Path, cases: int, seed: int) -> tuple[str, str]:
@@ -122,7 +122,7 @@ def oracle_generated() -> tuple[str, str]:
 
 
 def ours(name: str) -> bool:
-    """Whether a class of exceptions is one of ours, or comes of the store."""
+    """Whether a class of exceptions is pageseek's, or the store's."""
     kind = getattr(errors, name, None) or getattr(builtins, name, None)
     return isinstance(kind, type) and issubclass(kind, (ps.PageseekError, OSError))
 
@@ -172,7 +172,7 @@ def mutation() -> tuple[str, str]:
 
 
 def mutation_checksums() -> tuple[str, str]:
-    """Small files of the corpus, written anew with a checksum in every page."""
+    """Small files of the corpus, rewritten with a checksum in every page."""
     names = sorted((CONFORMANCE / "corpus" / "valid").glob("*.parquet"))
     random.Random(5).shuffle(names)
     with tempfile.TemporaryDirectory() as folder:
@@ -210,7 +210,7 @@ def floats() -> tuple[str, str]:
 
 
 def attached(prove: Callable[[], tuple[str, str]]) -> tuple[str, str]:
-    """Indexes put into every file, and damaged there."""
+    """Indexes attached to every file, and damaged."""
     try:
         return prove()
     except AssertionError as error:
@@ -230,7 +230,7 @@ PROOFS: dict[str, Callable[[], tuple[str, str]]] = {
 
 
 def lines_of(page: Path) -> dict[str, str]:
-    """The proofs that the page has already."""
+    """The lines of earlier proofs, from the page."""
     text = page.read_text() if page.exists() else ""
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     return {line.split("|")[1].strip(): line for line in rows if line.count("|") == COLUMNS + 1}

@@ -38,7 +38,7 @@ PRUNE: list[Any] = [
 
 
 def table(dice: np.random.Generator) -> pa.Table:
-    """Columns of floats, each odd in its own way."""
+    """Columns of floats, each unusual in its own way."""
     few = np.array([0.0, -0.0, 0.5, -0.5, 1.0, -1.0, math.inf, -math.inf, 2.0])
     some = few[dice.integers(0, len(few), ROWS)]
     nan = np.where(dice.random(ROWS) < 0.1, math.nan, some)
@@ -107,7 +107,7 @@ def passes(op: str, x: float, y: float, nan: str) -> bool:
 
 
 def conditions(column: str, kind: Any, dice: random.Random) -> Iterator[tuple[Any, Any]]:
-    """Expressions, and what each says of a value that is not null under a rule."""
+    """Expressions, each with its result for a non-null value under a NaN rule."""
     x = ps.col(column)
     for op, function in OPERATORS.items():
         y = dice.choice(LITERALS)
@@ -126,7 +126,7 @@ def conditions(column: str, kind: Any, dice: random.Random) -> Iterator[tuple[An
 
 
 def prove(seeds: range) -> tuple[int, int]:
-    """(files, comparisons); AssertionError where an answer is wrong."""
+    """(files, comparisons); AssertionError if an answer is wrong."""
     files = asked = 0
     for seed in seeds:
         made = table(np.random.default_rng(seed))

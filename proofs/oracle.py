@@ -48,14 +48,14 @@ def main() -> int:
 
 
 def refusals() -> dict[str, str]:
-    """What the error of a file may say, by its name."""
+    """The allowed errors of files, by name."""
     lines = REFUSALS.read_text().splitlines()
     entries = [line.split("\t") for line in lines if line and not line.startswith("#")]
     return {name: text for name, text, _reason in entries}
 
 
 def verdict(cases: list[dict[str, str]]) -> int:
-    """Count what may not be: a wrong answer, a crash, a hang, or an error that is not on the list."""
+    """Count violations: a wrong answer, a crash, a hang, or an error that is not on the list."""
     bad = [case for case in cases if case["kind"] in ("WRONG", "CRASH", "HANG", "harness-error")]
     errors = [case for case in cases if case["kind"] == "reader-error"]
     allowed = refusals()

@@ -83,7 +83,7 @@ COUNTED = ", counted"
 
 @contextmanager
 def watched() -> Iterator[tuple[Log, list[int]]]:
-    """What the store is asked for, and the sizes of the page bodies that are decompressed."""
+    """The reads of the store, and the sizes of the decompressed page bodies."""
     log, inflated = Log(), []
     read, find, begin = LocalStore.read, decode.decompressor, decode.prefix_of
 
@@ -132,7 +132,7 @@ class Proof:
         self.lines: list[tuple[str, str, str]] = []
 
     def expect(self, scan: ps.Scan, rows: dict[str, Any], what: object) -> tuple[int, int]:
-        """Run it; both counts must show the pages of these rows, column by column. (pages, bytes asked)"""
+        """Run the query; both counts must show the pages of these rows, column by column. Returns (pages, bytes)."""
         ps_log, inflated = self.log
         ps_log.clear()
         inflated.clear()
@@ -172,7 +172,7 @@ class Proof:
     # -- the cases --
 
     def lookups(self, what: str, keys: Sequence[int], key_pages: int) -> None:
-        """Each key: in every column exactly the pages of its rows; of the key column, so many."""
+        """Each key reads exactly the pages of its rows in every column, and this many of the key column."""
         most = dict.fromkeys(self.pages, 0)
         least = dict.fromkeys(self.pages, 10**9)
         total = 0
@@ -198,7 +198,7 @@ class Proof:
         self.line(what, shown, f"{len(keys):,} queries, {total / len(keys) / 1e3:,.0f} kB each")
 
     def answers(self, keys: Sequence[int]) -> None:
-        """The rows themselves against pyarrow's."""
+        """The rows, compared with pyarrow's."""
         starts = np.cumsum(
             [0]
             + [self.file.metadata.row_group(i).num_rows for i in range(self.file.num_row_groups)]
@@ -216,7 +216,7 @@ class Proof:
         self.line("the answers to the same keys", "equal pyarrow's rows", f"{checked:,} queries")
 
     def absent(self, dice: np.random.Generator) -> None:
-        """Keys that are not there: none where the bounds of pages tell, else one page of the key column."""
+        """Absent keys read no page if the bounds of pages exclude them, else one page of the key column."""
         first = self.pages["key"].first_row
         outside = [-1, int(self.key[-1]) + 1, 1 << 62]
         between = [
@@ -338,7 +338,7 @@ class Proof:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """String views as strings: pyarrow's filter does not take them, and Spark hands out strings."""
+    """String views as strings, since pyarrow's filter refuses views, and Spark returns strings."""
     return table.cast(
         pa.schema(
             [f.with_type(pa.string()) if f.type == pa.string_view() else f for f in table.schema]

@@ -51,7 +51,7 @@ SLACK = 16 << 20  # bytes beyond the budget: the batch in hand, threads, connect
 
 
 class FailedError(Exception):
-    """What was found may not be."""
+    """The proof found a violation."""
 
 
 def _said(name: str, found: Counter[str], most_changed: float = 1.0) -> str:
@@ -76,7 +76,7 @@ def overwritten(times: int) -> tuple[str, str]:
 
 
 def replaced(times: int) -> tuple[str, str]:
-    """Objects that are put anew between requests and during them."""
+    """Objects that are replaced between requests and during them."""
     truth, texts = changing_files.Truth(), []
     for etags in (True, False):
         for name, way in WAYS:
@@ -144,7 +144,7 @@ def written(page: Path, lines: dict[str, str]) -> None:
 
 
 def lines_of(page: Path) -> dict[str, str]:
-    """The proofs that the page has already."""
+    """The lines of earlier proofs, from the page."""
     text = page.read_text().partition(TITLE)[2]
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     found = {line.split("|")[1].strip(): line for line in rows if line.count("|") == COLUMNS + 1}

@@ -30,7 +30,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def conformance() -> Path:
-    """The folder of conformance files beside the checkout."""
+    """The folder of conformance files next to the checkout."""
     path = ROOT.parent / "shared" / "conformance"
     if not (path / "corpus").is_dir():
         pytest.skip("no conformance corpus beside this checkout")
@@ -52,7 +52,7 @@ def object_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
 
 @pytest.fixture
 def measured_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
-    """The same, of which the distance is learned from its answers."""
+    """An object server whose latency and bandwidth are learned from its responses."""
     monkeypatch.setattr(endpoints, "_known", {})
     with ObjectServer() as server:
         yield server
@@ -97,7 +97,7 @@ def spark(spark_ready: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    """Every range that is asked of a local file from here on."""
+    """Every range that is read from a local file from here on."""
     made = Log()
     read = LocalStore.read
 

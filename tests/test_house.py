@@ -1,4 +1,4 @@
-"""What the package looks like from outside: its import, its names, its archives."""
+"""The package from outside: its import, its public names, its archives."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ sys.exit("pandas" in sys.modules and "pandas was imported")
 
 
 def test_no_query_imports_pandas(tmp_path: Path) -> None:
-    """Many ways of pyarrow do, where it is installed, which takes longer than a query."""
+    """Many functions of pyarrow import pandas if it is installed, which takes longer than a query."""
     path = tmp_path / "a.parquet"
     n = range(4000)
     table = pa.table(

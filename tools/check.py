@@ -1,4 +1,4 @@
-"""The test command: every stage, timed, with one closing line.
+"""The test command: runs the stages, and prints the time and result of each.
 
 usage: check.py [STAGE ...]      (default: all, in this order)
 """

@@ -12,7 +12,7 @@ TREE = ROOT / "build" / "lint"
 
 
 def link_tree() -> None:
-    """Lay the package out as it is installed, with links, for tools that follow no mapping."""
+    """Lay the package out as it is installed, with links, for tools that do not follow package mappings."""
     package = TREE / "pageseek"
     shutil.rmtree(TREE, ignore_errors=True)
     package.mkdir(parents=True)

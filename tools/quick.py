@@ -1,9 +1,9 @@
-"""The minute that a developer runs all the time: static checks, and the tests of the folders that changed.
+"""The quick check of a developer, about a minute: static checks, and the tests of the changed folders.
 
-usage: quick.py [FOLDER ...]      (default: what differs from the branch that this one follows, or from the last commit)
+usage: quick.py [FOLDER ...]      (default: the changes since the upstream branch, or since the last commit)
 
-A folder is one of `tests`: base, storage, io, format, predicate, dataset, prune, scan, index, spark, cli, bench, core. Tests that
-take longer than a few seconds, Spark and fuzzing are left to `make test`.
+A folder is one of `tests`: base, storage, io, format, predicate, dataset, prune, scan, index, spark, cli, bench, core. Slow tests,
+Spark and fuzzing are left to `make test`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALONE = {"api.py": "scan", "__init__.py": "", "__main__.py": "cli"}  # files tha
 
 
 def changed() -> list[str]:
-    """The files that differ from the branch that this one follows, and those that git does not know yet."""
+    """The files that differ from the upstream branch, or else from the last commit, and untracked files."""
     base = _git("merge-base", "HEAD", "@{upstream}") or _git("rev-parse", "HEAD")
     found = _git("diff", "--name-only", base[0]) + _git(
         "ls-files", "--others", "--exclude-standard"
@@ -36,7 +36,7 @@ def _git(*arguments: str) -> list[str]:
 
 
 def tests_of(path: str) -> str:
-    """The tests that stand for a file, or nothing."""
+    """The tests of a file, or ""."""
     parts = PurePosixPath(path).parts
     if parts[:2] == ("src", "pageseek"):
         name = ALONE.get(parts[2], parts[2])
@@ -45,13 +45,15 @@ def tests_of(path: str) -> str:
         return "tests/core"
     if parts[0] == "bench":
         return "tests/bench"
+    if parts[0] == "docs" or path == "README.md":
+        return "tests/test_docs.py"
     if parts[0] == "tests" and parts[-1].startswith("test_"):
         return path
     return ""
 
 
 def main(names: list[str]) -> int:
-    """Check."""
+    """Run the checks, and the tests of the named folders or of the changed files."""
     files = changed()
     wanted = [f"tests/{name}" for name in names] or [tests_of(path) for path in files]
     folders = {name for name in wanted if name and (ROOT / name).is_dir()}

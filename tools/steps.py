@@ -1,7 +1,7 @@
-"""Runs named commands one after the other, times them, and says at the end which failed and how.
+"""Runs named commands in sequence, times them, and prints at the end which failed and why.
 
-Of a long log often only the end is kept, so the last lines of each command that failed are said once
-more, behind the table of times.
+Logs are often cut to their end, so the last lines of each failed command are printed again after the table
+of times.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def echo(command: Sequence[str], env: Mapping[str, str]) -> tuple[int, list[str]
 
 
 def announce(title: str, steps: Sequence[Step]) -> None:
-    """Print what will be run, and how long that takes."""
+    """Print the steps, and how long each takes."""
     print(f"{title}, on two cores:")
     for step in steps:
         print(f"{step.seconds:6} s  {step.name:8} {step.what}")

@@ -1,7 +1,7 @@
 """Asks cibuildwheel which wheels it would build, prints them, and compares them with wheels.yml.
 
-cibuildwheel takes a selector that matches nothing, or a platform that no job builds, without a word. GitHub is
-as silent about a workflow that is a symbolic link: it does not run it.
+cibuildwheel silently accepts a selector that matches nothing, and a platform that no job builds. GitHub silently
+ignores a workflow that is a symbolic link.
 """
 
 from __future__ import annotations

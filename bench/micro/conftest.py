@@ -29,7 +29,7 @@ TURN = 4  # times that one of two goes before it is the turn of the other
 
 @pytest.fixture(scope="session")
 def decode_of() -> Callable[[bytes], Decode]:
-    """Of a file of one column, what decodes selected rows of its first row group, by the page index."""
+    """A function that decodes selected rows of the first row group of a file with one column, by the page index."""
 
     def made(data: bytes) -> Decode:
         file = open_metadata(data)
@@ -97,7 +97,7 @@ filter if not all rows are selected. Both run interleaved, four times each, and 
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Of each case and selection, the speed and how many times as long the peer took."""
+    """The table: for each case and selection the speed, and the time of the peer divided by ours."""
     session = getattr(config, "_benchmarksession", None)
     table: dict[str, dict[str, str]] = {}
     for bench in session.benchmarks if session else ():

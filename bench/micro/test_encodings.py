@@ -74,7 +74,7 @@ def _flags(dice: Dice) -> pa.Array:
 
 
 def _lists(make: Callable[[Dice], pa.Array], nulls: bool = False) -> Callable[[Dice], pa.Array]:
-    """Lists of 0 to 2 elements of so many that there are N rows."""
+    """N lists of 0 to 2 elements."""
 
     def made(dice: Dice) -> pa.Array:
         ends = np.concatenate([[0], np.cumsum(dice.integers(0, 3, N))])

@@ -1,1 +1,1 @@
-"""What each engine reads to answer the same questions of the same table in eight layouts, counted from outside."""
+"""The bytes and pages that each engine reads for the same questions about one table in eight layouts, counted by strace."""

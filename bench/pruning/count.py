@@ -38,7 +38,7 @@ class Reads:
 
     @property
     def bytes(self) -> int:
-        """Bytes asked for; what is asked for twice counts twice."""
+        """Requested bytes; bytes that are requested twice count twice."""
         return sum(length for _, length in self.ranges)
 
     def pages(self, pages: PageMap) -> tuple[int, int, int]:
@@ -100,7 +100,7 @@ def _footer(path: Path) -> tuple[int, int]:
 
 
 def _links(path: Path, folder: Path) -> Path:
-    """A folder with the file under a name for each question: what an engine keeps of one helps with no other."""
+    """A folder with a link to the file for each question, so that the caches of an engine help with no other question."""
     folder.mkdir()
     for query in QUERIES:
         (folder / f"{query.name}.parquet").hardlink_to(path)

@@ -1,4 +1,4 @@
-"""The engines, each asked in its own language, with everything that helps it read less switched on."""
+"""The engines, each with its own filter language, and with all options on that let it read less."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the pages of a file are, found by walking its page headers: the file need not have a page index."""
+"""The places of the pages of a file, found by walking its page headers, with or without a page index."""
 
 from __future__ import annotations
 

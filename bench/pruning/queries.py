@@ -64,7 +64,7 @@ def _id(row: int) -> int:
 
 
 def _at(part: float) -> dt.datetime:
-    """The time that so large a part of the rows lies before, nearly."""
+    """The time before which about this share of the rows lies."""
     return START + dt.timedelta(seconds=int(ROWS * part))
 
 

@@ -24,7 +24,7 @@ Counts = dict[str, tuple[int, int, int, int]]  # engine -> row groups, pages, ro
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Count, print, write: 0, or 1 where engines disagree or pageseek reads more than it should."""
+    """Count, print, write: 0, or 1 if engines disagree or pageseek reads more than it should."""
     parser = argparse.ArgumentParser(prog="pageseek.bench.pruning.run", description=__doc__)
     parser.add_argument(
         "--folder", type=Path, default=generate.default_folder(), help="where the files are kept"
@@ -83,7 +83,7 @@ def _rows(
 
 
 def _lost(counts: Counts) -> str:
-    """Where another reads less: fewer pages, or bytes by more than the margin."""
+    """The engines that read less: fewer pages, or fewer bytes beyond the margin."""
     others = [count for engine, count in counts.items() if engine != OURS]
     if not others or OURS not in counts:
         return ""

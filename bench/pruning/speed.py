@@ -70,7 +70,7 @@ HOSTILE_LAYOUTS = {
 
 
 def hostile(folder: Path, group: int = 250_000) -> Path:
-    """A file whose columns know nothing of each other, with page index, zstd."""
+    """A file of independent columns, with a page index, zstd."""
     path = folder / f"hostile-{ROWS}-{group}.parquet"
     if path.exists():
         return path
@@ -123,7 +123,7 @@ def _full_ways(path: str, column: str) -> dict[str, Callable[[], pa.Table]]:
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds of each way, and how long pruning takes in units of each other: medians over the rounds."""
+    """The seconds of each way, and the time with pruning divided by each other way: medians over the rounds."""
 
     seconds: dict[str, float]
     ratio: dict[str, float]
@@ -181,7 +181,7 @@ def _is_settled(ratios: Sequence[float]) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, write: 0, or 1 where pruning is slower than it may be."""
+    """Measure, print, write: 0, or 1 if pruning is slower than allowed."""
     parser = argparse.ArgumentParser(prog="pageseek.bench.pruning.speed", description=__doc__)
     parser.add_argument(
         "--folder", type=Path, default=generate.default_folder(), help="where the files are kept"

@@ -1,1 +1,1 @@
-"""The same questions over a network: every engine against one object server, whose log tells what they asked for."""
+"""The same queries over a network: every engine reads from one object server, whose log has their requests."""

@@ -1,4 +1,4 @@
-"""What is asked, of which objects."""
+"""The queries, and their objects."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ TESTS = Path(__file__).resolve().parents[2] / "tests"
 
 @dataclass
 class Found:
-    """Of one engine and case: seconds, requests, bytes, requests one after another; each a value a round."""
+    """One engine and case: seconds, requests, bytes and sequential requests, each with a value for every round."""
 
     seconds: list[float] = field(default_factory=list)
     requests: list[int] = field(default_factory=list)
@@ -97,7 +97,7 @@ def child(engine: str, endpoint: str, folder: Path) -> None:
 def measure(
     server: Any, engines: Sequence[str], cases: Sequence[Case], folder: Path, rounds: int
 ) -> dict[tuple[str, str], Found]:
-    """Put every case to every engine, in turns; the first answer is a rehearsal."""
+    """Run every case with every engine, interleaved; the first answer is not counted."""
     found = {(engine, case.name): Found() for case in cases for engine in engines}
     for engine in engines:
         with Child(engine, server.endpoint, folder) as running:
@@ -130,7 +130,7 @@ def measure(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, write: 0, or 1 where another engine is faster."""
+    """Measure, print, write: 0, or 1 if another engine is faster."""
     parser = argparse.ArgumentParser(prog="pageseek.bench.remote.run", description=__doc__)
     parser.add_argument(
         "--folder", type=Path, default=generate.default_folder(), help="where the files are kept"

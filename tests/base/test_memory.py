@@ -1,4 +1,4 @@
-"""Buffers that threads pass on: kept while scans follow one another, given back after, and never two people's."""
+"""Buffers that threads reuse: kept while scans follow one another, freed afterwards, and never used by two scans at a time."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_what_is_held_is_never_handed_out_again(path):
 
 
 def bits_behind(array: pa.Array) -> int:
-    """Of the last bytes of all bitmaps, those that no slot has."""
+    """The bits after the last slot, in the last bytes of all bitmaps."""
     if isinstance(array, pa.StructArray):
         children = [array.field(i) for i in range(array.type.num_fields)]
     else:

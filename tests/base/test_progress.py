@@ -1,4 +1,4 @@
-"""How far a scan is: told after every file and row group, and shown only where someone asks for it."""
+"""Progress of a scan: reported after every file and row group, and shown only if the caller asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quick dataclasses are as those of the standard library: the same classes are made by both, and compared."""
+"""The package's quick dataclasses equal those of the standard library: both make the same classes, which are compared."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS: list[dict[str, bool]] = [
 def made(make: Make, kind: dict[str, bool]) -> tuple[Any, Any, Any]:
     @make(slots=True, **kind)
     class Made:
-        """Of every kind of field."""
+        """A record with every kind of field."""
 
         first: int
         second: str = "two"

@@ -1,4 +1,4 @@
-"""Crews: results in order, within their limits, and nothing left behind."""
+"""Worker pools: results in order, limits kept, no thread left behind."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_what_runs_when_the_rest_is_stopped_begins_no_further_piece() -> None:
 
 @pytest.mark.parametrize(("budget", "together"), [(0, 1), (9, 1), (10, 2), (20, 3)])
 def test_what_is_asked_for_is_not_ahead(budget: int, together: int) -> None:
-    """Jobs of 10 bytes: one that is due, beside it as many as the budget has room for."""
+    """Jobs of 10 bytes: the one that is due, and as many others as the budget allows."""
     running, most, lock = [0], [0], threading.Lock()
 
     def work() -> int:

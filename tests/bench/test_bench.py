@@ -1,4 +1,4 @@
-"""The benchmarks at tiny sizes: files, floor, answers compared, the command."""
+"""The benchmarks at small sizes: files, floor, comparison of answers, the command."""
 
 from __future__ import annotations
 

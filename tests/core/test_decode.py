@@ -1,4 +1,4 @@
-"""The leaf decoder alone: skips are reads thrown away, batches add up, and no cut page gets past it."""
+"""The leaf decoder alone: skipping equals reading and discarding, batches add up, truncated pages raise errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The leaf decoder after an error, or after its pages are gone: it asks for them again, and touches no memory of theirs."""
+"""The leaf decoder after an error, or after its pages are freed: it requires the pages again, and never uses freed memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delta and byte-stream encodings: what writers may do, what no writer may, and what a hostile one would."""
+"""Delta and byte-stream encodings: valid streams of writers, invalid ones, hostile ones."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_values_behind_those_of_the_page_do_not_matter() -> None:
 
 
 def test_a_page_of_a_few_bytes_may_claim_any_number_of_values() -> None:
-    """What comes out is what was selected, and bounded; memory beyond it is not asked for."""
+    """The output has exactly the selected rows, and no more memory is allocated."""
     n = (1 << 31) - 1
     body = raw_delta(7, 1, n)
     assert read(KIND["int64"], DELTA_BINARY_PACKED, body, n, (0, 2), (5000, 5002)) == [

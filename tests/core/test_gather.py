@@ -1,4 +1,4 @@
-"""Rows of arrays by mask and by place, against pyarrow's filter and take."""
+"""Rows of arrays by mask and by index, compared with pyarrow's filter and take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changed bytes of real files: an answer or an error of pageseek's own, at every way in."""
+"""Changed bytes of real files: every entry point gives an answer or an error of pageseek."""
 
 from __future__ import annotations
 

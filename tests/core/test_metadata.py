@@ -1,4 +1,4 @@
-"""The metadata core against pyarrow and against a slow Thrift decoder that knows no shortcuts."""
+"""The metadata core, compared with pyarrow and with a slow, simple Thrift decoder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID =
 
 
 class Bytes(bytes):
-    """A byte string that knows where it stood."""
+    """A byte string and its offset."""
 
     at: int
 

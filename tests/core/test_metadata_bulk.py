@@ -1,4 +1,4 @@
-"""Calls of the core that read many indexes or chunks at once, against those that read one."""
+"""Functions of the core that read many indexes or chunks in one call, compared with those that read one."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_what_is_wrong_with_a_page_is_the_same_however_it_is_written(page: Any) 
 
 
 def bounds_by_hand(data: bytes, first_row: list[int], required: bool, trusted: bool) -> Any:
-    """`page_bounds` in plain Python; None where it refuses."""
+    """`page_bounds` in plain Python; None if it refuses."""
     n, order, null_pages, *places, nulls, nans = metadata.column_index(data, max_arena=1 << 22)
     if n != len(first_row) - 1:
         return None

@@ -1,7 +1,6 @@
-"""Whatever is handed to the extension modules, the process lives: each case runs in one of its own, as a crash is what is
-looked for.
+"""Random arguments to the extension modules never end the process. Each case runs in its own process, because it may crash.
 
-PAGESEEK_WILD_SECONDS: how long the calls at random go on; PAGESEEK_WILD_SEED: which they are.
+PAGESEEK_WILD_SECONDS: how long random calls run; PAGESEEK_WILD_SEED: their seed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Selections of many short runs: both forms, every kernel, against the rows of a list."""
+"""Selections of many short runs: both forms and every kernel, compared with rows of a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lower and upper bound against bisect, for every kind."""
+"""Lower and upper bound, compared with bisect, for every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row sets against plain Python sets, in both forms and mixed."""
+"""Row sets compared with Python sets, in both forms and mixed."""
 
 from __future__ import annotations
 

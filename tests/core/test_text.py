@@ -1,4 +1,4 @@
-"""Text: faults are found and named as before, however many bytes are looked at together; hints of its size are only hints."""
+"""UTF-8 checks: errors have the right place for any number of bytes checked at once; size hints are only hints."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ N = 20_000
 
 
 def texts(words: str, n: int = N) -> list[str | None]:
-    """Of many lengths, one in eleven null."""
+    """Strings of many lengths, one in eleven null."""
     return [None if i % 11 == 3 else f"{words[: i % 9]}{i % 700}" * (i % 4) for i in range(n)]
 
 

@@ -1,4 +1,4 @@
-"""Verdicts on zones: never narrower than what the rows do, and no wider than the bounds allow."""
+"""Verdicts on zones: never narrower than the results of the rows, and no wider than the bounds allow."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BYTES = next(k for k in KINDS if k.name == "bytes")
 
 
 class Zone(NamedTuple):
-    """What a file says of a zone; None is unknown."""
+    """The bounds and counts that a file declares for a zone; None is unknown."""
 
     bounds: tuple[Value, Value] | None
     all_null: bool = False

@@ -1,4 +1,4 @@
-"""Files whose columns differ: the answer is that of reading each, casting it to the joined schema, and filtering."""
+"""Files with different columns: the answer equals reading each file, casting it to the joined schema, and filtering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a file may be taken from the cache, and how many the cache keeps open."""
+"""When the cache may serve a file, and how many files it keeps open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates and timestamps in the old calendar of Spark: `explain` says so of files that it opens anyway."""
+"""Dates and timestamps in Spark's legacy calendar: `explain` notes the files that it opens anyway."""
 
 from __future__ import annotations
 

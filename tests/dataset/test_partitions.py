@@ -1,4 +1,4 @@
-"""Columns in the names of folders: typed, selected, filtered as every other column, and files pruned by them."""
+"""Partition columns from folder names: typed, selected and filtered like other columns; they prune files."""
 
 from __future__ import annotations
 

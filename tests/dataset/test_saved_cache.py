@@ -1,4 +1,4 @@
-"""The cache of footers: bounded in bytes, counted, kept over processes, believed only for the right version."""
+"""The footer cache: bounded in bytes, counted, saved and loaded, used only for the right version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checksums of attached page indexes and Bloom filters: what was altered is ignored, with a reason, and answers stay."""
+"""Checksums of attached page indexes and Bloom filters: altered indexes are ignored with a reason, and answers stay right."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 def places(path: Path, part: str) -> dict[tuple[str, int], Place]:
-    """Of each column and row group: its "offset" or "column" index, or its "bloom" filter."""
+    """By column and row group the place of its "offset" or "column" index, or of its "bloom" filter."""
     found = {}
     with open_metadata(path) as file:
         for leaf in file.leaves:
@@ -67,7 +67,7 @@ def entries(path: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def flips(data: bytes, at: int) -> Iterator[bytes]:
-    """The same with each bit of one byte flipped."""
+    """The data with each bit of one byte flipped, one after another."""
     for bit in range(8):
         broken = bytearray(data)
         broken[at] ^= 1 << bit
@@ -82,7 +82,7 @@ class Asked:
         self.wanted = ps.read_table(data, filter=condition, prune=False)
 
     def notes(self, data: bytes) -> list[str]:
-        """What is noted, once the answer was compared."""
+        """The notes of a scan whose answer was compared."""
         scan = ps.scan(data, filter=self.condition, prune=self.prune, threads=1)
         report = scan.explain(analyze=True)
         assert scan.to_table().equals(self.wanted)
@@ -148,7 +148,7 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("fill", ["zeros", "garbage", "elsewhere"])
 def test_damaged_blocks_of_page_indexes(paged: Path, fill: str) -> None:
-    """Of some bytes up to all, the checksums with them."""
+    """From a few damaged bytes to all, checksums included."""
     data = paged.read_bytes()
     (entry,) = entries(paged, "page_index")
     start, stop = entry["offset"], entry["offset"] + entry["length"]
@@ -218,7 +218,7 @@ def test_an_index_of_the_earlier_form_is_used(paged: Path, tmp_path: Path) -> No
 
 
 def without_sums(path: Path, kinds: list[str]) -> None:
-    """As by versions before there were checksums: what ends a structure is another field, that nobody knows."""
+    """Indexes as earlier versions wrote them, without checksums: a structure ends with an unknown field."""
     data = bytearray(path.read_bytes())
     if "page_index" in kinds:
         for part in PARTS:
@@ -356,7 +356,7 @@ def spots(path: Path, value: int, group: int) -> dict[str, range]:
 def test_every_bit_of_a_filter_that_is_looked_at(
     filtered: Path, spot: str, value: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a value that is there: one bit less, and it would be absent."""
+    """A filter of a value that exists: with one bit less it would seem absent."""
     monkeypatch.setattr(pruner_stage, "DOUBT", 0)
     data = filtered.read_bytes()
     group = value % 2
@@ -466,7 +466,7 @@ def test_filters_of_the_earlier_form_are_used(filtered: Path, tmp_path: Path) ->
 def test_an_entry_whose_sums_make_no_sense(
     filtered: Path, tmp_path: Path, sums: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of numbers the filters are doubtful; anything else is no entry, and the filters are of nobody."""
+    """With a wrong number the filters are doubtful; anything else makes no entry, and the filters count as the writer's."""
     monkeypatch.setattr(pruner_stage, "DOUBT", 0)
     path = tmp_path / "x.parquet"
     path.write_bytes(filtered.read_bytes())

@@ -1,4 +1,4 @@
-"""INT96 at the ends of 64 bits: a timestamp that does not fit is an error, whatever its nanoseconds, and never another time."""
+"""INT96 at the limits of 64 bits: a timestamp that does not fit is an error, never another time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of codec ZSTD by the libzstd of this system, and without one: the same answers, the same errors."""
+"""Pages of codec ZSTD with the system's libzstd, and without it: the same answers, the same errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BLOCK = codecs.ZSTD_BLOCK
 
 
 def refusing() -> tuple[int, ...]:
-    """The library as one that refuses parameters of a context: ZSTD_isError is asked in place of the setter."""
+    """A library that refuses parameters of a context: ZSTD_isError replaces the setter."""
     assert codecs.LIBZSTD is not None
     found = list(codecs.LIBZSTD)
     names = codecs._FUNCTIONS

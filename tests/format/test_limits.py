@@ -1,4 +1,4 @@
-"""Sizes that files claim: bombs fail before anything is allocated, by an error that names the option to raise."""
+"""Sizes that files declare: decompression bombs fail before any allocation, with an error that names the option to raise."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def claims(field: int, value: int, page: int = 0, **how: Any) -> Column:
 
 
 def rows_claimed(rows: int, column: Column) -> bytes:
-    """A file whose footer counts so many rows, in pages of which there are fewer."""
+    """A file whose footer declares more rows than its pages have."""
 
     def chunk(meta: Struct) -> None:
         meta[5] = I64(rows)
@@ -238,7 +238,7 @@ def test_output_grows_with_the_pages(
 
 
 def test_pages_that_claim_more_values_than_they_can_hold() -> None:
-    """Room for a page is refused where its PLAIN values cannot all be there."""
+    """A page is refused if its bytes cannot hold the declared PLAIN values."""
     data = rows_claimed(MOST, claims(1, 0, page=5))
     with pytest.raises(ps.CorruptFileError, match="the chunk ends at row 10"):
         ps.read_table(data)

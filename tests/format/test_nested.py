@@ -1,4 +1,4 @@
-"""Nested columns through the public API: rows, not values, are selected; only the leaves asked for are read."""
+"""Nested columns through the public API: selections are of rows, not values, and only the needed leaves are read."""
 
 from __future__ import annotations
 

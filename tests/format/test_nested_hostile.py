@@ -1,4 +1,4 @@
-"""Nested pages that are cut short, flipped, or described wrongly: an error, or the right answer."""
+"""Truncated, flipped or wrongly described nested pages: an error, or the right answer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def page_parts(version: int, encoding: str) -> Iterator[tuple[LeafPages, bytes]]
 
 
 def read_page(made: LeafPages, data: bytes, chosen: Any) -> Any:
-    """The output of one page, or CoreError; None where it has fewer rows than are chosen."""
+    """The output of one page, or CoreError; None if it has fewer rows than are selected."""
     decoder = decoder_of(made.part)
     decoder.begin(chosen)
     decoder.head(data)
@@ -226,7 +226,7 @@ def test_headers_that_count_other_rows_are_found_out() -> None:
 
 
 def test_a_group_is_tested_by_more_than_one_condition() -> None:
-    """What was found for the first is cut to the rows left; below the group there is a list."""
+    """The result of the first condition is cut to the remaining rows; below the group there is a list."""
     data = made_file(Layout(), Layout(), Layout())
     null, late = ps.col("c").is_null(), ps.col("id") > 2
     for columns in (None, ["id"], ["c.y"]):

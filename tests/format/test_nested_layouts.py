@@ -1,4 +1,4 @@
-"""Every way to cut tiny nested tables into pages, and every set of their rows, against what the levels mean."""
+"""All page layouts of tiny nested tables, and all sets of their rows, compared with the meaning of the levels."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ ROWS = 4  # of the largest tables
 
 
 def tables(pool: Sequence[Any], every: int) -> Iterator[tuple[int, ...]]:
-    """All of up to ROWS rows; of the largest one in so many."""
+    """All tables of up to ROWS rows, and a sample of the largest ones."""
     for n in range(1, ROWS):
         yield from itertools.product(range(len(pool)), repeat=n)
     yield from itertools.islice(itertools.product(range(len(pool)), repeat=ROWS), 0, None, every)
@@ -133,7 +133,7 @@ def selection(mask: Sequence[int], as_bitmap: bool) -> Any:
 
 @dataclass
 class Truth:
-    """What a decoder must give for rows of a pool."""
+    """The expected output of a decoder for rows of a pool."""
 
     node: Node
     leaf: int
@@ -170,7 +170,7 @@ def test_every_set_of_rows_of_every_layout(name: str) -> None:
 
 
 def check_layouts(name: str, most: Sequence[int], every: int) -> None:
-    """All row sets of the tables of a ladder, each in at most so many layouts by its number of rows."""
+    """All row sets of the tables of some nesting levels; the number of rows limits the layouts of each."""
     kind, nullable, pool = LADDERS[name]
     node = node_of(kind, nullable)
     dice = random.Random(name)

@@ -1,4 +1,4 @@
-"""Random nested types, rows, pages and selections: what is read is what was written."""
+"""Random nested types, rows, pages and selections: the reader returns what was written."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LEAVES = (
 
 @st.composite
 def fields(draw: st.DrawFn, depth: int, name: str = "c") -> pa.Field:
-    """A field nested to a depth of at most so many lists and structs, at least one."""
+    """A field nested in at least one list or struct, and at most `depth` of them."""
     nullable = draw(st.booleans())
     kind = draw(st.sampled_from(("list", "struct", "map")))
 
@@ -136,7 +136,7 @@ def selection_of(mask: np.ndarray[Any, np.dtype[np.bool_]], base: int, bits: boo
 def batches(
     node: Node, rows: Sequence[Any], mask: Any, size: int, dice: random.Random
 ) -> Iterator[pa.Array]:
-    """What decoders give for a selection of the rows, whose leaves lie in pages of their own."""
+    """The output of decoders for a selection of rows, whose leaves have different pages."""
     n = len(rows)
     shredded = shred(node, rows)
     middle = dice.randrange(n + 1)

@@ -1,4 +1,4 @@
-"""Pages of lists that claim more values than their chunk: runs of levels cost no bytes, so the footer bounds them."""
+"""Pages of lists that declare more values than their chunk: runs of levels take no bytes, so the footer bounds them."""
 
 from __future__ import annotations
 
@@ -84,6 +84,6 @@ def test_pages_that_together_have_more_values_than_their_chunk(claiming: Any) ->
 
 
 def test_a_page_of_as_many_values_as_are_left(claiming: Any) -> None:
-    """The same page without the lie."""
+    """The page with the true count."""
     data = claiming(2, 1, 8, offset_index=False)
     assert ps.read_table(data)["c"].to_pylist() == [*ROWS[:5], [5, None, None]]

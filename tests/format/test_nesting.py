@@ -1,4 +1,4 @@
-"""Nested columns: ladders, assembly of arrays, projection."""
+"""Nested columns: nesting levels, assembly of arrays, projection."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ DICTIONARY = pa.dictionary(pa.int32(), pa.string(), ordered=True)
 
 
 def every_value(node: Node, longest: int) -> list[Any]:
-    """Every value of a node whose lists have up to so many elements, with one value for each leaf."""
+    """Every value of a node with a bounded number of list elements, and one value for each leaf."""
     if node.kind == "leaf":
         made: list[Any] = [1]
     elif node.kind == "struct":

@@ -1,4 +1,4 @@
-"""Nested columns: the tree that Arrow makes of a field, in every form of lists and maps; hostile schemas."""
+"""Nested columns: the Arrow type of a field, for all forms of lists and maps; hostile schemas."""
 
 from __future__ import annotations
 

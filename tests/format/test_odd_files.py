@@ -1,4 +1,4 @@
-"""Files at the edge of the format: what other writers made, and what nobody should."""
+"""Unusual files: valid ones of other writers, and invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of files without a page index, found by their headers: the rows are the same, and fewer are read."""
+"""Files without a page index, pruned by page headers: the same rows, with fewer pages read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `pageseek.open` shows: names that a user needs, records with types, and pages that can be decoded by hand."""
+"""The object of `pageseek.open`: public names, typed records, and pages that the caller decodes."""
 
 from __future__ import annotations
 

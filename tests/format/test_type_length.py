@@ -1,4 +1,4 @@
-"""A type_length is a number of the file: what the bounds of a column take follows their bytes, not what the schema claims."""
+"""A large type_length in the schema: memory for bounds follows their bytes, not the declared width."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def short_bounds() -> bytes:
 
 
 def short_statistics() -> bytes:
-    """The same in the footer: a row group for each value."""
+    """Statistics in the footer: a row group for each value."""
     columns = [
         Column("x", FIXED, [b"a"], type_length=WIDE, column_index=False) for _ in range(PAGES)
     ]

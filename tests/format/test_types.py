@@ -1,4 +1,4 @@
-"""Types of leaves: those that pyarrow gives, for every annotation and every stored Arrow schema; options that change them."""
+"""Types of leaves equal pyarrow's, for every annotation and stored Arrow schema; options that change them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def time(unit: int, utc: bool) -> Struct:
 
 
 def annotations() -> Iterator[dict[str, Any]]:
-    """Every annotation, whether it fits a physical type or not, and some that nobody knows."""
+    """Every annotation, valid for its physical type or not, and some unknown ones."""
     yield {}
     plain = [STRING, {2: {}}, {3: {}}, ENUM, DATE, {9: {}}, NULL, JSON, BSON, UUID, FLOAT16]
     plain += [VARIANT, GEOMETRY, GEOGRAPHY, {19: {}}, {25: {}}]
@@ -80,7 +80,7 @@ def leaf(physical: int, length: int | None, **how: Any) -> Column:
 
 
 def pyarrow_reads(data: bytes) -> pa.Table | None:
-    """What pyarrow makes of a file; None where it refuses."""
+    """The schema that pyarrow reads from a file; None if it refuses."""
     try:
         return pq.ParquetFile(io.BytesIO(data)).read()
     except (OSError, pa.ArrowException):

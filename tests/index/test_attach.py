@@ -1,4 +1,4 @@
-"""Indexes attached to files that exist: the data stays, the answers stay, pages are left out."""
+"""Indexes attached to existing files: data and answers stay, and fewer pages are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `attach` and its like cannot do, said so that the caller knows what to change."""
+"""Errors of `attach`, `detach`, `list` and `verify` tell the caller what to change."""
 
 from __future__ import annotations
 

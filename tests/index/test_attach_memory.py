@@ -1,4 +1,4 @@
-"""What `attach` holds while it works: pages, counted in bytes, and Bloom filters of the row groups under way."""
+"""The memory of `attach`: pages, counted in bytes, and Bloom filters of the row groups in progress."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOW = json.dumps({"bloom": ["id"], "distinct": ["text"]})
 
 
 def written(path: Path, groups: int, parts: int = 1) -> Path:
-    """The same rows over and over: their dictionaries and codes are small, and have to be decoded all the same."""
+    """The same rows repeatedly: dictionaries and codes are small, but have to be decoded."""
     numbers = np.arange(ROWS)
     texts = pa.array([f"{i:020d}" for i in range(1_000)]).take(pa.array(numbers % 1_000))
     table = pa.table(
@@ -104,7 +104,7 @@ def test_pages_of_any_size_are_counted_in_bytes(tmp_path: Path, what: str) -> No
 
 
 def test_a_room_takes_pages_as_they_fit() -> None:
-    """More than fits is never inside, but one page alone; each comes in at last, in the order in which they asked."""
+    """The budget is never exceeded, except by one page alone; all pages are admitted, in order of arrival."""
     most = 10 * SMALL
     room, lock = Room(most), threading.Lock()
     inside: dict[int, int] = {}

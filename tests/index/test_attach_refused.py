@@ -1,4 +1,4 @@
-"""Indexes attached, or not: what is refused, what fails, and who writes meanwhile; nothing is left behind, and nothing is lost."""
+"""`attach` refused, failed, or run against concurrent writers: nothing is left behind, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_files_of_tables_are_left_alone(plain: Path, tmp_path: Path, log: str) -
 def test_a_file_that_others_replace_meanwhile_is_left_alone(
     tmp_path: Path, how: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who has it open does not see that its name is another file's."""
+    """A process that has the file open does not see that another file has taken its name."""
     path, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
     pq.write_table(pa.table({"a": range(1000)}), path)
     pq.write_table(pa.table({"a": range(5)}), other)

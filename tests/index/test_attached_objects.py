@@ -1,4 +1,4 @@
-"""Indexes attached to objects of stores: whole or not at all, and never over what others have written."""
+"""Indexes attached to objects of stores: in one step, and never over a concurrent write."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_in_place_is_refused_without_a_condition(bucket: Bucket) -> None:
 
 
 def test_one_request_has_an_end(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is too large for one is refused where only one can be on a condition, and else goes in parts."""
+    """An object too large for one PUT is refused if the write is conditional, and is sent in parts otherwise."""
     from pageseek.index import store_target
 
     where, to = bucket.over_obstore(KEY), bucket.over_obstore(NEW)["source"]
@@ -257,7 +257,7 @@ def test_one_request_has_an_end(bucket: Bucket, monkeypatch: pytest.MonkeyPatch)
 def test_what_is_too_large_for_one_request_goes_in_parts(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of an upload that breaks in the middle no object comes to be."""
+    """An upload that breaks off makes no object."""
     table = pa.table({"v": [os.urandom(4096) for _ in range(4096)]})
     file = io.BytesIO()
     pq.write_table(table, file, compression="none", use_dictionary=False, row_group_size=1024)
@@ -347,7 +347,7 @@ def test_a_put_that_fails_for_good_leaves_what_was(server: ObjectServer, fault: 
 @pytest.mark.parametrize("in_place", [True, False])
 @pytest.mark.parametrize("others", [False, True])
 def test_an_answer_that_never_comes(server: ObjectServer, in_place: bool, others: bool) -> None:
-    """The object was put, and nobody said so: the next try is refused, and what lies there tells whose it is."""
+    """The object was written, but the response was lost: the retry is refused, and the object's content shows that it is ours."""
     path = PATH if in_place else "bucket/t/new.parquet"
     puts: list[Request] = []
 
@@ -374,7 +374,7 @@ def test_an_answer_that_never_comes(server: ObjectServer, in_place: bool, others
 
 
 def test_a_slow_upload_is_no_silence(server: ObjectServer) -> None:
-    """The answer to a PUT comes when all was sent, which may take longer than a store may be silent."""
+    """The response to a PUT comes after the whole body, which may take longer than `timeout`."""
     server.faults = lambda request: time.sleep(1.2) if request.method == "PUT" else None
     files = obstore_files.of_url(f"s3://{PATH}", s3_options(server))[0]
     to = writing.writer(

@@ -1,4 +1,4 @@
-"""What was attached is taken out again: nothing that others have put into the file meanwhile is lost."""
+"""`detach` removes what was attached, and keeps what other tools have added since."""
 
 from __future__ import annotations
 

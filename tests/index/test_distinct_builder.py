@@ -1,4 +1,4 @@
-"""The different values of a chunk, gathered from pages of any size."""
+"""The distinct values of a chunk, collected from pages of any size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = 20_000
 
 
 def gathered(path: Path, **limits: int) -> dict[str, GroupValues]:
-    """Of the first row group, by column."""
+    """The distinct values of the first row group, by column."""
     found = {}
     with open_metadata(path) as file:
 
@@ -93,7 +93,7 @@ def test_too_many_are_given_up(tmp_path: Path, page: int) -> None:
 
 
 def test_many_small_pages_cost_little_more_than_their_number(tmp_path: Path) -> None:
-    """What is known is not gone over again for each page."""
+    """Known values are not compared again for each page."""
     path = tmp_path / "x.parquet"
     texts = pa.array([f"{'w' * 30}{i:08d}" for i in np.random.default_rng(2).permutation(160_000) % 40_000])  # fmt: skip
     pq.write_table(pa.table({"t": texts}), path, max_rows_per_page=40, write_batch_size=40, use_dictionary=False)  # fmt: skip
@@ -152,7 +152,7 @@ def test_bits_that_have_no_room(tmp_path: Path) -> None:
 
 
 def test_many_row_groups_take_little_memory(tmp_path: Path) -> None:
-    """No more is held than the index has, however many row groups there are, and nothing where it will have none."""
+    """Memory is bounded by the index, for any number of row groups, and is freed if there will be no index."""
     most, largest = 1_000, 16_000
     same, apart = list(range(900)), [list(range(i * 900, (i + 1) * 900)) for i in range(50)]
     made, held = put_together(tmp_path / "x.parquet", [same] * 50, most=most, largest=largest)

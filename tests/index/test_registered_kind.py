@@ -1,4 +1,4 @@
-"""A kind of index of a user's own, made of public names only: attached, used, listed, verified and taken out."""
+"""A user's own kind of index, made of public names only: attached, used, listed, verified and detached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`verify` finds what an index says and the data denies: plausible lies, planted one at a time."""
+"""`verify` finds indexes that contradict the data: plausible wrong values, one at a time."""
 
 from __future__ import annotations
 
@@ -422,7 +422,7 @@ def test_a_list_of_a_column_that_has_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
 def test_a_zero_that_a_filter_has_not_is_found(tmp_path: Path, kind: str) -> None:
-    """Of one sign or the other: who asks for zero looks for both."""
+    """A zero of either sign: a look-up of zero checks both."""
     with_zeros, without = tmp_path / "a.parquet", tmp_path / "b.parquet"
     filters = []
     for path, values in ((with_zeros, [1.5, 0.0, 2.5, float("nan")]), (without, [1.5, 2.5] * 2)):
@@ -518,7 +518,7 @@ def test_a_list_that_is_far_too_short(
 def test_lists_that_are_not_held_are_read_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is found is the same; a list that is longer than any that is written is named."""
+    """The findings are the same; a list longer than any that `attach` writes is named."""
     path = tmp_path / "x.parquet"
     numbers = np.arange(3_000)
     pq.write_table(pa.table({"a": numbers % 7, "b": numbers % 11}), path, row_group_size=1_000)

@@ -1,4 +1,4 @@
-"""`verify` finds what the footer and page headers say of values and the data denies."""
+"""`verify` finds footers and page headers that contradict the data."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_null_pages_of_values_that_have_no_order_are_checked(
 
 
 def absent(value: Any) -> int:
-    """The levels of a value of a column that stand for no value of its leaf."""
+    """The levels of a column's value that has no value in its leaf."""
     if isinstance(value, dict):
         return absent(value["y"])
     if isinstance(value, list):
@@ -247,7 +247,7 @@ def test_nulls_of_nested_leaves_without_an_order_are_counted(
 def test_what_headers_say_of_their_pages_is_checked(
     tmp_path: Path, version: int, lie: Struct, message: str
 ) -> None:
-    """These bounds stand in for a page index where there is none."""
+    """Header bounds replace a page index that does not exist."""
     path, at = tmp_path / "x.parquet", {1: (5, 5), 2: (8, 8)}[version]
     true: list[Struct] = [
         {3: I64(1), 5: of(9), 6: of(5), 1: of(9), 2: of(5)},

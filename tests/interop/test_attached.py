@@ -1,6 +1,6 @@
-"""Files of several writers after indexes were attached: every reader reads the same rows, and some of them less.
+"""Files of several writers with attached indexes: every reader reads the same rows, and some read less.
 
-Spark is one of them, too: tests/spark/test_attached.py.
+tests/spark/test_attached.py has Spark.
 """
 
 from __future__ import annotations

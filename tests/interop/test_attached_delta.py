@@ -1,4 +1,4 @@
-"""Indexes attached to files of Delta Lake tables, through the table: its rows, partitions and statistics stay."""
+"""Indexes attached to files of Delta Lake tables through the table: its rows, partitions and statistics stay."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sorted_rows(table: Any) -> pa.Table:
 
 
 def said(table: Any) -> list[dict[str, Any]]:
-    """What the log says of the files, without their names, sizes and times."""
+    """The log's entries of the files, without their names, sizes and times."""
     found = pa.table(table.get_add_actions()).to_pylist()
     for one in found:
         for name in ("path", "size_bytes", "modification_time"):

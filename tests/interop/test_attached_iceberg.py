@@ -312,7 +312,7 @@ def test_tables_whose_rows_have_ids(catalog: SqlCatalog, monkeypatch: pytest.Mon
 def test_another_pyiceberg(
     table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Any, name: str
 ) -> None:
-    """What it has not got is no AttributeError, and nothing stays behind."""
+    """A missing function of pyiceberg is no AttributeError, and no file stays behind."""
     path, before = files(table)[0], on_disk(tmp_path)
     owner = next(one for one in of.__mro__ if name in one.__dict__)
     monkeypatch.delattr(owner, name)

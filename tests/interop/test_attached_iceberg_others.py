@@ -1,4 +1,4 @@
-"""Indexes attached to files of Iceberg tables while others write to them: nothing of theirs is lost, nor are deleted rows back."""
+"""Indexes attached to files of Iceberg tables with concurrent writers: their changes stay, and deleted rows do not return."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_file_that_others_take_out_meanwhile(
 def test_commits_of_others_that_do_no_harm(
     catalog: SqlCatalog, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that are added, partitions and columns that change: it is made anew."""
+    """Rows that are added, partitions and columns that change: the commit is retried."""
     path = next(name for name in files(table) if "k=b" in name)
 
     columns = iter(("id", "t"))
@@ -131,7 +131,7 @@ def test_commits_that_are_beaten_again_and_again(
 
 
 def test_several_at_once(catalog: SqlCatalog, table: Table, tmp_path: Path) -> None:
-    """Who is beaten by another of ours tries again, and all are exchanged."""
+    """Concurrent commits of our own are retried, and all files are replaced."""
     wanted, before, names = sorted_rows(table), said(table), files(table)
 
     def one(path: str) -> str:
@@ -253,7 +253,7 @@ def test_answers_that_do_not_come(
     catalog: SqlCatalog, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool,
     error: Exception,
 ) -> None:  # fmt: skip
-    """Where nobody knows whether the commit was made, the new file stays; where it was, it is no error."""
+    """If the outcome of the commit is unknown, the new file stays; if the commit succeeded, there is no error."""
     path, wanted = files(table)[0], sorted_rows(table)
     before = on_disk(tmp_path)
     real, calls = SqlCatalog.commit_table, [0]

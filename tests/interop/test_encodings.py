@@ -1,4 +1,4 @@
-"""Files that pyarrow writes in an encoding named for each column, read by both."""
+"""Files that pyarrow writes with a given encoding for each column, read by pageseek and pyarrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions of Iceberg tables whose column is not in the files: their values are those of the manifests, of every type."""
+"""Iceberg tables whose partition column is not in the files: the manifests give its values, for every type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of Delta Lake and Iceberg, made by their own packages: the rows that these read."""
+"""Tables that the packages of Delta Lake and Iceberg wrote: the rows equal those that these packages read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FIRST = pa.table(
 
 @pytest.fixture
 def delta(tmp_path: Path) -> Any:
-    """Partitions with nulls and odd letters, a column added, rows deleted (files written anew)."""
+    """Partitions with nulls and unusual characters, a column added, rows deleted (by rewriting files)."""
     root = str(tmp_path / "a table")
     deltalake.write_deltalake(root, FIRST, partition_by=["k", "d", "m"])
     more = FIRST.slice(0, 2).append_column("new", pa.array([1.5, None]))
@@ -198,7 +198,7 @@ ICE = pa.table(
 
 @pytest.fixture
 def iceberg(catalog: Any) -> Any:
-    """Partitions added later, columns renamed, widened, dropped and added again, rows deleted (files written anew)."""
+    """Partitions added later, columns renamed, widened, dropped and added again, rows deleted (by rewriting files)."""
     from pyiceberg.transforms import IdentityTransform
     from pyiceberg.types import DoubleType, LongType, StringType
 

@@ -1,4 +1,4 @@
-"""Nested files of other writers: every row as pyarrow reads it, with filters and without."""
+"""Nested files of other writers: every row equals pyarrow's, with filters and without."""
 
 from __future__ import annotations
 

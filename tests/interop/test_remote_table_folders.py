@@ -1,5 +1,5 @@
-"""Folders in stores that are tables of Delta Lake and Iceberg: their current version is read through whatever opens the store, and
-finding out what a folder is costs no request of its own.
+"""Folders in stores that are tables of Delta Lake and Iceberg: the current version is read through any library that opens the store, and
+no extra request finds out what a folder is.
 """
 
 from __future__ import annotations

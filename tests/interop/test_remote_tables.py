@@ -1,4 +1,4 @@
-"""Tables of Delta Lake and Iceberg whose files lie in a bucket: read with what their objects know of it, or what is given."""
+"""Tables of Delta Lake and Iceberg with files in a bucket: read with the options of the table's object, or with given ones."""
 
 from __future__ import annotations
 

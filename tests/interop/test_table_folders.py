@@ -1,4 +1,4 @@
-"""Folders that are tables of Delta Lake and Iceberg: their current version is read, by whatever name they are given."""
+"""Folders that are tables of Delta Lake and Iceberg: the current version is read, under any name of the folder."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_indexes_of_a_folder(kind: str, request: pytest.FixtureRequest, tmp_path
 
 
 def test_the_one_file_of_a_table(tmp_path: Path) -> None:
-    """Of two that lie there."""
+    """The folder has two files, and the table one of them."""
     root = str(tmp_path / "t")
     deltalake.write_deltalake(root, OLD)
     deltalake.write_deltalake(root, NEW, mode="overwrite")

@@ -1,4 +1,4 @@
-"""Every flat column of every valid file of the conformance corpus: the type and the values that pyarrow gives."""
+"""Every flat column of every valid file of the conformance corpus: type and values equal pyarrow's."""
 
 from __future__ import annotations
 

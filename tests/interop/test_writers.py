@@ -1,4 +1,4 @@
-"""Files of other writers: every row as pyarrow reads it, with filters and without."""
+"""Files of other writers: every row equals pyarrow's, with filters and without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ranges become one request: against what each rule says of every pair of neighbours."""
+"""Which ranges become one request: compared with the rules for every pair of neighbours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A range that takes many waits is asked in pieces, side by side, each tied to the version and tried again by itself."""
+"""A range that takes many round trips is split into concurrent requests, each tied to the version and retried by itself."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def server(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def spans(server: ObjectServer) -> list[tuple[int, int]]:
-    """First and last bytes of what was asked beside the tail, in order."""
+    """First and last bytes of the requests other than that of the tail, in order."""
     asked = [one.range for one in server.log.requests(PATH, "GET") if one.range is not None]
     parts = [one.removeprefix("bytes=").partition("-") for one in asked]
     return sorted((int(first), int(last)) for first, _, last in parts if first and int(last) > 0)

@@ -1,4 +1,4 @@
-"""The ends of many local files: read in one go by the core, and one by one where that cannot be."""
+"""Tails of many local files: read by the core in one call, or one by one if that is impossible."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def put(path: Path, data: bytes, when: int = OLD) -> str:
 
 
 def foot(length: int, before: int = 100, salt: int = 0) -> bytes:
-    """A file that ends as one with a footer of so many bytes does."""
+    """A file that ends like one with a footer of `length` bytes."""
     body = random.Random(length + salt).randbytes(length)
     return b"PAR1" + b"." * before + body + struct.pack("<I", length) + b"PAR1"
 

@@ -1,4 +1,4 @@
-"""What is known of a distant file serves without being asked for first: nothing is ever answered from a version that is past."""
+"""Cached metadata of a remote file is used before its version is confirmed; no answer is from an outdated version."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_where_reads_are_not_tied_to_a_version_it_is_asked_for_before(
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize("condition", [None, POINT, NONE])
 def test_no_answer_without_a_request(server: ObjectServer, ask: str, condition: Any) -> None:
-    """That the store has answered to with this version: where nothing is read it is asked for that alone."""
+    """The store must confirm the version: if nothing is read, a request only for that is made."""
     scan = ps.scan(**over_s3(server), filter=condition)
     due = outcome(ask, scan)
     for _ in range(2):
@@ -185,7 +185,7 @@ def test_who_may_not_read_it_any_more_is_told(server: ObjectServer) -> None:
 
 
 def test_batches_are_of_one_version(server: ObjectServer) -> None:
-    """Before the first a change is nobody's business, after it an error."""
+    """A change before the first batch has no effect, and is an error afterwards."""
     scan = ps.scan(**over_http(server), columns=["seed", "id"], batch_size=500)
     for at in range(4):
         server.replace(PATH, content(1))
@@ -328,7 +328,7 @@ def test_what_was_asked_in_vain_is_counted(server: ObjectServer, many: list[str]
 
 
 def test_threads_share_what_changes(server: ObjectServer) -> None:
-    """Each answer is that of a version that was there while it was asked for."""
+    """Each answer is that of a version that existed during the query."""
     given, ended = over_http(server), threading.Event()
     wrong: list[Any] = []
     latest = [0, 0]  # the version that is surely there, and the one that may be

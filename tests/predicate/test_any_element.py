@@ -1,4 +1,4 @@
-"""Some element of a list: against plain Python, in three-valued logic, and what the statistics prune."""
+"""Some element of a list: compared with plain Python in three-valued logic; what the statistics prune."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters are shown as our SQL writes them, and errors say what to write where they were written."""
+"""Filters are shown as SQL, and errors point at the place in the filter and say what to write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random conditions: as expression, as SQL and as pyarrow's expression, they find the rows that plain Python finds."""
+"""Random conditions as expression, SQL and pyarrow expression find the same rows as plain Python."""
 
 from __future__ import annotations
 

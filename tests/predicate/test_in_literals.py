@@ -1,4 +1,4 @@
-"""Lists of IN: what is made of them is made once, when it pays."""
+"""Lists of IN are prepared once, if that pays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LIKE: wildcards and escapes as plain Python sees them, and what of a pattern prunes."""
+"""LIKE: wildcards and escapes compared with plain Python; which part of a pattern prunes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Literals are bound exactly: nothing wraps, nothing is rounded, and what cannot be compared is said."""
+"""Literals are bound exactly: nothing wraps or is rounded, and literals that cannot be compared raise errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Literals and conditions at the ends of what can be written: clear errors, and no time lost."""
+"""Extreme literals and conditions: clear errors, and no time lost."""
 
 from __future__ import annotations
 

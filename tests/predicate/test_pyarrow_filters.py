@@ -1,4 +1,4 @@
-"""pyarrow's own expressions: the same rows as pyarrow finds, and pruned by what of them is understood."""
+"""pyarrow expressions: the same rows as pyarrow finds; the parts with an equivalent prune."""
 
 from __future__ import annotations
 

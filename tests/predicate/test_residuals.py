@@ -1,4 +1,4 @@
-"""Two columns of a row, and what else only values can answer: exact across types, and after the cheaper tests."""
+"""Comparisons of two columns, and other residuals: exact across types, and evaluated after cheaper tests."""
 
 from __future__ import annotations
 

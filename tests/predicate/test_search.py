@@ -1,4 +1,4 @@
-"""`lower_bound` and `upper_bound` as users call them, against numpy and plain Python."""
+"""The public `lower_bound` and `upper_bound`, compared with numpy and plain Python."""
 
 from __future__ import annotations
 

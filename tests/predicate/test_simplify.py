@@ -1,4 +1,4 @@
-"""Conjuncts on one column, folded: the same rows as plain Python finds, and no page where none can match."""
+"""Conjunctions on one column are folded: the rows equal those of plain Python, and no page is read if no row can match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL as a filter: what each form means, and what is said where it means nothing."""
+"""SQL filters: the meaning of each form, and the errors of invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs of several mechanisms about the same tests, joined over AND, OR and NOT TRUE."""
+"""Proofs of several mechanisms about the same tests, combined over AND, OR and NOT TRUE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of values in the published form: used where they are sound, whoever wrote them, and never where in doubt."""
+"""Lists of values in DataFusion's form: used if they are sound, from any writer, and ignored in doubt."""
 
 from __future__ import annotations
 
@@ -370,7 +370,7 @@ def test_an_entry_that_does_not_fit(tmp_path: Path, other: dict[str, Any], why: 
 
 
 def test_a_list_with_an_entry_that_was_altered_is_ignored(tmp_path: Path) -> None:
-    """Each of its bytes: whatever it says now, no row is lost."""
+    """Each byte of the entry is changed: no row is lost."""
     path = others(tmp_path / "x.parquet")
     with_entry(path)
     whole = path.read_bytes()

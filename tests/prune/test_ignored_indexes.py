@@ -1,4 +1,4 @@
-"""An index that is not used is no secret: every scan that would have used it says why, the first and those after it."""
+"""An ignored index is reported: every scan that would have used it says why."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def indexed(tmp_path: Path) -> Path:
 
 
 def notes(path: Path, condition: ps.Expression, prune: list[str]) -> list[str]:
-    """Of two scans: the second knows the file from the cache."""
+    """The notes of two scans; the second has the file from the cache."""
     ps.clear_cache()
     first, second = (
         ps.scan(path, filter=condition, prune=prune).explain(analyze=True).notes for _ in range(2)

@@ -1,4 +1,4 @@
-"""Every way to cut tiny columns into pages, under predicates, against a loop over the rows."""
+"""All page layouts of tiny columns under predicates, compared with a loop over the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever mechanisms prune, alone or together, in whatever file: the rows are those of a full read and the filter."""
+"""Any set of mechanisms on any file: the rows equal a full read followed by the filter."""
 
 from __future__ import annotations
 

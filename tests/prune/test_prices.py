@@ -1,4 +1,4 @@
-"""A mechanism costs what has to be fetched for it: bytes in memory cost nothing, and `explain` says what was not asked."""
+"""The price of a mechanism is what must be fetched for it: bytes in memory are free, and `explain` names unused mechanisms."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def published(
 
 
 def table(i: int, n: int = 300) -> pa.Table:
-    """Words that lie far apart in each file, so that statistics rule out nothing, and one that no other file has."""
+    """Words spread over the alphabet in each file, so that statistics rule out nothing, and one that only this file has."""
     words = [f"only{i:03}", "alpha", "zulu", *(WORDS[2 + (i * 7 + k) % 40] for k in range(n - 3))]
     return pa.table({"category": words, "n": range(n), "x": [k * 0.7 for k in range(n)]})
 
@@ -61,7 +61,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files on local disk that are waited for as if they lay far away: the last 64 kB come with the footer."""
+    """Local files with the latency of remote ones: the last 64 kB come with the footer."""
     monkeypatch.setattr(LocalStore, "latency", 0.05)
     monkeypatch.setattr(LocalStore, "bandwidth", 1e8)
 
@@ -182,7 +182,7 @@ def swap_last(data: bytes, old: bytes, new: bytes) -> bytes:
 
 
 def test_what_came_with_the_end_of_the_file_costs_nothing(tmp_path: Path, far: None) -> None:
-    """A Bloom filter, a dictionary, a list: of a small file that is far away all are in memory."""
+    """A Bloom filter, a dictionary, a list: the tail of a small remote file has them all."""
     for kind, name in (
         ("bloom", "bloom_filter"),
         ("distinct", "distinct"),
@@ -229,7 +229,7 @@ def test_many_small_dictionaries_that_are_not_read_are_named(tmp_path: Path) -> 
 
 
 def test_what_ruled_out_nothing_is_left_out_and_named(tmp_path: Path) -> None:
-    """Of many row groups a few are tried."""
+    """A sample of the row groups is tried."""
     path = tmp_path / "x.parquet"
     data = pa.table({"category": [f"v{i % 7}" for i in range(64_000)], "n": range(64_000)})
     pq.write_table(data, path, row_group_size=1000, write_statistics=False)

@@ -1,4 +1,4 @@
-"""Pruners that others register: they take part, are named, and what they do wrong is said with its place."""
+"""Users' registered pruners: they prune, are named in reports, and their errors name the place."""
 
 from __future__ import annotations
 

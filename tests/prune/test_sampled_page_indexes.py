@@ -1,4 +1,4 @@
-"""A page index that proves nothing is not read for every row group; where few rows pass, its places still are used."""
+"""A page index that proves nothing for sampled row groups is not read for the others; if few rows pass, its offsets are still used."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def made(path: Path, rows_per_page: int) -> tuple[str, pa.Table]:
 
 
 def index_places(path: str, leaf: str) -> list[tuple[int, int]]:
-    """Of the column and the offset indexes of a leaf, in every row group, where they lie."""
+    """The places of the column and offset indexes of a leaf, in every row group."""
     with open_metadata(path) as file:
         place = next(one for one in file.leaves if one.name == leaf)
         return [

@@ -1,4 +1,4 @@
-"""A mechanism that proves nothing of a few row groups, from all over the file, is not put to the rest."""
+"""A mechanism that proves nothing for a sample of row groups is not run on the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts, least and greatest values: right whatever proves them, and read no more than has to be."""
+"""Counts, minima and maxima: right by any proof, and with no unnecessary read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What figures take: the report of an aggregate against what the store saw, and how often files are opened."""
+"""The report of an aggregate, compared with the reads of the store; how often files are opened."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def consistent(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def both(scan: ps.Scan, figures: list[Any], log: Log) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is planned and what happened; the second is what the store saw."""
+    """The reports of the plan and of the run; the second must equal the reads of the store."""
     ps.clear_cache()
     planned = consistent(scan.explain(aggregate=figures).to_dict())
     ps.clear_cache()

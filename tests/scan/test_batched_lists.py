@@ -1,4 +1,4 @@
-"""Many files whose lists of values are judged together: as if each were opened by itself."""
+"""Lists of values of many files, evaluated together: the results equal opening each file by itself."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _no_cache() -> Iterator[None]:
 
 
 def table(i: int) -> pa.Table:
-    """Strings that lie far apart in each file, so that statistics rule out next to nothing."""
+    """Strings spread over the alphabet in each file, so that statistics rule out almost nothing."""
     words = ["aa", "zz", *(f"w{(i * 7 + k) % 40:02}" for k in range(4))]
     return pa.table(
         {
@@ -150,7 +150,7 @@ def test_the_rows_are_those_of_a_whole_read(kept: Path, condition: str) -> None:
 def test_lists_leave_just_the_row_groups_that_have_what_is_asked_for(
     kept: Path, condition: str
 ) -> None:
-    """Of one column, all values of which are known."""
+    """A condition on one column, all of whose values are known."""
     if " and " in condition or " or " in condition:
         return
     wanted = set()
@@ -292,7 +292,7 @@ def test_an_odd_file_among_many(folder: Path, odd: str, at: int) -> None:
 
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the ends of files no more is at hand than their footers."""
+    """Only the footers of files are kept of their tails."""
     read = ends.TailReader.read
 
     def forgotten(self: ends.TailReader, paths: tuple[str, ...]) -> ends.TailBatch:
@@ -371,7 +371,7 @@ def test_mechanisms_by_themselves(kept: Path, prune: list[str]) -> None:
 def found(
     form: EntryForm, value: bytes | None, tail: bytes, of_chunks: bytes, size: int, end: int
 ) -> list[int]:
-    """What is found of one file, whose directory and last bytes lie among others."""
+    """The result for one file, whose directory and tail are in the buffers of many."""
     assert len(of_chunks) % FIGURES == 0
     at, length = (-(1 << 63), -(1 << 63)) if value is None else (3, len(value))
     row = [at, length, 5, len(tail), size, end, 1, len(of_chunks) // FIGURES]

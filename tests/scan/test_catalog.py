@@ -1,4 +1,4 @@
-"""A catalog outside of the files is asked before they are opened: what it rules out is not read, and counted under its name."""
+"""A catalog is queried before files are opened: files that it rules out are not read, and counted under its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters on dictionary codes answer like filters on values, whatever comes out of the column."""
+"""Filters on dictionary codes give the same rows as filters on values, for every output type."""
 
 from __future__ import annotations
 

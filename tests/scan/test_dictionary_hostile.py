@@ -1,5 +1,5 @@
-"""Dictionaries and pages of strings that are read in part, and are not what they say: what the rows do not need is not looked at, what
-they do need is told by pageseek's own error, and memory is taken for what is there.
+"""Damaged dictionaries and string pages that are read in part: bytes that the rows do not need are not examined, damage in bytes that
+they need is an error of pageseek, and memory follows the bytes that exist.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Dictionaries and pages of strings that are unpacked no further than the rows need: the rows of a full read, whatever the codec,
-the type, the layout and the place of the rows.
+"""Dictionaries and string pages are decompressed only as far as the rows need: the rows equal a full read, for every codec, type,
+layout and selection.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BLOCK = 1 << 17  # greatest size of a block of zstd
 
 
 def _texts(n: int, dice: random.Random) -> list[str]:
-    """Of lengths very unlike, some of them empty, one of a block by itself."""
+    """Strings of very different lengths, some empty, one as large as a block."""
     made = [f"{i} é " * dice.choice((0, 1, 1, 2, 9)) for i in range(n)]
     made[n // 3] = "long " * (BLOCK // 4)
     return made
@@ -105,7 +105,7 @@ CASES = [
 
 @functools.cache
 def written(codec: str, layout: str) -> tuple[pa.Table, bytes]:
-    """What pyarrow reads of a file, and the file."""
+    """The table that pyarrow reads from a file, and the file."""
     sink = pa.BufferOutputStream()
     pq.write_table(table_of(len(layout)), sink, compression=codec, **LAYOUTS[layout])
     data = sink.getvalue()
@@ -185,7 +185,7 @@ PLAIN_ROWS = 6_000
 
 
 def lengths(shape: str, dice: random.Random) -> Sequence[int | None]:
-    """Of values of a page: None is null."""
+    """Lengths of the values of a page; None is null."""
     half = PLAIN_ROWS // 2
     shapes: dict[str, Sequence[int | None]] = {
         "homogeneous": [20] * PLAIN_ROWS,

@@ -1,4 +1,4 @@
-"""Many files planned by footers that are read together: as if each were opened by itself."""
+"""Footers of many files, read and pruned together: plans equal those of opening each file by itself."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ SEARCHES = [
 def test_where_the_footer_has_the_last_word_no_mechanism_could_add_to_it(
     tmp_path: Path, seed: int
 ) -> None:
-    """Nor is less ruled out of files that are opened: with the last bytes of all at hand more may be asked for nothing."""
+    """Files that are opened are pruned at least as well: with their tails in memory more indexes cost nothing."""
     for i in range(N):
         (tmp_path / f"{i:03}.parquet").write_bytes(searchable_file(1000 * seed + i))
     scan = ps.scan(str(tmp_path))
@@ -639,7 +639,7 @@ def test_files_that_a_limit_spares_are_not_looked_at(
 def test_the_first_file_is_judged_with_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is opened for what all have in common, and no more is asked of it."""
+    """The first file is opened for what all files share, and for nothing else."""
     simple(tmp_path, 100)
     monkeypatch.setattr(
         sys.modules["pageseek.scan.planner"].Planner, "_prune", lambda *_: pytest.fail("by itself")

@@ -1,4 +1,4 @@
-"""Strings that outgrow 32-bit offsets: the rows of a row group come out as several arrays, and nothing else changes."""
+"""Strings beyond 32-bit offsets: the rows of a row group become several arrays, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOM = (2**31 - 1) // MIB
 
 
 class Halting:
-    """A decoder whose output is full after so many rows, as it is where offsets run out."""
+    """A decoder whose output is full after some rows, as if its offsets had run out."""
 
     rows = 7
 
@@ -96,7 +96,7 @@ WAYS: list[dict[str, Any]] = [
 
 @pytest.mark.usefixtures("halting")
 def test_several_arrays_beside_a_struct_that_may_be_null_in_another_file(tmp_path: Path) -> None:
-    """A struct of one array, beside the many of a string, has the type of all files in each of them."""
+    """A struct column of one array, next to a string column of several, has the dataset's type in each batch."""
     texts = pa.array([f"text {i}" for i in range(30)])
     types = [
         pa.struct([pa.field("a", pa.int64(), nullable), ("l", pa.list_(pa.int8()))])
@@ -147,7 +147,7 @@ def test_rows_of_several_arrays_are_those_of_one(dictionary: bool, way: dict[str
 
 @pytest.fixture(scope="module")
 def repeated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One string of 1 MiB in a dictionary, and so many codes."""
+    """One string of 1 MiB in a dictionary, and many codes of it."""
     path = tmp_path_factory.mktemp("large") / "repeated.parquet"
     codes = pa.array([None if i == 5 else 0 for i in range(ROWS)], pa.int32())
     strings = pa.DictionaryArray.from_arrays(codes, pa.array(["x" * MIB]))

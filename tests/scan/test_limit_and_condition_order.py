@@ -1,4 +1,4 @@
-"""A limit ends the work early, also inside a row group; conditions are judged in the order that pays."""
+"""A limit ends the work early, also inside a row group; conditions are evaluated in the order that is fastest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A limit that is reached early spares the indexes of the row groups behind it, and nothing else costs more for it."""
+"""A limit that is reached early saves the indexes of the remaining row groups, at no other cost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class File:
     index: tuple[int, int]  # where the page index lies
 
     def index_bytes(self, log: Log) -> int:
-        """The bytes of the page index that were asked for."""
+        """The bytes of the page index that were read."""
         start, stop = self.index
         return sum(max(0, min(at + n, stop) - max(at, start)) for at, n in log.ranges)
 
@@ -61,7 +61,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> File:
 
 
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store far away, where no request is worth its gaps."""
+    """A remote store, on which no gap is read."""
     monkeypatch.setattr(LocalStore, "latency", 0.02)
     monkeypatch.setattr(LocalStore, "bandwidth", 50.0)
 

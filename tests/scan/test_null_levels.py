@@ -1,4 +1,4 @@
-"""IS NULL and IS NOT NULL are answered by levels: no value, and no dictionary, is read for them."""
+"""IS NULL and IS NOT NULL are answered by levels: no value and no dictionary is read for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a remote store are opened several at a time, and come in their order."""
+"""Files of a remote store are opened several at a time, and returned in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values beyond their Arrow type: a decimal of too many digits, a time that is none of a day."""
+"""Values outside of their Arrow type: a decimal with too many digits, a time outside of a day."""
 
 from __future__ import annotations
 

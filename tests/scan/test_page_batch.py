@@ -1,4 +1,4 @@
-"""Columns of which one page each is wanted are decoded together; what goes wrong is told as if they were not."""
+"""Columns that need one page each are decoded together; their errors equal those of decoding them one by one."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_a_decoder_lets_go_of_the_dictionary_that_it_had() -> None:
 
 
 def test_what_fails_leaves_no_memory_behind() -> None:
-    """Leaves that are found wrong late, one beside the other."""
+    """Several leaves whose damage is found late."""
     n = 1 << 20
     table = pa.table({f"c{i}": pa.array([b"\xff" * 8] * n) for i in range(6)})
     sink = pa.BufferOutputStream()

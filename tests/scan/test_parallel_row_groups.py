@@ -1,4 +1,4 @@
-"""Row groups and leaves on several threads: the same rows in the same order, and an end whenever the caller wants one."""
+"""Row groups and leaves on several threads: the same rows in the same order, and a prompt end when the caller stops."""
 
 from __future__ import annotations
 

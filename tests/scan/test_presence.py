@@ -1,4 +1,4 @@
-"""Whether a struct or a list is null: told by the levels of a leaf below it, never by that leaf's statistics."""
+"""Nulls of a struct or list: the levels of a leaf below tell them, never the statistics of that leaf."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def written(table: pa.Table, **options: Any) -> bytes:
 
 
 def check(data: bytes, name: str) -> None:
-    """IS NULL and IS NOT NULL of a column, alone and beside other conditions, give the rows that Arrow says."""
+    """IS NULL and IS NOT NULL of a column, alone and with other conditions, give the rows that Arrow gives."""
     table = pq.read_table(pa.BufferReader(data))
     half = pc.greater_equal(table["id"], N // 2)
     low = pc.less(pc.struct_field(table["s"], "a"), N // 3)
@@ -97,7 +97,7 @@ def report_of(data: bytes, **how: Any) -> dict[str, Any]:
 
 
 def sizes(data: bytes, leaf: int) -> tuple[int, int]:
-    """Of the first row group, the bytes of a leaf's dictionary page and of all its pages, as pyarrow sees them."""
+    """The bytes of a leaf's dictionary page and of all its pages in the first row group, by pyarrow."""
     chunk = pq.read_metadata(pa.BufferReader(data)).row_group(0).column(leaf)
     start = chunk.dictionary_page_offset
     return chunk.data_page_offset - start if start else 0, chunk.total_compressed_size

@@ -1,4 +1,4 @@
-"""Row groups read side by side: the same rows and errors as one after the other, from near and far, and never a hang."""
+"""Concurrent row groups: the same rows and errors as sequential ones, from local and remote files, and never a hang."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def in_time(work: Callable[[], Any], seconds: float = 60) -> Any:
-    """What the work gives, or raises; a failure if it takes longer."""
+    """The result or error of the work; a failure if it takes longer."""
     found: list[Any] = []
 
     def run() -> None:

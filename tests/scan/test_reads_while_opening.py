@@ -1,4 +1,4 @@
-"""Of many distant files those with rows are read while others are still being opened; their ends come whole, however long."""
+"""Many remote files: those with rows are read while others are still being opened; tails are read whole, of any length."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_what_fails_once_is_asked_again(server: ObjectServer) -> None:
 def test_footers_longer_than_the_tail_do_not_wait_for_each_other(
     server: ObjectServer, monkeypatch: pytest.MonkeyPatch, etags: bool
 ) -> None:
-    """Of none is it known how long it is when it is asked for."""
+    """The length of no footer is known when it is requested."""
     monkeypatch.setattr(endpoints.Endpoint, "tail", lambda *_: 4096)
     files = 32
     for i in range(files):

@@ -1,4 +1,4 @@
-"""The report against what the store saw and what was decompressed: every figure exact, every page accounted for."""
+"""The report compared with the reads of the store and the decompressed pages: every figure exact, every page counted."""
 
 from __future__ import annotations
 

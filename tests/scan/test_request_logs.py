@@ -1,6 +1,4 @@
-"""What a server is asked, to the byte, by the server's own log: which pages, how many requests, how many of them one
-after another.
-"""
+"""The exact requests to a server, by its own log: which pages, how many requests, and how many of them sequential."""
 
 from __future__ import annotations
 
@@ -160,7 +158,7 @@ def test_a_lookup_in_vain(server: ObjectServer, way: Way, known: Model) -> None:
 def test_a_range_takes_the_pages_that_hold_it_and_no_byte_more(
     server: ObjectServer, way: Way, known: Model, pages: dict[str, Pages], low: int, high: int
 ) -> None:
-    """Of the filter only those that the bounds do not settle: at the ends of the range, where they lie inside a page."""
+    """Of the filter's column only pages whose bounds do not decide it: those that contain an end of the range."""
     known(NEAR)
     rows = range(low, high + 1)
     first = pages["id"].first_row
@@ -282,7 +280,7 @@ def filters_of(data: bytes) -> list[Place]:
 def test_each_dictionary_that_is_asked_is_one_request_of_one_wave(
     server: ObjectServer, way: Way, known: Model
 ) -> None:
-    """Of every row group the dictionary; of the only one that has the value, the pages, without the dictionary."""
+    """The dictionary of every row group; then the pages of the only row group with the value, without the dictionary."""
     known(NEAR)
     n, groups = 60_000, 6
     random = np.random.default_rng(4)

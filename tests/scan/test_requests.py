@@ -1,4 +1,4 @@
-"""What is asked of the store, counted by a wrapper around it: which pages, and that nothing else is."""
+"""The reads of the store, counted by a wrapper around it: exactly the needed pages."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def pages_of(file: File, name: str, rows: Sequence[int]) -> list[int]:
 
 
 def expect(log: Log, file: File, rows: dict[str, Sequence[int]]) -> None:
-    """In each column exactly the pages of these rows were asked, whole; in others none."""
+    """Exactly the whole pages of these rows were read in each column, and none in the others."""
     for name, places in file.pages.items():
         wanted = pages_of(file, name, rows.get(name, ()))
         assert log.required_leaves(places) == wanted, name

@@ -1,4 +1,4 @@
-"""Survivors of a filter, taken from what its columns were decoded to."""
+"""Rows that passed a filter, selected from the decoded columns of the filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`with_row_number` gives the places of rows in the files, whatever is pruned; `take` asks by them."""
+"""`with_row_number` gives row numbers in the files under any pruning; `take` selects by them."""
 
 from __future__ import annotations
 

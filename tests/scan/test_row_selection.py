@@ -1,4 +1,4 @@
-"""Rows that were selected elsewhere, by numbers in the whole source or in each file, are read and nothing else."""
+"""Rows selected elsewhere, by numbers in the whole source or in each file: only these are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One page alone: found by the offset index, decompressed no further than its last selected row."""
+"""A single page: found by the offset index, and decompressed only up to its last selected row."""
 
 from __future__ import annotations
 

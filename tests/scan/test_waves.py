@@ -1,4 +1,4 @@
-"""On a distant store, what is needed and what may be needed comes together where a wait would cost more."""
+"""On a remote store, pages that are needed and pages that may be needed are requested together if another round trip would cost more."""
 
 from __future__ import annotations
 

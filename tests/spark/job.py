@@ -56,7 +56,7 @@ def wait_for_executors(spark: Any, count: int) -> None:
 
 
 def join_of(spark: Any, frame: Any) -> str:
-    """How Spark would join a frame with a large one, where it may broadcast half a megabyte."""
+    """The join that Spark chooses for a frame and a large one, with a broadcast limit of half a megabyte."""
     others, said = spark.range(0, 1 << 40).withColumnRenamed("id", "k"), io.StringIO()
     setting = "spark.sql.autoBroadcastJoinThreshold"
     spark.conf.set(setting, "500000")

@@ -1,4 +1,4 @@
-"""Spark reads files with attached indexes as it reads those without, and less of them where a filter lets it."""
+"""Spark reads files with attached indexes like those without, and reads less of them if a filter allows it."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_answers_about_nan_and_zeros_stay(spark_reader: Any, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("way", ["in place", "output", "overwritten"])
 def test_a_file_beside_checksums_of_hadoop(spark: Any, tmp_path: Path, way: str) -> None:
-    """Spark keeps them beside local files, and refuses a file that they are not of."""
+    """Spark keeps checksums next to local files, and refuses a file that does not match them."""
     folder = tmp_path / "written"
     spark.range(50_000).selectExpr("id", "id % 7 as k").coalesce(1).write.parquet(str(folder))
     (path,) = folder.glob("*.parquet")

@@ -1,4 +1,4 @@
-"""Dates and times that Spark wrote by its old calendar: refused where they would differ, read where they do not."""
+"""Dates and times in Spark's legacy calendar: refused if they would differ, read if they do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executors that are processes of their own, each with its Python workers."""
+"""Executors in separate processes, each with its own Python workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Spark Connect session: the client plans, and the function travels to a server."""
+"""A Spark Connect session: the client plans, and sends the function to a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets in Spark: columns of folders, and files that differ, beside Spark's own reader."""
+"""Datasets in Spark: partition columns and files with different columns, compared with Spark's own reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark takes our DataFrames for: their size decides how it joins, their partitions how many tasks run."""
+"""Spark's view of a DataFrame: its size decides the join, its partitions the number of tasks."""
 
 from __future__ import annotations
 

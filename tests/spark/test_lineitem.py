@@ -1,4 +1,4 @@
-"""TPC-H lineitem, scale 0.1: a key, a month and both, in Spark as pyarrow answers them."""
+"""TPC-H lineitem, scale 0.1: a key, a month and both, in Spark, compared with pyarrow."""
 
 from __future__ import annotations
 

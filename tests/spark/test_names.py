@@ -1,4 +1,4 @@
-"""Names of columns as the session has them, of files that spell them in several ways."""
+"""Column names by the session's case sensitivity, in files that spell them differently."""
 
 from __future__ import annotations
 

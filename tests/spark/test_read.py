@@ -1,4 +1,4 @@
-"""`pageseek.spark.read` in a local session, against Spark's own reader and pyarrow."""
+"""`pageseek.spark.read` in a local session, compared with Spark's own reader and pyarrow."""
 
 from __future__ import annotations
 

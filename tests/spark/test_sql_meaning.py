@@ -1,4 +1,4 @@
-"""The same SQL, by Spark and by `read`: the same rows, or an error. Never silently others."""
+"""The same SQL in Spark and in `read`: the same rows, or an error, never other rows."""
 
 from __future__ import annotations
 
@@ -382,7 +382,7 @@ FLOATS = ["f32 = 16777217", "f32 < 16777217"]
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Every value of every column, beside all sorts of values of the others."""
+    """Every value of every column, with various values of the others."""
     n = 61
     table = {"id": pa.array(range(n))}
     for name, (kind, values) in COLUMNS.items():
@@ -394,7 +394,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def int96(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The same times in the physical type that Spark writes."""
+    """The times in INT96, the physical type that Spark writes."""
     made = tmp_path_factory.mktemp("int96") / "int96.parquet"
     table = pa.table({"id": range(len(CLOCK)), "ts": pa.array(CLOCK, pa.timestamp("us", "UTC"))})
     pq.write_table(table, made, use_deprecated_int96_timestamps=True)
@@ -409,14 +409,14 @@ def by_spark(frame: Any, conditions: list[str]) -> list[list[int]]:
 
 
 def by_us(spark: Any, path: str, condition: Any) -> list[int]:
-    """The same, by what `read` makes of the condition, without tasks."""
+    """The rows by the condition as `read` translates it, without tasks."""
     settings, scan = Settings(spark), ps.scan(path, nan="spark", int96_unit="us")
     made = spark_filter(condition, Columns(scan, settings), settings)
     return sorted(scan.filter(made).select("id").to_table()["id"].to_pylist())
 
 
 def differing(spark: Any, path: str, conditions: list[str]) -> list[str]:
-    """What is wrong with our answers to conditions that have to be Spark's."""
+    """The differences of our answers from Spark's."""
     wrong = []
     answers = by_spark(spark.read.parquet(path), conditions)
     for condition, theirs in zip(conditions, answers, strict=True):

@@ -1,4 +1,4 @@
-"""Requests that nobody waits for any more: they hold up neither the end of the process nor those that come after."""
+"""Abandoned requests: they delay neither the end of the process nor later requests."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_a_body_that_nobody_wants_is_not_read_to_its_end(server: ObjectServer) -
 
 
 def _further_on(fault: Fault) -> Chooser:
-    """A fault for all that lies behind the first row groups; the end of the file is asked for by a suffix."""
+    """A fault for every range behind the first row groups; the tail is requested by a suffix range."""
 
     def choose(request: Request) -> Fault | None:
         first = (request.headers.get("range") or "").removeprefix("bytes=").partition("-")[0]

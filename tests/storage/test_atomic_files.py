@@ -1,4 +1,4 @@
-"""Files that appear in one step: what is left of a process that is killed, and where a system cannot do all of it."""
+"""Files that appear in one step: what remains after a killed process, and on systems that lack some of the calls."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_draft_that_does_not_appear_leaves_nothing(
 
 @linux
 def test_a_file_has_no_name_while_it_is_written(tmp_path: Path, monkeypatch: Any) -> None:
-    """Readers of folders that take whatever they find meet it complete, or not at all."""
+    """A reader of the folder sees the complete file, or no file."""
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"id": range(1000)}), path)
     seen = []
@@ -192,7 +192,7 @@ USUAL = entries((1, 6, NOBODY), (2, 4, 999), (4, 4, NOBODY), (16, 4, NOBODY), (3
 def test_attributes_and_rights_are_those_of_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, rights: bytes | None
 ) -> None:
-    """Of a file with a list of rights the bits of the group are its mask: without the list its group could read it."""
+    """With an ACL, the group bits are its mask: without the ACL the group could read the file."""
     path, other, link = tmp_path / "x.parquet", tmp_path / "other", tmp_path / "link"
     pq.write_table(pa.table({"id": range(1000)}), path)
     path.chmod(0o640)

@@ -1,5 +1,5 @@
-"""A file that becomes another while it is read: the answer of one version, whole, or FileChangedError; before every read
-once, and at random. `proofs/stores.py` does the latter a thousand times.
+"""A file that changes while it is read: the whole answer of one version, or FileChangedError; changed once before every read, and at
+random. `proofs/stores.py` does the latter a thousand times.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def test_a_hundred_queries_of_an_object_that_is_replaced_all_the_time(
 def test_a_file_of_this_moment_is_read_in_the_next(
     tmp_path: Path, truth: Truth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is written in one tick of the clock of files has one time, also what was read between."""
+    """Writes within one tick of the file system's clock have the same time, also with a read between them."""
     monkeypatch.setattr(local_files, "TICK", 50_000_000)
     path = tmp_path / "a.parquet"
     path.write_bytes(truth.data[0])

@@ -1,6 +1,4 @@
-"""Queries of a store that fails now and then, and the memory that a slow reader takes; `proofs/stores.py` asks for
-more of both.
-"""
+"""Queries against a store that fails at random, and the memory of a slow reader; `proofs/stores.py` runs more of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells files apart in the cache, and what is said of where they are: nothing of one for another, and no secret."""
+"""What identifies a file in the cache and in messages: no file is served as another, and no secret is shown."""
 
 from __future__ import annotations
 

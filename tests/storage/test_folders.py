@@ -1,4 +1,4 @@
-"""Many names are looked up in the one folder that they have in common: as if each were looked up by itself."""
+"""Many names in one folder are looked up together: the results equal separate look-ups."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fill(folder: Path, n: int = N, mark: str = "") -> list[str]:
 
 
 def check(paths: list[str]) -> None:
-    """What is said of all is what is said of each."""
+    """The result for all names equals the results for each."""
     wanted, ends = np.tile(np.array([0, -1, 0], np.int64), (len(paths), 1)), []
     for i, path in enumerate(paths):
         end = b""

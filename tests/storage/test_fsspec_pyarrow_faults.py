@@ -1,4 +1,4 @@
-"""What goes wrong between us and a store that fsspec or pyarrow opens: said by its cause, tried again, and given up in time."""
+"""Faults of a store that fsspec or pyarrow opens: reported by cause, retried, and abandoned in time."""
 
 from __future__ import annotations
 

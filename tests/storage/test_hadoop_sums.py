@@ -1,4 +1,4 @@
-"""The checksums that Hadoop keeps beside a local file: those of its bytes, or none, whatever is attached to it."""
+"""Hadoop's checksum file beside a local file: right for its bytes, or absent, after any `attach`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sums(data: bytes, chunk: int = 512) -> bytes:
 
 
 def agrees(data: bytes, known: bytes | None) -> bool:
-    """Whether Hadoop would read these bytes beside those checksums; it reads on where there are none."""
+    """Whether Hadoop would read these bytes with these checksums; without checksums it reads them."""
     if known is None or known[:4] != b"crc\0" or len(known) < 8:
         return True
     return sums(data, int.from_bytes(known[4:8], "big")) == known
@@ -125,7 +125,7 @@ def test_files_of_others_stay(path: Path, what: bytes) -> None:
 
 
 def test_a_link_to_a_file(path: Path) -> None:
-    """Hadoop looks for checksums beside the name that it is given."""
+    """Hadoop looks for checksums next to the given name."""
     link = path.parent.parent / "link.parquet"
     link.symlink_to(path)
     beside(link).write_bytes(sums(path.read_bytes()))
@@ -171,7 +171,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None], name: st
 def test_others_replace_the_file_meanwhile(
     path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Theirs stays, and lies beside no checksums but its own."""
+    """Their file stays, with no checksums but its own."""
     theirs = path.with_name("theirs")
     pq.write_table(pa.table({"a": range(9)}), theirs)
     data = theirs.read_bytes()
@@ -198,7 +198,7 @@ def test_checksums_that_cannot_be_written_are_left_out(
 @pytest.mark.parametrize("way", ["all", "no unnamed files"])
 @pytest.mark.parametrize("what", ["attach", "detach", "output"])
 def test_killed_at_any_moment(path: Path, what: str, way: str) -> None:
-    """What lies there is the old file or the new one, and Hadoop reads it."""
+    """The old file or the new one exists, and Hadoop reads it."""
     out = path.with_name("new.parquet")
     if what == "detach":
         attach(path, in_place=True)
@@ -229,7 +229,7 @@ def test_killed_at_any_moment(path: Path, what: str, way: str) -> None:
 def test_the_folder_is_brought_to_disk_before_the_file_has_its_name(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A power cut may otherwise bring back the old checksums beside the new file."""
+    """Otherwise a power failure could restore the old checksums next to the new file."""
     done: list[str] = []
     for module, name in ((os, "unlink"), (os, "replace"), (os, "link"), (hadoop_sums, "settle")):
         real = getattr(module, name)

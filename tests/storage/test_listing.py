@@ -1,4 +1,4 @@
-"""Directories, globs and names: the same files on disk, on pyarrow's filesystems, and on those of obstore and fsspec."""
+"""Directories, globs and names: the same files on disk, and on filesystems of pyarrow, obstore and fsspec."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class BelowSubtrees(Way):
 
 
 class OfALocalStore(Way):
-    """Of obstore: it is this machine's disk."""
+    """A LocalStore of obstore, which is this machine's disk."""
 
     def source(self, path: str) -> Any:
         stores = pytest.importorskip("obstore.store")
@@ -80,7 +80,7 @@ class OfALocalStore(Way):
 
 
 class BelowAFolder(Way):
-    """Of fsspec, which leaves out what lies behind links."""
+    """A folder in fsspec, which ignores links."""
 
     def source(self, path: str) -> Any:
         fsspec = pytest.importorskip("fsspec")
@@ -112,7 +112,7 @@ WAYS = [*LOCAL, OfFsspec, OfObstore]
 
 
 class OfS3(Way):
-    """On the object server, by a URL: of obstore, or of pyarrow where that is not there."""
+    """The object server by a URL, through obstore, or pyarrow without it."""
 
     def __init__(self, root: Path, server: ObjectServer) -> None:
         super().__init__(root)
@@ -323,7 +323,7 @@ def test_local_globs_with_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_folder_that_is_called_like_a_file(tmp_path: Path, object_server: ObjectServer) -> None:
-    """As Spark writes one. Nothing is asked to find that out where the object is there."""
+    """A folder as Spark writes it. No request checks for it if the object exists."""
     pytest.importorskip("obstore")
     fill(tmp_path, "out.parquet/part-0.parquet", "out.parquet/part-1.parquet", "one.parquet")
     here = OfS3(tmp_path, object_server)
@@ -375,7 +375,7 @@ class _Asked(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def told() -> Iterator[tuple[str, list[str]]]:
-    """A server that has one file under every name, and the paths that it is asked for, as they were sent."""
+    """A server with one file under every name, and the requested paths as they were sent."""
     _Asked.targets.clear()
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Asked) as server:
         thread = threading.Thread(target=server.serve_forever)

@@ -1,4 +1,4 @@
-"""Positioned reads of a local file, with and without the system's own."""
+"""Positioned reads of a local file, with and without the system call for them."""
 
 from __future__ import annotations
 

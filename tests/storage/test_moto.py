@@ -1,4 +1,4 @@
-"""The same reads of another S3 than ours: moto, which many projects test against."""
+"""The same reads against moto, another implementation of S3."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_folders_and_globs(bucket: Bucket) -> None:
 
 
 def test_an_object_that_was_replaced_is_refused_by_if_match(bucket: Bucket) -> None:
-    """Of a row group in the second version nothing is even sent: the store answers 412."""
+    """The store sends no byte of the second version: it answers 412."""
     for way in (bucket.over_obstore, bucket.over_pyarrow):
         bucket.put(content(0), KEY)
         ps.clear_cache()

@@ -1,6 +1,6 @@
-"""The object server of the tests, by the clients that it is there for.
+"""The object server of the tests, with its intended clients.
 
-What obstore asks is held exactly, because stores are designed by it; of the others, that they get on.
+The requests of obstore are compared exactly, because pageseek depends on them; the other clients must work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The object server of the tests: slow, faulty, in a log, and in a process of its own."""
+"""The object server of the tests: latency, faults, its log, and its own process."""
 
 from __future__ import annotations
 

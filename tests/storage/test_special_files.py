@@ -1,4 +1,4 @@
-"""Pipes, sockets, devices and folders where a file is expected: an error at once, and nothing is waited for."""
+"""Pipes, sockets, devices and folders instead of a file: an error at once, without waiting."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def at_once(work: Callable[[], Any], path: Path) -> Any:
-    """What comes of it, or the error; a test that fails where it waits for the other end of a pipe."""
+    """The result or error of the work; a failure if it waits for the other end of a pipe."""
     found: list[Any] = []
 
     def run() -> None:

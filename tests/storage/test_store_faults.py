@@ -1,4 +1,4 @@
-"""What goes wrong between us and a store: tried again, refused, or said; never another answer, and never a secret."""
+"""Faults of a store: retried, refused or reported; never a wrong answer, and never a secret."""
 
 from __future__ import annotations
 

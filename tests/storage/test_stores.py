@@ -1,4 +1,4 @@
-"""What a distant store is asked, to the request, and that the answers are right."""
+"""The exact requests to a remote store, and right answers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def server(object_server: ObjectServer) -> ObjectServer:
 
 
 def shape(server: ObjectServer) -> list[str]:
-    """What was asked: of ranges only where they are counted from."""
+    """The requests; of ranges only whether they count from the start or the end."""
     asked = []
     for one in server.log.asked(PATH):
         asked.append(re.sub(r"=-\d+", "=tail", re.sub(r"=\d+-\d+", "=range", one)))

@@ -16,7 +16,7 @@ from support.peak import CLEAR, of
 
 
 def main() -> None:
-    """What has to be imported is, before it is measured."""
+    """Import everything, then measure."""
     pa.array([1])  # imports pandas where it is installed
     with open_metadata(sys.argv[1]) as file:
         groups = file.num_row_groups

@@ -76,7 +76,7 @@ def same(a: pa.Table, b: pa.Table) -> bool:
 
 
 def as_by_others(path: Path) -> None:
-    """What was attached has no entry: as where somebody else has put it there."""
+    """Attached indexes without their entry, as if another tool had written them."""
     _with_value(path, None)
 
 

@@ -1,4 +1,4 @@
-"""Many files planned by footers that are read together, and one by one."""
+"""Plans of many files with footers read together, compared with files opened one by one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def one_by_one() -> Iterator[None]:
 
 
 def outcome(work: Callable[[], Any]) -> Any:
-    """What comes of it, or the error that does."""
+    """The result of the work, or its error."""
     try:
         return work()
     except (ps.PageseekError, OSError, IndexError) as error:

@@ -1,4 +1,4 @@
-"""Bloom filters by plain Python, as BloomFilter.md and xxhash_spec.md have them: the slow twin of the core's."""
+"""Bloom filters in plain Python, by BloomFilter.md and xxhash_spec.md: the slow version of the core's."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Truth:
         return any(answer == right for right in self._answers[query])
 
     def is_figure_of_one(self, query: int, answer: pa.Table) -> bool:
-        """The same of FIGURES."""
+        """Whether the results of FIGURES are those of one version."""
         return any(answer == right for right in self._figures[query])
 
 

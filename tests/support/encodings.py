@@ -1,4 +1,4 @@
-"""Encoders of values, by Encodings.md, with knobs for whatever a writer may do and few writers do."""
+"""Encoders of values by Encodings.md, with options for everything that the format allows."""
 
 from __future__ import annotations
 

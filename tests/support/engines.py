@@ -155,7 +155,7 @@ class Pair:
     asked: Asked
 
     def check_bytes(self) -> None:
-        """The data is where it was."""
+        """The data pages have not moved."""
         with open_metadata(self.before) as file:
             end = file.footer_start
         old, new = self.before.read_bytes(), self.after.read_bytes()
@@ -178,7 +178,7 @@ def answer(table: pa.Table) -> list[Any]:
 
 
 def written_pair(folder: Path, write: Callable[[pa.Table, Path], None]) -> Pair:
-    """The table of this module by a writer; what its file has of indexes is built anew."""
+    """The table of this module as a writer writes it, and with all its indexes rebuilt."""
     before, after = folder / "before.parquet", folder / "after.parquet"
     write(table(), before)
     ps.index.attach(before, bloom=["id", "text"], distinct=["word"], replace=True, output=after)

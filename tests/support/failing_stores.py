@@ -1,4 +1,4 @@
-"""Stores that fail now and then, and how queries fare; what a slow reader holds in memory."""
+"""Queries against stores that fail at random, and the memory of a slow reader."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 @dataclass
 class Outcome:
-    """Of queries: how they ended, how long the slowest took, and of the requests how many were spoilt."""
+    """How queries ended, how long the slowest took, and how many requests were faulty."""
 
     ended: Counter[str] = field(default_factory=Counter)
     slowest: float = 0.0
@@ -106,7 +106,7 @@ def wide_file(groups: int, rows: int = 1 << 16) -> bytes:
 
 
 def measured(module: str, *arguments: str) -> dict[str, int]:
-    """What a module prints as JSON, in a process that gives back at once what it frees."""
+    """The JSON that a module prints, run in a process that returns freed memory to the system at once."""
     paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     plain = {
         "PYTHONPATH": os.pathsep.join(paths),
@@ -141,7 +141,7 @@ def peaks(groups: int, budgets: list[int], pause: float) -> dict[int, dict[str, 
 
 
 def long_footer(size: int) -> bytes:
-    """A file of three rows whose footer takes so many bytes, which are quickly parsed."""
+    """A file of three rows with a footer of `size` bytes, which is parsed quickly."""
     file = io.BytesIO()
     with pq.ParquetWriter(file, pa.schema({"k": pa.int64()})) as writer:
         writer.write_table(pa.table({"k": [1, 2, 3]}))
@@ -150,7 +150,7 @@ def long_footer(size: int) -> bytes:
 
 
 def tails_peak(files: int, size: int, max_ahead_bytes: int, cache_bytes: int) -> dict[str, int]:
-    """Of a process that plans a scan of files with footers of so many bytes: resident memory before and at the peak."""
+    """Resident memory before and at the peak, of a process that plans a scan of files with footers of `size` bytes."""
     data, names = long_footer(size), [f"bucket/{i}.parquet" for i in range(files + 1)]
     with ServerProcess(latency=0.01) as server:
         for name in names:

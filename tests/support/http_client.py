@@ -1,4 +1,4 @@
-"""A client of the standard library, on which nothing is tried again behind the test's back."""
+"""A client of the standard library, without retries."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def here(url: str) -> str:
 
 
 def said(table: Table) -> list[Any]:
-    """What the manifests say of the files, without their names and sizes."""
+    """The manifests' entries of the files, without names and sizes."""
     kept = []
     for one in entries(table):
         parts = [one.data_file[i] for i in range(len(one.data_file)) if i not in (1, 5)]

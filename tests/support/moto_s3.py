@@ -1,4 +1,4 @@
-"""moto, an S3 of others, in a thread: which many projects test against."""
+"""moto, another implementation of S3, in a thread."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def bitmap(bits: Sequence[bool]) -> bytes:
 
 
 def decode_slowly(node: Node, number: int, levels: Shredded) -> Decoded:
-    """What a decoder gives for a leaf, straight from the meaning of the levels."""
+    """The output of a decoder for a leaf, derived from the meaning of the levels."""
     nesting_levels = nesting_levels_of(node, number)
     target = next(leaf for leaf in _leaf_nodes(node) if leaf.first_leaf == number)
     assert target.leaf is not None and target.leaf_type is not None
@@ -207,7 +207,7 @@ def decode_slowly(node: Node, number: int, levels: Shredded) -> Decoded:
     entries = list(zip(levels.reps, levels.defs, strict=True))
 
     def begins(lists: int, due: int) -> list[int]:
-        """Entries that begin a slot of the segment inside so many lists."""
+        """Entries that begin a slot of the segment at a list depth."""
         return [i for i, (rep, level) in enumerate(entries) if rep <= lists and level >= due]
 
     made: list[tuple[Any, ...]] = []
@@ -237,7 +237,7 @@ def _leaf_nodes(node: Node) -> Iterable[Node]:
 
 
 def decode_all(node: Node, rows: Iterable[Any]) -> dict[int, Decoded]:
-    """What decoders give for every leaf of a column of these values."""
+    """The output of decoders for every leaf of a column of these values."""
     return {i: decode_slowly(node, i, levels) for i, levels in shred(node, rows).items()}
 
 

@@ -1,4 +1,4 @@
-"""What a server was asked for, by its own log, as (offset, length) beside where pages lie."""
+"""The requests for one object, from the server's log, as (offset, length), compared with the places of pages."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class ObjectRequests:
         self.depth = server.log.waves(path)  # one after another
 
     def covers(self, pages: Sequence[Place]) -> bool:
-        """Whether each of the pages was asked for whole."""
+        """Whether each of the pages was requested whole."""
         return all(
             any(at <= page and page + n <= at + length for at, length in self.places)
             for page, n in pages
         )
 
     def outside(self, pages: Sequence[Place]) -> int:
-        """Bytes that were asked for outside of the pages."""
+        """Requested bytes outside of the pages."""
         inside = 0
         for at, length in self.places:
             inside += sum(

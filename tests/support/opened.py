@@ -1,4 +1,4 @@
-"""The metadata of a file as the package itself sees it: more than `pageseek.open` shows."""
+"""The metadata of a file as the package sees it: more than `pageseek.open` shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters over plain Python rows: the slow twin of a pruned read."""
+"""Filters over plain Python rows: the slow version of a pruned read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def layouts(n: int) -> Iterator[tuple[int, ...]]:
 
 
 def leaves(name: str, values: Sequence[Any], beside: Sequence[Any]) -> list[Predicate]:
-    """All tests of a column against its own values and some beside them."""
+    """All tests of a column with its own values and neighbouring ones."""
     literals = [*sorted({v for v in values if v is not None}), *beside]
     made: list[Predicate] = [(op, name, v) for op in OPS for v in literals]
     made += [("in", name, pair) for pair in itertools.combinations(literals, 2)]
@@ -115,7 +115,7 @@ def pages_read(data: Any, condition: ps.Expression, column: str = "x") -> int:
 
 
 def notes(data: Any, condition: ps.Expression) -> str:
-    """What a filtered read remarks about the file."""
+    """The notes of a filtered read about the file."""
     return " | ".join(ps.scan(data, filter=condition).explain(analyze=True).notes)
 
 

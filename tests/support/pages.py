@@ -248,7 +248,7 @@ def read_pages(
 
 
 def masks(n: int, dice: np.random.Generator) -> list[Mask]:
-    """Of all densities, with long runs between short ones, and at the edges of words and blocks."""
+    """Masks of all densities, with long and short runs, and with runs at the edges of words and blocks."""
     some = [dice.random(n) < share for share in (0.003, 0.02, 0.1, 0.5, 0.9, 0.99)]
     mixed = dice.random(n) < 0.3
     mixed[n // 4 : n // 2] = True

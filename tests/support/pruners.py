@@ -21,7 +21,7 @@ from support.opened import open_metadata
 
 @dataclass
 class Judged:
-    """What a pruner made of the tests of a condition, row group by row group."""
+    """The proofs of a pruner for the tests of a condition, by row group."""
 
     proofs: list[list[Proof | None]] = field(default_factory=list)
     costs: list[list[int | None]] = field(default_factory=list)
@@ -30,12 +30,12 @@ class Judged:
 
     @property
     def denied(self) -> list[bool]:
-        """Of a single test: which row groups have no row that passes."""
+        """The row groups without a row that passes a single test."""
         return [proof is not None and not proof.may for (proof,) in self.proofs]
 
     @property
     def sure(self) -> list[bool]:
-        """Of a single test: which row groups have some row that surely passes."""
+        """The row groups with a row that certainly passes a single test."""
         return [proof is not None and bool(proof.must) for (proof,) in self.proofs]
 
     @property
@@ -78,7 +78,7 @@ def judged(
 
 
 def _size(price: int | Price | None) -> int | None:
-    """The bytes that are looked through; None where that does not pay."""
+    """The bytes that are examined; None if that does not pay."""
     if isinstance(price, Price):
         return price.size if price.pays else None
     return price
@@ -87,7 +87,7 @@ def _size(price: int | Price | None) -> int | None:
 def holds(
     data: bytes, pruner: Pruner, condition: ps.Expression, nan: str = "ieee", **options: Any
 ) -> Judged:
-    """The same, and what is proved is compared with the rows that a full read finds, by their column "row"."""
+    """`judged`, with the proofs compared with the rows of a full read, by their column "row"."""
     made = judged(data, pruner, condition, nan, **options)
     table = ps.read_table(data, columns=["row"], filter=condition, prune=False, nan=nan, **options)
     found, first = set(table["row"].to_pylist()), 0

@@ -77,7 +77,7 @@ def int64s(n: int) -> bytes:
 
 
 def offsets(n: int, width: int) -> bytes:
-    """Of byte strings, most often sound."""
+    """Offsets of byte strings, mostly valid."""
     at, made = R.choice((0, 0, 0, 2)), []
     for _ in range(n + 1):
         made.append(at)
@@ -158,7 +158,7 @@ def any_value(depth: int = 0) -> Any:
 
 
 def raw_instance() -> Any:
-    """Of a class of the core, without __init__, and most often without arguments."""
+    """An instance of a class of the core, without __init__, and mostly without arguments."""
     cls = R.choice(CLASSES)
     arguments = () if R.random() < 0.7 else tuple(any_value(2) for _ in range(R.randrange(5)))
     note(f"{cls.__module__}.{cls.__name__}.__new__", arguments, {})

@@ -183,7 +183,7 @@ def session() -> None:
 
 
 def together(seconds: float) -> None:
-    """Two threads on one decoder, over and over, and on whatever else is at hand."""
+    """Two threads that repeatedly use one decoder, and other objects."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         threads = [threading.Thread(target=steps, args=(20,)) for _ in range(3)]

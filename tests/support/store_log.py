@@ -1,4 +1,4 @@
-"""What the store is asked for, as a wrapper around it sees it."""
+"""The ranges that a scan reads from a local store, recorded by a wrapper around it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Log:
-    """The ranges asked of local files, in order."""
+    """The ranges read from local files, in order."""
 
     ranges: list[tuple[int, int]] = field(default_factory=list)
 
@@ -16,7 +16,7 @@ class Log:
         self.ranges.clear()
 
     def required_leaves(self, places: Sequence[tuple[int, int]]) -> list[int]:
-        """The numbers of the (offset, size) places of which any byte was asked."""
+        """The indices of the (offset, size) places of which any byte was read."""
         return [
             i
             for i, (at, size) in enumerate(places)
@@ -24,7 +24,7 @@ class Log:
         ]
 
     def whole(self, places: Sequence[tuple[int, int]]) -> list[int]:
-        """The numbers of the places that were asked whole."""
+        """The indices of the places that were read whole."""
         return [
             i
             for i, (at, size) in enumerate(places)

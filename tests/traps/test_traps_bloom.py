@@ -1,4 +1,4 @@
-"""Bloom filters that prune, and all that keeps them from it: a filter is never trusted in doubt."""
+"""Bloom filters that prune, and the cases in which they must not: a doubtful filter is ignored."""
 
 from __future__ import annotations
 

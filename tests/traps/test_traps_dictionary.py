@@ -1,4 +1,4 @@
-"""Dictionaries that prune, and all that keeps them from it: only where every page is of codes, never of nulls."""
+"""Dictionaries that prune, and the cases in which they must not: every page must have codes, and nulls are not in them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def doubted(made: Judged, why: str = "") -> bool:
 
 
 def silent(made: Judged) -> bool:
-    """Nothing was even asked."""
+    """The mechanism was not run."""
     return made.waves == [] and not any(p for (p,) in made.proofs) and made.costs == [[None]]
 
 
@@ -446,7 +446,7 @@ def test_nested_leaves() -> None:
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pruners run wherever they can prove something, whatever it costs."""
+    """Pruners run wherever they can prove something, at any price."""
     monkeypatch.setattr("pageseek.prune.pruner_stage.DOUBT", 0)
     for module in ("bloom_filter", "dictionary"):
         monkeypatch.setattr(f"pageseek.prune.{module}.bytes_at_stake", lambda *_: 1 << 40)
@@ -495,7 +495,7 @@ def test_64_one_arm_of_an_or_is_not_enough() -> None:
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("codec", ["uncompressed", "snappy", "zstd"])
 def test_t53_dictionaries_of_many_row_groups_do_not_share_their_bytes(codec: str) -> None:
-    """Of one size each, so that memory that is used again would go unnoticed but for the values."""
+    """Dictionaries of one size, so that only wrong values would show reused memory."""
     groups = []
     for g in range(6):
         values = [b"%d-%02d" % (g, i % 9) for i in range(18)]

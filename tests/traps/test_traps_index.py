@@ -1,4 +1,4 @@
-"""A page index that is absent, partial, or legal in odd ways: never fatal, and never a lost row."""
+"""A page index that is absent, partial, or unusual but legal: never fatal, and never a lost row."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_dictionary_offset_odd(edit: Callable[[Struct], None], offset_index: boo
 def test_a_dictionary_that_no_offset_names(
     edit: Callable[[Struct], None], offset_index: bool
 ) -> None:
-    """The chunk begins at its first data page, as far as one can tell: an error says what is missing."""
+    """The chunk seems to begin at its first data page: an error says what is missing."""
     data = make(encodings="dictionary", edit_chunk=edit, offset_index=offset_index)
     with pytest.raises(ps.CorruptFileError, match="dictionary"):
         ps.read_table(data)
@@ -287,7 +287,7 @@ def test_42_a_file_without_an_index_is_asked_for_none(tmp_path: Any) -> None:
 
 
 class Heap:
-    """A store of random bytes that notes what it is asked."""
+    """A store of random bytes that records its reads."""
 
     def __init__(self, data: bytes, latency: float) -> None:
         self.data, self.size, self.name = data, len(data), "<heap>"

@@ -1,4 +1,4 @@
-"""A page index that is wrong, in itself or about its pages: never fatal, and never a lost row."""
+"""A page index that contradicts itself or its pages: never fatal, and never a lost row."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def _without_the_first(index: Struct) -> None:
 
 @pytest.mark.parametrize("encoding", ["plain", "dictionary"])
 def test_an_offset_index_that_begins_with_the_second_page(encoding: str) -> None:
-    """Of a page that is not read nobody sees that it does not fit; what lies before the first one tells."""
+    """A wrong entry of an unread page is not visible; the bytes before the first page show it."""
     data = write(
         [
             Column(

@@ -1,4 +1,4 @@
-"""The list of mistakes that readers make: each is there once, with tests that exist."""
+"""The list of mistakes of other readers: each is listed once, with existing tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nulls, and what is not known of them: no mechanism may take unknown for false, nor a missing count for none."""
+"""Nulls and unknown null counts: no mechanism takes unknown for false, or a missing count for zero."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_7_writers_of_datafusion_and_duckdb_leave_nulls_findable(tmp_path: Any) 
 
 @pytest.mark.parametrize("null_count", [True, False])
 def test_9_bounds_that_all_meet_a_range_prove_nothing_of_nulls(null_count: bool) -> None:
-    """What surely passes may be counted, cut by a limit or taken unread: nulls never do."""
+    """Rows that certainly pass may be counted, limited or taken without a read: nulls never pass."""
     values = [1, None, 3, 4, None, 6]
     for cuts in ([6], [2, 2, 2], [1] * 6):
         data = one(values, cuts, null_count=null_count)

@@ -1,4 +1,4 @@
-"""Pages that are empty, odd, damaged or that lie: the right rows, or an error with a place in it."""
+"""Empty, unusual, damaged or lying pages: the right rows, or an error with the place."""
 
 from __future__ import annotations
 
@@ -454,7 +454,7 @@ def test_a_file_cut_at_any_byte_is_an_error(name: str) -> None:
 
 @pytest.mark.parametrize("name", samples())
 def test_any_byte_of_a_file_may_be_wrong(name: str) -> None:
-    """An answer or a PageseekError: nothing else may come out, whatever the byte."""
+    """An answer or a PageseekError, and nothing else, for any byte."""
     data = samples()[name]
     dice = random.Random(name)
     condition = ps.col("row") <= 1

@@ -211,7 +211,7 @@ def test_79_a_prefix_longer_than_the_bounds_were_cut() -> None:
 
 @pytest.mark.parametrize("last", ["\U0010ffff", "\ud7ff", "\x7f", "\u07ff", "\uffff", "\0"])
 def test_79_a_prefix_whose_last_character_has_no_plain_successor(last: str) -> None:
-    """What comes after it, by code point, may be longer, a surrogate, or nothing at all."""
+    """The next code point may be longer in UTF-8, a surrogate, or absent."""
     beside = [
         chr(c)
         for c in (ord(last) - 1, ord(last) + 1)

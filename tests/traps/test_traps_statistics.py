@@ -1,4 +1,4 @@
-"""Bounds and counts that are missing, half there, or contradict each other: a pruned read equals a full one."""
+"""Bounds and counts that are missing, partial or contradictory: a pruned read equals a full one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds in the order of each type, or in another one: a pruned read equals a full one."""
+"""Bounds in the order of each type, or in a wrong order: a pruned read equals a full one."""
 
 from __future__ import annotations
 
@@ -514,7 +514,7 @@ def test_47_bounds_beyond_the_logical_type_bound_nothing() -> None:
 
 @pytest.mark.parametrize("kind", [2, 3, 16, 17, 18, 19, 99])
 def test_53_byte_strings_of_types_without_an_order(kind: int) -> None:
-    """Variants, geometries and what comes after them: their bounds are nobody's business, or of another meaning."""
+    """Variants, geometries and later types: their bounds have no meaning here, or another one."""
 
     def lie(index: Struct) -> None:
         index[2] = index[3] = [b"x"] * 2

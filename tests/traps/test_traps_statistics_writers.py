@@ -1,4 +1,4 @@
-"""Statistics of writers that garbled them, and of others that did not: a pruned read equals a full one."""
+"""Statistics of writers that are known to be wrong, and of others: a pruned read equals a full one."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Log(ABC):
         ]
 
     def asked(self, path: str | None = None) -> list[str]:
-        """What was asked as short lines, ``GET bytes=0-9``, for exact comparison in tests."""
+        """The requests as short lines, ``GET bytes=0-9``, for exact comparison in tests."""
         return [f"{one.method} {one.range or ''}".strip() for one in self.requests(path)]
 
     def bytes(self, path: str | None = None) -> int:

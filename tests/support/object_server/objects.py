@@ -18,7 +18,7 @@ _temporary = ".object-server-"
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What is known of one version of an object. ``etag`` includes its quotes."""
+    """One version of an object. ``etag`` includes its quotes."""
 
     size: int
     etag: str

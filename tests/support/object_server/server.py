@@ -117,7 +117,7 @@ class ObjectServer(Addresses):
 
     @property
     def faults(self) -> Chooser | None:
-        """What goes wrong; set as at the start, with the same seed."""
+        """The faults; setting them restarts the chance with the same seed."""
         return self._chooser
 
     @faults.setter

@@ -10,7 +10,7 @@ _most_headers = 200
 
 
 class BadRequest(Exception):
-    """What came is no HTTP request; the connection is of no more use."""
+    """The bytes are no HTTP request; the connection is closed."""
 
 
 def read_head(stream: BufferedIOBase) -> tuple[str, str, str, dict[str, str]] | None:

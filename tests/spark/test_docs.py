@@ -1,0 +1,33 @@
+"""Every example of the README and of docs that reads into Spark runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from support.doc_examples import examples
+
+pytestmark = pytest.mark.spark
+EXAMPLES = examples(spark=True)
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_the_examples_run(page: str, spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "sales"
+    folder.mkdir()
+    for i in range(2):
+        ids = range(3_000 * i, 3_000 * (i + 1))
+        made = pa.table({"id": ids, "price": [n / 7 for n in ids], "more": ids})
+        pq.write_table(made, folder / f"{i}.parquet")
+    space = {"spark": spark, "ps": ps}
+    code = (
+        EXAMPLES[page].replace('"sales/"', f'"{folder}"').replace('"/lake/events"', f'"{folder}"')
+    )
+    exec(compile(code, page, "exec"), space)
+    (frame,) = (found for name in ("df", "frame") if (found := space.get(name)) is not None)
+    assert [tuple(row) for row in frame.collect()] in ([(42, 6.0)], [(4711, 673.0)])

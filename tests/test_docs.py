@@ -1,0 +1,139 @@
+"""Every example in Python of the README and of docs runs, on files and stores made for it; spark/test_docs.py has those for Spark."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+import pageseek as ps
+from support.doc_examples import examples
+from support.object_server.server import ObjectServer
+
+N = 20_000
+EXAMPLES = examples(spark=False)
+ORDERS = pa.table(
+    {
+        "o_orderkey": range(N),
+        "o_custkey": [i * 7919 % 5_000 for i in range(N)],
+        "o_orderstatus": ["FOP"[i % 3] for i in range(N)],
+    }
+)
+SALES = pa.table(
+    {
+        "id": range(N),
+        "price": pa.array([i % 97 for i in range(N)], pa.float64()),
+        "colour": [("red", "crimson", "blue")[i % 3] for i in range(N)],
+        "name": [f"a{i % 10}c{i}" for i in range(N)],
+        "sold": pa.array([i % 7 for i in range(N)]),
+        "bought": pa.array([i % 5 for i in range(N)]),
+        "items": [[{"price": i % 150}] for i in range(N)],
+    }
+)
+ROWS = pa.table({"id": range(100), "price": [i / 10 for i in range(100)], "o_custkey": range(100)})
+
+
+def written(table: pa.Table) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(table, file, row_group_size=N // 2, write_page_index=True)
+    return file.getvalue()
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The local files of the examples, in the folder that is the current one."""
+    pq.write_table(
+        ORDERS, tmp_path / "orders.parquet", row_group_size=N // 2, write_page_index=True
+    )
+    days = pa.array([date(2024, 1, 31 - i % 5) for i in range(N)])
+    (tmp_path / "sales").mkdir()
+    for i in range(60):  # `take` names a row beyond a million
+        pq.write_table(SALES.append_column("day", days), tmp_path / f"sales/{i:02}.parquet")
+    for folder in ("lake", "lake/events"):
+        (tmp_path / folder / "day=2024-01-31").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for folder in ("lake", "lake/events"):
+        pq.write_table(ROWS, f"{folder}/day=2024-01-31/a.parquet")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ObjectServer]:
+    """The objects of the examples. URLs of S3 lead here by the environment; one server for all, as stores are kept by URL."""
+    pytest.importorskip("obstore", reason="pip install 'pageseek[obstore]'")
+    with pytest.MonkeyPatch.context() as patch, ObjectServer() as made:
+        for name in ("bucket/sales/a", "public-bucket/a", "web/sales", "web/a"):
+            made.put(f"{name}.parquet", written(SALES))
+        made.put("lake/orders.parquet", written(ORDERS))
+        for name, value in (
+            ("ENDPOINT", made.endpoint), ("ALLOW_HTTP", "true"),
+            ("ACCESS_KEY_ID", "any"), ("SECRET_ACCESS_KEY", "any"),
+        ):  # fmt: skip
+            patch.setenv(f"AWS_{name}", value)
+        yield made
+
+
+@pytest.fixture
+def stores(server: ObjectServer) -> Iterator[dict[str, Any]]:
+    """Filesystems with the files of the examples, in memory."""
+    obstore = pytest.importorskip("obstore.store")
+    fsspec = pytest.importorskip("fsspec")
+    memory, mock = obstore.MemoryStore(), pafs._MockFileSystem()
+    memory.put("sales/a.parquet", written(SALES))
+    mock.create_dir("bucket")
+    with mock.open_output_stream("bucket/a.parquet") as out:
+        out.write(written(SALES))
+    remembered = fsspec.filesystem("memory")
+    remembered.pipe("bucket/a.parquet", written(SALES))
+    yield {"obstore_store": memory, "pyarrow_filesystem": mock, "fsspec_filesystem": remembered}
+    remembered.rm("bucket/a.parquet")
+
+
+@pytest.fixture
+def tables(files: Path) -> Iterator[dict[str, Any]]:
+    """Tables of Delta Lake and Iceberg in the folder `tables`."""
+    deltalake = pytest.importorskip("deltalake", reason="pip install 'pageseek[delta]'")
+    sql = pytest.importorskip("pyiceberg.catalog.sql", reason="pip install 'pageseek[iceberg]'")
+    for _ in range(4):
+        deltalake.write_deltalake(str(files / "tables" / "sales"), ROWS, mode="append")
+    dated = ROWS.append_column("day", pa.array([date(2024, 1, 31)] * 100))
+    deltalake.write_deltalake(str(files / "tables" / "orders"), dated)
+    catalog = sql.SqlCatalog("c", uri=f"sqlite:///{files}/c.db", warehouse=f"file://{files}/house")
+    catalog.create_namespace("sales")
+    table = catalog.create_table("sales.orders", schema=ROWS.schema)
+    table.append(ROWS)
+    yield {"catalog": catalog, "iceberg_table": table, "DeltaTable": deltalake.DeltaTable}
+    catalog.engine.dispose()
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_the_examples_run(
+    page: str,
+    files: Path,
+    stores: dict[str, Any],
+    tables: dict[str, Any],
+    server: ObjectServer,
+) -> None:
+    ps.clear_cache()
+    space = {**stores, **tables, "ps": ps, "pa": pa, "numpy_or_arrow_array": np.arange(1_000_000)}
+    code = EXAMPLES[page]
+    for said, meant in (
+        ("https://example.org/", server.url("web/")),
+        (
+            '"s3://lake/orders", storage_options={"region": "eu-central-1"}',
+            f'"{files}/tables/orders"',
+        ),
+        ('"s3://lake/orders"', f'"{files}/tables/orders"'),  # a table: locally
+        ('"/lake/orders"', f'"{files}/tables/orders"'),
+        ('"/lake/events"', f'"{files}/lake/events"'),
+    ):
+        code = code.replace(said, meant)
+    exec(compile(code, page, "exec"), space)
